@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fleetplan.planner.commands.asking import (
+    Backend,
+    Deterministic,
+    FleetOfPlan,
+    PlanFile,
+    Seed,
+    SolveGap,
+    SolveTimeLimit,
+    Solving,
+    Workers,
+    asking,
+)
 from fleetplan.planner.commands.shared import ExitCode, ratio
 from fleetplan.planner.commands.terminal import console
 
@@ -15,15 +28,6 @@ if TYPE_CHECKING:
 
     from fleetplan.planner.questions.asked_plan import AskedPlan
     from fleetplan.planner.questions.resolving import Resolver
-
-PlanFile = Annotated[Path, typer.Argument(help="plan.json", metavar="PLAN.json", show_default=False)]
-FleetOfPlan = Annotated[
-    Path | None,
-    typer.Option("--fleet", help="new path of the plan's fleet file", metavar="FLEET.yaml"),
-]
-SolveTimeLimit = Annotated[float, typer.Option(help="seconds for each solve", metavar="S", min=0.1)]
-SolveGap = Annotated[str, typer.Option(help="stop each solve at this optimality gap", metavar="RATIO")]
-Seed = Annotated[int, typer.Option(help="seed of the solver", min=0)]
 
 CONFLICT_SOLVES = 10
 """Time for a conflict, in time limits of one solve."""
@@ -55,38 +59,32 @@ def explain(
     time_limit: SolveTimeLimit = 30.0,
     gap: SolveGap = "0.5%",
     seed: Seed = 1,
+    workers: Workers = 1,
+    backend: Backend = "local",
+    deterministic: Deterministic = False,
 ) -> None:
     """Explain a plan: excluded hardware, one service, the value of more supply, or why it is infeasible.
 
     Examples: plan explain out/plan.json --why-not MI300X; plan explain out/plan.json --marginal
     """
     from fleetplan.planner.plan import Infeasible
-    from fleetplan.planner.questions.asked_plan import read_asked_plan
-    from fleetplan.planner.questions.resolving import Resolver
-    from fleetplan.planner.search import SearchLimits, default_workers
 
     if not marginal and (plot is not None or csv is not None):
         raise typer.BadParameter("--plot and --csv belong to --marginal")
-    errors = console(stderr=True)
-    limits = SearchLimits(time_limit, ratio(gap), seed, default_workers())
-    asked = read_asked_plan(plan_file, fleet_file)
+    code = ExitCode.FOUND
+    solving = Solving(time_limit, gap, seed, workers, backend, deterministic)
+    with asking(plan_file, fleet_file, solving) as (asked, resolver):
+        if isinstance(asked.outcome, Infeasible) or not (why_not or service or marginal):
+            _explain_conflict(asked, resolver, console())
+            return
+        if marginal:
+            from fleetplan.planner.commands.run_marginal import run_marginal
 
-    def resolver() -> Resolver:
-        return Resolver(
-            limits, lambda text: errors.print(text, style="dim", markup=False), None, asked.baseline
-        )
-
-    if isinstance(asked.outcome, Infeasible) or not (why_not or service or marginal):
-        _explain_conflict(asked, resolver(), console())
-        return
-    if marginal:
-        from fleetplan.planner.commands.run_marginal import run_marginal
-
-        run_marginal(asked, resolver(), plot, csv, console())
-    for name in service or ():
-        _explain_service(asked, name, resolver(), console())
-    for text in why_not or ():
-        _explain_absence(asked, text, ratio(share), resolver(), console())
+            code = run_marginal(asked, resolver, plot, csv, console())
+        for name in service or ():
+            _explain_service(asked, name, resolver, console())
+        _explain_absences(asked, why_not or (), ratio(share), resolver, console())
+    raise typer.Exit(code)
 
 
 def _explain_conflict(asked: AskedPlan, resolver: Resolver, out: Console) -> None:
@@ -122,14 +120,18 @@ def _explain_service(asked: AskedPlan, name: str, resolver: Resolver, out: Conso
     print_story(story(asked.plan, asked.fleet, services[name], resolver), out)
 
 
-def _explain_absence(asked: AskedPlan, text: str, share: float, resolver: Resolver, out: Console) -> None:
+def _explain_absences(
+    asked: AskedPlan, texts: Sequence[str], share: float, resolver: Resolver, out: Console
+) -> None:
     from fleetplan.planner.questions.asked_plan import require_current
-    from fleetplan.planner.questions.why_not.answer import why_not
+    from fleetplan.planner.questions.why_not.answer import Absence, absences
     from fleetplan.planner.questions.why_not.subject import read_subject
     from fleetplan.planner.report.explain_console import print_why_not
 
-    subject = read_subject(text, asked.fleet, share)
-    resolver.keep = subject.configurations
+    subjects = [read_subject(text, asked.fleet, share) for text in texts]
+    if not subjects:
+        return
     require_current(asked, resolver)
     box_s = CONFLICT_SOLVES * resolver.limits.time_limit_s
-    print_why_not(why_not(asked.plan, asked.fleet, subject, resolver, box_s), out)
+    for found in absences([Absence(asked.plan, asked.fleet, each, box_s) for each in subjects], resolver):
+        print_why_not(found, out)

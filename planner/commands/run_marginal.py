@@ -9,13 +9,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.files import write_whole
-from fleetplan.planner.cells import csv_text
+from fleetplan.planner.commands.asking import collected, table_writer
+from fleetplan.planner.commands.shared import ExitCode
 from fleetplan.planner.drawing import new_figure, save
 from fleetplan.planner.questions.asked_plan import AskedPlan, require_current
-from fleetplan.planner.questions.marginal import Worth, marginal_table, marginal_values
+from fleetplan.planner.questions.marginal import Worth, by_worth, marginal_table, one_more, worths
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.report.console import money
+from fleetplan.planner.report.what_if_console import between
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,8 +27,8 @@ INCHES_PER_BAR = 0.28
 
 def run_marginal(
     asked: AskedPlan, resolver: Resolver, plot: Path | None, csv: Path | None, console: Console
-) -> None:
-    """Answer what one more is worth.
+) -> ExitCode:
+    """Answer what one more is worth; LIMIT where not everything is solved.
 
     Parameters
     ----------
@@ -41,13 +42,26 @@ def run_marginal(
         Receives the table.
     """
     require_current(asked, resolver)
-    rows = marginal_values(asked.plan, asked.fleet, resolver)
+    every = list(one_more(asked.fleet))
+    rows, code = collected(
+        worths(every, asked.plan, asked.fleet, resolver),
+        len(every),
+        (asked, resolver),
+        worth_text,
+        table_writer(csv, lambda rows: marginal_table(by_worth(rows))),
+    )
+    rows = by_worth(rows)
     print_marginal(rows, console)
-    if csv is not None:
-        write_whole(csv, csv_text(marginal_table(rows)))
     if plot is not None:
         plot.parent.mkdir(parents=True, exist_ok=True)
         save(marginal_figure(rows), plot)
+    return code
+
+
+def worth_text(row: Worth) -> str:
+    """Return what one more is worth in a line."""
+    worth = between(row.least_usd, row.most_usd)
+    return f"{row.more.amount:,.4g} {row.more.unit} of {row.more.name}: {worth}"
 
 
 def print_marginal(rows: list[Worth], console: Console) -> None:

@@ -102,9 +102,16 @@ def sweep(
     """
     axes = read_axes(grid)
     jobs, backend = workers
-    results = run_sweep(tasks_of(ground, axes, limits), folder, jobs, backend, say)
-    table = sweep_table(axes, results)
-    written = [write_whole(folder / "sweep.csv", csv_text(table))]
+    tasks = tasks_of(ground, axes, limits)
+    path = folder / "sweep.csv"
+    results: list[PointResult] = []
+    try:
+        for found in run_sweep(tasks, folder, jobs, backend, say):
+            results = found
+    finally:
+        # Ctrl-C and a backend that is lost leave the points so far.
+        table = sweep_table(axes, results)
+        written = [write_whole(path, csv_text(table))]
     written += write_sweep_plots(axes, table, folder / "plots")
     return Swept(axes, tuple(results), tuple(written))
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.planner.commands.explain import FleetOfPlan, PlanFile
+from fleetplan.planner.commands.asking import FleetOfPlan, PlanFile
 from fleetplan.planner.commands.terminal import console
 
 

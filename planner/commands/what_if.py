@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from fleetplan.planner.commands.explain import FleetOfPlan, PlanFile, Seed, SolveGap, SolveTimeLimit
+from fleetplan.planner.commands.asking import (
+    Backend,
+    Deterministic,
+    FleetOfPlan,
+    PlanFile,
+    Seed,
+    SolveGap,
+    SolveTimeLimit,
+    Solving,
+    Workers,
+    asking,
+    collected,
+    table_writer,
+)
 from fleetplan.planner.commands.shared import ratio
 from fleetplan.planner.commands.terminal import console
-
-if TYPE_CHECKING:
-    from fleetplan.planner.questions.asked_plan import AskedPlan
-    from fleetplan.planner.questions.resolving import Resolver
 
 CsvFile = Annotated[Path | None, typer.Option(help="write the table", metavar="FILE")]
 
@@ -40,30 +49,37 @@ def stress(
     time_limit: SolveTimeLimit = 30.0,
     gap: SolveGap = "1%",
     seed: Seed = 1,
+    workers: Workers = 1,
+    backend: Backend = "local",
+    deterministic: Deterministic = False,
 ) -> None:
     """Test a plan under other demand, prices, delays and losses: unserved demand, cost of serving it.
 
     Example: plan stress out/plan.json --demand 10%,25% --lose us-east
     """
-    from fleetplan.fleet.files import write_whole
-    from fleetplan.planner.cells import csv_text
-    from fleetplan.planner.questions.stress import Stress, cases_of, stress_plan, stress_table
-    from fleetplan.planner.report.what_if_console import print_stress
+    from fleetplan.planner.questions.asked_plan import require_current
+    from fleetplan.planner.questions.stress import Stress, cases_of, stress_table, stressed
+    from fleetplan.planner.report.what_if_console import print_stress, stress_text
 
-    asked, resolver = _asked(plan_file, fleet_file, time_limit, gap, seed)
-    regions = tuple(region.name for region in asked.fleet.regions)
-    lost = {ALL_REGIONS: regions if len(regions) > 1 else (), "none": ()}.get(lose)
-    cases = Stress(
-        demand_ratios=signed_ratios(demand),
-        price_ratios=signed_ratios(price),
-        late_quarters=late if any(row.kind == "buy" for row in asked.plan.purchases) else 0,
-        regions=known_regions(lose, regions) if lost is None else lost,
-        slower_ratios=signed_ratios(slower),
-    )
-    found = stress_plan(asked.plan, asked.fleet, list(cases_of(asked.fleet, cases)), resolver)
+    solving = Solving(time_limit, gap, seed, workers, backend, deterministic)
+    with asking(plan_file, fleet_file, solving) as (asked, resolver):
+        regions = tuple(region.name for region in asked.fleet.regions)
+        lost = {ALL_REGIONS: regions if len(regions) > 1 else (), "none": ()}.get(lose)
+        kinds = Stress(
+            demand_ratios=signed_ratios(demand),
+            price_ratios=signed_ratios(price),
+            late_quarters=late if any(row.kind == "buy" for row in asked.plan.purchases) else 0,
+            regions=known_regions(lose, regions) if lost is None else lost,
+            slower_ratios=signed_ratios(slower),
+        )
+        cases = list(cases_of(asked.fleet, kinds))
+        require_current(asked, resolver)
+        rows = stressed(cases, asked.plan, asked.fleet, resolver)
+        found, code = collected(
+            rows, len(cases), (asked, resolver), stress_text, table_writer(csv, stress_table)
+        )
     print_stress(asked.plan, found, console())
-    if csv is not None:
-        write_whole(csv, csv_text(stress_table(found)))
+    raise typer.Exit(code)
 
 
 def alternatives(
@@ -74,6 +90,9 @@ def alternatives(
     time_limit: SolveTimeLimit = 30.0,
     gap: SolveGap = "0.5%",
     seed: Seed = 1,
+    workers: Workers = 1,
+    backend: Backend = "local",
+    deterministic: Deterministic = False,
 ) -> None:
     """Find near-optimal plans with fewer kinds of hardware, no purchase, or fewer changes.
 
@@ -82,10 +101,13 @@ def alternatives(
     from fleetplan.fleet.files import written_together
     from fleetplan.planner.export.files import write_plan
     from fleetplan.planner.questions.alternatives import alternatives as find_alternatives
+    from fleetplan.planner.questions.asked_plan import require_current
     from fleetplan.planner.report.what_if_console import print_alternatives
 
-    asked, resolver = _asked(plan_file, fleet_file, time_limit, gap, seed)
-    found = list(find_alternatives(asked.plan, asked.fleet, ratio(within), resolver))
+    solving = Solving(time_limit, gap, seed, workers, backend, deterministic)
+    with asking(plan_file, fleet_file, solving) as (asked, resolver):
+        require_current(asked, resolver)
+        found = list(find_alternatives(asked.plan, asked.fleet, ratio(within), resolver))
     print_alternatives(asked.plan, found, ratio(within), console())
     if out is not None:
         with written_together(out) as parts:
@@ -105,44 +127,37 @@ def pareto(
     time_limit: SolveTimeLimit = 30.0,
     gap: SolveGap = "1%",
     seed: Seed = 1,
+    workers: Workers = 1,
+    backend: Backend = "local",
+    deterministic: Deterministic = False,
 ) -> None:
     """Compute the cost of less energy, carbon or hardware, tighter latency, or more headroom.
 
     Example: plan pareto out/plan.json --against energy --csv frontier.csv
     """
-    from fleetplan.fleet.files import write_whole
-    from fleetplan.planner.cells import csv_text
     from fleetplan.planner.drawing import save
+    from fleetplan.planner.questions.asked_plan import require_current
     from fleetplan.planner.questions.pareto import pareto as find_frontier
-    from fleetplan.planner.questions.pareto import pareto_table
+    from fleetplan.planner.questions.pareto import pareto_table, point_count, require_figures
     from fleetplan.planner.report.what_if_console import pareto_figure, print_pareto
 
-    asked, resolver = _asked(plan_file, fleet_file, time_limit, gap, seed)
-    points = find_frontier(asked.plan, asked.fleet, against, resolver)
+    solving = Solving(time_limit, gap, seed, workers, backend, deterministic)
+    with asking(plan_file, fleet_file, solving) as (asked, resolver):
+        require_figures(asked.fleet, against)
+        require_current(asked, resolver)
+        rows = find_frontier(asked.plan, asked.fleet, against, resolver)
+        points, code = collected(
+            rows,
+            point_count(against),
+            (asked, resolver),
+            lambda point: point.asked,
+            table_writer(csv, pareto_table),
+        )
     print_pareto(points, against, console())
-    if csv is not None:
-        write_whole(csv, csv_text(pareto_table(points)))
     if plot is not None:
         plot.parent.mkdir(parents=True, exist_ok=True)
         save(pareto_figure(points, against), plot)
-
-
-def _asked(
-    plan_file: Path, fleet_file: Path | None, time_limit_s: float, gap: str, seed: int
-) -> tuple[AskedPlan, Resolver]:
-    """The plan with its fleet, and what solves changed fleets."""
-    from fleetplan.planner.questions.asked_plan import read_asked_plan, require_current
-    from fleetplan.planner.questions.resolving import Resolver
-    from fleetplan.planner.search import SearchLimits, default_workers
-
-    errors = console(stderr=True)
-    asked = read_asked_plan(plan_file, fleet_file)
-    limits = SearchLimits(time_limit_s, ratio(gap), seed, default_workers())
-    resolver = Resolver(
-        limits, lambda text: errors.print(text, style="dim", markup=False), None, asked.baseline
-    )
-    require_current(asked, resolver)
-    return asked, resolver
+    raise typer.Exit(code)
 
 
 def signed_ratios(text: str) -> tuple[float, ...]:

@@ -109,6 +109,25 @@ class Cluster:
         with contextlib.suppress(Exception):
             self._client.cancel(list(futures), force=True)
 
+    def run(
+        self, function: Callable[[_ArgumentT], _ResultT], arguments: Sequence[_ArgumentT]
+    ) -> Iterator[tuple[int, _ResultT]]:
+        """Yield numbered results; `RunJobs` says more.
+
+        Raises
+        ------
+        BackendLostError
+            If the scheduler or all workers are gone.
+        """
+        futures: dict[Any, int] = {}
+        try:
+            for number, argument in enumerate(arguments):
+                futures[self.submit(function, argument)] = number
+            for future in self.as_done(list(futures)):
+                yield futures[future], self.result(future)
+        finally:
+            self.cancel(list(futures))
+
     def on_all_workers(self, function: Callable[..., Awaitable[None]], *arguments: Any) -> None:
         """Call a coroutine function on the event loop of every worker; nobody waits for it."""
         with contextlib.suppress(Exception):
@@ -129,38 +148,6 @@ def _losses(cluster: Cluster) -> Iterator[None]:
     except (CancelledError, CommClosedError, OSError, TimeoutError) as error:
         cluster.lost = "the scheduler of the cluster is gone"
         raise BackendLostError(cluster.lost) from error
-
-
-def run_on_cluster(
-    function: Callable[[_ArgumentT], _ResultT], arguments: Sequence[_ArgumentT], address: str, workers: int
-) -> Iterator[tuple[int, _ResultT]]:
-    """Yield numbered results; `run_jobs` says more.
-
-    Parameters
-    ----------
-    function, arguments
-        The jobs.
-    address : str
-        HOST:PORT of a scheduler; empty for a cluster of this machine.
-    workers : int
-        Workers of a cluster of this machine.
-
-    Raises
-    ------
-    InputError
-        If Dask is not installed, nothing answers, or the workers have another version.
-    BackendLostError
-        If the scheduler or all workers are gone.
-    """
-    with open_cluster(address, workers) as cluster:
-        futures: dict[Any, int] = {}
-        try:
-            for number, argument in enumerate(arguments):
-                futures[cluster.submit(function, argument)] = number
-            for future in cluster.as_done(list(futures)):
-                yield futures[future], cluster.result(future)
-        finally:
-            cluster.cancel(list(futures))
 
 
 @contextlib.contextmanager

@@ -18,44 +18,70 @@ _ArgumentT = TypeVar("_ArgumentT")
 _ResultT = TypeVar("_ResultT")
 
 
-def run_in_processes(
-    function: Callable[[_ArgumentT], _ResultT], arguments: Sequence[_ArgumentT], workers: int
-) -> Iterator[tuple[int, _ResultT]]:
-    """Yield numbered results; `run_jobs` says more.
+class Processes:
+    """Processes that jobs of several kinds are given to, until they are closed.
 
-    Raises
-    ------
-    BackendLostError
-        If processes were killed in each of the rounds.
+    Parameters
+    ----------
+    workers : int
+        How many.
     """
-    left = dict(enumerate(arguments))
-    for _ in range(ATTEMPTS):
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._before = set(multiprocessing.active_children())
+        self._executor: ProcessPoolExecutor | None = None
+
+    def run(
+        self, function: Callable[[_ArgumentT], _ResultT], arguments: Sequence[_ArgumentT]
+    ) -> Iterator[tuple[int, _ResultT]]:
+        """Yield numbered results; `RunJobs` says more.
+
+        Raises
+        ------
+        BackendLostError
+            If processes were killed in each of the rounds.
+        """
+        left = dict(enumerate(arguments))
+        for _ in range(ATTEMPTS):
+            try:
+                for number, result in self._one_round(function, left):
+                    del left[number]
+                    yield number, result
+            except BrokenProcessPool:
+                self.close()
+                continue
+            return
+        raise BackendLostError(
+            f"a process was killed in each of {ATTEMPTS} rounds; out of memory? fewer at a time need less"
+        )
+
+    def _one_round(
+        self, function: Callable[[_ArgumentT], _ResultT], arguments: Mapping[int, _ArgumentT]
+    ) -> Iterator[tuple[int, _ResultT]]:
+        if self._executor is None:
+            # Forked processes would inherit the threads' locks of solvers in this one.
+            spawn = multiprocessing.get_context("spawn")
+            self._executor = ProcessPoolExecutor(self._workers, spawn, _leave_interrupts)
+        futures = {
+            self._executor.submit(function, argument): number for number, argument in arguments.items()
+        }
         try:
-            for number, result in _one_round(function, left, workers):
-                del left[number]
-                yield number, result
-        except BrokenProcessPool:
-            continue
-        return
-    raise BackendLostError(
-        f"a process was killed in each of {ATTEMPTS} rounds; out of memory? fewer at a time need less"
-    )
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+            if not all(future.done() for future in futures):
+                # On the way out of an error or Ctrl-C nobody waits for them.
+                self.close()
 
-
-def _one_round(
-    function: Callable[[_ArgumentT], _ResultT], arguments: Mapping[int, _ArgumentT], workers: int
-) -> Iterator[tuple[int, _ResultT]]:
-    before = set(multiprocessing.active_children())
-    # Forked processes would inherit the threads' locks of solvers in this one.
-    executor = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _leave_interrupts)
-    try:
-        futures = {executor.submit(function, argument): number for number, argument in arguments.items()}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-    finally:
-        # After the last result they are idle; on the way out of an error or Ctrl-C nobody waits for them.
-        executor.shutdown(wait=False, cancel_futures=True)
-        for process in set(multiprocessing.active_children()) - before:
+    def close(self) -> None:
+        """End the processes; the next jobs start others."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor = None
+        for process in set(multiprocessing.active_children()) - self._before:
             process.terminate()
 
 

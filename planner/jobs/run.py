@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeVar
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from fleetplan.fleet.errors import InputError, Issue
 
@@ -19,20 +19,42 @@ _ArgumentT = TypeVar("_ArgumentT")
 _ResultT = TypeVar("_ResultT")
 
 
-def run_jobs(
-    function: Callable[[_ArgumentT], _ResultT],
-    arguments: Sequence[_ArgumentT],
-    backend: str = LOCAL,
-    workers: int = 1,
+class RunJobs(Protocol):
+    """Yields the number of an argument and the result for it, as they are done."""
+
+    def __call__(
+        self, function: Callable[[_ArgumentT], _ResultT], arguments: Sequence[_ArgumentT]
+    ) -> Iterator[tuple[int, _ResultT]]:
+        """Run a job for each argument.
+
+        Parameters
+        ----------
+        function : callable
+            Of a module, without effects: a job whose worker was lost runs again.
+        arguments : Sequence
+            One for each job; they travel to other processes by pickle.
+
+        Raises
+        ------
+        BackendLostError
+            If the workers are gone while jobs are left.
+        """
+        ...
+
+
+def run_here(
+    function: Callable[[_ArgumentT], _ResultT], arguments: Sequence[_ArgumentT]
 ) -> Iterator[tuple[int, _ResultT]]:
-    """Yield the number of an argument and the result for it, as they are done.
+    """Run jobs one after the other in this process; `RunJobs` says more."""
+    return ((number, function(argument)) for number, argument in enumerate(arguments))
+
+
+@contextmanager
+def open_jobs(backend: str = LOCAL, workers: int = 1) -> Iterator[RunJobs]:
+    """Open what runs jobs, for as long as the context lasts.
 
     Parameters
     ----------
-    function : callable
-        Of a module, without effects: a job whose worker was lost runs again.
-    arguments : Sequence
-        One for each job; they travel to other processes by pickle.
     backend : str
         `local`, `dask://` or `dask://HOST:PORT`.
     workers : int
@@ -42,19 +64,21 @@ def run_jobs(
     ------
     InputError
         If there is no such backend, or the cluster does not answer or has another version of the program.
-    BackendLostError
-        If the workers are gone while jobs are left.
     """
     if backend == LOCAL:
         # Processes and clusters take a while to import, and one job at a time needs neither.
         if workers == 1:
-            return ((number, function(argument)) for number, argument in enumerate(arguments))
-        from fleetplan.planner.jobs.processes import run_in_processes  # noqa: PLC0415
+            yield run_here
+            return
+        from fleetplan.planner.jobs.processes import Processes  # noqa: PLC0415
 
-        return run_in_processes(function, arguments, workers)
-    from fleetplan.planner.jobs.cluster import run_on_cluster  # noqa: PLC0415
+        with closing(Processes(workers)) as processes:
+            yield processes.run
+        return
+    from fleetplan.planner.jobs.cluster import open_cluster  # noqa: PLC0415
 
-    return run_on_cluster(function, arguments, _address(backend), workers)
+    with open_cluster(_address(backend), workers) as cluster:
+        yield cluster.run
 
 
 @contextmanager
@@ -63,15 +87,13 @@ def connected(backend: str, workers: int) -> Iterator[Cluster | None]:
 
     Parameters
     ----------
-    backend : str
-        As `run_jobs` has it.
-    workers : int
-        Workers of a cluster that is started on this machine.
+    backend, workers : str, int
+        As `open_jobs` has them.
 
     Raises
     ------
     InputError
-        As `run_jobs`.
+        As `open_jobs`.
     """
     if backend == LOCAL:
         yield None

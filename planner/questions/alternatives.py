@@ -11,7 +11,8 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.resolving import Question, Resolver, bound_of
+from fleetplan.planner.questions.resolving import Question, Resolver
+from fleetplan.planner.questions.taken_over import bound_of
 from fleetplan.planner.search import Verge
 
 TRANSITION_PRICES: Final = (1e2, 1e3, 1e4)
@@ -101,20 +102,22 @@ def fewest_kinds(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver) -
     within, beyond = {kinds_of(plan): plan}, list[frozenset[str]]()
     level, proven = {start}, True
     while level:
-        smaller: set[frozenset[str]] = set()
-        for kinds in sorted(level, key=sorted):
-            if any(kinds <= other for other in beyond):
-                continue
-            if not any(known <= kinds for known in within):
-                resolver.say(f"on {', '.join(sorted(kinds))} alone")
-                answer = resolver.answer(replace(asked, change=OnHardware(kinds)))
-                if answer.plan is None or answer.most_usd > cap_usd:
-                    beyond.append(kinds)
-                    proven = proven and answer.least_usd > cap_usd
-                    continue
+        open_sets = [
+            kinds for kinds in sorted(level, key=sorted) if not any(kinds <= other for other in beyond)
+        ]
+        unknown = [kinds for kinds in open_sets if not any(known <= kinds for known in within)]
+        for kinds in unknown:
+            resolver.say(f"on {', '.join(sorted(kinds))} alone")
+        answers = resolver.answers([replace(asked, change=OnHardware(kinds)) for kinds in unknown])
+        for kinds, answer in zip(unknown, answers, strict=True):
+            if answer.plan is None or answer.most_usd > cap_usd:
+                beyond.append(kinds)
+                proven = proven and answer.least_usd > cap_usd
+            else:
                 within[kinds_of(answer.plan)] = answer.plan
-            smaller |= {kinds - {each} for each in kinds if len(kinds) > 1}
-        level = smaller
+        level = {
+            kinds - {each} for kinds in open_sets if kinds not in beyond and len(kinds) > 1 for each in kinds
+        }
     best_kinds = min(within, key=lambda kinds: (len(kinds), within[kinds].objective_usd))
     best = within[best_kinds]
     figure = f"{len(best_kinds)} kinds ({', '.join(sorted(best_kinds))}), the plan has {len(kinds_of(plan))}"

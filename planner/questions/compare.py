@@ -18,7 +18,7 @@ from fleetplan.planner.problem.plan_in_force import configurations_in_force, wit
 from fleetplan.planner.problem.quick_checks import unservable
 from fleetplan.planner.questions.counterfactuals import Counterfactual, FleetOption
 from fleetplan.planner.questions.diff import COST_TOLERANCE_USD, PlanDiff, diff
-from fleetplan.planner.questions.resolving import bound_of, runs_alike, same_hardware
+from fleetplan.planner.questions.taken_over import bound_of, runs_alike, same_hardware
 from fleetplan.planner.search import SearchLimits, Watcher
 
 UNMET_TOLERANCE_RATIO = 1e-6

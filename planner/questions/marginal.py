@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,9 +11,11 @@ import pandas as pd
 from fleetplan.fleet.inventory import Budget, Fleet
 from fleetplan.planner.formulation import fixed_usd
 from fleetplan.planner.plan import Plan
+from fleetplan.planner.problem import Problem
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.fleet_edits import Edit
-from fleetplan.planner.questions.resolving import Question, Resolver, counts_cost_alone, program_sha256
+from fleetplan.planner.questions.resolving import FleetAnswer, Question, Resolver
+from fleetplan.planner.questions.taken_over import counts_cost_alone, program_sha256
 
 KILOWATTS: Final = (1.0, 10.0)
 """Amounts of power that are added, each by itself: a kilowatt is less than most replicas draw. [kW]"""
@@ -157,25 +159,30 @@ def _latency(fleet: Fleet) -> Iterator[More]:
                 yield More(f"{label} limit of {service.name}", amount, "ms", lifted)
 
 
-def worth_of(more: More, plan: Plan, fleet: Fleet, resolver: Resolver) -> Worth:
-    """Solve a fleet with one more of something.
+def worths(every: Sequence[More], plan: Plan, fleet: Fleet, resolver: Resolver) -> Iterator[Worth]:
+    """Yield what one more of each thing is worth, as it is solved.
 
     Parameters
     ----------
-    more : More
+    every : Sequence[More]
         One more of what.
     plan : Plan
-        Of the fleet as it is, which still holds with one more.
+        Of the fleet as it is, which still holds with one more; serves everything at the least TCO.
     fleet : Fleet
         As it is.
     resolver : Resolver
-        Solves.
+        Solves, once for each that changes the integer program.
     """
     before = resolver.problem(fleet)[1]
-    changed = more.edit(fleet)
-    if counts_cost_alone(fleet) and program_sha256(before) == program_sha256(resolver.problem(changed)[1]):
+    program = program_sha256(before) if counts_cost_alone(fleet) else ""
+    asked = [Question(more.edit(fleet), begin=plan, program=program) for more in every]
+    for more, answer in zip(every, resolver.answers(asked), strict=True):
+        yield _worth(more, plan, before, answer)
+
+
+def _worth(more: More, plan: Plan, before: Problem, answer: FleetAnswer) -> Worth:
+    if answer.known:
         return Worth(more, 0.0, 0.0, 0.0, plan)
-    answer = resolver.answer(Question(changed, begin=plan))
     price = fixed_usd(answer.problem) - fixed_usd(before)
     most_after = min(answer.most_usd - price, plan.objective_usd)
     least_after = min(answer.least_usd - price, most_after)
@@ -188,27 +195,12 @@ def worth_of(more: More, plan: Plan, fleet: Fleet, resolver: Resolver) -> Worth:
     )
 
 
-def marginal_values(plan: Plan, fleet: Fleet, resolver: Resolver) -> list[Worth]:
-    """What one more of everything is worth, what is worth most for certain first.
-
-    Parameters
-    ----------
-    plan : Plan
-        Of the fleet; serves everything at the least TCO.
-    fleet : Fleet
-        What it was made for.
-    resolver : Resolver
-        Solves, once for each.
-    """
-    rows = []
-    every = list(one_more(fleet))
-    for done, more in enumerate(every):
-        resolver.say(f"{more.amount:g} {more.unit} more of {more.name} ({done + 1} of {len(every)})")
-        rows.append(worth_of(more, plan, fleet, resolver))
+def by_worth(rows: Iterable[Worth]) -> list[Worth]:
+    """What is worth most for certain first."""
     return sorted(rows, key=lambda row: (-row.least_usd, -row.most_usd))
 
 
-def marginal_table(rows: list[Worth]) -> pd.DataFrame:
+def marginal_table(rows: Sequence[Worth]) -> pd.DataFrame:
     """One row for each thing: what, amount, unit, worth between two amounts, its own price. [USD]"""
     return pd.DataFrame(
         [

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
-from fleetplan.fleet.inventory import Fleet, Service
+from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.assemble import figure_of
 from fleetplan.planner.formulation import UNITS
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem, find_candidate
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.resolving import FleetAnswer, Resolver
+from fleetplan.planner.questions.resolving import FleetAnswer, Question, Resolver
 
 ALLOWANCES: Final = (0.0, 0.01, 0.02, 0.05, 0.1)
 """What the TCO may be above that of the plan, as a share of it, one point each."""
@@ -63,8 +63,8 @@ class ParetoPoint:
     proven_value: float | None = None
 
 
-def pareto(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> list[ParetoPoint]:
-    """Plans along a frontier, one a point.
+def pareto(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> Iterator[ParetoPoint]:
+    """Yield plans along a frontier, one a point, as they are solved.
 
     Parameters
     ----------
@@ -82,18 +82,23 @@ def pareto(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> list[P
     InputError
         If there is no such figure, or the fleet lacks what it is made of.
     """
+    if against in MINIMISED:
+        return _minimised(plan, fleet, against, resolver)
+    ratios = LATENCY_RATIOS if against == "latency" else HEADROOMS_MORE
+    return _asked_for(plan, fleet, against, ratios, resolver)
+
+
+def require_figures(fleet: Fleet, against: str) -> None:
+    """Refuse what is no figure of a plan, energy without power figures, and carbon without the grid's.
+
+    Raises
+    ------
+    InputError
+        If there is no such figure, or the fleet lacks what it is made of.
+    """
     if against not in AGAINST:
         hint = names_hint(against, AGAINST)
         raise InputError([Issue(f"--against {against}", 0, 0, "", "is not a figure of a plan", hint)])
-    if against in MINIMISED:
-        _require_figures(fleet, against)
-        return list(_minimised(plan, fleet, against, resolver))
-    points = _latency(fleet, resolver) if against == "latency" else _headroom(fleet, resolver)
-    return list(points)
-
-
-def _require_figures(fleet: Fleet, against: str) -> None:
-    """Refuse energy without power figures, and carbon without the grid's."""
     issues = []
     if against in ("energy", "carbon"):
         for hardware in fleet.hardware.values():
@@ -109,16 +114,20 @@ def _require_figures(fleet: Fleet, against: str) -> None:
         raise InputError(issues)
 
 
+def point_count(against: str) -> int:
+    """Points of a frontier."""
+    counts = {"latency": len(LATENCY_RATIOS), "headroom": len(HEADROOMS_MORE)}
+    return counts.get(against, len(ALLOWANCES))
+
+
 def _minimised(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> Iterator[ParetoPoint]:
+    """Each search begins with the best plan before it, or with the plan where points are not to wait."""
     known = [plan]
-    for allowance in ALLOWANCES:
-        resolver.say(f"least {against} within {allowance:.0%} more TCO")
-        cap_usd = plan.objective_usd * (1 + allowance) * (1 + ROUNDING)
-        limit = fleet.budget.tco_usd
-        capped = replace(fleet.budget, tco_usd=cap_usd if limit is None else min(limit, cap_usd))
-        # A regret would come before the figure.
-        asked = replace(fleet, objective=against, demand_objective="expected-cost", budget=capped)
-        answer = resolver.solve(asked, begin=known[-1])
+    asked = [Question(_capped(plan, fleet, against, more), begin=plan) for more in ALLOWANCES]
+    apart = resolver.side_by_side or resolver.limits.reproducible
+    answers = resolver.answers(asked) if apart else iter(())
+    for allowance, question in zip(ALLOWANCES, asked, strict=True):
+        answer = next(answers) if apart else resolver.answer(replace(question, begin=known[-1]))
         point = _point(f"TCO up to {allowance:+.0%}", answer, UNITS[against])
         if answer.plan is not None and answer.plan.goal is not None:
             goal = answer.plan.goal
@@ -132,6 +141,15 @@ def _minimised(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> It
         yield point
 
 
+def _capped(plan: Plan, fleet: Fleet, against: str, allowance: float) -> Fleet:
+    """The fleet with another figure to minimise, below a cap on TCO."""
+    cap_usd = plan.objective_usd * (1 + allowance) * (1 + ROUNDING)
+    limit = fleet.budget.tco_usd
+    budget = replace(fleet.budget, tco_usd=cap_usd if limit is None else min(limit, cap_usd))
+    # A regret would come before the figure.
+    return replace(fleet, objective=against, demand_objective="expected-cost", budget=budget)
+
+
 def _figure(problem: Problem, plan: Plan, against: str) -> float | None:
     """What a plan has of a figure; None where it runs a configuration that is none of the problem."""
     if any(find_candidate(problem, row) is None for row in plan.placements):
@@ -139,23 +157,22 @@ def _figure(problem: Problem, plan: Plan, against: str) -> float | None:
     return figure_of(problem, against, plan.placements, plan.pools)
 
 
-def _latency(fleet: Fleet, resolver: Resolver) -> Iterator[ParetoPoint]:
-    for ratio in LATENCY_RATIOS:
-        resolver.say(f"latency limits times {ratio:g}")
-        answer = resolver.solve(fleet_edits.latency_limits_scaled(fleet, ratio))
-        point = _point(f"latency limits times {ratio:g}", answer, "of the limits")
-        yield replace(point, value=ratio)
+def _asked_for(
+    plan: Plan, fleet: Fleet, against: str, ratios: Sequence[float], resolver: Resolver
+) -> Iterator[ParetoPoint]:
+    """Points at which a value is asked for and TCO minimised."""
+    edit: Callable[[Fleet, float], Fleet] = _with_headroom
+    text, unit = "headroom {:+.0%}", "more headroom"
+    if against == "latency":
+        edit, text, unit = fleet_edits.latency_limits_scaled, "latency limits times {:g}", "of the limits"
+    asked = [Question(edit(fleet, ratio), begin=plan) for ratio in ratios]
+    for ratio, answer in zip(ratios, resolver.answers(asked), strict=True):
+        yield replace(_point(text.format(ratio), answer, unit), value=ratio)
 
 
-def _headroom(fleet: Fleet, resolver: Resolver) -> Iterator[ParetoPoint]:
-    for more in HEADROOMS_MORE:
-        resolver.say(f"headroom {more:+.0%}")
-
-        def roomier(service: Service, more: float = more) -> Service:
-            return replace(service, headroom=service.headroom + more)
-
-        roomy = replace(fleet, services=tuple(map(roomier, fleet.services)))
-        yield replace(_point(f"headroom {more:+.0%}", resolver.solve(roomy), "more headroom"), value=more)
+def _with_headroom(fleet: Fleet, more: float) -> Fleet:
+    services = tuple(replace(each, headroom=each.headroom + more) for each in fleet.services)
+    return replace(fleet, services=services)
 
 
 def _point(asked: str, answer: FleetAnswer, unit: str) -> ParetoPoint:
@@ -164,7 +181,7 @@ def _point(asked: str, answer: FleetAnswer, unit: str) -> ParetoPoint:
     return ParetoPoint(asked, answer.plan.objective_usd, answer.plan.bound_usd, None, unit)
 
 
-def pareto_table(points: list[ParetoPoint]) -> pd.DataFrame:
+def pareto_table(points: Sequence[ParetoPoint]) -> pd.DataFrame:
     """One row a point. [USD; unit of the figure]"""
     return pd.DataFrame(
         [

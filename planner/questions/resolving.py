@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.api import NoPlanFoundError, solve_problem
 from fleetplan.planner.candidates import CandidateSet, build_candidates, supplied_hardware
-from fleetplan.planner.formulation import build_model, fixed_usd
-from fleetplan.planner.plan import Infeasible, Plan, Rejections
+from fleetplan.planner.jobs import RunJobs, run_here
+from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.problem import Candidate, ConfigurationKey, KnownBound, Problem, build_problem
 from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline
 from fleetplan.planner.problem.quick_checks import unservable
-from fleetplan.planner.search import LEAST_REGRET, SearchLimits, Verdict, Verge, Watcher, feasibility
+from fleetplan.planner.questions.taken_over import (
+    counts_cost_alone,
+    has_hardware_of,
+    on_hardware,
+    program_sha256,
+    runs_alike,
+    same_hardware,
+)
+from fleetplan.planner.search import SearchLimits, Verdict, Verge, Watcher, feasibility
+
+_ArgumentT = TypeVar("_ArgumentT")
+_ResultT = TypeVar("_ResultT")
 
 
 class OutOfTimeError(Exception):
@@ -45,6 +55,10 @@ class Question:
         What the least TCO is held against, where no more has to be known of it.
     shown : bool
         Whether somebody sees the plan, not only what it costs: it is then one of few configurations.
+    program : str
+        Hash of a program whose optimum is known: an equal one is not solved.
+    with_baseline : bool
+        Whether changes are counted from the plan in force.
     """
 
     fleet: Fleet
@@ -53,6 +67,8 @@ class Question:
     bound: KnownBound | None = None
     verge: Verge | None = None
     shown: bool = False
+    program: str = ""
+    with_baseline: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +85,15 @@ class FleetAnswer:
         Whether it is proven that there is none.
     reasons : tuple[str, ...]
         Why there is none, as far as a glance shows it, or that the time was short.
+    known : bool
+        Whether the program is the one that was named, so that nothing was solved.
     """
 
     problem: Problem
     plan: Plan | None
     infeasible: bool
     reasons: tuple[str, ...] = ()
+    known: bool = False
 
     @property
     def most_usd(self) -> float:
@@ -87,6 +106,11 @@ class FleetAnswer:
         if self.plan is not None:
             return self.plan.bound_usd
         return float("inf") if self.infeasible else 0.0
+
+
+def quiet(text: str) -> None:
+    """Say nothing."""
+    del text
 
 
 @dataclass(slots=True)
@@ -105,13 +129,16 @@ class Resolver:
         The plan in force, against which changes count.
     keep : frozenset[ConfigurationKey]
         Configurations that stay candidates even where others dominate them.
+    run : callable
+        Runs solves and evaluations that do not depend on each other.
     """
 
     limits: SearchLimits
-    say: Callable[[str], None] = field(default=lambda _: None)
+    say: Callable[[str], None] = quiet
     watch: Watcher | None = None
     baseline: Plan | None = None
     keep: frozenset[ConfigurationKey] = frozenset()
+    run: RunJobs = run_here
     _known: list[tuple[Fleet, Service, CandidateSet]] = field(default_factory=list)
     _took_s: list[float] = field(default_factory=list)
 
@@ -133,7 +160,46 @@ class Resolver:
         OutOfTimeError
             If the limits would be over before another one is evaluated.
         """
+        missing = [service for service in fleet.services if self._found(fleet, service) is None]
+        if len(missing) > 1 and self.side_by_side:
+            apart = [replace(fleet, services=(service,)) for service in missing]
+            for number, found in self.each(Resolver.candidates, apart):
+                self.say(f"evaluated {missing[number].name}")
+                self._known.append((fleet, missing[number], found))
         return _joined([self._of_service(fleet, service) for service in fleet.services])
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether jobs run elsewhere, several at a time."""
+        return self.run is not run_here
+
+    def each(
+        self, function: Callable[[Resolver, _ArgumentT], _ResultT], arguments: Sequence[_ArgumentT]
+    ) -> Iterator[tuple[int, _ResultT]]:
+        """Yield numbered results of a function of a resolver and an argument, as they are done.
+
+        Here the resolver is this one; elsewhere it is a copy that is silent and runs its jobs where it is.
+        """
+        if not self.side_by_side:
+            return ((number, function(self, argument)) for number, argument in enumerate(arguments))
+        copy = replace(self, say=quiet, watch=None, run=run_here)
+        return self.run(_done, [_Job(copy, function, argument) for argument in arguments])
+
+    def in_order(
+        self, function: Callable[[Resolver, _ArgumentT], _ResultT], arguments: Sequence[_ArgumentT]
+    ) -> Iterator[_ResultT]:
+        """Yield the results of `each` in the order of the arguments, as soon as they are known."""
+        waiting: dict[int, _ResultT] = {}
+        following = 0
+        for number, result in self.each(function, arguments):
+            waiting[number] = result
+            while following in waiting:
+                yield waiting.pop(following)
+                following += 1
+
+    def answers(self, asked: Sequence[Question]) -> Iterator[FleetAnswer]:
+        """Yield what solving fleets gives, in their order; raises as `answer`."""
+        return self.in_order(Resolver.answer, asked)
 
     def problem(self, fleet: Fleet, change: Change | None = None) -> tuple[CandidateSet, Problem]:
         """Candidates and problem of a fleet, with what a question changes about them."""
@@ -159,7 +225,14 @@ class Resolver:
         KeyboardInterrupt
             At Ctrl-C: it ends the question, not one of its solves.
         """
+        if not asked.with_baseline and self.baseline is not None:
+            return replace(self, baseline=None).answer(replace(asked, with_baseline=True))
         candidates, problem = self.problem(asked.fleet, asked.change)
+        if asked.program and program_sha256(problem) == asked.program:
+            return FleetAnswer(problem, asked.begin, False, known=True)
+        return self._solved(asked, candidates, problem)
+
+    def _solved(self, asked: Question, candidates: CandidateSet, problem: Problem) -> FleetAnswer:
         problem = replace(problem, begins_with=asked.begin or problem.begins_with)
         limits = replace(self.limits, simplified=asked.shown)
         if counts_cost_alone(asked.fleet):
@@ -185,14 +258,20 @@ class Resolver:
             return Verdict.NO
         return feasibility(problem, self.limits)
 
-    def _of_service(self, fleet: Fleet, service: Service) -> CandidateSet:
+    def _found(self, fleet: Fleet, service: Service) -> CandidateSet | None:
+        """Candidates of a service that are known."""
         for known_fleet, known, found in self._known:
             if not runs_alike(known, service):
                 continue
             if same_hardware(known_fleet, fleet):
                 return found
             if service.engines is None and has_hardware_of(known_fleet, fleet):
-                return _on_hardware(found, frozenset(supplied_hardware(fleet)))
+                return on_hardware(found, frozenset(supplied_hardware(fleet)))
+        return None
+
+    def _of_service(self, fleet: Fleet, service: Service) -> CandidateSet:
+        if (known := self._found(fleet, service)) is not None:
+            return known
         # Nothing cuts an evaluation short; it takes about as long as others before it.
         if self.limits.latest.left_s <= max(self._took_s, default=0.0):
             raise OutOfTimeError
@@ -212,6 +291,19 @@ class Resolver:
         return self.keep | configurations_in_force(self.baseline)
 
 
+@dataclass(frozen=True, slots=True)
+class _Job(Generic[_ArgumentT, _ResultT]):
+    """What a resolver does elsewhere."""
+
+    resolver: Resolver
+    function: Callable[[Resolver, _ArgumentT], _ResultT]
+    argument: _ArgumentT
+
+
+def _done(job: _Job[_ArgumentT, _ResultT]) -> _ResultT:
+    return job.function(job.resolver, job.argument)
+
+
 def _joined(parts: Sequence[CandidateSet]) -> CandidateSet:
     """The candidates of all services as if they had been built together."""
     return CandidateSet(
@@ -221,74 +313,3 @@ def _joined(parts: Sequence[CandidateSet]) -> CandidateSet:
         warnings=tuple(dict.fromkeys(each for part in parts for each in part.warnings)),
         calibrations=tuple(dict.fromkeys(each for part in parts for each in part.calibrations)),
     )
-
-
-def _on_hardware(found: CandidateSet, names: frozenset[str]) -> CandidateSet:
-    """The candidates on some hardware; each dominates others on its own hardware alone."""
-    rejections = []
-    for row in found.rejections:
-        by_hardware = {name: counts for name, counts in row.by_hardware.items() if name in names}
-        total = sum(map(Counter, by_hardware.values()), Counter())
-        rejections.append(Rejections(service=row.service, counts=dict(total), by_hardware=by_hardware))
-    candidates = tuple(each for each in found.candidates if each.hardware in names)
-    return replace(found, candidates=candidates, rejections=tuple(rejections))
-
-
-def same_hardware(one: Fleet, other: Fleet) -> bool:
-    """Whether a service has the same choice of hardware in two fleets."""
-    return one is other or (
-        has_hardware_of(one, other) and set(supplied_hardware(one)) == set(supplied_hardware(other))
-    )
-
-
-def has_hardware_of(one: Fleet, other: Fleet) -> bool:
-    """Whether a fleet supplies all hardware of another one, of the same figures."""
-    return (
-        one.path == other.path
-        and one.hardware == other.hardware
-        and one.calibration == other.calibration
-        and set(supplied_hardware(one)) >= set(supplied_hardware(other))
-    )
-
-
-def counts_cost_alone(fleet: Fleet) -> bool:
-    """Whether no regret comes before the cost of a plan: bounds on cost are then those of all plans."""
-    return not (fleet.demand_scenarios and fleet.demand_objective == LEAST_REGRET)
-
-
-def bound_of(plan: Plan, fleet: Fleet) -> KnownBound | None:
-    """What a plan of a fleet proves of every fleet whose plans are among its own, none of them cheaper there.
-
-    None where its bound is one of some plans only: those that reach a goal, or leave no more unmet.
-    """
-    if plan.goal is not None or plan.shortages or not counts_cost_alone(fleet):
-        return None
-    return KnownBound(plan.bound_usd, plan.solve.bound_source)
-
-
-def program_sha256(problem: Problem) -> str:
-    """Hash of the integer program that serves everything at least cost: equal ones have the same optimum."""
-    planning = build_model(problem, allow_unmet=False)
-    planning.model.minimize(planning.total_cost)
-    return hashlib.sha256(f"{fixed_usd(problem)!r}{planning.model.proto}".encode()).hexdigest()
-
-
-def runs_alike(one: Service, other: Service) -> bool:
-    """Whether two services have the same candidates: only what is asked of them may differ.
-
-    Where latencies are limited under load, what a replica carries depends on the demand.
-    """
-    if one.traffic is not None and one.traffic.limits_load:
-        asked = (one.demand.peak, one.headroom)
-        if asked != (other.demand.peak, other.headroom):
-            return False
-    alike = replace(
-        other,
-        demand=one.demand,
-        headroom=one.headroom,
-        priority=one.priority,
-        allowed_regions=one.allowed_regions,
-    )
-    if one.engines is None or other.engines is None:
-        return one == alike and one.engines is other.engines
-    return one == alike and (one.engines is other.engines or one.engines.equals(other.engines))

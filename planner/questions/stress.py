@@ -139,47 +139,69 @@ def cases_of(fleet: Fleet, stress: Stress) -> Iterator[Case]:
         yield Case(StressKind.REGION, f"{region} lost", fleet_edits.region_lost(fleet, region))
     for ratio in stress.slower_ratios:
         slower = fleet_edits.served_slower(fleet, ratio)
-        yield Case(StressKind.SLOWER, f"model {ratio:.0%} slower", slower, _slower(ratio))
+        yield Case(StressKind.SLOWER, f"model {ratio:.0%} slower", slower, Slower(ratio))
 
 
-def _slower(ratio: float) -> Change:
-    def change(candidate: Candidate) -> Candidate:
-        return replace(
-            candidate, requests_per_s=tuple(rate / (1 + ratio) for rate in candidate.requests_per_s)
-        )
+@dataclass(frozen=True, slots=True)
+class Slower:
+    """Candidates whose every step takes longer by a share."""
 
-    return change
+    ratio: float
+
+    def __call__(self, candidate: Candidate) -> Candidate:
+        """The candidate at its lower rates."""
+        rates = tuple(rate / (1 + self.ratio) for rate in candidate.requests_per_s)
+        return replace(candidate, requests_per_s=rates)
 
 
-def outcome_of(case: Case, plan: Plan, fleet: Fleet, resolver: Resolver) -> StressOutcome:
-    """Solve one case.
+def stressed(cases: Sequence[Case], plan: Plan, fleet: Fleet, resolver: Resolver) -> Iterator[StressOutcome]:
+    """Yield what each case does to a plan, as it is solved.
 
     Parameters
     ----------
-    case : Case
+    cases : Sequence[Case]
         What is not as planned.
     plan : Plan
         Of the fleet; serves everything at the least TCO.
     fleet : Fleet
         As planned.
     resolver : Resolver
-        Solves, twice.
+        Solves, at most twice a case.
     """
     before = resolver.problem(fleet)[1]
-    kept = resolver.answer(Question(case.fleet, case.change, begin=plan))
+    holds = [_holds_as_it_is(case, before, resolver) for case in cases]
+    asked: list[Question] = []
+    for case, held in zip(cases, holds, strict=True):
+        asked.append(Question(case.fleet, case.change, begin=plan))
+        if not held:
+            asked.append(_held(case, plan, before))
+    answers = resolver.answers(asked)
+    for case, held in zip(cases, holds, strict=True):
+        yield _outcome(case, plan, before, next(answers), None if held else next(answers))
+
+
+def _outcome(
+    case: Case, plan: Plan, before: Problem, kept: FleetAnswer, held: FleetAnswer | None
+) -> StressOutcome:
+    """What a case does, by the answer that keeps every promise, and by that on the plan's own hardware."""
     # What stood in a lost region is paid for all the same.
     lost_usd = fixed_usd(before) - fixed_usd(kept.problem) if case.kind is StressKind.REGION else 0.0
     least = most = None
     if kept.plan is not None:
         least = kept.least_usd + lost_usd - plan.objective_usd
         most = kept.most_usd + lost_usd - plan.bound_usd
-    broken = () if _holds_as_it_is(case, before, kept.problem) else _broken(case, plan, before, resolver)
+    broken: tuple[Broken, ...] | None = ()
+    if held is not None:
+        broken = None if held.plan is None else tuple(_unserved(held))
     return StressOutcome(case, broken, least, most, kept.reasons)
 
 
-def _holds_as_it_is(case: Case, before: Problem, after: Problem) -> bool:
+def _holds_as_it_is(case: Case, before: Problem, resolver: Resolver) -> bool:
     """Whether a plan serves everything under a case as well: prices alone have changed, or demand fell."""
-    if case.kind not in (StressKind.DEMAND, StressKind.PRICE) or after.candidates != before.candidates:
+    if case.kind not in (StressKind.DEMAND, StressKind.PRICE):
+        return False
+    after = resolver.problem(case.fleet, case.change)[1]
+    if after.candidates != before.candidates:
         return False
     asked = {(cell.service, cell.region, cell.moment): cell.most_requests_per_s for cell in before.cells}
 
@@ -192,8 +214,8 @@ def _holds_as_it_is(case: Case, before: Problem, after: Problem) -> bool:
     return all(map(fits, after.cells))
 
 
-def _broken(case: Case, plan: Plan, problem: Problem, resolver: Resolver) -> tuple[Broken, ...] | None:
-    """What the plan's own hardware cannot serve, the first priority served first."""
+def _held(case: Case, plan: Plan, problem: Problem) -> Question:
+    """What the plan's own hardware can serve, the first priority served first."""
     fleet = problem.fleet
     held = fleet_edits.limited_to(fleet, plan, problem)
     # Hardware that the plan rents or buys is taken as it stands: budgets do not forbid what is paid already.
@@ -209,11 +231,14 @@ def _broken(case: Case, plan: Plan, problem: Problem, resolver: Resolver) -> tup
     )
     held = fleet_edits.with_policy(held, lambda policy: replace(policy, unmet="penalise"))
     # What it costs is not asked: any plan that leaves the least unserved will do.
-    asked = Question(_as_in(case, held), case.change, begin=plan, verge=Verge(math.inf, math.inf))
-    answer = replace(resolver, baseline=None).answer(asked)
-    if answer.plan is None:
-        return None
-    return tuple(_unserved(answer))
+    # What it costs is not asked: any plan that leaves the least unserved will do.
+    return Question(
+        _as_in(case, held),
+        case.change,
+        begin=plan,
+        verge=Verge(math.inf, math.inf),
+        with_baseline=False,
+    )
 
 
 def _as_in(case: Case, held: Fleet) -> Fleet:
@@ -256,15 +281,6 @@ def _unserved(answer: FleetAnswer) -> Iterator[Broken]:
         )
         rows.append(Broken(service, region, period, max(by_moment.values()), asked))
     yield from sorted(rows, key=lambda row: -row.unserved)
-
-
-def stress_plan(plan: Plan, fleet: Fleet, cases: Sequence[Case], resolver: Resolver) -> list[StressOutcome]:
-    """Solve all cases in their order."""
-    found = []
-    for done, case in enumerate(cases):
-        resolver.say(f"{case.name} ({done + 1} of {len(cases)})")
-        found.append(outcome_of(case, plan, fleet, resolver))
-    return found
 
 
 def stress_table(found: Sequence[StressOutcome]) -> pd.DataFrame:

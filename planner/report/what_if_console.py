@@ -35,6 +35,11 @@ def print_stress(plan: Plan, found: Sequence[StressOutcome], console: Console) -
     console.print(table)
 
 
+def stress_text(outcome: StressOutcome) -> str:
+    """Return a case and its answer in a line."""
+    return f"{outcome.case.name}: unserved {_broken_text(outcome.broken)}; cost {_cost(outcome)}"
+
+
 def _broken_text(broken: tuple[Broken, ...] | None) -> str:
     if broken is None:
         return "undecided within the time limit"

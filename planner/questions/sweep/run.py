@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.jobs import run_jobs
+from fleetplan.planner.jobs import open_jobs
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.sweep.axes import SweepPoint
 from fleetplan.planner.questions.sweep.results import (
@@ -18,6 +18,7 @@ from fleetplan.planner.questions.sweep.results import (
     result_file,
     write_result,
 )
+from fleetplan.planner.questions.waited import Waited
 from fleetplan.planner.search import SearchLimits
 
 
@@ -45,9 +46,9 @@ class SweepTask:
         return point_key(self.fleet, self.point, self.limits)
 
 
-def solve_point(task: SweepTask) -> PointResult:
+def solve_point(resolver: Resolver, task: SweepTask) -> PointResult:
     """The result of one point; runs in whatever process it is sent to."""
-    answer = Resolver(task.limits).solve(task.fleet)
+    answer = resolver.solve(task.fleet)
     if answer.plan is not None:
         return PointResult(
             point=task.point.values, status=answer.plan.status, figures=figures_of(answer.plan)
@@ -58,8 +59,8 @@ def solve_point(task: SweepTask) -> PointResult:
 
 def run_sweep(
     tasks: Sequence[SweepTask], folder: Path, jobs: int, backend: str, say: Callable[[str], None]
-) -> list[PointResult]:
-    """Solve what has no result yet, and return the results of all in their order.
+) -> Iterator[list[PointResult]]:
+    """Solve what has no result yet, and yield all results so far in their order, each time there is one more.
 
     Parameters
     ----------
@@ -87,10 +88,22 @@ def run_sweep(
     missing = [(task, path) for task, path in zip(tasks, files, strict=True) if known[path] is None]
     if len(missing) < len(tasks):
         say(f"{len(tasks) - len(missing)} of {len(tasks)} points were solved before")
-    results = run_jobs(solve_point, [task for task, _ in missing], backend, jobs)
-    for done, (number, result) in enumerate(results, start=1):
-        task, path = missing[number]
-        write_result(path, result)
-        known[path] = result
-        say(f"{task.point.text}: {result.status} ({done} of {len(missing)})")
-    return [kept for path in files if (kept := known[path]) is not None]
+    yield _in_order(known)
+    if not missing:
+        return
+    waited = Waited(len(missing))
+    with open_jobs(backend, jobs) as run:
+        resolver = Resolver(missing[0][0].limits, run=run)
+        # Points share what their fleets have in common; what a point has of its own is evaluated with it.
+        resolver.candidates(missing[0][0].fleet)
+        for number, result in resolver.each(solve_point, [task for task, _ in missing]):
+            task, path = missing[number]
+            write_result(path, result)
+            known[path] = result
+            say(f"{task.point.text}: {result.status} ({waited.next()})")
+            yield _in_order(known)
+
+
+def _in_order(known: Mapping[Path, PointResult | None]) -> list[PointResult]:
+    """Results that are known, in the order of their points."""
+    return [kept for kept in known.values() if kept is not None]

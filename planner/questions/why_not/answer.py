@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fleetplan.fleet.inventory import Fleet, Offer
@@ -12,7 +12,8 @@ from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.conflict.explain import Explained, explain_conflict
 from fleetplan.planner.questions.conflict.service_requirements import latency_requirements
 from fleetplan.planner.questions.conflict.ways_out import least_steps
-from fleetplan.planner.questions.resolving import FleetAnswer, Question, Resolver, bound_of
+from fleetplan.planner.questions.resolving import FleetAnswer, Question, Resolver
+from fleetplan.planner.questions.taken_over import bound_of
 from fleetplan.planner.questions.why_not.assumed_offer import ASSUMED_OFFER, MOST_ASSUMED_PRICE, supplied
 from fleetplan.planner.questions.why_not.break_even import (
     BreakEven,
@@ -90,6 +91,38 @@ class WhyNot:
     priced: tuple[Offer, ...] = ()
     speed: BreakEven | None = None
     latency: tuple[LatencyNeeded, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Something of which it is asked why it is not in a plan.
+
+    Attributes
+    ----------
+    plan : Plan
+        The plan, which serves everything at the least TCO.
+    fleet : Fleet
+        What it was made for.
+    subject : Subject
+        What is asked about.
+    time_box_s : float
+        For a conflict with the limits, if there is one. [s]
+    """
+
+    plan: Plan
+    fleet: Fleet
+    subject: Subject
+    time_box_s: float
+
+
+def absences(asked: Sequence[Absence], resolver: Resolver) -> Iterator[WhyNot]:
+    """Yield the answers to several questions, in their order."""
+    return resolver.in_order(_answered, asked)
+
+
+def _answered(resolver: Resolver, asked: Absence) -> WhyNot:
+    own = replace(resolver, keep=asked.subject.configurations)
+    return why_not(asked.plan, asked.fleet, asked.subject, own, asked.time_box_s)
 
 
 def why_not(plan: Plan, fleet: Fleet, subject: Subject, resolver: Resolver, time_box_s: float) -> WhyNot:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.planner.jobs.work import killed_always, killed_once, refused, slowly, square
+from tests.planner.jobs.work import killed_always, killed_once, refused, run_jobs, slowly, square
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.planner.jobs import BackendLostError, run_jobs
+from fleetplan.planner.jobs import BackendLostError, open_jobs
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -48,4 +48,12 @@ def test_no_process_is_left_where_nobody_waits_for_the_rest() -> None:
 
 def test_a_backend_that_does_not_exist() -> None:
     with pytest.raises(InputError, match="there is no such backend; local, dask://"):
-        run_jobs(square, [1], "ray://")
+        next(run_jobs(square, [1], "ray://"))
+
+
+def test_jobs_of_several_kinds_share_processes() -> None:
+    with open_jobs(workers=2) as run:
+        assert sorted(run(square, range(3))) == [(0, 0), (1, 1), (2, 4)]
+        before = set(multiprocessing.active_children())
+        assert sorted(run(abs, [-1, -2])) == [(0, 1), (1, 2)]
+        assert set(multiprocessing.active_children()) == before

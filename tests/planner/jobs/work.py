@@ -5,7 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
+
+from fleetplan.planner.jobs import LOCAL, open_jobs
+
+
+def run_jobs(
+    function: Callable[[Any], Any], arguments: Sequence[Any], backend: str = LOCAL, workers: int = 1
+) -> Iterator[tuple[int, Any]]:
+    """Run jobs of one kind."""
+    with open_jobs(backend, workers) as run:
+        yield from run(function, arguments)
 
 
 def square(number: int) -> int:

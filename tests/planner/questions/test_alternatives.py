@@ -17,8 +17,15 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner import cli
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.alternatives import alternatives, fewest_kinds, kinds_of
-from fleetplan.planner.questions.pareto import AGAINST, ParetoPoint, pareto, pareto_table
-from fleetplan.planner.questions.resolving import Change, FleetAnswer, Resolver
+from fleetplan.planner.questions.pareto import (
+    AGAINST,
+    ParetoPoint,
+    pareto,
+    pareto_table,
+    point_count,
+    require_figures,
+)
+from fleetplan.planner.questions.resolving import FleetAnswer, Question, Resolver
 from fleetplan.planner.report.what_if_console import pareto_figure
 
 HOURS = 2190.0
@@ -132,7 +139,8 @@ def test_fewer_changes_than_the_cheapest_plan_makes() -> None:
 
 
 def points(question: Fleet, against: str) -> list[ParetoPoint]:
-    return pareto(best_plan(question), question, against, Resolver(EXACT))
+    require_figures(question, against)
+    return list(pareto(best_plan(question), question, against, Resolver(EXACT)))
 
 
 def test_fewer_accelerators_and_less_energy_for_more_money() -> None:
@@ -161,9 +169,9 @@ def test_fewer_accelerators_and_less_energy_for_more_money() -> None:
 class Tired(Resolver):
     """Finds a plan for its first caps alone, and remembers where its searches began."""
 
-    def solve(self, fleet: Fleet, change: Change | None = None, begin: Plan | None = None) -> FleetAnswer:
-        begun.append(begin)
-        answer = super().solve(fleet, change, begin)
+    def answer(self, asked: Question) -> FleetAnswer:
+        begun.append(asked.begin)
+        answer = super().answer(asked)
         return (
             answer if len(begun) <= 3 else FleetAnswer(answer.problem, None, False, ("no plan within 1 s",))
         )
@@ -181,7 +189,7 @@ def test_a_point_without_a_plan_of_its_own_is_the_best_one_before_it() -> None:
         offers=[rent_offer("A", 1.0), rent_offer("B", 1.1)],
     )
     plan = best_plan(question)
-    found = pareto(plan, question, "energy", Tired(EXACT))
+    found = list(pareto(plan, question, "energy", Tired(EXACT)))
     assert [point.value for point in found] == pytest.approx(
         [kw * HOURS for kw in (20, 19, 18, 18, 18)], rel=1e-3
     )
@@ -198,16 +206,17 @@ def test_a_point_without_a_plan_of_its_own_is_the_best_one_before_it() -> None:
 def test_a_regret_does_not_come_before_the_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was told as the figure, or the plan of a point did not hold."""
     asked: list[str] = []
-    real = Resolver.solve
+    real = Resolver.answer
 
-    def solved(self: Resolver, question: Fleet, *more: Change | None, **begin: Plan | None) -> FleetAnswer:
-        asked.append(question.demand_objective)
-        return real(self, question, *more, **begin)
+    def solved(self: Resolver, question: Question) -> FleetAnswer:
+        asked.append(question.fleet.demand_objective)
+        return real(self, question)
 
     question = mixed()
     plan = best_plan(question)
-    monkeypatch.setattr(Resolver, "solve", solved)
-    pareto(plan, replace(question, demand_objective="least-regret"), "accelerators", Resolver(EXACT))
+    monkeypatch.setattr(Resolver, "answer", solved)
+    regretful = replace(question, demand_objective="least-regret")
+    assert len(list(pareto(plan, regretful, "accelerators", Resolver(EXACT)))) == point_count("accelerators")
     assert set(asked) == {"expected-cost"}
 
 
@@ -227,13 +236,12 @@ def test_tighter_latency_and_more_headroom_cost_more() -> None:
 
 
 def test_figures_that_are_not_there_are_named() -> None:
-    plan = best_plan(mixed())
     with pytest.raises(InputError, match=r"regions.here.grid_kg_co2_per_kwh: is missing"):
-        pareto(plan, mixed(regions=[region("here")]), "carbon", Resolver(EXACT))
+        require_figures(mixed(regions=[region("here")]), "carbon")
     with pytest.raises(InputError, match=r"hardware.A.all_in_w: is missing"):
-        pareto(plan, mixed(hardware=[hardware("A", 1), hardware("B", 1)]), "energy", Resolver(EXACT))
+        require_figures(mixed(hardware=[hardware("A", 1), hardware("B", 1)]), "energy")
     with pytest.raises(InputError, match=f"allowed: {', '.join(AGAINST)}; did you mean 'energy'"):
-        pareto(plan, mixed(), "enrgy", Resolver(EXACT))
+        require_figures(mixed(), "enrgy")
 
 
 SCENARIO = Path(__file__).parents[3] / "scenarios" / "bring-your-own-rates" / "fleet.yaml"

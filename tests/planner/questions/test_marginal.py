@@ -13,12 +13,18 @@ from tests.planner.random_fleets import tiny_case
 
 from fleetplan.fleet.inventory import Budget, Fleet
 from fleetplan.planner.commands.run_marginal import marginal_figure
-from fleetplan.planner.questions.marginal import Worth, marginal_table, marginal_values, one_more, worth_of
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.questions.marginal import More, Worth, by_worth, marginal_table, one_more, worths
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.search.result import SearchLimits
 
 MOST_PLANS_TRIED = 200
 """Fleets with more plans than this are left out: the oracle would take most of the time of the suite."""
+
+
+def worth_of(more: More, plan: Plan, question: Fleet, resolver: Resolver) -> Worth:
+    (found,) = worths([more], plan, question, resolver)
+    return found
 
 
 def exact_usd(question: Fleet) -> float | None:
@@ -70,7 +76,7 @@ def values(question: Fleet, limits: SearchLimits = EXACT) -> dict[str, Worth]:
     resolver = Resolver(limits)
     plan = resolver.solve(question).plan
     assert plan is not None
-    rows = marginal_values(plan, question, resolver)
+    rows = by_worth(worths(list(one_more(question)), plan, question, resolver))
     assert rows == sorted(rows, key=lambda row: -row.least_usd)
     return {f"{row.more.amount:g} {row.more.name}": row for row in rows}
 

@@ -19,8 +19,8 @@ from fleetplan.planner.questions.stress import (
     StressKind,
     StressOutcome,
     cases_of,
-    outcome_of,
     stress_table,
+    stressed,
 )
 
 HOURS = 2190.0
@@ -35,7 +35,7 @@ def best_plan(question: Fleet) -> Plan:
 
 def outcomes(question: Fleet, stress: Stress) -> list[StressOutcome]:
     plan = best_plan(question)
-    return [outcome_of(case, plan, question, Resolver(EXACT)) for case in cases_of(question, stress)]
+    return list(stressed(list(cases_of(question, stress)), plan, question, Resolver(EXACT)))
 
 
 def rented(**changes: object) -> Fleet:
@@ -142,7 +142,7 @@ def test_held_hardware_stays_where_the_plan_has_it() -> None:
     shifted = fleet_edits.demand_scaled(
         fleet_edits.demand_scaled(question, 0.5, region="east"), 2, region="west"
     )
-    found = outcome_of(Case(StressKind.DEMAND, "shifted", shifted), plan, question, resolver)
+    (found,) = stressed([Case(StressKind.DEMAND, "shifted", shifted)], plan, question, resolver)
     assert found.broken == (Broken("chat", "west", "now", pytest.approx(10.0), pytest.approx(20.0)),)
     assert found.most_usd == pytest.approx((5 - 7) * 2.0 * HOURS)
 

@@ -1,0 +1,180 @@
+"""What commands that solve many fleets share: options, the plan, and rows as they are solved."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from fleetplan.planner.commands.shared import ExitCode, ratio
+from fleetplan.planner.commands.terminal import console
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+
+    from fleetplan.planner.questions.asked_plan import AskedPlan
+    from fleetplan.planner.questions.resolving import Resolver
+
+PlanFile = Annotated[Path, typer.Argument(help="plan.json", metavar="PLAN.json", show_default=False)]
+FleetOfPlan = Annotated[
+    Path | None,
+    typer.Option("--fleet", help="new path of the plan's fleet file", metavar="FLEET.yaml"),
+]
+SolveTimeLimit = Annotated[float, typer.Option(help="seconds for each solve", metavar="S", min=0.1)]
+SolveGap = Annotated[str, typer.Option(help="stop each solve at this optimality gap", metavar="RATIO")]
+Seed = Annotated[int, typer.Option(help="seed of the solver", min=0)]
+Workers = Annotated[int, typer.Option("--workers", help="solves in parallel", metavar="N", min=1)]
+Backend = Annotated[
+    str,
+    typer.Option(
+        help="where solves run: local, dask:// or dask://HOST:PORT of a scheduler", metavar="BACKEND"
+    ),
+]
+Deterministic = Annotated[
+    bool,
+    typer.Option("--deterministic", help="the same answer for any --workers; limits work, not time"),
+]
+
+_RowT = TypeVar("_RowT")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Solving:
+    """How the fleets of a question are solved.
+
+    Attributes
+    ----------
+    time_limit_s : float
+        Of each solve. [s]
+    gap : str
+        As the option has it.
+    seed : int
+        Of the solver.
+    workers : int
+        Solves at a time.
+    backend : str
+        Where they run.
+    deterministic : bool
+        Whether the clock must not decide.
+    """
+
+    time_limit_s: float
+    gap: str
+    seed: int
+    workers: int
+    backend: str
+    deterministic: bool
+
+
+@contextmanager
+def asking(
+    plan_file: Path, fleet_file: Path | None, solving: Solving
+) -> Iterator[tuple[AskedPlan, Resolver]]:
+    """Open the plan with its fleet, and what solves changed fleets.
+
+    A backend that is lost, and Ctrl-C before there is a row, end the command with one sentence.
+    """
+    from fleetplan.planner.jobs import BackendLostError, open_jobs
+    from fleetplan.planner.questions.asked_plan import read_asked_plan
+    from fleetplan.planner.questions.resolving import Resolver
+    from fleetplan.planner.search import SearchLimits, default_workers
+
+    errors = console(stderr=True)
+    asked = read_asked_plan(plan_file, fleet_file)
+    searches = 1 if solving.deterministic else default_workers()
+    limits = SearchLimits(
+        solving.time_limit_s, ratio(solving.gap), solving.seed, searches, solving.deterministic
+    )
+    try:
+        with open_jobs(solving.backend, solving.workers) as run:
+            yield (
+                asked,
+                Resolver(
+                    limits,
+                    lambda text: errors.print(text, style="dim", markup=False),
+                    None,
+                    asked.baseline,
+                    run=run,
+                ),
+            )
+    except BackendLostError as lost:
+        errors.print(f"{lost}; the same command starts again", style="red", markup=False)
+        raise typer.Exit(ExitCode.LIMIT) from lost
+
+
+def collected(
+    rows: Iterator[_RowT],
+    count: int,
+    asked: tuple[AskedPlan, Resolver],
+    name: Callable[[_RowT], str],
+    keep: Callable[[Sequence[_RowT]], None],
+) -> tuple[list[_RowT], ExitCode]:
+    """Take rows as they are solved, and say how many are left; Ctrl-C and a lost backend keep what there is.
+
+    Parameters
+    ----------
+    rows : Iterator
+        As they are solved.
+    count : int
+        How many there will be.
+    asked : tuple[AskedPlan, Resolver]
+        The plan, whose solve tells how long another one takes, and what solves.
+    name : callable
+        What a row answers, for the line of progress.
+    keep : callable
+        Writes the rows so far.
+
+    Returns
+    -------
+    tuple[list, ExitCode]
+        The rows, and LIMIT where some are missing.
+    """
+    from fleetplan.planner.jobs import BackendLostError
+    from fleetplan.planner.questions.waited import Waited
+
+    errors = console(stderr=True)
+    plan, resolver = asked[0].plan, asked[1]
+    waited = Waited(count, min(plan.solve.wall_s, resolver.limits.time_limit_s))
+    _say(errors, waited.announced)
+    found: list[_RowT] = []
+    if not count:
+        keep(found)
+    try:
+        for row in rows:
+            found.append(row)
+            _say(errors, f"{name(row)} ({waited.next()})")
+            keep(found)
+    except KeyboardInterrupt:
+        if not found:
+            raise
+        errors.print(f"stopped: {len(found)} of {count} are solved", style="red", markup=False)
+        return found, ExitCode.LIMIT
+    except BackendLostError as lost:
+        if not found:
+            raise
+        errors.print(f"{lost}: {len(found)} of {count} are solved", style="red", markup=False)
+        return found, ExitCode.LIMIT
+    return found, ExitCode.FOUND
+
+
+def _say(errors: Console, text: str) -> None:
+    errors.print(text, style="dim", markup=False, highlight=False)
+
+
+def table_writer(
+    path: Path | None, table: Callable[[Sequence[_RowT]], pd.DataFrame]
+) -> Callable[[Sequence[_RowT]], None]:
+    """Return what writes a table of rows into a CSV file, whole each time; nothing without a path."""
+    from fleetplan.fleet.files import write_whole
+    from fleetplan.planner.cells import csv_text
+
+    def write(rows: Sequence[_RowT]) -> None:
+        if path is not None:
+            write_whole(path, csv_text(table(rows)))
+
+    return write

@@ -1,0 +1,85 @@
+"""What the solve of a fleet may take over from that of another one: candidates, bounds, an equal program."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import replace
+
+from fleetplan.fleet.inventory import Fleet, Service
+from fleetplan.planner.candidates import CandidateSet, supplied_hardware
+from fleetplan.planner.formulation import build_model, fixed_usd
+from fleetplan.planner.plan import Plan, Rejections
+from fleetplan.planner.problem import KnownBound, Problem
+from fleetplan.planner.search import LEAST_REGRET
+
+
+def on_hardware(found: CandidateSet, names: frozenset[str]) -> CandidateSet:
+    """The candidates on some hardware; each dominates others on its own hardware alone."""
+    rejections = []
+    for row in found.rejections:
+        by_hardware = {name: counts for name, counts in row.by_hardware.items() if name in names}
+        total = sum(map(Counter, by_hardware.values()), Counter())
+        rejections.append(Rejections(service=row.service, counts=dict(total), by_hardware=by_hardware))
+    candidates = tuple(each for each in found.candidates if each.hardware in names)
+    return replace(found, candidates=candidates, rejections=tuple(rejections))
+
+
+def same_hardware(one: Fleet, other: Fleet) -> bool:
+    """Whether a service has the same choice of hardware in two fleets."""
+    return one is other or (
+        has_hardware_of(one, other) and set(supplied_hardware(one)) == set(supplied_hardware(other))
+    )
+
+
+def has_hardware_of(one: Fleet, other: Fleet) -> bool:
+    """Whether a fleet supplies all hardware of another one, of the same figures."""
+    return (
+        one.path == other.path
+        and one.hardware == other.hardware
+        and one.calibration == other.calibration
+        and set(supplied_hardware(one)) >= set(supplied_hardware(other))
+    )
+
+
+def counts_cost_alone(fleet: Fleet) -> bool:
+    """Whether no regret comes before the cost of a plan: bounds on cost are then those of all plans."""
+    return not (fleet.demand_scenarios and fleet.demand_objective == LEAST_REGRET)
+
+
+def bound_of(plan: Plan, fleet: Fleet) -> KnownBound | None:
+    """What a plan of a fleet proves of every fleet whose plans are among its own, none of them cheaper there.
+
+    None where its bound is one of some plans only: those that reach a goal, or leave no more unmet.
+    """
+    if plan.goal is not None or plan.shortages or not counts_cost_alone(fleet):
+        return None
+    return KnownBound(plan.bound_usd, plan.solve.bound_source)
+
+
+def program_sha256(problem: Problem) -> str:
+    """Hash of the integer program that serves everything at least cost: equal ones have the same optimum."""
+    planning = build_model(problem, allow_unmet=False)
+    planning.model.minimize(planning.total_cost)
+    return hashlib.sha256(f"{fixed_usd(problem)!r}{planning.model.proto}".encode()).hexdigest()
+
+
+def runs_alike(one: Service, other: Service) -> bool:
+    """Whether two services have the same candidates: only what is asked of them may differ.
+
+    Where latencies are limited under load, what a replica carries depends on the demand.
+    """
+    if one.traffic is not None and one.traffic.limits_load:
+        asked = (one.demand.peak, one.headroom)
+        if asked != (other.demand.peak, other.headroom):
+            return False
+    alike = replace(
+        other,
+        demand=one.demand,
+        headroom=one.headroom,
+        priority=one.priority,
+        allowed_regions=one.allowed_regions,
+    )
+    if one.engines is None or other.engines is None:
+        return one == alike and one.engines is other.engines
+    return one == alike and (one.engines is other.engines or one.engines.equals(other.engines))

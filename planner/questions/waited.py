@@ -1,0 +1,46 @@
+"""How long the rest of many solves takes."""
+
+from __future__ import annotations
+
+import time
+
+
+class Waited:
+    """Counts solves that are done, and estimates the time of those that are left.
+
+    Parameters
+    ----------
+    count : int
+        All of them.
+    each_s : float
+        What one takes as far as is known before, 0 where nothing is. [s]
+    """
+
+    def __init__(self, count: int, each_s: float = 0.0) -> None:
+        self.count = count
+        self.done = 0
+        self._each_s = each_s
+        self._started = time.monotonic()
+
+    @property
+    def announced(self) -> str:
+        """What there is to do: `44 solves, about 5 min`."""
+        solves = "1 solve" if self.count == 1 else f"{self.count} solves"
+        return f"{solves}, about {duration(self.count * self._each_s)}" if self._each_s else solves
+
+    def next(self) -> str:
+        """Note that one more is done: `3 of 44, about 5 min left`."""
+        self.done += 1
+        left = self.count - self.done
+        if not left:
+            return f"{self.done} of {self.count}"
+        left_s = (time.monotonic() - self._started) / self.done * left
+        return f"{self.done} of {self.count}, about {duration(left_s)} left"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words: `40 s`, `5 min`, `2 h 10 min`."""
+    if seconds < 90:
+        return f"{max(round(seconds), 1)} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

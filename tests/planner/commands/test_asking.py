@@ -1,0 +1,116 @@
+"""Rows of a question as they are solved: told, written, and kept whatever ends it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from tests.planner.dask_cluster import WAIT_S, Cluster, started_cluster, waited_for
+from typer.testing import CliRunner
+
+from fleetplan.planner import cli
+from fleetplan.planner.commands.asking import collected
+from fleetplan.planner.commands.shared import ExitCode
+from fleetplan.planner.jobs import BackendLostError
+from fleetplan.planner.questions.asked_plan import read_asked_plan
+from fleetplan.planner.questions.resolving import Resolver
+from fleetplan.planner.questions.waited import Waited, duration
+from fleetplan.planner.search import SearchLimits
+
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
+
+
+@pytest.fixture(scope="module")
+def plan_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny")
+    shutil.copy(SCENARIOS / "tiny.yaml", folder / "fleet.yaml")
+    result = CliRunner().invoke(cli.app, ["solve", str(folder / "fleet.yaml"), "--out", str(folder)])
+    assert result.exit_code == 0
+    return folder / "plan.json"
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        (KeyboardInterrupt(), "stopped: 2 of 5 are solved"),
+        (BackendLostError("the scheduler of the cluster is gone"), "is gone: 2 of 5 are solved"),
+    ],
+)
+def test_rows_so_far_are_kept(
+    end: BaseException, said: str, plan_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept: list[list[int]] = []
+
+    def rows() -> Iterator[int]:
+        yield 1
+        yield 2
+        raise end
+
+    def keep(found: Sequence[int]) -> None:
+        kept.append(list(found))
+
+    asked = read_asked_plan(plan_file), Resolver(SearchLimits(30.0))
+    found, code = collected(rows(), 5, asked, str, keep)
+    assert (found, code) == ([1, 2], ExitCode.LIMIT)
+    assert kept == [[1], [1, 2]]
+    errors = capsys.readouterr().err
+    assert "5 solves, about" in errors
+    assert "2 (2 of 5, about" in errors
+    assert said in errors
+    with pytest.raises(type(end)):
+        collected(iter_raising(end), 5, asked, str, keep)
+
+
+def iter_raising(end: BaseException) -> Iterator[int]:
+    yield from ()
+    raise end
+
+
+def test_the_time_that_is_left_is_estimated() -> None:
+    assert Waited(44, 7.0).announced == "44 solves, about 5 min"
+    assert Waited(1).announced == "1 solve"
+    waited = Waited(2)
+    assert waited.next() == "1 of 2, about 1 s left"
+    assert waited.next() == "2 of 2"
+    assert [duration(seconds) for seconds in (0.2, 89.0, 300.0, 7800.0)] == [
+        "1 s",
+        "89 s",
+        "5 min",
+        "2 h 10 min",
+    ]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with started_cluster(tmp_path) as cluster:
+        yield cluster
+
+
+def test_a_question_on_a_cluster_has_the_same_table_also_after_its_scheduler_was_killed(
+    cluster: Cluster, plan_file: Path, tmp_path: Path
+) -> None:
+    command = ["stress", str(plan_file), "--demand", "10%,-10%,20%", "--deterministic"]
+
+    def client(name: str, *options: str) -> tuple[Cluster, Path, list[str]]:
+        table = tmp_path / f"{name}.csv"
+        return cluster, table, [*command, "--csv", str(table), *options]
+
+    _, alone, words = client("alone")
+    assert CliRunner().invoke(cli.app, words).exit_code == 0
+    cluster.worker()
+    _, _, words = client("killed", "--backend", f"dask://{cluster.address}")
+    process = cluster.start("-m", "fleetplan.planner", *words)
+    waited_for(tmp_path / f"{len(cluster.started) - 1}.txt", r"(1 of \d+)")
+    cluster.started[0].kill()
+    assert process.wait(WAIT_S) == 4
+    said = (tmp_path / f"{len(cluster.started) - 1}.txt").read_text(encoding="utf-8")
+    assert "the scheduler of the cluster is gone" in said
+    assert "Traceback" not in said
+    (tmp_path / "again").mkdir()
+    with started_cluster(tmp_path / "again") as other:
+        other.worker()
+        _, again, words = client("again", "--backend", f"dask://{other.address}")
+        assert other.start("-m", "fleetplan.planner", *words).wait(WAIT_S) == 0
+    assert again.read_text(encoding="utf-8") == alone.read_text(encoding="utf-8")
