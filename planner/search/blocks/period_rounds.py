@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -23,8 +22,9 @@ BOUND_SHARE_OF_TIME: Final = 0.14
 PLAN_SHARE_OF_TIME: Final = 0.1
 """The same where the supply is known."""
 
-SUPPLY_SHARE_OF_TIME: Final = 0.1
-"""The same for what is worth buying; most take far less."""
+SUPPLY_SHARE_OF_TIME: Final = 0.5
+"""The same for what is worth buying, while plans are improved beside it. Its bound comes with its end, after
+2 to 14 s of a core for teams; after a tenth of 30 s three of five were still at the root."""
 
 PLANS_SHARE_OF_TIME: Final = 0.2
 """Share of the time after which a round begins no other plan."""
@@ -91,11 +91,12 @@ class PeriodRounds:
         InfeasibleBlockError
             If a period has no plan at all.
         """
-        self._plans.plan_among_used_slots(workers)
+        self._decide_supply(workers)
         while not self._state.finished():
             began, pays = self._clock.spent_s(), self.pays(workers.count)
             if pays:
                 self.round(workers)
+                self._decide_supply(workers)
             # The plan has as much time now.
             until = 2 * self._clock.spent_s() - began if pays else math.inf
             while not self._state.finished():
@@ -106,7 +107,7 @@ class PeriodRounds:
                     break
 
     def round(self, workers: Workers) -> None:
-        """One round: the bound, what is worth buying, and what runs there.
+        """One round: the bound, and what runs where the supply is as some period would have it.
 
         Raises
         ------
@@ -128,26 +129,31 @@ class PeriodRounds:
         if self._state.finished():
             return
         until = self._clock.spent_s() + PLANS_SHARE_OF_TIME * self._clock.limit_s
-        for supply in self._supplies(workers):
+        for supply in self._periods.wanted_supplies:
             if self._state.finished() or self._clock.spent_s() > until:
                 return
-            if self._periods.supply_key(supply) not in self._tried:
-                self._tried.add(self._periods.supply_key(supply))
-                self._plan(workers, supply)
+            self._plan(workers, supply)
 
-    def _supplies(self, workers: Workers) -> Iterator[FloatArray]:
-        """What may be worth buying: the best for the whole of what is known, then what each period would."""
+    def _decide_supply(self, workers: Workers) -> None:
+        """Decide what is worth buying while plans are improved; then what runs there.
+
+        That is decided in the whole program where a part of a replica may run, so its bound holds.
+        """
         known = self._state.incumbent.values
         start = None if known is None else known / self._periods.relaxation.variable_scale
         effort = replace(self._effort(SUPPLY_SHARE_OF_TIME), gap=SUPPLY_GAP * abs(self._state.bound))
-        best = workers.solve_one(self._periods.supply_job(effort, start))
-        if best.values is not None:
-            self._state.raise_bound(best.bound - BOUND_SAFETY * abs(best.bound), SOURCE)
-            yield best.values
-        yield from self._periods.wanted_supplies
+        job = self._periods.supply_job(effort, start)
+        best = self._plans.improve_beside(workers, job, self._plans.plan_among_used_slots)
+        self._state.raise_bound(best.bound - BOUND_SAFETY * abs(best.bound), SOURCE)
+        self._state.tell("periods", "what is worth buying, where a part of a replica may run")
+        if best.values is not None and not self._state.finished():
+            self._plan(workers, best.values)
 
     def _plan(self, workers: Workers, supply: FloatArray) -> None:
-        """Decide what runs in every period with some supply, or with more, and offer that as a plan."""
+        """Decide, once, what runs in every period with some supply, or with more; offer that as a plan."""
+        if self._periods.supply_key(supply) in self._tried:
+            return
+        self._tried.add(self._periods.supply_key(supply))
         effort = replace(self._effort(PLAN_SHARE_OF_TIME), rounds=True)
         answers = workers.solve(self._periods.plan_jobs(supply, effort), self._state.expired)
         if any(answer.infeasible for answer in answers):

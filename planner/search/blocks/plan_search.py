@@ -22,7 +22,7 @@ from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob
 from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
-from fleetplan.planner.search.solvers.workers import Background, Workers
+from fleetplan.planner.search.solvers.workers import LEAST_WITH_BACKGROUND, UNKNOWN, Background, Workers
 
 USED_SLOTS_SHARE_OF_TIME: Final = 0.15
 """Share of the time for the whole program among the slots that the root relaxation uses."""
@@ -229,7 +229,34 @@ class PlanSearch:
         else:
             self.improve(workers)
 
-    def improve_meanwhile(self, workers: Workers, background: Background) -> None:
+    def improve_beside(self, workers: Workers, job: AnyJob, first: Callable[[Workers], None]) -> Answer:
+        """Solve a job in the background, and find and improve plans meanwhile.
+
+        Where runs must repeat, or there is one seat, it is solved after the first part.
+
+        Parameters
+        ----------
+        workers : Workers
+            Who does it.
+        job : AnyJob
+            May take long.
+        first : callable
+            The part that comes before neighbourhoods.
+
+        Returns
+        -------
+        Answer
+            To the job; `UNKNOWN` once the plan is good enough without.
+        """
+        alone = self._clock.deterministic or workers.count < LEAST_WITH_BACKGROUND
+        background = None if alone else workers.begin(job)
+        first(workers)
+        if background is None:
+            return UNKNOWN if self._state.finished() else workers.solve_one(job)
+        self._improve_meanwhile(workers, background)
+        return UNKNOWN if self._state.content() else background.answer()
+
+    def _improve_meanwhile(self, workers: Workers, background: Background) -> None:
         """Improve the plan, or mend what violates limits, until a job in the background has ended."""
         while background.running and self._direct is not None and not self._state.finished():
             if self._state.incumbent.values is not None:

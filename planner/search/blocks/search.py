@@ -29,12 +29,7 @@ from fleetplan.planner.search.solvers.highs_process import Programs
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY, Relaxation, relax
 from fleetplan.planner.search.solvers.seats import SeatsLostError
-from fleetplan.planner.search.solvers.workers import (
-    LEAST_WITH_BACKGROUND,
-    Workers,
-    WorkersStoppedError,
-    ending,
-)
+from fleetplan.planner.search.solvers.workers import Workers, WorkersStoppedError, ending
 
 GRACE_S: Final = 1.0
 """Time past the limit after which running jobs are given up. [s]"""
@@ -149,12 +144,7 @@ class BlockSearch:
         indicators = self._relaxation.without_limits_on(self._request.indicators)
         full = whole_job(indicators, cost)
         # The full relaxation may take a minute: meanwhile the other processes improve the plan.
-        alone = self._clock.deterministic or workers.count < LEAST_WITH_BACKGROUND
-        background = None if alone else workers.begin(full)
-        self._plans.repair(workers)
-        if background is not None:
-            self._plans.improve_meanwhile(workers, background)
-        answer = workers.solve_one(full) if background is None else background.answer()
+        answer = self._plans.improve_beside(workers, full, self._plans.repair)
         if answer.infeasible:
             return None
         if answer.row_duals is None:

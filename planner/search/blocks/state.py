@@ -105,11 +105,15 @@ class SearchState:
 
     def finished(self) -> bool:
         """Whether the search is to end: its time is over, or what it has is enough."""
-        objective = self.incumbent.objective
         if self._clock.left_s() <= 0 and not self._goes_on():
             return True
         if self._late and self.good():
             return True
+        return self.content()
+
+    def content(self) -> bool:
+        """Whether plan and bound are as close as was asked."""
+        objective = self.incumbent.objective
         return objective is not None and self._request.enough(objective, self.bound)
 
     def _goes_on(self) -> bool:
