@@ -101,18 +101,23 @@ class OutsideLatency:
 
 @dataclass(frozen=True, slots=True)
 class Follows:
-    """Leader of a service whose demand follows it.
+    """Leaders of a service whose demand follows them.
 
     Attributes
     ----------
-    service : str
-        The service whose requests bring those of this one.
+    services : tuple[str, ...]
+        The services whose requests bring those of this one.
     ttft_share : float or None
-        Part of that service's TTFT limit that this one has; None where it has a limit of its own or none.
+        Part of the TTFT limit of the one that it follows; None where it has a limit of its own or none.
     """
 
-    service: str
+    services: tuple[str, ...]
     ttft_share: float | None = None
+
+    @property
+    def names(self) -> str:
+        """The services in words."""
+        return ", ".join(self.services)
 
 
 @dataclass(frozen=True, slots=True)

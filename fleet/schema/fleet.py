@@ -16,7 +16,7 @@ from fleetplan.fleet.schema.demand import (
 )
 from fleetplan.fleet.schema.finance import FinanceSpec
 from fleetplan.fleet.schema.network import KvLinkSpec, KvPairs, QualityFloor, ServeFrom
-from fleetplan.fleet.schema.service_parts import FollowsSpec, OutsideSpec, SearchSpec
+from fleetplan.fleet.schema.service_parts import Follows, FollowsSpec, OutsideSpec, SearchSpec
 from fleetplan.fleet.schema.supply import HardwareSpec, OfferSpec, PoolSpec, RegionSpec
 from fleetplan.fleet.schema.techniques import TechniquesSpec
 from fleetplan.fleet.schema.traffic import SloSpec, TrafficSpec
@@ -155,8 +155,9 @@ class ServiceSpec(Spec):
     figure is repeated."""
     offline: OfflineSpec | None = None
     """Instead of a demand: work that is put where there is room."""
-    follows: FollowsSpec | None = None
-    """Instead of a demand: the service whose requests bring those of this one."""
+    follows: Follows | None = None
+    """Instead of a demand: the service whose requests bring those of this one, or a list of such services,
+    which then share its replicas."""
     headroom: Annotated[float, Field(ge=0, le=10)] = 0.0
     """Planned capacity above demand, as a share of it. Default with limits under load: from the variation of
     the traffic of five minutes."""
@@ -189,6 +190,13 @@ class ServiceSpec(Spec):
     """Short for `outside_ms: {network: ...}`. [ms]"""
     outside_ms: OutsideSpec = OutsideSpec()
     """Mean time of a request outside inference; counts against TTFT. [ms]"""
+
+    @property
+    def leaders(self) -> tuple[FollowsSpec, ...]:
+        """What it follows; empty for a service with a demand of its own."""
+        if self.follows is None:
+            return ()
+        return tuple(self.follows) if isinstance(self.follows, list) else (self.follows,)
 
 
 class ServiceDefaultsSpec(Spec):

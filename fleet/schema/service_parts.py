@@ -32,7 +32,19 @@ class FollowsSpec(Spec):
     (default 0). Regions, periods and growth are those of the other service."""
     ttft_share: TtftShare | None = None
     """Where both work on a request one after the other: this service's part of the other one's `slo.ttft_ms`,
-    which then limits both together, outside times included. Left out, this service has limits of its own."""
+    which then limits both together, outside times included. Left out, this service has limits of its own; so
+    it has where it follows several."""
+
+
+def _follows_form(value: object) -> str:
+    return f"{TAG_MARK}several" if isinstance(value, list) else f"{TAG_MARK}one"
+
+
+Follows: TypeAlias = Annotated[
+    Annotated[FollowsSpec, Tag(f"{TAG_MARK}one")]
+    | Annotated[list[FollowsSpec], Field(min_length=1), Tag(f"{TAG_MARK}several")],
+    Discriminator(_follows_form),
+]
 
 
 class OutsideSpec(Spec):

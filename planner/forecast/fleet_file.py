@@ -75,9 +75,9 @@ def _demand_path(
     position, service = next((k, each) for k, each in enumerate(fleet.services) if each.name == name)
     here = ("services", position)
     if service.follows is not None:
-        message = f"{name} has the demand of {service.follows.service}"
+        message = f"{name} has the demand of {service.follows.names}"
         issues.append(
-            document.issue((*here, "follows"), message, f"give the history of {service.follows.service}")
+            document.issue((*here, "follows"), message, f"give the history of {service.follows.names}")
         )
     elif service.offline is None:
         return ("services", name, "demand")

@@ -119,7 +119,7 @@ def dropped_limit(
 
 
 def _shares_limits(file: Mapping[str, Any]) -> bool:
-    return any("ttft_share" in each.get("follows", {}) for each in file["services"])
+    return any("ttft_share" in leader for each in file["services"] for leader in _leaders(each))
 
 
 def only_what_is_used(
@@ -232,7 +232,7 @@ def joined_services(
     file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: random.Random
 ) -> Law | None:
     """Two services with half of the demand of one cost as much at least: they share no replica."""
-    followed = {each["follows"]["service"] for each in file["services"] if "follows" in each}
+    followed = {leader["service"] for each in file["services"] for leader in _leaders(each)}
     several = [each for each in file["services"] if "demand" in each and each["name"] not in followed]
     if _regrets(file) or not several or "max_configs_per_service_region" in file.get("policy", {}):
         return None
@@ -273,7 +273,13 @@ def two_classes(file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: 
 
 
 def _followed(file: Mapping[str, Any], name: str) -> bool:
-    return any(each.get("follows", {}).get("service") == name for each in file["services"])
+    return any(leader["service"] == name for each in file["services"] for leader in _leaders(each))
+
+
+def _leaders(service: Mapping[str, Any]) -> list[Any]:
+    """What a service follows."""
+    follows = service.get("follows", [])
+    return follows if isinstance(follows, list) else [follows]
 
 
 def _split_class(node: Any) -> Any:

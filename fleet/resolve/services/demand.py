@@ -1,4 +1,4 @@
-"""Demand of a service in every slice and demand scenario: its own, offline work, or what another brings."""
+"""Demand of a service in every slice and demand scenario: its own, offline work, or what others bring."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory import (
     Demand,
     DemandCase,
+    DemandKey,
     DemandRates,
     DemandScenario,
     Service,
@@ -20,7 +21,7 @@ from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.day_shapes import FLAT, DayShape, shape_of_slices
 from fleetplan.fleet.resolve.services.demand_tree import DemandSplit, Leaf, demand_leaves, spread_demand
 from fleetplan.fleet.resolve.services.engine_tables import SINGLE_CLASS
-from fleetplan.fleet.resolve.services.following import followed_demand
+from fleetplan.fleet.resolve.services.following import followed_demand, followed_paths
 from fleetplan.fleet.resolve.slices_and_scenarios import check_slices
 from fleetplan.fleet.schema.fleet import RequestClassSpec, ServiceSpec
 from fleetplan.fleet.schema.quantities import GROWTH_EXAMPLES, growth_per_quarter
@@ -33,7 +34,11 @@ Classes = Mapping[str, RequestClassSpec | None]
 
 
 def service_demand(
-    context: Context, key_path: KeyPath, spec: ServiceSpec, classes: Classes, leader: Service | None
+    context: Context,
+    key_path: KeyPath,
+    spec: ServiceSpec,
+    classes: Classes,
+    leaders: tuple[Service, ...],
 ) -> Demand | None:
     """Return the demand of a service; None with an issue noted.
 
@@ -47,8 +52,8 @@ def service_demand(
         As it is written.
     classes : Mapping[str, RequestClassSpec or None]
         Its request classes.
-    leader : Service or None
-        The service that it follows.
+    leaders : tuple[Service, ...]
+        The services that it follows.
     """
     _check_slices(context, key_path, spec)
     own = (spec.demand is not None) + (spec.offline is not None) + (spec.follows is not None)
@@ -57,14 +62,14 @@ def service_demand(
         return None
     cases: dict[DemandCase, DemandRates] = {}
     for part, scenario in demand_cases(context.slices, context.scenarios):
-        if leader is not None:
-            demand = _followed(context, key_path, spec, classes, leader, (part, scenario))
+        if leaders:
+            demand = _followed(context, key_path, spec, classes, leaders, (part, scenario))
         else:
             demand = _own(context, key_path, spec, classes, (part, scenario))
         if demand is None:
             return None
         names = (None if part is None else part.name, None if scenario is None else scenario.name)
-        ratio = 1.0 if scenario is None else scenario.ratio_of(spec.name, leader is not None)
+        ratio = 1.0 if scenario is None else scenario.ratio_of(spec.name, bool(leaders))
         cases[names] = {key: rate * ratio for key, rate in demand.items()}
         if names != (None, None):
             cases[names] = {
@@ -85,7 +90,8 @@ def _check_slices(context: Context, key_path: KeyPath, spec: ServiceSpec) -> Non
     for key, what in (("demand_by_slice", "shape"), ("growth", "growth")):
         if getattr(spec, key) is not None:
             message = f"the demand of the service that is followed has a {what} of its own"
-            context.error((*key_path, key), message, f"give it for {spec.follows.service}")
+            leaders = ", ".join(each.service for each in spec.leaders)
+            context.error((*key_path, key), message, f"give it for {leaders}")
 
 
 def _followed(
@@ -93,21 +99,25 @@ def _followed(
     key_path: KeyPath,
     spec: ServiceSpec,
     classes: Classes,
-    leader: Service,
+    leaders: tuple[Service, ...],
     case: tuple[Slice | None, DemandScenario | None],
 ) -> DemandRates | None:
-    """Return what the requests of another service bring in one case."""
-    here = (*key_path, "follows")
-    if spec.follows is None:
-        raise ValueError(f"{spec.name} follows nothing")
-    if leader.offline is not None:
-        message = f"{leader.name} is offline, so that nothing says when its requests are served"
-        context.error((*here, "service"), message)
-        return None
+    """Return what the requests of other services bring in one case, added up."""
     part, scenario = case
     names = (None if part is None else part.name, None if scenario is None else scenario.name)
     shares = _shares(context, key_path, classes, ())
-    return followed_demand(context, here, spec.follows, (leader, names), shares, tuple(classes))
+    total: dict[DemandKey, float] = {}
+    for (here, each), leader in zip(followed_paths(key_path, spec), leaders, strict=True):
+        if leader.offline is not None:
+            message = f"{leader.name} is offline, so that nothing says when its requests are served"
+            context.error((*here, "service"), message)
+            return None
+        demand = followed_demand(context, here, each, (leader, names), shares, tuple(classes))
+        if demand is None:
+            return None
+        for key, rate in demand.items():
+            total[key] = total.get(key, 0.0) + rate
+    return total
 
 
 def _own(

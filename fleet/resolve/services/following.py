@@ -15,9 +15,9 @@ from fleetplan.fleet.schema.service_parts import FollowsSpec
 def in_order_of_following(
     context: Context,
     specs: Sequence[tuple[int, ServiceSpec]],
-    resolve: Callable[[KeyPath, ServiceSpec, Service | None], Service | None],
+    resolve: Callable[[KeyPath, ServiceSpec, tuple[Service, ...]], Service | None],
 ) -> list[Service]:
-    """Return the valid services in the order of the file, each resolved after the one that it follows.
+    """Return the valid services in the order of the file, each resolved after those that it follows.
 
     Parameters
     ----------
@@ -26,39 +26,56 @@ def in_order_of_following(
     specs : Sequence[tuple[int, ServiceSpec]]
         Services with their positions in the file.
     resolve : callable
-        Makes a service of its block and of the service that it follows, if it follows one.
+        Makes a service of its block and of the services that it follows.
     """
     block = context.document.root.child("services")
     names = [] if block is None else [item.name for item in block.items if item.name]
-    waiting = [(i, spec) for i, spec in specs if _leader_exists(context, i, spec, names)]
+    waiting = [(i, spec) for i, spec in specs if _leaders_exist(context, i, spec, names)]
     # What follows a broken service is checked once that one is mended.
     whole = [spec.name for _, spec in waiting]
     found: dict[str, Service | None] = {name: None for name in names if name not in whole}
     while waiting:
-        ready = [(i, spec) for i, spec in waiting if spec.follows is None or spec.follows.service in found]
+        ready = [(i, spec) for i, spec in waiting if all(each.service in found for each in spec.leaders)]
         if not ready:
             _note_circle(context, waiting)
             break
         for i, spec in ready:
-            leader = None if spec.follows is None else found[spec.follows.service]
-            broken = spec.follows is not None and leader is None
-            found[spec.name] = None if broken else resolve(("services", i), spec, leader)
+            leaders = [found[each.service] for each in spec.leaders]
+            whole_ones = tuple(leader for leader in leaders if leader is not None)
+            broken = len(whole_ones) < len(leaders)
+            found[spec.name] = None if broken else resolve(("services", i), spec, whole_ones)
         waiting = [item for item in waiting if item not in ready]
     valid = {name: service for name, service in found.items() if service is not None}
     shared = shared_budgets(context, specs, valid)
     return [shared[spec.name] for _, spec in specs if spec.name in shared]
 
 
-def _leader_exists(context: Context, position: int, spec: ServiceSpec, names: Sequence[str]) -> bool:
-    if spec.follows is None:
-        return True
-    here: KeyPath = ("services", position, "follows", "service")
-    return context.check_name(here, "service", spec.follows.service, names)
+def followed_paths(key_path: KeyPath, spec: ServiceSpec) -> list[tuple[KeyPath, FollowsSpec]]:
+    """Return what a service follows, each with where it stands in the file."""
+    here: KeyPath = (*key_path, "follows")
+    if not isinstance(spec.follows, list):
+        return [(here, each) for each in spec.leaders]
+    return [((*here, n), each) for n, each in enumerate(spec.leaders)]
+
+
+def _leaders_exist(context: Context, position: int, spec: ServiceSpec, names: Sequence[str]) -> bool:
+    """Note services that do not exist or are named twice, and limits that several cannot share."""
+    known, seen = True, set[str]()
+    for here, each in followed_paths(("services", position), spec):
+        known &= context.check_name((*here, "service"), "service", each.service, names)
+        if each.service in seen:
+            context.error((*here, "service"), f"the service {each.service!r} is given twice")
+        seen.add(each.service)
+        if each.ttft_share is not None and len(spec.leaders) > 1:
+            message = "does not go with several services: each has a limit of its own"
+            context.error((*here, "ttft_share"), message, "give this service slo.ttft_ms")
+            known = False
+    return known
 
 
 def _note_circle(context: Context, waiting: Sequence[tuple[int, ServiceSpec]]) -> None:
     names = ", ".join(spec.name for _, spec in waiting)
-    here: KeyPath = ("services", waiting[0][0], "follows", "service")
+    here = (*followed_paths(("services", waiting[0][0]), waiting[0][1])[0][0], "service")
     context.error(here, f"nothing but each other is followed by {names}", "one of them needs a demand")
 
 
@@ -77,7 +94,7 @@ def followed_demand(
     context : Context
         Where issues go.
     key_path : KeyPath
-        The key `follows`.
+        Where the service that is followed stands.
     spec : FollowsSpec
         The ratio.
     followed : tuple[Service, DemandCase]
@@ -108,11 +125,11 @@ def followed_demand(
     return demand
 
 
-def resolved_follows(spec: FollowsSpec | None) -> Follows | None:
+def resolved_follows(spec: ServiceSpec) -> Follows | None:
     """Return what a service follows, as the planner reads it."""
-    if spec is None:
+    if not spec.leaders:
         return None
-    return Follows(spec.service, spec.ttft_share)
+    return Follows(tuple(each.service for each in spec.leaders), spec.leaders[0].ttft_share)
 
 
 def shared_budgets(
@@ -135,7 +152,7 @@ def shared_budgets(
         service = services.get(spec.name)
         if service is None or service.follows is None or service.follows.ttft_share is None:
             continue
-        leader = services[service.follows.service]
+        leader = services[service.follows.services[0]]
         if _may_share(context, ("services", i), service, leader):
             sharing.setdefault(leader.name, []).append(service)
     for name, followers in sharing.items():
@@ -147,7 +164,7 @@ def _may_share(context: Context, key_path: KeyPath, service: Service, leader: Se
     here = (*key_path, "follows", "ttft_share")
     if leader.follows is not None and leader.follows.ttft_share is not None:
         hint = "let both share that of the first service"
-        context.error(here, f"{leader.name} shares the limit of {leader.follows.service} itself", hint)
+        context.error(here, f"{leader.name} shares the limit of {leader.follows.names} itself", hint)
         return False
     if leader.traffic is not None and leader.traffic.ttft:
         message = f"{leader.name} limits TTFT under load, and only a limit on the mean can be shared"

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 def resolve_services(context: Context, specs: Sequence[tuple[int, ServiceSpec]]) -> tuple[Service, ...]:
     """Return the services that are valid; what is wrong with the others goes to the context."""
 
-    def resolve(key_path: KeyPath, spec: ServiceSpec, leader: Service | None) -> Service | None:
-        return _service(context, key_path, spec, leader)
+    def resolve(key_path: KeyPath, spec: ServiceSpec, leaders: tuple[Service, ...]) -> Service | None:
+        return _service(context, key_path, spec, leaders)
 
     return tuple(in_order_of_following(context, specs, resolve))
 
@@ -61,7 +61,7 @@ def _engines(context: Context, key_path: KeyPath, spec: ServiceSpec) -> pd.DataF
 
 
 def _service(
-    context: Context, key_path: KeyPath, spec: ServiceSpec, leader: Service | None
+    context: Context, key_path: KeyPath, spec: ServiceSpec, leaders: tuple[Service, ...]
 ) -> Service | None:
     before = len(context.issues)
     model = None if spec.model is None else _model(context, (*key_path, "model"), spec.model)
@@ -81,7 +81,7 @@ def _service(
     # With a broken engine table the class names are unknown, and the demand cannot be read.
     unreadable = spec.engines is not None and engines is None
     demand = (
-        None if classes is None or unreadable else service_demand(context, key_path, spec, classes, leader)
+        None if classes is None or unreadable else service_demand(context, key_path, spec, classes, leaders)
     )
     if demand is None or len(context.issues) > before:
         return None
@@ -106,7 +106,7 @@ def _service(
         quality_floor=each_request_floor(spec),
         average_quality_floor=average_floor(spec),
         allowed_regions=None if spec.regions is None else tuple(dict.fromkeys(spec.regions)),
-        follows=resolved_follows(spec.follows),
+        follows=resolved_follows(spec),
         offline=None if spec.offline is None else Offline(spec.offline.deadline_hours),
         served_weight=spec.served_weight or 1 / spec.priority,
         traffic=traffic,

@@ -121,7 +121,7 @@ def form_of(document: Document, fleet: Fleet) -> Form:
 def _demand(document: Document, fleet: Fleet) -> Iterator[Scaled]:
     for position, service in enumerate(fleet.services):
         if service.follows is not None:
-            yield Scaled(service.name, "", f"follows {service.follows.service}")
+            yield Scaled(service.name, "", f"follows {service.follows.names}")
         elif demand_key(document, position) is None:
             yield Scaled(service.name, "", "has no demand of its own")
         elif service.offline is not None:

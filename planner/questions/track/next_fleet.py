@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -142,10 +142,14 @@ def _put_services(
                 said = [f"actual over planned: {overall:.3f}"] if _is_off(overall) else []
                 edited.put(("services", name, *key_path), scaled, said)
         follows = service.get("follows")
-        if isinstance(follows, Mapping):
-            ratio = overall / _overall(report, str(follows["service"]))
-            if name in report.demand_ratio and _is_off(ratio):
-                edited.put(("services", name, "follows", "ratio"), _times(follows["ratio"], ratio))
+        leaders = follows if isinstance(follows, list) else [] if follows is None else [follows]
+        ratio = overall / _overall_of_leaders(report, leaders) if leaders else 1.0
+        if name in report.demand_ratio and _is_off(ratio):
+            scaled = [{**each, "ratio": _times(each["ratio"], ratio)} for each in leaders]
+            if isinstance(follows, list):
+                edited.put(("services", name, "follows"), scaled)
+            else:
+                edited.put(("services", name, "follows", "ratio"), scaled[0]["ratio"])
         rates = {kind: ratio for kind, ratio in report.rate_ratio.get(name, {}).items() if _is_off(ratio)}
         if rates:
             before = service.get("rate_ratio", 1.0)
@@ -154,6 +158,21 @@ def _put_services(
                 old = before.get(kind, 1.0) if isinstance(before, Mapping) else before
                 merged[kind] = _rounded(old * ratio)
             edited.put(("services", name, "rate_ratio"), merged, ["measured"])
+
+
+def _overall_of_leaders(report: TrackReport, leaders: Sequence[Mapping[str, Any]]) -> float:
+    """Actual over planned of what services bring to one that follows them.
+
+    Ratios by class count with their mean.
+    """
+    planned, actual = 0.0, 0.0
+    for each in leaders:
+        ratio, name = each["ratio"], str(each["service"])
+        weight = sum(ratio.values()) / len(ratio) if isinstance(ratio, Mapping) else ratio
+        brought = weight * sum(row.planned for row in report.demand if row.service == name)
+        planned += brought
+        actual += brought * _overall(report, name)
+    return actual / planned if planned else 1.0
 
 
 def _overall(report: TrackReport, service: str) -> float:

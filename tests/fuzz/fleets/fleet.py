@@ -9,7 +9,7 @@ from typing import Any
 from tests.fuzz.fleets.made import ONE_REGION, Made
 from tests.fuzz.fleets.rules import budget, finance, kv_links, policy, uncertainty
 from tests.fuzz.fleets.services import random_services
-from tests.fuzz.fleets.stated import state_defaults, state_demand, state_finance
+from tests.fuzz.fleets.stated import state_defaults, state_demand, state_finance, state_leaders
 from tests.fuzz.fleets.supply import hardware, offers, pools, regions
 
 QUARTERS = ("2027Q1", "2027Q2", "2027Q3")
@@ -68,6 +68,7 @@ def random_fleet(
     for service in made.file["services"]:
         service.pop("_shared", None)
     state_demand(made)
+    state_leaders(made)
     state_defaults(made)
     if made.allows("calibration") and made.figured and made.chance(0.15):
         made.file["calibration"] = "calibration.yaml"

@@ -51,6 +51,22 @@ def state_finance(made: Made) -> None:
             pool["rented"]["lease_end"] = dice.choice(("2027Q3", "2027Q4", "2028Q3"))
 
 
+def state_leaders(made: Made) -> None:
+    """Let some services follow a list of one or two; with dice of its own."""
+    dice = random.Random(f"leaders {made.seed}")
+    for position, service in enumerate(made.file["services"]):
+        follows = service.get("follows")
+        if follows is None or "ttft_share" in follows or dice.random() > SHAPED:
+            continue
+        others = [
+            each["name"]
+            for each in made.file["services"][:position]
+            if "offline" not in each and each["name"] != follows["service"]
+        ]
+        more = [{"service": dice.choice(others), "ratio": 0.5}] if others else []
+        service["follows"] = [follows, *more]
+
+
 def state_defaults(made: Made) -> None:
     """State once what all services say alike, or what each would be without a word; with dice of its own."""
     dice = random.Random(f"defaults {made.seed}")

@@ -297,3 +297,21 @@ def test_days_of_a_quarter_are_its_largest_demand_and_its_whole_cost() -> None:
     (demand,) = report["demand"]
     assert (demand["planned"], demand["actual"]) == (pytest.approx(15), 30)
     assert report["costs"][0]["actual"] == pytest.approx(sum(usd.values()))
+
+
+def test_the_ratios_to_several_leaders_follow_what_all_of_them_brought() -> None:
+    check = """\
+  - name: check
+    engines: engines.csv
+    follows: [{service: chat, ratio: 0.5}, {service: code, ratio: 0.5}]   # behind both
+"""
+    Path("fleet.yaml").write_text(FLEET + check, "utf-8")
+    assert run("solve", "fleet.yaml", "--out", "out", "--time-limit", "20", "--gap", "1%") == 0
+    # Chat brings half of 23 requests/s, code half of 6: half more of the first is 1.397 times all of them.
+    brought = (1.5 * 23 + 6) / 29
+    for measured, ratio in ((brought, 0.5), (2 * brought, 1.0)):
+        happened(Plan.read(Path("out/plan.json")), "2027Q1", {"chat": 1.5, "check": measured}, {})
+        Path("next.yaml").unlink(missing_ok=True)
+        assert run("track", "out/plan.json", "actuals.csv", "--out", "track", "--next", "next.yaml") == 0
+        services = yaml.safe_load(Path("next.yaml").read_text("utf-8"))["services"]
+        assert [each["ratio"] for each in services[2]["follows"]] == pytest.approx([ratio, ratio], rel=1e-4)

@@ -50,7 +50,7 @@ def named(fleet: Fleet, name: str) -> Service:
 def test_demand_follows_region_period_and_class(tmp_path: Path) -> None:
     fleet = loaded(tmp_path, LEADER + FOLLOWER + "    follows: {service: assistant, ratio: 1.2}\n")
     safety = named(fleet, "safety")
-    assert safety.follows == Follows("assistant", None)
+    assert safety.follows == Follows(("assistant",), None)
     assert safety.demand.peak == pytest.approx(
         {
             ("east", "2027Q1", "all"): 120.0,
@@ -214,3 +214,43 @@ def test_the_network_stands_in_one_place(tmp_path: Path) -> None:
 def test_times_outside_inference_leave_something_of_the_limit(tmp_path: Path) -> None:
     (line,) = refused(tmp_path, LEADER + "    outside_ms: {network: 300, safety: 100}\n")
     assert line == "services.assistant.outside_ms: 400 ms leave nothing of the TTFT limit of 400 ms"
+
+
+AGENT = FOLLOWER.replace("safety", "agent") + "    demand: {east: 3, west: 1}\n"
+
+
+def test_one_service_follows_several_and_their_requests_add_up(tmp_path: Path) -> None:
+    both = "    follows:\n      - {service: assistant, ratio: 1.2}\n      - {service: agent, ratio: 2}\n"
+    fleet = loaded(tmp_path, LEADER + AGENT + FOLLOWER + both)
+    alone = loaded(tmp_path, LEADER + FOLLOWER + "    follows: {service: assistant, ratio: 1.2}\n")
+    (one,) = [service for service in alone.services if service.name == "safety"]
+    (safety,) = [service for service in fleet.services if service.name == "safety"]
+    (agent,) = [service for service in fleet.services if service.name == "agent"]
+    assert safety.follows == Follows(("assistant", "agent"), None)
+    assert sum(safety.demand.peak.values()) == pytest.approx(
+        sum(one.demand.peak.values()) + 2 * sum(agent.demand.peak.values())
+    )
+
+
+@pytest.mark.parametrize(
+    ("follows", "message"),
+    [
+        (
+            "[{service: assistant, ratio: 1}, {service: agnt, ratio: 1}]",
+            "services.safety.follows[1].service: there is no service 'agnt'",
+        ),
+        (
+            "[{service: agent, ratio: 1}, {service: agent, ratio: 1}]",
+            "services.safety.follows[1].service: the service 'agent' is given twice",
+        ),
+        (
+            "[{service: assistant, ratio: 1, ttft_share: 0.2}, {service: agent, ratio: 1}]",
+            "services.safety.follows[0].ttft_share: does not go with several services",
+        ),
+        ("[]", "services.safety.follows"),
+    ],
+)
+def test_what_cannot_be_followed_together_is_refused(tmp_path: Path, follows: str, message: str) -> None:
+    (line, *more) = refused(tmp_path, LEADER + AGENT + FOLLOWER + f"    follows: {follows}\n")
+    assert message in line
+    assert not more
