@@ -8,7 +8,7 @@ from typing import Final
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.assemble import build_plan, provenance, solve_record, within_budgets
-from fleetplan.planner.candidates import CandidateSet, prepare
+from fleetplan.planner.candidates import CandidateSet, OutOfTimeError, prepare
 from fleetplan.planner.plan import (
     Infeasible,
     Plan,
@@ -43,7 +43,7 @@ process takes some four seconds more: imports, the fleet file, and what nothing 
 model and the check of the plan. [s]"""
 
 LEAST_EXPLANATION_S: Final = 2.0
-"""The same at the least, where candidates took long. [s]"""
+"""The same at the least, where candidates took long: they are given up when no more than this is left. [s]"""
 
 SHORTAGES_SHARE_OF_TIME: Final = 0.5
 """Share of the time left to find out what is short; the rest is for the conflict and the ways out of it."""
@@ -98,14 +98,44 @@ def plan_fleet(
         If the plan breaks a rule: a bug.
     """
     say = announce or (lambda _: None)
-    all_over = Deadline.after(limits.time_limit_s + EXPLANATION_S)
-    candidates, problem = prepare(fleet, say, baseline) if prepared is None else prepared(fleet)
-    if not limits.reproducible:
-        least = Deadline.after(limits.time_limit_s + LEAST_EXPLANATION_S)
-        latest = Deadline(min(limits.latest.ends, max(all_over.ends, least.ends)))
-        limits = replace(limits, latest=latest, explained=all_over)
+
+    def evaluated(late: Callable[[], bool]) -> tuple[CandidateSet, Problem]:
+        return prepare(fleet, say, baseline, late) if prepared is None else prepared(fleet)
+
+    candidates, problem, limits = prepare_within(limits, evaluated)
     say(f"{len(candidates.candidates)} candidates; solving")
     return solve_problem(candidates, problem, limits, watch, say, forecasts=True)
+
+
+def prepare_within(
+    limits: SearchLimits, prepared: Callable[[Callable[[], bool]], tuple[CandidateSet, Problem]]
+) -> tuple[CandidateSet, Problem, SearchLimits]:
+    """Candidates and problem of a fleet, and the limits of a search in the time that they leave.
+
+    Parameters
+    ----------
+    limits : SearchLimits
+        Of the candidates and the search together. Where the clock must not decide, candidates have no limit.
+    prepared : callable
+        Returns both, given what says whether the time is over.
+
+    Raises
+    ------
+    NoPlanFoundError
+        If the limit came before all candidates were evaluated.
+    """
+    if limits.reproducible:
+        return *prepared(lambda: False), limits
+    all_over = limits.latest.within(limits.time_limit_s + EXPLANATION_S)
+    evaluated = limits.latest.within(limits.time_limit_s + EXPLANATION_S - LEAST_EXPLANATION_S)
+    try:
+        candidates, problem = prepared(lambda: evaluated.passed)
+    except OutOfTimeError as error:
+        text = f"{error} within {limits.time_limit_s:g} s; run again or raise --time-limit"
+        raise NoPlanFoundError(text) from error
+    # One evaluation is not cut short.
+    latest = Deadline(max(all_over.ends, Deadline.after(LEAST_EXPLANATION_S).ends))
+    return candidates, problem, replace(limits, latest=latest, explained=all_over)
 
 
 def solve_problem(

@@ -27,6 +27,10 @@ from fleetplan.planner.plan import CalibrationUse, Rejections, StatedTable
 from fleetplan.planner.problem import Candidate, ConfigurationKey
 
 
+class OutOfTimeError(Exception):
+    """The time was over before every service was evaluated on every hardware."""
+
+
 @dataclass(frozen=True, slots=True)
 class CandidateSet:
     """Candidates with what was left out.
@@ -53,7 +57,10 @@ class CandidateSet:
 
 
 def build_candidates(
-    fleet: Fleet, announce: Callable[[str], None], keep: Collection[ConfigurationKey] = ()
+    fleet: Fleet,
+    announce: Callable[[str], None],
+    keep: Collection[ConfigurationKey] = (),
+    out_of_time: Callable[[], bool] = lambda: False,
 ) -> CandidateSet:
     """Candidates of every service on every hardware that the fleet has or can get.
 
@@ -65,9 +72,13 @@ def build_candidates(
         Told which service is being evaluated.
     keep : Collection[ConfigurationKey]
         Configurations that stay even where others dominate them: those that run already.
+    out_of_time : callable
+        Asked before a service is evaluated on one hardware; what was evaluated before stays in the cache.
 
     Raises
     ------
+    OutOfTimeError
+        If the time is over before the last of them.
     InputError
         If a model has layers that the performance model does not know.
     """
@@ -77,6 +88,8 @@ def build_candidates(
     warnings: dict[str, None] = {}
     supplied = supplied_hardware(fleet)
     calibrator = Calibrator(fleet)
+    asked = _evaluations(fleet, supplied)
+    evaluated = 0
     for index, service in enumerate(fleet.services):
         announce(f"evaluating {service.name} ({index + 1} of {len(fleet.services)})")
         if service.engines is not None:
@@ -91,6 +104,11 @@ def build_candidates(
                 if hardware.accelerator is None:
                     log.add(service.name, name, "no figures and no engine table")
                     continue
+                if out_of_time():
+                    raise OutOfTimeError(
+                        f"{evaluated} of {asked} pairs of a service and hardware evaluated and kept"
+                    )
+                evaluated += 1
                 for variant_name, variant in service_variants(service, name, log):
                     try:
                         candidates, sources = candidates_over_ways(fleet, variant, hardware, log, calibrator)
@@ -119,6 +137,17 @@ def build_candidates(
     warnings |= dict.fromkeys(calibrator.warnings())
     warnings |= dict.fromkeys(_missing_tables(fleet, found))
     return CandidateSet(tuple(found), log.rows(), tuple(tables), tuple(warnings), calibrator.used())
+
+
+def _evaluations(fleet: Fleet, supplied: Collection[str]) -> int:
+    """Pairs of a service and hardware that the performance model evaluates."""
+    return sum(
+        service.engines is None
+        and (service.allowed_hardware is None or name in service.allowed_hardware)
+        and fleet.hardware[name].accelerator is not None
+        for service in fleet.services
+        for name in supplied
+    )
 
 
 def _as_measured(candidate: Candidate, ratio: float) -> Candidate:

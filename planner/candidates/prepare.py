@@ -13,11 +13,14 @@ from fleetplan.planner.problem.plan_in_force import configurations_in_force, wit
 
 
 def prepare(
-    fleet: Fleet, announce: Callable[[str], None], baseline: Plan | None = None
+    fleet: Fleet,
+    announce: Callable[[str], None],
+    baseline: Plan | None = None,
+    out_of_time: Callable[[], bool] = lambda: False,
 ) -> tuple[CandidateSet, Problem]:
-    """Candidates and problem of a fleet, the plan in force included where there is one."""
+    """Candidates and problem of a fleet, the plan in force included; raises as `build_candidates`."""
     keep = frozenset() if baseline is None else configurations_in_force(baseline)
-    candidates = build_candidates(fleet, announce, keep)
+    candidates = build_candidates(fleet, announce, keep, out_of_time)
     problem = build_problem(fleet, candidates.candidates)
     warnings: tuple[str, ...] = ()
     if baseline is not None:

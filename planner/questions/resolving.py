@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.api import NoPlanFoundError, solve_problem
-from fleetplan.planner.candidates import CandidateSet, build_candidates, supplied_hardware
+from fleetplan.planner.candidates import CandidateSet, OutOfTimeError, build_candidates, supplied_hardware
 from fleetplan.planner.jobs import RunJobs, run_here
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.problem import Candidate, ConfigurationKey, KnownBound, Problem, build_problem
@@ -27,11 +27,6 @@ from fleetplan.planner.search import SearchLimits, Verdict, Verge, Watcher, feas
 
 _ArgumentT = TypeVar("_ArgumentT")
 _ResultT = TypeVar("_ResultT")
-
-
-class OutOfTimeError(Exception):
-    """A question would be over before all candidates of its fleet are evaluated."""
-
 
 Change = Callable[[Candidate], Candidate | None]
 """What becomes of a candidate in a question; None leaves it out."""
@@ -272,7 +267,7 @@ class Resolver:
     def _of_service(self, fleet: Fleet, service: Service) -> CandidateSet:
         if (known := self._found(fleet, service)) is not None:
             return known
-        # Nothing cuts an evaluation short; it takes about as long as others before it.
+        # One that would be cut short is not begun: it takes about as long as others before it.
         if self.limits.latest.left_s <= max(self._took_s, default=0.0):
             raise OutOfTimeError
         left_s = self.limits.latest.left_s

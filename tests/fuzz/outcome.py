@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from fleetplan.planner.api import NoPlanFoundError, prepare, solve_problem
+from fleetplan.planner.api import NoPlanFoundError, prepare, prepare_within, solve_problem
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.search.result import SearchLimits
 from fleetplan.scenarios.load import load_fleet
@@ -61,10 +61,12 @@ class Outcome:
 def solved(path: Path, solves: Solves, baseline: Plan | None = None) -> Outcome:
     """Plan a fleet file; exceptions are the planner's own."""
     fleet = load_fleet(path)
-    candidates, problem = prepare(fleet, lambda _: None, baseline)
     limits = SearchLimits(solves.time_limit_s, solves.gap_ratio, workers=solves.workers)
     started = time.monotonic()
     try:
+        candidates, problem, limits = prepare_within(
+            limits, lambda late: prepare(fleet, lambda _: None, baseline, late)
+        )
         found = solve_problem(candidates, problem, limits, None, lambda _: None, final=solves.explain).outcome
     except NoPlanFoundError:
         return Outcome(NO_PLAN, time.monotonic() - started)

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.candidates import OutOfTimeError
 from fleetplan.planner.plan import Conflict, GivenWay, Infeasible, Plan, Shortage, StatedWayOut
 from fleetplan.planner.questions.conflict.core import Core, CoreSearch
 from fleetplan.planner.questions.conflict.requirement import Requirement, RequirementKind
 from fleetplan.planner.questions.conflict.requirements import requirements_of
 from fleetplan.planner.questions.conflict.ways_out import Give, WayOut, named, ways_out
-from fleetplan.planner.questions.resolving import FleetAnswer, OutOfTimeError, Resolver
+from fleetplan.planner.questions.resolving import FleetAnswer, Resolver
 from fleetplan.planner.search import Deadline, Verdict, least_power
 
 SHARE_FOR_POWER: Final = 0.5

@@ -1,0 +1,76 @@
+"""Candidates that take longer than the time limit end with one sentence; what was evaluated is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.planner.command_line import run
+
+from fleetplan.perfmodel.landscape import cache
+from fleetplan.planner import api
+from fleetplan.planner.candidates import OutOfTimeError, build_candidates, prepare
+from fleetplan.planner.search import Deadline, SearchLimits
+from fleetplan.scenarios.load import load_fleet
+
+FLEET = """\
+version: 1
+offers:
+  - {name: one, hardware: MI300X, rent_usd_per_accelerator_hour: 2.0}
+  - {name: other, hardware: H100-SXM, rent_usd_per_accelerator_hour: 2.0}
+services:
+  - name: chat
+    model: llama3-8b
+    workload: {input_tokens: 500, output_tokens: 100}
+    slo: {ttft_ms: 2000, tpot_ms: 60}
+    demand: 1
+"""
+
+
+@pytest.fixture
+def fleet_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "fleet.yaml"
+    path.write_text(FLEET, encoding="utf-8")
+    return path
+
+
+def test_what_was_evaluated_in_time_is_kept(fleet_file: Path) -> None:
+    fleet = load_fleet(fleet_file)
+    asked: Iterator[bool] = iter((False, True))
+    with pytest.raises(OutOfTimeError, match="1 of 2 pairs of a service and hardware evaluated and kept"):
+        build_candidates(fleet, lambda _: None, out_of_time=lambda: next(asked))
+    (kept,) = cache.cache_folder().glob("*.npz")
+    written = kept.stat().st_ino
+    assert {each.hardware for each in build_candidates(fleet, lambda _: None).candidates} == {
+        "MI300X",
+        "H100-SXM",
+    }
+    assert kept.stat().st_ino == written
+
+
+def test_plan_says_how_far_it_came(
+    fleet_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Thirteen seconds of candidates came before a limit of five: nothing cut them short."""
+    monkeypatch.setattr(api, "EXPLANATION_S", api.LEAST_EXPLANATION_S - 1.0)
+    assert run("solve", fleet_file, "--time-limit", 0.5, "--out", fleet_file.parent / "out") == 4
+    said = capsys.readouterr().err
+    assert "0 of 2 pairs of a service and hardware evaluated and kept within 0.5 s" in said
+    assert "run again or raise --time-limit" in said
+    assert not (fleet_file.parent / "out").exists()
+
+
+def test_candidates_and_search_share_the_time(fleet_file: Path) -> None:
+    fleet = load_fleet(fleet_file)
+    limits = SearchLimits(time_limit_s=5.0, latest=Deadline.after(3.0))
+    *_, left = api.prepare_within(limits, lambda late: prepare(fleet, lambda _: None, None, late))
+    assert left.latest.left_s <= 3.0
+    # Where the clock must not decide, it does not decide here.
+    repeated = SearchLimits(time_limit_s=0.0, reproducible=True)
+    candidates, _, left = api.prepare_within(
+        repeated, lambda late: prepare(fleet, lambda _: None, None, late)
+    )
+    assert candidates.candidates
+    assert left is repeated
