@@ -22,6 +22,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 BESIDE_THE_CODE: Final = {
     "formulation.md": "planner/formulation/FORMULATION.md",
     "results.md": "benchmarks/RESULTS.md",
+    "security.md": "SECURITY.md",
     "paper-notes.md": "benchmarks/paper_notes.md",
     "ortools-presolve.md": "benchmarks/ortools-presolve.md",
 }

@@ -18,6 +18,7 @@ import pytest
 from tests.planner.commands.page.tiny import FLEET, HOST, TOKEN, Page, write_fleet
 
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.cli import main
 from fleetplan.planner.commands.page.application import application
 from fleetplan.planner.commands.page.changes import scaled_figures
 from fleetplan.planner.commands.page.messages import Settings
@@ -291,6 +292,22 @@ def test_a_saved_scenario_is_the_plan_s_fleet_and_comments_stay(tmp_path: Path) 
         assert "busy" in page.get().text
     finally:
         opened.close()
+
+
+def test_a_plan_of_the_page_holds_as_that_of_the_command_line_does(
+    session: Session, page: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = page.solve()["plans"][-1]["number"]
+    changes = {"demand": {"mail": 1.7}, "prices": {"": 1.2}, "off": ["H200-SXM"]}
+    number = page.solve(begin=first, **changes)["plans"][-1]["number"]
+    (tmp_path / "plan.json").write_bytes(page.get(f"plans/{number}/files/json").content)
+    kept = session.plan(number)
+    assert kept is not None
+    options = [word for text in kept.assignments for word in ("--set", text)]
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", str(tmp_path / "plan.json"), str(session.settings.path), *options])
+    assert ended.value.code == 0
+    assert "the plan holds" in capsys.readouterr().out
 
 
 def test_two_plans_stand_side_by_side(page: Page) -> None:
