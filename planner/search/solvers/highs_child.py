@@ -15,225 +15,29 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import IO, Any, Final
 
 import highspy
 import numpy as np
 
-from fleetplan.planner.search.solvers.highs_jobs import (
-    Answer,
-    AnyJob,
-    Array,
-    CompositeJob,
-    Effort,
-    Job,
-    Rows,
-    SearchJob,
+from fleetplan.planner.search.solvers.highs_answers import (
+    Known,
+    cost_unit,
+    found_by,
+    is_infeasible,
+    limit,
+    model_of,
+    solve,
 )
-from fleetplan.planner.search.work import iteration_s
+from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, Array, Rows, SearchJob
 
 LEAST_INTERVAL_S: Final = 0.1
 """Between two answers of a search that only raise the bound. [s]"""
 
 PARENT_POLL_S: Final = 1.0
 """How often a child looks whether its parent is still there. [s]"""
-
-Options = Mapping[str, str | float | bool]
-
-BLOCK_OPTIONS: Final[Options] = {
-    "mip_heuristic_effort": 0.0,
-    "mip_detect_symmetry": False,
-    "mip_allow_restart": False,
-    "mip_heuristic_run_feasibility_jump": False,
-    "mip_heuristic_run_rens": False,
-    "mip_heuristic_run_rins": False,
-    "mip_heuristic_run_root_reduced_cost": False,
-}
-"""For blocks of about a hundred variables, which a short tree search solves before heuristics have paid: 21
-instead of 27 ms a block without the last three, in a medium fleet's second round. Presolve pays where the
-search begins with a good column: 8.6 s instead of 12.8 s for 224 blocks; without one 12.4 s."""
-
-FEW_CUTS: Final[Options] = {
-    "mip_pool_soft_limit": 20,
-    "mip_pool_age_limit": 30,
-    "mip_allow_cut_separation_at_nodes": True,
-    "mip_pscost_minreliable": 2,
-}
-"""Replicas are lumpy: cuts raise a block's bound by hundredths where branching closes the rest. 15 to 24 ms a
-block instead of 21 to 29 ms with HiGHS's own settings, to a gap of 0.03 %."""
-
-NO_CUTS: Final[Options] = {
-    "mip_pool_soft_limit": 1,
-    "mip_pool_age_limit": 0,
-    "mip_allow_cut_separation_at_nodes": False,
-    "mip_pscost_minreliable": 8,
-}
-"""12 ms instead of 21 ms a block, to a gap of 1 %. The hardest blocks take longer without cuts."""
-
-ROUNDING: Final[Options] = {"mip_heuristic_run_zi_round": True, "mip_heuristic_run_shifting": True}
-"""For programs of one moment: hundreds of variables that presolve leaves. One of a company with the loss of a
-region (seed 1): a plan after 0.44 s of a core instead of 1.14 s, 168 k instead of 331 k USD after 2.2 s."""
-
-LINEAR_ATTEMPTS: Final[tuple[Options, ...]] = (
-    {},
-    {"presolve": "off"},
-    {"presolve": "on", "solver": "ipm"},
-)
-"""Ways to solve a linear program, the next where HiGHS gives up on the one before."""
-
-
-class Known:
-    """The programs that jobs name by number, each with the solver that holds it."""
-
-    def __init__(self, programs: tuple[Rows, ...]) -> None:
-        self._programs = programs
-        self._solvers: dict[int, highspy.Highs] = {}
-
-    def solver(self, number: int) -> tuple[Rows, highspy.Highs]:
-        """A program and a solver that holds it with some cost."""
-        rows = self._programs[number]
-        if number not in self._solvers:
-            self._solvers[number] = model_of(rows, np.zeros(len(rows.lower)), linear=False)
-        return rows, self._solvers[number]
-
-
-def cost_unit(cost: Array) -> float:
-    """Unit in which the largest cost is 1: HiGHS loses its way with costs of 1e11."""
-    return float(np.abs(cost).max(initial=0.0)) or 1.0
-
-
-def solve(job: AnyJob, known: Known) -> Answer:
-    """Solve one job."""
-    if not isinstance(job, Job):
-        return _composite(job, known)
-    unit = cost_unit(job.cost)
-    if job.effort is None:
-        if isinstance(job.rows, int):
-            raise ValueError("blocks are not solved as linear relaxations")
-        return _linear(job.rows, job.cost, unit)
-    if isinstance(job.rows, int):
-        rows, solver = known.solver(job.rows)
-        solver.clearSolver()
-        variables = np.arange(len(job.cost), dtype=np.int32)
-        solver.changeColsCost(len(variables), variables, job.cost / unit)
-        for name, value in {**BLOCK_OPTIONS, **(FEW_CUTS if job.effort.cuts else NO_CUTS)}.items():
-            solver.setOptionValue(name, value)
-    else:
-        rows, solver = job.rows, model_of(job.rows, job.cost / unit, linear=False)
-        for name, value in (ROUNDING if job.effort.rounds else {}).items():
-            solver.setOptionValue(name, value)
-    return _integer(solver, rows, job, unit)
-
-
-def _composite(job: CompositeJob, known: Known) -> Answer:
-    """Do a job of many programs, whose work is theirs."""
-    work_s = 0.0
-
-    def solved(part: Job) -> Answer:
-        nonlocal work_s
-        answer = solve(part, known)
-        work_s += answer.work_s
-        return answer
-
-    answer = job.run(solved)
-    return replace(answer, work_s=work_s)
-
-
-def model_of(rows: Rows, cost: Array, linear: bool) -> highspy.Highs:
-    """HiGHS with a program."""
-    program = highspy.HighsLp()
-    program.num_row_, program.num_col_ = rows.rows.shape
-    program.col_cost_ = cost
-    program.col_lower_, program.col_upper_ = rows.lower, rows.upper
-    program.row_lower_, program.row_upper_ = rows.row_lower, rows.row_upper
-    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    program.a_matrix_.start_ = rows.rows.indptr
-    program.a_matrix_.index_ = rows.rows.indices
-    program.a_matrix_.value_ = rows.rows.data
-    if not linear:
-        integer, continuous = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
-        program.integrality_ = [integer if whole else continuous for whole in rows.whole]
-    solver = highspy.Highs()  # type: ignore[no-untyped-call]
-    solver.setOptionValue("output_flag", False)
-    # One process a core; also, threads would make the answer depend on the machine. The parallel dual simplex
-    # of HiGHS 1.16 saves a fifth on two idle cores and takes six times as long beside other work.
-    solver.setOptionValue("threads", 1)
-    solver.passModel(program)
-    return solver
-
-
-def limit(solver: highspy.Highs, effort: Effort, unit: float) -> None:
-    """Set when HiGHS may stop, with costs in some unit."""
-    solver.setOptionValue("mip_rel_gap", effort.gap_ratio)
-    if effort.gap:
-        solver.setOptionValue("mip_abs_gap", effort.gap / unit)
-    if not effort.restarts:
-        solver.setOptionValue("mip_allow_restart", False)
-    if effort.lp_age is not None:
-        solver.setOptionValue("mip_lp_age_limit", effort.lp_age)
-    solver.setOptionValue("mip_max_nodes", effort.node_limit)
-    solver.setOptionValue("mip_max_improving_sols", effort.improvements or highspy.kHighsIInf)
-    limit_s = highspy.kHighsInf if effort.time_limit_s is None else effort.time_limit_s
-    # HiGHS counts the time of all runs of one solver together.
-    solver.setOptionValue("time_limit", solver.getRunTime() + limit_s)
-
-
-def found_by(solver: highspy.Highs) -> Array | None:
-    """The best solution; None without one."""
-    found = solver.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-    return np.array(solver.getSolution().col_value) if found else None
-
-
-def is_infeasible(solver: highspy.Highs) -> bool:
-    """Whether HiGHS says that there is no solution."""
-    return bool(solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible)
-
-
-def _integer(solver: highspy.Highs, rows: Rows, job: Job, unit: float) -> Answer:
-    if job.effort is None:
-        raise ValueError("an integer program needs limits")
-    limit(solver, job.effort, unit)
-    if job.start is not None:
-        start = highspy.HighsSolution()
-        start.col_value = job.start.tolist()
-        solver.setSolution(start)
-    solver.run()
-    info, found, infeasible = solver.getInfo(), found_by(solver), is_infeasible(solver)
-    bound = np.inf if infeasible else float(info.mip_dual_bound) * unit
-    nodes, work_s = max(0, int(info.mip_node_count)), _work_s(solver, rows)
-    if found is None:
-        return Answer(None, np.inf, bound, infeasible=infeasible, nodes=nodes, work_s=work_s)
-    values = np.where(rows.whole, np.round(found), np.clip(found, rows.lower, rows.upper))
-    return Answer(values, float(job.cost @ values), bound, nodes=nodes, work_s=work_s)
-
-
-def _work_s(solver: highspy.Highs, rows: Rows) -> float:
-    """The work of the last run. [s]"""
-    iterations = int(solver.getInfo().simplex_iteration_count)
-    return max(0, iterations) * iteration_s(len(rows.rows.data))
-
-
-def _linear(rows: Rows, cost: Array, unit: float) -> Answer:
-    solver, work_s = model_of(rows, cost / unit, linear=True), 0.0
-    for options in LINEAR_ATTEMPTS:
-        for name, value in options.items():
-            solver.setOptionValue(name, value)
-        solver.clearSolver()
-        solver.run()
-        work_s += _work_s(solver, rows)
-        status = solver.getModelStatus()
-        if status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible):
-            break
-    if status != highspy.HighsModelStatus.kOptimal:
-        infeasible = status == highspy.HighsModelStatus.kInfeasible
-        said = solver.modelStatusToString(status)
-        return Answer(None, np.inf, -np.inf, infeasible=infeasible, work_s=work_s, status=said)
-    solution = solver.getSolution()
-    objective = float(solver.getInfo().objective_function_value) * unit
-    duals = np.array(solution.row_dual) * unit
-    return Answer(np.array(solution.col_value), objective, objective, row_duals=duals, work_s=work_s)
 
 
 class Searches:
