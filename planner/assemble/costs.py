@@ -84,6 +84,12 @@ def _row(
     )
 
 
+def usd_per_million_tokens(problem: Problem, placed: Sequence[Placement], usd: float) -> float | None:
+    """Return a cost divided by the tokens at the peak rate; None without lengths or tokens. [USD/1e6]"""
+    million = million_tokens(problem, placed)
+    return usd / million if million else None
+
+
 def million_tokens(problem: Problem, placed: Sequence[Placement]) -> float | None:
     """Input tokens of prefill and output tokens of decode at the peak rate; None without lengths. [1e6]"""
     tokens = 0.0

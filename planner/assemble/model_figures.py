@@ -18,6 +18,13 @@ from fleetplan.planner.problem.load_units import load_units
 from fleetplan.planner.units import USD_RESOLUTION
 
 
+def model_unused_usd(
+    problem: Problem, solution: Solution, traffic: ServedTraffic, objective_usd: float | None
+) -> float | None:
+    """Return the part of the solver's objective that the plan leaves out, if there is one. [USD]"""
+    return None if objective_usd is None else objective_usd - model_usd(problem, solution, traffic)
+
+
 def model_usd(problem: Problem, solution: Solution, traffic: ServedTraffic) -> float:
     """TCO of what a plan runs, buys, rents and retires, by the coefficients of the model. [USD]
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from fleetplan.planner.assemble.binding import binding_limits
 from fleetplan.planner.assemble.changes import tides, transitions
 from fleetplan.planner.assemble.commitments import commitments, remaining_values
-from fleetplan.planner.assemble.costs import carbon_kg, cost_breakdown, cost_rows, million_tokens
+from fleetplan.planner.assemble.costs import carbon_kg, cost_breakdown, cost_rows, usd_per_million_tokens
 from fleetplan.planner.assemble.goal import reached_goal
 from fleetplan.planner.assemble.inputs import state_inputs
 from fleetplan.planner.assemble.kv_flows import kv_flows, used_up_links
-from fleetplan.planner.assemble.model_figures import model_usd
+from fleetplan.planner.assemble.model_figures import model_unused_usd
 from fleetplan.planner.assemble.offline_work import offline_rows
 from fleetplan.planner.assemble.placements import phase_ratios, placements, unmet_rows
 from fleetplan.planner.assemble.pools import pool_uses
@@ -49,7 +49,6 @@ def build_plan(
     standing = sum(costs.values()) - sum(row.running_usd for row in rows)
     scenarios = scenario_costs(problem, standing, rows, unmet)
     objective = sum(costs.values())
-    million = million_tokens(problem, rows)
     bound = min(result.bound_usd, objective)
     return Plan(
         fleet=problem.fleet.name,
@@ -66,7 +65,7 @@ def build_plan(
         cost_breakdown=costs,
         costs=cost_rows(problem, solution, rows, pools),
         carbon_kg=carbon_kg(problem, rows, pools),
-        usd_per_million_tokens=objective / million if million else None,
+        usd_per_million_tokens=usd_per_million_tokens(problem, rows, objective),
         binding=(*binding_limits(problem, rows, bought, pools, costs), *used_up_links(problem, flows)),
         rejections=candidates.rejections,
         provenance=with_evidence(provenance, rows),
@@ -77,9 +76,7 @@ def build_plan(
         region_losses=region_losses(problem, solution, traffic.unmet),
         kv_flows=flows,
         model_usd=result.objective_usd,
-        model_unused_usd=None
-        if result.objective_usd is None
-        else result.objective_usd - model_usd(problem, solution, traffic),
+        model_unused_usd=model_unused_usd(problem, solution, traffic, result.objective_usd),
         retirements=retirements(problem, solution),
         simplification=simplification(problem, result, traffic.replicas),
         commitments=commitments(problem, solution),

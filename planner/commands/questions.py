@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fleetplan.planner.commands.asking import Seed, SolveGap
 from fleetplan.planner.commands.calibrate import CalibrationFile, calibration_assignment
 from fleetplan.planner.commands.shared import (
     Assignments,
@@ -118,10 +119,8 @@ def compare(
     assignment: Assignments = None,
     out: Annotated[Path | None, typer.Option(help="folder for the plan of each", metavar="DIR")] = None,
     time_limit: Annotated[float, typer.Option(help="seconds for each fleet", metavar="S", min=0.1)] = 120.0,
-    gap: Annotated[
-        str, typer.Option(help="stop each solve at this optimality gap", metavar="RATIO")
-    ] = "0.5%",
-    seed: Annotated[int, typer.Option(help="seed of the solver", min=0)] = 1,
+    gap: SolveGap = "0.5%",
+    seed: Seed = 1,
     calibration: CalibrationFile = None,
     baseline: BaselineFile = None,
 ) -> None:

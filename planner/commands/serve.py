@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from fleetplan.planner.commands.asking import Seed
+from fleetplan.planner.commands.asking import Seed, SolveGap
 from fleetplan.planner.commands.shared import Assignments, BaselineFile, FleetFile, Scenarios, load, ratio
 from fleetplan.planner.commands.terminal import console
 
@@ -24,7 +24,7 @@ def serve(
     port: Annotated[int, typer.Option(help="port; 0 is a free one", min=0, max=65535)] = 0,
     show: Annotated[bool, typer.Option("--open", help="open the page in a browser of this machine")] = False,
     time_limit: Annotated[float, typer.Option(help="seconds for each plan", metavar="S", min=0.1)] = 60.0,
-    gap: Annotated[str, typer.Option(help="stop each solve at this optimality gap", metavar="RATIO")] = "1%",
+    gap: SolveGap = "1%",
     seed: Seed = 1,
     baseline: BaselineFile = None,
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fleetplan.planner.commands.asking import Backend, Seed
 from fleetplan.planner.commands.calibrate import CalibrationFile, calibration_assignment
 from fleetplan.planner.commands.shared import (
     Assignments,
@@ -30,6 +31,14 @@ if TYPE_CHECKING:
     from fleetplan.planner.report.search_console import SearchLog
     from fleetplan.planner.search import SearchLimits
 
+Deterministic = Annotated[
+    bool, typer.Option("--deterministic", help="the same plan in every run; limits work, not time")
+]
+
+Workers = Annotated[
+    int | None, typer.Option(help="parallel searches; as many as cores if absent", metavar="N", min=1)
+]
+
 
 def solve(
     fleet_file: FleetFile,
@@ -42,21 +51,13 @@ def solve(
         float, typer.Option(help="seconds for all solves together", metavar="S", min=0.1)
     ] = 120.0,
     gap: Annotated[str, typer.Option(help="stop at this optimality gap", metavar="RATIO")] = "0.5%",
-    seed: Annotated[int, typer.Option(help="seed of the solver", min=0)] = 1,
+    seed: Seed = 1,
     as_json: Annotated[bool, typer.Option("--json", help="print plan.json instead of the tables")] = False,
     calibration: CalibrationFile = None,
     baseline: BaselineFile = None,
-    deterministic: Annotated[
-        bool,
-        typer.Option("--deterministic", help="the same plan in every run; limits work, not time"),
-    ] = False,
-    workers: Annotated[
-        int | None, typer.Option(help="parallel searches; as many as cores if absent", metavar="N", min=1)
-    ] = None,
-    backend: Annotated[
-        str,
-        typer.Option(help="where large fleets are solved: local, dask:// or dask://HOST:PORT of a scheduler"),
-    ] = "local",
+    deterministic: Deterministic = False,
+    workers: Workers = None,
+    backend: Backend = "local",
     explain_search: Annotated[
         bool, typer.Option("--explain-search", help="print the steps of the search by solver component")
     ] = False,
@@ -74,6 +75,10 @@ def solve(
 
     gap_ratio = ratio(gap)
     errors = console(stderr=True)
+
+    def say(text: str) -> None:
+        errors.print(text, style="dim", markup=False)
+
     assignment = [*(assignment or []), *calibration_assignment(calibration)]
     fleet = load(fleet_file, scenario, assignment, errors)
     limits = SearchLimits(time_limit, gap_ratio, seed, workers or default_workers(), deterministic)
@@ -88,13 +93,11 @@ def solve(
         fleet,
         limits,
         None if baseline is None or in_force is None else (baseline, in_force),
-        lambda text: errors.print(text, style="dim", markup=False),
+        say,
         planned,
     )
     if out is not None:
-        write_folder(
-            outcome, out, fleet, in_force, lambda text: errors.print(text, style="dim", markup=False)
-        )
+        write_folder(outcome, out, fleet, in_force, say)
     if as_json:
         echo_json(outcome.model_dump_json(indent=2))
     else:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fleetplan.planner.commands.asking import Backend, Seed, SolveGap
 from fleetplan.planner.commands.shared import Assignments, ExitCode, FleetFile, Scenarios, load, ratio
 from fleetplan.planner.commands.terminal import console
 
@@ -25,12 +26,10 @@ def sweep(
     scenario: Scenarios = None,
     assignment: Assignments = None,
     jobs: Annotated[int, typer.Option(help="points to solve in parallel", min=1)] = 1,
-    backend: Annotated[
-        str, typer.Option(help="local, dask:// or dask://HOST:PORT of a scheduler", metavar="BACKEND")
-    ] = "local",
+    backend: Backend = "local",
     time_limit: Annotated[float, typer.Option(help="seconds for each point", metavar="S", min=0.1)] = 120.0,
-    gap: Annotated[str, typer.Option(help="stop each solve at this optimality gap", metavar="RATIO")] = "1%",
-    seed: Annotated[int, typer.Option(help="seed of the solver", min=0)] = 1,
+    gap: SolveGap = "1%",
+    seed: Seed = 1,
 ) -> None:
     """Plan a fleet at every point of a grid; the same command continues after an interruption.
 

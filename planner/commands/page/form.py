@@ -20,8 +20,6 @@ UNITS: Final = {
 }
 """Unit of a number by the end of its key."""
 
-UNLIMITED: Final = "unlimited"
-
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
