@@ -93,6 +93,7 @@ def _label(pp: int, tp: int, dp: int, ffn_tp: int, ep: int, cp: int) -> str:
     return "-".join(groups)
 
 
+@lru_cache(maxsize=65_536)
 def parse_parallelism(label: str) -> Parallelism:
     """Read the notation of the paper: stages, then attention, then feed-forward.
 

@@ -63,7 +63,9 @@ def cached_landscape(
     framework: str = "",
     scheduling: Scheduling | None = None,
 ) -> Landscape:
-    """Return what `service_landscape` returns, from the cache where it is there.
+    """Return the usable rows of what `service_landscape` returns, from the cache where they are there.
+
+    The other rows, most of them, are counted by their reasons.
 
     Parameters
     ----------
@@ -79,17 +81,17 @@ def cached_landscape(
     """
     key = landscape_key(evaluator, request, target, space, framework, scheduling)
     if key is None or os.environ.get(SWITCH) == "off":
-        return service_landscape(evaluator, request, target, space, framework, scheduling)
+        return service_landscape(evaluator, request, target, space, framework, scheduling).without_excluded()
     place = cache_folder() if folder is None else folder
     path = place / f"{key}.npz"
     kept = _read(path)
     if kept is not None and isinstance(evaluator.source, OperatorSource):
         evaluator.source.recall(kept[1])
         return kept[0]
-    found = service_landscape(evaluator, request, target, space, framework, scheduling)
+    found = service_landscape(evaluator, request, target, space, framework, scheduling).without_excluded()
     # A full disk or a folder that cannot be written costs time, not the answer.
     with contextlib.suppress(OSError):
-        _write(found.table, _sources_of(evaluator), path)
+        _write(found, _sources_of(evaluator), path)
         _forget_oldest(place)
     return found
 
@@ -155,6 +157,7 @@ def _read(path: Path) -> tuple[Landscape, tuple[TableSource, ...]] | None:
         if note["key"] != path.stem:
             raise ValueError("this is the landscape of something else")
         sources = tuple(TableSource(**each) for each in note["table_sources"])
+        counts = {str(reason): int(count) for reason, count in note["excluded"].items()}
         columns = {
             name: np.array(note["texts"][name], dtype=object)[held[name]]
             if name in note["texts"]
@@ -165,10 +168,11 @@ def _read(path: Path) -> tuple[Landscape, tuple[TableSource, ...]] | None:
         os.utime(path)
     except _UNREADABLE:
         return None
-    return Landscape.of_table(pd.DataFrame(columns)), sources
+    return Landscape(pd.DataFrame(columns), counts), sources
 
 
-def _write(table: pd.DataFrame, sources: tuple[TableSource, ...], path: Path) -> None:
+def _write(found: Landscape, sources: tuple[TableSource, ...], path: Path) -> None:
+    table = found.table
     columns: dict[str, AnyArray] = {}
     by_type: dict[str, list[str]] = {}
     texts: dict[str, list[str]] = {}
@@ -188,6 +192,7 @@ def _write(table: pd.DataFrame, sources: tuple[TableSource, ...], path: Path) ->
         "columns": list(columns),
         "blocks": by_type,
         "texts": texts,
+        "excluded": dict(found.excluded_counts),
         "table_sources": [asdict(source) for source in sources],
     }
     blocks[_NOTE] = np.frombuffer(json.dumps(note).encode(), dtype=np.uint8)

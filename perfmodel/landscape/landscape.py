@@ -45,6 +45,10 @@ class Landscape:
         counts = table["excluded"].value_counts()
         return cls(table, {str(reason): int(count) for reason, count in counts.items() if reason})
 
+    def without_excluded(self) -> Landscape:
+        """Return the landscape of its usable rows alone; the others are still counted."""
+        return Landscape(self.usable.reset_index(drop=True), self.excluded_counts)
+
     @property
     def usable(self) -> pd.DataFrame:
         """Rows without a reason against them."""

@@ -158,10 +158,11 @@ class TableLibrary:
         named = self._data_folder
         roots = [root.path for root in table_roots()] if named is None else [named]
         systems = (self.system, SAME_LINKS.get(self.system, self.system))
+        package = data_folder()
         return tuple(
-            f"{order} {file.relative_to(root)} {known_sha256(file)}"
+            name
             for order, root in enumerate(roots)
-            for file in sorted({file for system in systems for file in _files_below(root / system)})
+            for name in (_packaged_names if root == package else _names)(order, root, systems)
         )
 
     def rows(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
@@ -315,6 +316,18 @@ def _split_the_other_way(rows: MeasuredRows) -> MeasuredRows:
     whole = rows.select(rows.dims["moe_tp"] == 1)
     dims = whole.dims | {"moe_tp": whole.dims["moe_ep"], "moe_ep": whole.dims["moe_tp"]}
     return MeasuredRows(whole.kind, whole.dtype, dims, whole.latency_ms, whole.provenance).borrowed()
+
+
+def _names(order: int, root: Path, systems: tuple[str, ...]) -> tuple[str, ...]:
+    """Order of the root, name and SHA-256 of the files of some systems."""
+    files = {file for system in systems for file in _files_below(root / system)}
+    return tuple(f"{order} {file.relative_to(root)} {known_sha256(file)}" for file in sorted(files))
+
+
+@cache
+def _packaged_names(order: int, root: Path, systems: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the same of the package, which nothing changes, once."""
+    return _names(order, root, systems)
 
 
 def _files_below(folder: Path) -> tuple[Path, ...]:
