@@ -127,7 +127,7 @@ class ServiceSpec(Spec):
     precision: PrecisionSpec = PrecisionSpec()
     """Data types of weights and KV cache."""
     variants: Annotated[list[VariantSpec], Field(min_length=1)] | None = None
-    """Ways to serve it that compete instead of `model` and `precision` as they stand."""
+    """Alternatives to `model` and `precision`; the plan chooses among them."""
     quality_floor: QualityFloor | None = None
     """Least quality of the variants that serve it: a number for every request, or a mapping. Default: no
     floor."""
@@ -182,14 +182,14 @@ class ServiceSpec(Spec):
     regions: Annotated[list[Name], Field(min_length=1)] | None = None
     """Regions it may run in, also after the loss of another one. Default: any."""
     serve_from: ServeFrom | None = None
-    """Other regions that may serve its demand: `any` to which the way is known, a list, or lists by the
-    region of the demand. The way counts against TTFT. Left out, demand is served where it arises."""
+    """Other regions that may serve its demand: `any` with a known round trip, a list, or lists by the
+    region of the demand. The round trip is part of TTFT. Default: demand is served where it arises."""
     mb_per_request: NotNegative = 0.0
-    """Data of a request and its answer, for the cost of the way to another region. [MB]"""
+    """Data of a request and its answer, for the network cost of another region. [MB]"""
     network_latency_ms: NotNegative = 0.0
     """Short for `outside_ms: {network: ...}`. [ms]"""
     outside_ms: OutsideSpec = OutsideSpec()
-    """Mean time of a request outside inference; counts against TTFT. [ms]"""
+    """Mean time of a request outside inference, part of TTFT. [ms]"""
 
     @property
     def leaders(self) -> tuple[FollowsSpec, ...]:
@@ -245,7 +245,7 @@ class PolicySpec(Spec):
     survive_region_loss: list[Name] = Field(default_factory=list)
     """Services whose demand of all regions the rest of the fleet still serves after the loss of any one
     region. Services that are not named then stop, and hosts in reserve may serve. The way to another region
-    is not added to TTFT: hold it in `outside_ms`."""
+    is not added to TTFT: include it in `outside_ms`."""
     max_share_per_pool: Annotated[float, Field(gt=0, le=1)] | None = None
     """Most of a service's demand of a period, all regions together, that one pool may serve, so that the
     service survives the loss of the pool. Default: unlimited."""
@@ -290,13 +290,13 @@ class FleetSpec(Spec):
     offers: list[OfferSpec] = Field(default_factory=list)
     """What can be bought or rented."""
     services: list[ServiceSpec] = Field(json_schema_extra={"minItems": 1})
-    """What is to be served."""
+    """The services to serve."""
     service_defaults: ServiceDefaultsSpec | None = None
     """What services have in common."""
     calibration: Text | None = None
     """A file made by `plan calibrate`, relative to this file; predictions are uncalibrated without it."""
     kv_links: list[KvLinkSpec] = Field(default_factory=list)
-    """Networks whose capacity for KV caches counts; without them it is not limited."""
+    """Networks with limited capacity for KV cache transfers. Default: unlimited."""
     policy: PolicySpec = PolicySpec()
     """Rules for every service and pool."""
     budget: BudgetSpec = BudgetSpec()

@@ -28,7 +28,7 @@ class KvLinkSpec(Spec):
     gb_per_s: Positive
     """What it carries. [GB/s]"""
     added_ms: NotNegative = 0.0
-    """Mean time that it adds to a transfer beyond one within a region; counts against TTFT. [ms]"""
+    """Mean time of a transfer in addition to one within a region, part of TTFT. [ms]"""
 
 
 class QualityFloorSpec(Spec):

@@ -51,7 +51,7 @@ class OutsideSpec(Spec):
     """Mean time of a request outside inference; all of it counts against TTFT."""
 
     network: NotNegative = 0.0
-    """The way to the region and back. [ms]"""
+    """Round-trip time to the region. [ms]"""
     load_balancing: NotNegative = 0.0
     """Routing and admission. [ms]"""
     media_download: NotNegative = 0.0

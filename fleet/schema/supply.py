@@ -64,18 +64,18 @@ class RegionSpec(Spec):
     """Facility power, PUE included, once or by period, of all replicas that run at full load and of all other
     accelerators that stand there at idle. Default: unlimited. [kW]"""
     pue: Annotated[float, Field(ge=1, le=3)] | None = None
-    """Facility power over IT power. Needed as soon as power or energy counts; otherwise it has no effect."""
+    """Facility power over IT power. Required if power is limited or energy counted; else without effect."""
     energy_usd_per_kwh: UsdPerHourByPeriod | None = None
     """Energy price, once or by period. Default: energy has no cost. [USD/kWh]"""
     hosting_usd_per_kw_month: UsdPerHour = 0.0
-    """Space and cooling per kW of installed IT power; 0 where the energy price or rent holds it.
+    """Space and cooling per kW of installed IT power; 0 if the energy price or the rent includes it.
     [USD/kW/month]"""
     grid_kg_co2_per_kwh: NumberByPeriod | None = None
     """Carbon intensity of the grid, once or by period. Default: carbon is not reported. [kg CO2/kWh]"""
     utc_offset_hours: Annotated[float, Field(ge=-12, le=14, multiple_of=0.25)] | None = None
     """Local time less UTC, for shapes of the day by local hour. [h]"""
     round_trip_ms: dict[Name, NotNegative] = Field(default_factory=dict)
-    """Way to other regions and back, by region; a figure holds in both directions. [ms]"""
+    """Round-trip time to other regions, by region; a figure applies in both directions. [ms]"""
     network_usd_per_gb: dict[Name, NotNegative] = Field(default_factory=dict)
     """Network price of data for requests that another region serves, by that region, in both directions.
     Default: free. [USD/GB]"""
@@ -136,7 +136,7 @@ class OwnedSpec(Spec):
     life_quarters: PositiveCount = DEFAULT_LIFE_QUARTERS
     """Quarters of write-off."""
     maintenance_ratio_per_year: Ratio = 0.0
-    """Yearly maintenance as a share of the purchase price; 0 where the price holds it."""
+    """Yearly maintenance as a share of the purchase price; 0 if the price includes it."""
     residual_ratio: RatioByAge = 0.0
     """Value at the end of the write-off as a share of the purchase price; only the rest is written off. Or
     shares by age in quarters, such as {4: 0.6, 8: 0.3}: the value falls evenly from each age to the next, and
@@ -238,6 +238,6 @@ class OfferSpec(Spec):
     lot_accelerators: PositiveCount | None = None
     """The same for `per: accelerator`."""
     spot: bool = False
-    """Rent that may be taken away: it forms a pool of its own and needs max_share."""
+    """Capacity that the provider may reclaim: it forms a separate pool and requires max_share."""
     max_share: Annotated[float, Field(gt=0, le=1)] | None = None
     """Most of a service's demand of all regions that this spot capacity may serve from one region."""
