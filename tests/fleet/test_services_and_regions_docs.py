@@ -43,4 +43,4 @@ def test_every_snippet_is_read(snippet: str, tmp_path: Path) -> None:
 
 
 def test_the_page_shows_what_it_describes() -> None:
-    assert len(SNIPPETS) == 4
+    assert len(SNIPPETS) == 5
