@@ -1,8 +1,8 @@
 """The process that plans what the page asks.
 
 Questions come by standard input, answers leave by standard output. It keeps what it has evaluated, so that
-a fleet with another demand or price is planned at once. SIGINT stops a search at its best plan, as Ctrl-C
-does in the terminal. It ends with the process that started it.
+a fleet with another demand or price is planned at once. A request to stop becomes a SIGINT of its main
+thread, which stops a search at its best plan, as Ctrl-C does. It ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import NoPlanFoundError, plan_fleet
 from fleetplan.planner.candidates import CandidateSet
-from fleetplan.planner.commands.page.messages import Answer, Doing, Message, Question, Settings, Step
+from fleetplan.planner.commands.page.messages import Answer, Doing, Message, Question, Settings, Step, Stop
 from fleetplan.planner.plan import Infeasible, Plan, read_plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.questions.resolving import Resolver
@@ -93,13 +93,19 @@ class Planner:
 
 
 class _Interrupts:
-    """SIGINT ends the question that is being answered, and is nothing between two."""
+    """Requests to stop: each ends its own question, also one that waits, and is nothing after it."""
 
     def __init__(self) -> None:
-        self.answering = False
+        self.answering: int | None = None
+        self.stopped: int | None = None
+
+    def stop(self, number: int) -> None:
+        """Stop a question, from another thread."""
+        self.stopped = number
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        if self.answering:
+        if self.answering is not None and self.answering == self.stopped:
             raise KeyboardInterrupt
 
 
@@ -110,25 +116,31 @@ def main(source: IO[bytes], target: IO[bytes]) -> None:
     questions: queue.SimpleQueue[Question] = queue.SimpleQueue()
     messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
     planner = Planner(pickle.load(source), messages.put)
-    threading.Thread(target=_read, args=(source, questions), daemon=True).start()
+    threading.Thread(target=_read, args=(source, questions, interrupts), daemon=True).start()
     # By a thread of its own: SIGINT in the middle of a message would leave half of it.
     threading.Thread(target=_write, args=(messages, target), daemon=True).start()
     while True:
         question = questions.get()
         try:
-            interrupts.answering = True
+            interrupts.answering = question.number
+            if interrupts.stopped == question.number:
+                raise KeyboardInterrupt
             answer = planner.answer(question)
-            interrupts.answering = False
+            interrupts.answering = None
         except KeyboardInterrupt:
-            interrupts.answering = False
+            interrupts.answering = None
             answer = Answer(question.number, reason=STOPPED)
         messages.put(answer)
 
 
-def _read(source: IO[bytes], questions: queue.SimpleQueue[Question]) -> None:
+def _read(source: IO[bytes], questions: queue.SimpleQueue[Question], interrupts: _Interrupts) -> None:
     try:
         while True:
-            questions.put(pickle.load(source))
+            asked: Question | Stop = pickle.load(source)
+            if isinstance(asked, Stop):
+                interrupts.stop(asked.number)
+            else:
+                questions.put(asked)
     finally:
         # Nobody waits for answers any more. The processes of the solvers end when they miss this one.
         os._exit(0)
@@ -141,7 +153,6 @@ def _write(messages: queue.SimpleQueue[Message], target: IO[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # What a library prints goes to the terminal; the answers go out by a copy of standard output.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

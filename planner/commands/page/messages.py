@@ -55,6 +55,13 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """A request to end the search for a question at its best plan."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Doing:
     """What is being done for a question, in words."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
+import queue
 import subprocess
 import sys
 import threading
@@ -12,11 +12,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import IO
 
-from fleetplan.planner.commands.page.messages import Message, Question, Settings
+from fleetplan.planner.commands.page.messages import Message, Question, Settings, Stop
 
 
 class PlannerProcess:
-    """A process that plans, and the thread that hears it.
+    """A process that plans, and the threads that hear it and talk to it.
 
     Parameters
     ----------
@@ -41,17 +41,19 @@ class PlannerProcess:
         )
         self._hear, self._lost = hear, lost
         self._ended = False
+        self._unsent: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._send(settings)
         threading.Thread(target=self._listen, daemon=True).start()
+        # A plan to begin with is more than a pipe takes, and the process reads nothing until it has started.
+        threading.Thread(target=self._write, daemon=True).start()
 
     def ask(self, question: Question) -> None:
         """Send a question; the answer is heard."""
         self._send(question)
 
-    def stop(self) -> None:
-        """Stop the search that is running at its best plan."""
-        with suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGINT)
+    def stop(self, number: int) -> None:
+        """Stop the search for a question at its best plan."""
+        self._send(Stop(number))
 
     def end(self) -> None:
         """End the process, whatever it does; the processes of its solvers end when they miss it."""
@@ -59,22 +61,24 @@ class PlannerProcess:
         self._process.kill()
         self._process.wait()
 
-    def _send(self, thing: Settings | Question) -> None:
+    def _send(self, thing: Settings | Question | Stop) -> None:
+        self._unsent.put(pickle.dumps(thing, protocol=pickle.HIGHEST_PROTOCOL))
+
+    def _write(self) -> None:
         target = self._pipe(self._process.stdin)
-        # Of a process that has ended its listener says so.
-        with suppress(BrokenPipeError):
-            pickle.dump(thing, target, protocol=pickle.HIGHEST_PROTOCOL)
-            target.flush()
+        # Of a process that has ended its listener says so; part of a question may wait in the buffer.
+        with suppress(BrokenPipeError), target:
+            while (pickled := self._unsent.get()) is not None:
+                target.write(pickled)
+                target.flush()
 
     def _listen(self) -> None:
-        source, target = self._pipe(self._process.stdout), self._pipe(self._process.stdin)
+        source = self._pipe(self._process.stdout)
         with suppress(EOFError, OSError, pickle.UnpicklingError), source:
             while True:
                 self._hear(pickle.load(source))
         self._process.wait()
-        # Part of a question may wait in its buffer, which nobody will read.
-        with suppress(BrokenPipeError):
-            target.close()
+        self._unsent.put(None)
         if not self._ended:
             self._lost(self)
 

@@ -159,7 +159,7 @@ class Session:
                 timer = threading.Timer(CANCEL_S, self._give_up, (solving,))
                 timer.daemon = True
                 timer.start()
-            process.stop()
+            process.stop(solving.question.number)
 
     def close(self) -> None:
         """End the process that plans."""

@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import subprocess
+import threading
 import time
 import zipfile
 from collections.abc import Iterator
@@ -169,6 +170,23 @@ def test_cancel_ends_a_process_that_does_not_listen(session: Session, page: Page
         assert time.monotonic() - began < CANCEL_S + 10
         assert process.poll() is not None
     assert page.solve()["reason"] == ""
+
+
+def test_a_question_that_is_not_read_yet_holds_nobody_up(session: Session, page: Page) -> None:
+    # More than a pipe takes, as a plan to begin with is: a process that starts reads it after some seconds.
+    long = ["services.chat.headroom=0." + "1" * 900] * 300
+    with held(session):
+        answered = threading.Event()
+
+        def ask() -> None:
+            page.post("solve", {"changes": {"other": long}})
+            answered.set()
+
+        threading.Thread(target=ask, daemon=True).start()
+        assert answered.wait(30)
+        assert page.state()["solving"] is not None
+        page.post("stop", {"keep": False})
+    assert page.ended()["reason"] == "cancelled"
 
 
 def test_the_page_survives_its_planner(session: Session, page: Page) -> None:
