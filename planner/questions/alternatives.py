@@ -149,7 +149,7 @@ def _without_offers(
     """The plan of a fleet whose offers are cut, if it costs no more than a cap."""
     resolver.say(name)
     # Its plans are among those of the fleet with all offers, at the same cost.
-    answer = resolver.answer(Question(fleet, begin=plan, bound=bound_of(plan, fleet), shown=True))
+    answer = resolver.answer(Question(fleet, begin=plan, bound=bound_of(plan, fleet)))
     now = sum(row.accelerators for row in plan.purchases if verb != "bought" or row.kind == "buy")
     proven = answer.plan is not None or answer.infeasible or answer.least_usd > cap_usd
     if answer.plan is None or answer.most_usd > cap_usd:
@@ -174,7 +174,7 @@ def fewest_changes(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver)
     price = fleet.policy.transition_usd_per_accelerator
     for added in TRANSITION_PRICES:
         dearer = replace(fleet.policy, transition_usd_per_accelerator=price + added)
-        answer = resolver.answer(Question(replace(fleet, policy=dearer), begin=best, shown=True))
+        answer = resolver.answer(Question(replace(fleet, policy=dearer), begin=best))
         if answer.plan is None:
             continue
         count = started_accelerators(answer.plan)

@@ -193,6 +193,8 @@ class Run(UnmetStages):
         unproven = result.status is SolveStatus.LIMIT
         if unproven or left < 0.1 or self.stop.requested or outcome.values is None:
             return result
+        if not self.limits.simplified:
+            return result
         objective_usd, bound_usd = result.objective_usd or 0.0, result.bound_usd or 0.0
         within_gap_usd = bound_usd / (1 - self.limits.gap_ratio)
         percent = self.problem.fleet.policy.simpler_percent

@@ -28,6 +28,7 @@ from fleetplan.planner.questions.resolving import Question, Resolver
 from fleetplan.planner.questions.stress import Stress, cases_of, stress_table, stressed
 from fleetplan.planner.questions.taken_over import bound_of, program_sha256
 from fleetplan.planner.search import Verge
+from fleetplan.planner.search import run as search_run
 from fleetplan.scenarios.load import load_fleet
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
@@ -91,6 +92,24 @@ def test_a_verge_tells_the_side_that_the_optimum_is_on() -> None:
                 assert answer.most_usd <= cap_usd * (1 + 1e-6)
             asked += 1
     assert asked >= 20
+
+
+def test_a_plan_that_nobody_sees_is_not_simplified(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[object] = []
+    real = search_run.SimplerPlans
+
+    def simpler(*arguments: Any) -> search_run.SimplerPlans:
+        looked.append(arguments)
+        return real(*arguments)
+
+    question, plan = next(planned())
+    monkeypatch.setattr(search_run, "SimplerPlans", simpler)
+    hidden = Resolver(EXACT).answer(Question(question))
+    assert looked == []
+    shown = Resolver(EXACT).answer(Question(question, shown=True))
+    assert looked
+    assert hidden.most_usd <= shown.most_usd + 1e-6
+    assert hidden.least_usd == pytest.approx(plan.bound_usd)
 
 
 def test_a_regret_comes_before_a_bound_on_cost() -> None:
