@@ -91,9 +91,9 @@ def test_catalogues_and_scenarios_are_inside(names: set[str]) -> None:
         assert f"fleetplan/{path.relative_to(REPOSITORY).as_posix()}" in names
 
 
-def test_the_templates_of_the_report_are_inside(names: set[str]) -> None:
-    folder = REPOSITORY / "planner" / "report" / "html"
-    files = [path for kind in ("j2", "css") for path in folder.glob(f"*.{kind}")]
+@pytest.mark.parametrize("folder", ["planner/report/html", "planner/commands/page"])
+def test_the_files_of_pages_are_inside(names: set[str], folder: str) -> None:
+    files = [path for kind in ("j2", "css", "js") for path in (REPOSITORY / folder).glob(f"*.{kind}")]
     assert len(files) > 2
     for path in files:
         assert f"fleetplan/{path.relative_to(REPOSITORY).as_posix()}" in names
