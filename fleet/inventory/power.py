@@ -107,7 +107,8 @@ def power_capped(accelerator: Accelerator, power_cap_w: float) -> Accelerator:
         fp4_tflops=_scaled(accelerator.fp4_tflops, clock_ratio),
         int8_tops=_scaled(accelerator.int8_tops, clock_ratio),
         tdp_w=power_cap_w,
-        all_in_w=all_in_w - (tdp_w - power_cap_w),
+        # What draws less than the cap is not reached by it; the rest of the host never is.
+        all_in_w=max(all_in_w - tdp_w, 0.0) + min(all_in_w, power_cap_w),
         idle_w=idle_power_w(accelerator),
         installed_w=None if power_cap_w == tdp_w else all_in_w,
         sources=(

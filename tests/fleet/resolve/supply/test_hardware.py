@@ -183,6 +183,8 @@ def test_idle_power_is_the_catalogues_or_its_rule() -> None:
         ("tables-only", "accelerators_per_host: 4", 0),
         # A cap does not reach what runs nothing.
         ("MI325X", "power_cap_w: 800", 0.15 * 1900),
+        # 220 W less the 300 W of the cap were an idle power of -80 W, which more hosts save.
+        ("mine", "like: H100-SXM, all_in_w: 220, power_cap_w: 400", 70),
     ],
 )
 def test_idle_power_of_ones_own(name: str, figures: str, idle_w: float) -> None:
