@@ -7,6 +7,7 @@ were tried, and what failed; exits with 1 if anything did.
 from __future__ import annotations
 
 import argparse
+import math
 import multiprocessing
 import os
 import sys
@@ -19,6 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from tests.fuzz.command_lines import commands, small_fleet, tried
 from tests.fuzz.fleets import random_fleet
 from tests.fuzz.keys import Coverage
 from tests.fuzz.trial import Effort, Report, try_fleet
@@ -38,6 +40,9 @@ LARGE_EVERY = 50
 
 LARGE_CELLS, LARGE_SERVICES = 12, 16
 LARGE_EFFORT = replace(EFFORT, most_cells=LARGE_CELLS, time_limit_s=15.0, gap_ratio=0.02, laws=1, questions=1)
+
+LINES_A_FLEET = 0.02
+"""Command lines that are tried of each command for every fleet."""
 
 BLOCK = 5
 """Fleets that a process takes at a time."""
@@ -83,6 +88,21 @@ def reports(asked: Asked) -> Iterator[Report]:
             yield from found
 
 
+def wrong_lines(asked: Asked) -> Iterator[str]:
+    """Try command lines of every command; yield every one that does not end as it should."""
+    with tempfile.TemporaryDirectory(prefix="soak-lines-") as scratch:
+        os.environ["XDG_CACHE_HOME"] = str(Path(scratch) / "cache")
+        small = Path(scratch) / "small"
+        small.mkdir()
+        small_fleet(small)
+        for command in commands():
+            for seed in range(asked.first, asked.first + math.ceil(asked.fleets * LINES_A_FLEET)):
+                with tempfile.TemporaryDirectory(dir=scratch) as folder:
+                    words, wrong = tried(command, seed, small, Path(folder))
+                if wrong:
+                    yield f"plan {words}: {wrong}"
+
+
 def main() -> int:
     """Run from the command line; return the exit code."""
     options = argparse.ArgumentParser(description=__doc__)
@@ -92,14 +112,17 @@ def main() -> int:
     options.add_argument("--keep", type=Path, help="keep the files of every fleet in this folder")
     asked = Asked(**vars(options.parse_args()))
     kinds: Counter[str] = Counter()
-    tried: Counter[str] = Counter()
+    asked_of: Counter[str] = Counter()
     seen = Coverage()
     failed: dict[int, list[str]] = {}
     told = started = time.monotonic()
+    lines = list(wrong_lines(asked))
+    for line in lines:
+        print(line, flush=True)
     for report in reports(asked):
         seen.add(random_fleet(report.seed, EFFORT.most_cells).file)
         kinds[report.kind] += 1
-        tried += report.tried
+        asked_of += report.tried
         if report.failures:
             failed[report.seed] = report.failures
         for failure in report.failures:
@@ -109,11 +132,12 @@ def main() -> int:
             print(f"{seen.fleets} of {asked.fleets} fleets, {told - started:.0f} s; {seen}", flush=True)
     print(f"seeds {asked.first} to {asked.first + asked.fleets - 1} in {time.monotonic() - started:.0f} s")
     print(f"covered: {seen}")
-    for counts in (kinds, tried):
+    for counts in (kinds, asked_of):
         for name, count in counts.most_common():
             print(f"  {count:6} {name}")
     print(f"{len(failed)} fleets failed: {', '.join(map(str, failed)) or 'none'}")
-    return int(bool(failed))
+    print(f"{len(lines)} command lines failed")
+    return int(bool(failed or lines))
 
 
 if __name__ == "__main__":

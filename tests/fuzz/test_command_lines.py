@@ -1,0 +1,60 @@
+"""Whatever is typed after `plan` ends with one sentence and exit code 2, or does what it should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fuzz import command_lines
+from tests.fuzz.command_lines import Command, commands, small_fleet, tried
+from tests.fuzz.commands import Answer
+
+LINES = 12
+"""Command lines of each command; `make soak` tries more."""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("small")
+    small_fleet(folder)
+    return folder
+
+
+@pytest.mark.parametrize("command", list(commands()), ids=lambda command: "-".join(command.way))
+def test_a_mistake_is_told_and_nothing_is_written(
+    command: Command, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    failures = []
+    for seed in range(LINES):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        words, wrong = tried(command, seed, small, folder)
+        failures += [f"plan {words}: {wrong}"] if wrong else []
+    assert failures == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        (Answer(1, "", "a bug"), "exit code 1: a bug"),
+        (Answer(2, "", ""), "not a word"),
+        (Answer(2, "", "no \x1b[31m"), "control characters"),
+        (Answer(2, "", "Traceback (most recent call last)"), "a traceback"),
+        (ValueError("in a reader"), "ValueError at"),
+    ],
+)
+def test_what_is_no_answer_is_a_failure(
+    answer: Answer | ValueError, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends(_: Any) -> Answer:
+        if isinstance(answer, ValueError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(command_lines, "run", ends)
+    for name in ("small", "other"):
+        (tmp_path / name).mkdir()
+    assert wrong in tried(next(commands()), 0, tmp_path / "small", tmp_path / "other")[1]
