@@ -16,7 +16,8 @@ def check_simplicity(check: PlanCheck) -> Iterator[Violation]:
         return
     rounding = model_rounding_usd(check, cost_kinds(check))
     cheapest = check.plan.objective_usd - stated.usd
-    most = check.problem.fleet.policy.simpler_percent / 100 * cheapest
+    # Sales may earn more than all else costs: such a plan has no per cent to spend.
+    most = check.problem.fleet.policy.simpler_percent / 100 * max(cheapest, 0.0)
     if not -rounding <= stated.usd <= most + rounding:
         text = f"a simpler plan costs {stated.usd} USD more, {most} USD are allowed"
         yield Violation("simplicity", text)
