@@ -70,8 +70,6 @@ class Processes:
             for future in as_completed(futures):
                 yield futures[future], future.result()
         finally:
-            for future in futures:
-                future.cancel()
             if not all(future.done() for future in futures):
                 # On the way out of an error or Ctrl-C nobody waits for them.
                 self.close()
