@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,14 +21,21 @@ from fleetplan.planner.cli import main
 REPOSITORY = Path(__file__).parents[4]
 
 
-def started(fleet: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+@contextmanager
+def started(fleet: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Start `plan serve`, and end it whatever a test finds."""
+    process = subprocess.Popen(
         [sys.executable, "-m", "fleetplan.planner", "serve", str(fleet), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},
     )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=TOO_LONG_S)
 
 
 def descendants(parent: int) -> set[int]:
@@ -53,21 +62,21 @@ def runs(process: int) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no /proc to look for processes in")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_signals_end_it_without_a_word_and_leave_no_process(tmp_path: Path, number: int) -> None:
-    process = started(write_fleet(tmp_path))
-    assert process.stdout is not None
-    address = process.stdout.readline().strip()
-    assert address.startswith("http://127.0.0.1:")
-    # The address works while the first plan is being made.
-    with urllib.request.urlopen(address, timeout=TOO_LONG_S) as answer:
-        assert "tiny" in answer.read().decode()
-    below = descendants(process.pid)
-    assert below
-    process.send_signal(number)
-    _, said = process.communicate(timeout=TOO_LONG_S)
-    # What is killed leaves no process either.
-    assert process.returncode == (-number if number == signal.SIGKILL else 0)
-    assert "Traceback" not in said
-    assert said.splitlines()[-1].endswith("Ctrl-C ends it.")
+    with started(write_fleet(tmp_path)) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        assert address.startswith("http://127.0.0.1:")
+        # The address works while the first plan is being made.
+        with urllib.request.urlopen(address, timeout=TOO_LONG_S) as answer:
+            assert "tiny" in answer.read().decode()
+        below = descendants(process.pid)
+        assert below
+        process.send_signal(number)
+        _, said = process.communicate(timeout=TOO_LONG_S)
+        # What is killed leaves no process either.
+        assert process.returncode == (-number if number == signal.SIGKILL else 0)
+        assert "Traceback" not in said
+        assert said.splitlines()[-1].endswith("Ctrl-C ends it.")
     until = time.monotonic() + 30
     while any(map(runs, below)):
         assert time.monotonic() < until, "a process was left"
@@ -78,11 +87,9 @@ def test_tokens_differ_and_are_long(tmp_path: Path) -> None:
     fleet = write_fleet(tmp_path)
     tokens = set()
     for _ in range(2):
-        process = started(fleet)
-        assert process.stdout is not None
-        tokens.add(process.stdout.readline().strip().split("/")[3])
-        process.terminate()
-        process.communicate(timeout=TOO_LONG_S)
+        with started(fleet) as process:
+            assert process.stdout is not None
+            tokens.add(process.stdout.readline().strip().split("/")[3])
     assert len(tokens) == 2
     assert all(len(token) >= 32 for token in tokens)
 
