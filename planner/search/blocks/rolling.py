@@ -41,7 +41,8 @@ LEAST_STAGE_S: Final = 1.0
 """Time of one attempt at a stage at the least, past the limit too: a plan is worth it. [s]"""
 
 LEAST_ROUGH_S: Final = 5.0
-"""Least time for a plan of all regions of a moment. A company's has one after 1 to 2 s of a core. [s]"""
+"""Least time for a plan of all regions of a moment: a company's has one after 1 to 2 s of a core. A stage
+that may violate limits has as much: what nobody decides took neighbourhoods 100 s to mend. [s]"""
 
 ROUGH_PLANS: Final = 2
 """Plans of all regions of a moment, each better than the one before, after which each region is improved."""
@@ -235,7 +236,8 @@ class _Construction:
         """Decide what cannot keep all limits, or not in time; False where nothing helps in time."""
         # Among few slots before many are looked at: that takes long, and little is to mend.
         ways = (_Attempt(width, elastic=True) for width in self._job.widths[-2:])
-        return any(self._decide(variables, way, self._seconds(moments_left)) is _Found.PLAN for way in ways)
+        seconds = max(self._seconds(moments_left), LEAST_ROUGH_S)
+        return any(self._decide(variables, way, seconds) is _Found.PLAN for way in ways)
 
     def _seconds(self, moments_left: int) -> float:
         """Time of the next attempt at a moment. [s]"""

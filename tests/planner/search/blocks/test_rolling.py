@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from fleetplan.planner.search.blocks.composite_jobs import RollingJob
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Rows
+from fleetplan.planner.search.blocks.rolling import LEAST_ROUGH_S, construct
+from fleetplan.planner.search.solvers.highs_answers import Known, solve
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job, Rows
 from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
 
@@ -177,3 +181,25 @@ def test_the_end_keeps_all_limits_where_the_stages_did() -> None:
         )
     )
     assert found.tolist() == [2, 2]
+
+
+def test_a_stage_without_time_left_is_decided_with_limits_that_give_and_not_rounded_up() -> None:
+    # The relaxation runs half of each replica, and the limit allows one of them.
+    halves = job(
+        rows=[[1, 1], [1, 1]],
+        row_lower=[1, -FREE],
+        row_upper=[FREE, 1],
+        cost=[1, 2],
+        root=[0.5, 0.5],
+        stage=[0, 0],
+        region=[0, 0],
+        growth=[0, 0],
+    )
+    late = replace(halves, effort=replace(halves.effort, time_limit_s=1e-3))
+
+    def slow(asked: Job) -> Answer:
+        seconds = asked.effort.time_limit_s if asked.effort is not None else None
+        enough = seconds is None or seconds >= LEAST_ROUGH_S
+        return solve(asked, Known(())) if enough else Answer(None, np.inf, -np.inf)
+
+    assert np.round(construct(late, slow).values).astype(int).tolist() == [1, 0]
