@@ -18,7 +18,7 @@ def difference(before: Node, after: Node) -> dict[str, object]:
     return {
         key: _laid_on(None if (old := before.child(key)) is None else old, entry.node)
         for key, entry in after.entries.items()
-        if (found := before.child(key)) is None or found.plain() != entry.node.plain()
+        if (found := before.child(key)) is None or not _same(found.plain(), entry.node.plain())
     }
 
 
@@ -34,5 +34,14 @@ def _laid_on(before: Node | None, after: Node) -> object:
     return [
         {"name": item.name, **difference(old[item.name], item)} if item.name in old else item.plain()
         for item in after.items
-        if item.name not in old or old[item.name].plain() != item.plain()
+        if item.name not in old or not _same(old[item.name].plain(), item.plain())
     ]
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two plain values are the same in a file, where true is not 1."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return type(one) is type(other) and one == other

@@ -34,6 +34,13 @@ def test_lists_without_names_are_replaced_and_named_items_are_added() -> None:
     assert difference(before, after) == {"h": ["a"], "s": [{"name": "z", "n": 1}], "k": None}
 
 
+def test_true_is_not_one() -> None:
+    assert difference(tree("{a: {k: true}, h: [0]}"), tree("{a: {k: 1}, h: [false]}")) == {
+        "a": {"k": 1},
+        "h": [False],
+    }
+
+
 def _named(items: dict[str, object]) -> list[dict[str, object]]:
     return [{"name": name, "v": value} for name, value in items.items()]
 
