@@ -64,13 +64,18 @@ class Planned:
     """When everything that is said of it is to be over."""
 
 
+Prepared = Callable[[Fleet, Callable[[], bool]], tuple[CandidateSet, Problem]]
+"""Returns candidates and problem of a fleet, the plan in force included, given what says whether the time is
+over."""
+
+
 def plan_fleet(
     fleet: Fleet,
     limits: SearchLimits,
     watch: Watcher | None = None,
     announce: Callable[[str], None] | None = None,
     baseline: Plan | None = None,
-    prepared: Callable[[Fleet], tuple[CandidateSet, Problem]] | None = None,
+    prepared: Prepared | None = None,
 ) -> Planned:
     """Find and verify the cheapest plan of a fleet.
 
@@ -87,8 +92,7 @@ def plan_fleet(
     baseline : Plan, optional
         The plan in force: what starts in the first period is counted against it.
     prepared : callable, optional
-        Returns candidates and problem of the fleet, the plan in force included, for a caller that has
-        evaluated some of them before; by default all are evaluated.
+        Evaluates candidates in place of `prepare`, for a caller that has evaluated some of them before.
 
     Raises
     ------
@@ -100,7 +104,7 @@ def plan_fleet(
     say = announce or (lambda _: None)
 
     def evaluated(late: Callable[[], bool]) -> tuple[CandidateSet, Problem]:
-        return prepare(fleet, say, baseline, late) if prepared is None else prepared(fleet)
+        return prepare(fleet, say, baseline, late) if prepared is None else prepared(fleet, late)
 
     candidates, problem, limits = prepare_within(limits, evaluated)
     say(f"{len(candidates.candidates)} candidates; solving")

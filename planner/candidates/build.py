@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.inventory import Fleet, Hardware
+from fleetplan.fleet.inventory import Fleet, Hardware, Service
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.evaluator import maturity_in_force
 from fleetplan.perfmodel.optables.measured.folders import MISSING_TABLES, table_roots
@@ -82,45 +82,17 @@ def build_candidates(
     InputError
         If a model has layers that the performance model does not know.
     """
-    log = RejectionLog()
-    found: list[Candidate] = []
-    tables: dict[StatedTable, None] = {}
-    warnings: dict[str, None] = {}
     supplied = supplied_hardware(fleet)
-    calibrator = Calibrator(fleet)
-    asked = _evaluations(fleet, supplied)
-    evaluated = 0
+    evaluations = _Evaluations(fleet, supplied, out_of_time)
+    log, calibrator = evaluations.log, evaluations.calibrator
+    found: list[Candidate] = []
+    warnings: dict[str, None] = {}
     for index, service in enumerate(fleet.services):
         announce(f"evaluating {service.name} ({index + 1} of {len(fleet.services)})")
         if service.engines is not None:
             own = engine_candidates(fleet, service, log)
         else:
-            own = []
-            for name in supplied:
-                hardware = fleet.hardware[name]
-                if service.allowed_hardware is not None and name not in service.allowed_hardware:
-                    log.add(service.name, name, NOT_ALLOWED)
-                    continue
-                if hardware.accelerator is None:
-                    log.add(service.name, name, "no figures and no engine table")
-                    continue
-                if out_of_time():
-                    raise OutOfTimeError(
-                        f"{evaluated} of {asked} pairs of a service and hardware evaluated and kept"
-                    )
-                evaluated += 1
-                for variant_name, variant in service_variants(service, name, log):
-                    try:
-                        candidates, sources = candidates_over_ways(fleet, variant, hardware, log, calibrator)
-                    except UnsupportedArchitecture as error:
-                        place = f"services.{service.name}.model"
-                        raise InputError([Issue(str(fleet.path), 1, 1, place, str(error))]) from error
-                    own += [
-                        each.running(replace(each.configuration, variant=variant_name))
-                        for each in candidates
-                        if each.configuration is not None
-                    ]
-                    tables.update(dict.fromkeys(sources))
+            own = [each for name in supplied for each in evaluations.on(service, fleet.hardware[name])]
             if own:
                 warnings |= dict.fromkeys(assumptions(fleet, service))
         own = [_as_measured(each, service.rate_ratio.get(each.hardware, 1.0)) for each in own]
@@ -136,18 +108,60 @@ def build_candidates(
             warnings[f"{candidate.hardware}: no power figure, so its energy is not priced"] = None
     warnings |= dict.fromkeys(calibrator.warnings())
     warnings |= dict.fromkeys(_missing_tables(fleet, found))
-    return CandidateSet(tuple(found), log.rows(), tuple(tables), tuple(warnings), calibrator.used())
+    sources = tuple(evaluations.tables)
+    return CandidateSet(tuple(found), log.rows(), sources, tuple(warnings), calibrator.used())
 
 
-def _evaluations(fleet: Fleet, supplied: Collection[str]) -> int:
-    """Pairs of a service and hardware that the performance model evaluates."""
-    return sum(
-        service.engines is None
-        and (service.allowed_hardware is None or name in service.allowed_hardware)
-        and fleet.hardware[name].accelerator is not None
-        for service in fleet.services
-        for name in supplied
-    )
+class _Evaluations:
+    """What the performance model says of services on hardware, as long as there is time."""
+
+    def __init__(self, fleet: Fleet, supplied: Collection[str], out_of_time: Callable[[], bool]) -> None:
+        self._fleet = fleet
+        self._out_of_time = out_of_time
+        self._done = 0
+        self._asked = sum(
+            self._refusal(service, fleet.hardware[name]) is None
+            for service in fleet.services
+            for name in supplied
+            if service.engines is None
+        )
+        self.log = RejectionLog()
+        self.calibrator = Calibrator(fleet)
+        self.tables: dict[StatedTable, None] = {}
+
+    @staticmethod
+    def _refusal(service: Service, hardware: Hardware) -> str | None:
+        """Why a service is not evaluated on some hardware; None where it is."""
+        if service.allowed_hardware is not None and hardware.name not in service.allowed_hardware:
+            return NOT_ALLOWED
+        return "no figures and no engine table" if hardware.accelerator is None else None
+
+    def on(self, service: Service, hardware: Hardware) -> list[Candidate]:
+        """Candidates of a service on some hardware; raises as `build_candidates`."""
+        refusal = self._refusal(service, hardware)
+        if refusal is not None:
+            self.log.add(service.name, hardware.name, refusal)
+            return []
+        if self._out_of_time():
+            pairs = f"{self._done} of {self._asked} pairs of a service and hardware"
+            raise OutOfTimeError(f"{pairs} evaluated and kept")
+        self._done += 1
+        found: list[Candidate] = []
+        for name, variant in service_variants(service, hardware.name, self.log):
+            try:
+                candidates, sources = candidates_over_ways(
+                    self._fleet, variant, hardware, self.log, self.calibrator
+                )
+            except UnsupportedArchitecture as error:
+                place = f"services.{service.name}.model"
+                raise InputError([Issue(str(self._fleet.path), 1, 1, place, str(error))]) from error
+            found += [
+                each.running(replace(each.configuration, variant=name))
+                for each in candidates
+                if each.configuration is not None
+            ]
+            self.tables.update(dict.fromkeys(sources))
+        return found
 
 
 def _as_measured(candidate: Candidate, ratio: float) -> Candidate:

@@ -11,7 +11,7 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.resolving import Question, Resolver
+from fleetplan.planner.questions.resolving import FleetQuestion, Resolver
 from fleetplan.planner.questions.taken_over import bound_of
 from fleetplan.planner.search import Verge
 
@@ -98,7 +98,7 @@ def fewest_kinds(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver) -
     candidates = resolver.candidates(fleet).candidates
     start = frozenset(candidate.hardware for candidate in candidates)
     side = Verge(cap_usd * (1 - ROUNDING_RATIO), math.nextafter(cap_usd, math.inf))
-    asked = Question(fleet, begin=plan, bound=bound_of(plan, fleet), verge=side)
+    asked = FleetQuestion(fleet, begin=plan, bound=bound_of(plan, fleet), verge=side)
     within, beyond = {kinds_of(plan): plan}, list[frozenset[str]]()
     level, proven = {start}, True
     while level:
@@ -108,7 +108,7 @@ def fewest_kinds(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver) -
         unknown = [kinds for kinds in open_sets if not any(known <= kinds for known in within)]
         for kinds in unknown:
             resolver.say(f"on {', '.join(sorted(kinds))} alone")
-        answers = resolver.answers([replace(asked, change=OnHardware(kinds)) for kinds in unknown])
+        answers = resolver.answers([replace(asked, change=OnHardwareAlone(kinds)) for kinds in unknown])
         for kinds, answer in zip(unknown, answers, strict=True):
             if answer.plan is None or answer.most_usd > cap_usd:
                 beyond.append(kinds)
@@ -125,7 +125,7 @@ def fewest_kinds(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver) -
         return Alternative("fewest kinds of hardware", figure, None, None, proven)
     resolver.say(f"the least cost on {', '.join(sorted(best_kinds))}")
     cheapest = resolver.answer(
-        replace(asked, change=OnHardware(best_kinds), begin=best, verge=None, shown=True)
+        replace(asked, change=OnHardwareAlone(best_kinds), begin=best, verge=None, shown=True)
     ).plan
     if cheapest is not None and cheapest.objective_usd < best.objective_usd:
         best = cheapest
@@ -133,7 +133,7 @@ def fewest_kinds(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver) -
 
 
 @dataclass(frozen=True, slots=True)
-class OnHardware:
+class OnHardwareAlone:
     """Leaves candidates on some kinds of hardware alone."""
 
     kinds: frozenset[str]
@@ -149,7 +149,7 @@ def _without_offers(
     """The plan of a fleet whose offers are cut, if it costs no more than a cap."""
     resolver.say(name)
     # Its plans are among those of the fleet with all offers, at the same cost.
-    answer = resolver.answer(Question(fleet, begin=plan, bound=bound_of(plan, fleet)))
+    answer = resolver.answer(FleetQuestion(fleet, begin=plan, bound=bound_of(plan, fleet)))
     now = sum(row.accelerators for row in plan.purchases if verb != "bought" or row.kind == "buy")
     proven = answer.plan is not None or answer.infeasible or answer.least_usd > cap_usd
     if answer.plan is None or answer.most_usd > cap_usd:
@@ -174,7 +174,7 @@ def fewest_changes(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver)
     price = fleet.policy.transition_usd_per_accelerator
     for added in TRANSITION_PRICES:
         dearer = replace(fleet.policy, transition_usd_per_accelerator=price + added)
-        answer = resolver.answer(Question(replace(fleet, policy=dearer), begin=best))
+        answer = resolver.answer(FleetQuestion(replace(fleet, policy=dearer), begin=best))
         if answer.plan is None:
             continue
         count = started_accelerators(answer.plan)

@@ -14,7 +14,7 @@ from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.fleet_edits import Edit
-from fleetplan.planner.questions.resolving import FleetAnswer, Question, Resolver
+from fleetplan.planner.questions.resolving import FleetAnswer, FleetQuestion, Resolver
 from fleetplan.planner.questions.taken_over import counts_cost_alone, program_sha256
 
 KILOWATTS: Final = (1.0, 10.0)
@@ -175,7 +175,7 @@ def worths(every: Sequence[More], plan: Plan, fleet: Fleet, resolver: Resolver) 
     """
     before = resolver.problem(fleet)[1]
     program = program_sha256(before) if counts_cost_alone(fleet) else ""
-    asked = [Question(more.edit(fleet), begin=plan, program=program) for more in every]
+    asked = [FleetQuestion(more.edit(fleet), begin=plan, program=program) for more in every]
     for more, answer in zip(every, resolver.answers(asked), strict=True):
         yield _worth(more, plan, before, answer)
 

@@ -15,7 +15,7 @@ from fleetplan.planner.formulation import UNITS
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem, find_candidate
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.resolving import FleetAnswer, Question, Resolver
+from fleetplan.planner.questions.resolving import FleetAnswer, FleetQuestion, Resolver
 
 ALLOWANCES: Final = (0.0, 0.01, 0.02, 0.05, 0.1)
 """What the TCO may be above that of the plan, as a share of it, one point each."""
@@ -123,7 +123,7 @@ def point_count(against: str) -> int:
 def _minimised(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> Iterator[ParetoPoint]:
     """Each search begins with the best plan before it, or with the plan where points are not to wait."""
     known = [plan]
-    asked = [Question(_capped(plan, fleet, against, more), begin=plan) for more in ALLOWANCES]
+    asked = [FleetQuestion(_capped(plan, fleet, against, more), begin=plan) for more in ALLOWANCES]
     apart = resolver.side_by_side or resolver.limits.reproducible
     answers = resolver.answers(asked) if apart else iter(())
     for allowance, question in zip(ALLOWANCES, asked, strict=True):
@@ -165,7 +165,7 @@ def _asked_for(
     text, unit = "headroom {:+.0%}", "more headroom"
     if against == "latency":
         edit, text, unit = fleet_edits.latency_limits_scaled, "latency limits times {:g}", "of the limits"
-    asked = [Question(edit(fleet, ratio), begin=plan) for ratio in ratios]
+    asked = [FleetQuestion(edit(fleet, ratio), begin=plan) for ratio in ratios]
     for ratio, answer in zip(ratios, resolver.answers(asked), strict=True):
         yield replace(_point(text.format(ratio), answer, unit), value=ratio)
 

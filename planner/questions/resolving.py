@@ -33,7 +33,7 @@ Change = Callable[[Candidate], Candidate | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class FleetQuestion:
     """A fleet to be solved, and what is known of it before.
 
     Attributes
@@ -147,8 +147,15 @@ class Resolver:
             )
             self._known.append((fleet, service, own))
 
-    def candidates(self, fleet: Fleet) -> CandidateSet:
+    def candidates(self, fleet: Fleet, late: Callable[[], bool] | None = None) -> CandidateSet:
         """Candidates of a fleet; a service that runs as in a fleet before is not evaluated again.
+
+        Parameters
+        ----------
+        fleet : Fleet
+            What is planned.
+        late : callable, optional
+            Says whether the time for candidates is over; by default the limits do.
 
         Raises
         ------
@@ -161,7 +168,7 @@ class Resolver:
             for number, found in self.each(Resolver.candidates, apart):
                 self.say(f"evaluated {missing[number].name}")
                 self._known.append((fleet, missing[number], found))
-        return _joined([self._of_service(fleet, service) for service in fleet.services])
+        return _joined([self._of_service(fleet, service, late) for service in fleet.services])
 
     @property
     def side_by_side(self) -> bool:
@@ -192,13 +199,15 @@ class Resolver:
                 yield waiting.pop(following)
                 following += 1
 
-    def answers(self, asked: Sequence[Question]) -> Iterator[FleetAnswer]:
+    def answers(self, asked: Sequence[FleetQuestion]) -> Iterator[FleetAnswer]:
         """Yield what solving fleets gives, in their order; raises as `answer`."""
         return self.in_order(Resolver.answer, asked)
 
-    def problem(self, fleet: Fleet, change: Change | None = None) -> tuple[CandidateSet, Problem]:
-        """Candidates and problem of a fleet, with what a question changes about them."""
-        candidates = self.candidates(fleet)
+    def problem(
+        self, fleet: Fleet, change: Change | None = None, late: Callable[[], bool] | None = None
+    ) -> tuple[CandidateSet, Problem]:
+        """Candidates and problem of a fleet, with what a question changes about them; as `candidates`."""
+        candidates = self.candidates(fleet, late)
         if change is not None:
             changed = (change(candidate) for candidate in candidates.candidates)
             candidates = replace(candidates, candidates=tuple(c for c in changed if c is not None))
@@ -210,9 +219,9 @@ class Resolver:
 
     def solve(self, fleet: Fleet, change: Change | None = None, begin: Plan | None = None) -> FleetAnswer:
         """The cheapest plan of a fleet, or that there is none; raises as `answer`."""
-        return self.answer(Question(fleet, change, begin))
+        return self.answer(FleetQuestion(fleet, change, begin))
 
-    def answer(self, asked: Question) -> FleetAnswer:
+    def answer(self, asked: FleetQuestion) -> FleetAnswer:
         """What solving a fleet gives.
 
         Raises
@@ -227,7 +236,7 @@ class Resolver:
             return FleetAnswer(problem, asked.begin, False, known=True)
         return self._solved(asked, candidates, problem)
 
-    def _solved(self, asked: Question, candidates: CandidateSet, problem: Problem) -> FleetAnswer:
+    def _solved(self, asked: FleetQuestion, candidates: CandidateSet, problem: Problem) -> FleetAnswer:
         problem = replace(problem, begins_with=asked.begin or problem.begins_with)
         limits = replace(self.limits, simplified=asked.shown)
         if counts_cost_alone(asked.fleet):
@@ -264,7 +273,7 @@ class Resolver:
                 return on_hardware(found, frozenset(supplied_hardware(fleet)))
         return None
 
-    def _of_service(self, fleet: Fleet, service: Service) -> CandidateSet:
+    def _of_service(self, fleet: Fleet, service: Service, late: Callable[[], bool] | None) -> CandidateSet:
         if (known := self._found(fleet, service)) is not None:
             return known
         # One that would be cut short is not begun: it takes about as long as others before it.
@@ -272,7 +281,10 @@ class Resolver:
             raise OutOfTimeError
         left_s = self.limits.latest.left_s
         found = build_candidates(
-            replace(fleet, services=(service,)), lambda _: self.say(f"evaluating {service.name}"), self._kept
+            replace(fleet, services=(service,)),
+            lambda _: self.say(f"evaluating {service.name}"),
+            self._kept,
+            late or (lambda: self.limits.latest.passed),
         )
         if left_s < math.inf:
             self._took_s.append(left_s - self.limits.latest.left_s)

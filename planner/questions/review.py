@@ -20,7 +20,7 @@ SOFT_SHARE: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class ChangedInput:
     """An input that differs.
 
     Attributes
@@ -87,7 +87,7 @@ class Review:
     new: Plan
     sha256: tuple[str, str]
     found: PlanDiff
-    reasons: tuple[Reason, ...]
+    reasons: tuple[ChangedInput, ...]
     moves: tuple[Move, ...]
     risks: tuple[str, ...]
     hashes: tuple[InputHash, ...]
@@ -115,7 +115,7 @@ def review(old_file: Path, new_file: Path) -> Review:
     )
 
 
-def _reasons(old: Plan, new: Plan) -> Iterator[Reason]:
+def _reasons(old: Plan, new: Plan) -> Iterator[ChangedInput]:
     """Inputs of one plan that the other has otherwise."""
     before, after = _inputs(old), _inputs(new)
     for key in sorted({*before, *after}, key=lambda key: (_SUBJECTS.index(key[0]), key[1:])):
@@ -126,7 +126,7 @@ def _reasons(old: Plan, new: Plan) -> Iterator[Reason]:
             else one == other
         )
         if not same:
-            yield Reason(key[0], key[1], one, other, key[2])
+            yield ChangedInput(key[0], key[1], one, other, key[2])
 
 
 _SUBJECTS: Final = ("setting", "peak demand", "service", "price", "power", "objective")

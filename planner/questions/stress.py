@@ -19,7 +19,7 @@ from fleetplan.planner.formulation import fixed_usd
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate, Cell, Problem
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.resolving import Change, FleetAnswer, Question, Resolver
+from fleetplan.planner.questions.resolving import Change, FleetAnswer, FleetQuestion, Resolver
 from fleetplan.planner.search import Verge
 
 
@@ -170,9 +170,9 @@ def stressed(cases: Sequence[Case], plan: Plan, fleet: Fleet, resolver: Resolver
     """
     before = resolver.problem(fleet)[1]
     holds = [_holds_as_it_is(case, before, resolver) for case in cases]
-    asked: list[Question] = []
+    asked: list[FleetQuestion] = []
     for case, held in zip(cases, holds, strict=True):
-        asked.append(Question(case.fleet, case.change, begin=plan))
+        asked.append(FleetQuestion(case.fleet, case.change, begin=plan))
         if not held:
             asked.append(_held(case, plan, before))
     answers = resolver.answers(asked)
@@ -214,7 +214,7 @@ def _holds_as_it_is(case: Case, before: Problem, resolver: Resolver) -> bool:
     return all(map(fits, after.cells))
 
 
-def _held(case: Case, plan: Plan, problem: Problem) -> Question:
+def _held(case: Case, plan: Plan, problem: Problem) -> FleetQuestion:
     """What the plan's own hardware can serve, the first priority served first."""
     fleet = problem.fleet
     held = fleet_edits.limited_to(fleet, plan, problem)
@@ -231,8 +231,7 @@ def _held(case: Case, plan: Plan, problem: Problem) -> Question:
     )
     held = fleet_edits.with_policy(held, lambda policy: replace(policy, unmet="penalise"))
     # What it costs is not asked: any plan that leaves the least unserved will do.
-    # What it costs is not asked: any plan that leaves the least unserved will do.
-    return Question(
+    return FleetQuestion(
         _as_in(case, held),
         case.change,
         begin=plan,

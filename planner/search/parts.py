@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fleetplan.planner.formulation import Reached, Solution
 from fleetplan.planner.problem.independent_parts import Component
 from fleetplan.planner.search.result import (
-    Cheapest,
+    CheapestPlan,
     LeastUnmet,
     SearchLimits,
     SearchResult,
@@ -63,7 +63,7 @@ def merge_parts(
 
 def _cheapest_together(
     parts: Sequence[Component], results: Sequence[SearchResult], elsewhere_usd: float
-) -> Cheapest | None:
+) -> CheapestPlan | None:
     """The cheapest plans of the parts, where a simpler one was taken for any of them."""
     if all(result.cheapest is None for result in results):
         return None
@@ -73,7 +73,7 @@ def _cheapest_together(
         usd += (result.objective_usd if result.cheapest is None else result.cheapest.usd) or 0.0
         if solution is not None:
             whole.add(solution, cells=part.cell_indices)
-    return Cheapest(usd, whole)
+    return CheapestPlan(usd, whole)
 
 
 def _unmet_together(parts: Sequence[Mapping[int, LeastUnmet]]) -> dict[int, LeastUnmet]:

@@ -147,7 +147,7 @@ class LeastUnmet:
 
 
 @dataclass(frozen=True, slots=True)
-class Cheapest:
+class CheapestPlan:
     """The cheapest plan found, where a simpler one was taken.
 
     Attributes
@@ -184,7 +184,7 @@ class SearchResult:
     unmet : dict[int, LeastUnmet]
         By priority, where some of its demand is unmet; the bound on TCO is then one of the plans that leave
         no more unmet.
-    cheapest : Cheapest or None
+    cheapest : CheapestPlan or None
         The cheapest plan found, where a simpler one that costs more was taken.
     """
 
@@ -197,7 +197,7 @@ class SearchResult:
     deterministic_time: float
     goal: Reached | None = None
     unmet: Mapping[int, LeastUnmet] = field(default_factory=dict)
-    cheapest: Cheapest | None = None
+    cheapest: CheapestPlan | None = None
 
 
 Watcher = Callable[[Progress], None]

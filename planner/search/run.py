@@ -20,7 +20,7 @@ from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.independent_parts import Component, components
 from fleetplan.planner.search.parts import merge_parts
 from fleetplan.planner.search.result import (
-    Cheapest,
+    CheapestPlan,
     SearchLimits,
     SearchResult,
     SolveStatus,
@@ -191,9 +191,8 @@ class Run(UnmetStages):
         """
         left = min(self.time_left_s(), SIMPLIFY_TIME_LIMIT_S)
         unproven = result.status is SolveStatus.LIMIT
-        if unproven or left < 0.1 or self.stop.requested or outcome.values is None:
-            return result
-        if not self.limits.simplified:
+        wanted = self.limits.simplified and not self.stop.requested
+        if unproven or not wanted or left < 0.1 or outcome.values is None:
             return result
         objective_usd, bound_usd = result.objective_usd or 0.0, result.bound_usd or 0.0
         within_gap_usd = bound_usd / (1 - self.limits.gap_ratio)
@@ -212,6 +211,7 @@ class Run(UnmetStages):
         if values is outcome.values:
             return result
         self.values = values
+        cheapest = None if result.solution is None else CheapestPlan(objective_usd, result.solution)
         simpler_usd = self.usd(values.value(planning.total_cost))
         gap = (simpler_usd - bound_usd) / simpler_usd if simpler_usd > 0 else 0.0
         return replace(
@@ -221,7 +221,7 @@ class Run(UnmetStages):
             objective_usd=simpler_usd,
             wall_s=time.monotonic() - self.started,
             deterministic_time=self.deterministic_time,
-            cheapest=Cheapest(objective_usd, result.solution) if plans.varied and result.solution else None,
+            cheapest=cheapest if plans.varied else None,
         )
 
     def _ask(self, planning: PlanningModel, left: float, step: SimplerStep) -> cp_model.CpSolver | None:

@@ -35,7 +35,7 @@ OF_REPORTS: Final = {"content-security-policy": REPORT_POLICY}
 _FOLDER: Final = files("fleetplan.planner.commands.page")
 
 
-class Asked(BaseModel):
+class SolveRequest(BaseModel):
     """A request to plan."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -125,7 +125,7 @@ class _Views:
         return JSONResponse(state_of(self._session))
 
     async def solve(self, request: Request) -> Response:
-        asked = Asked.model_validate_json(await request.body())
+        asked = SolveRequest.model_validate_json(await request.body())
 
         def begin() -> None:
             file = open_file(self._session.settings, asked.changes.scenario)

@@ -192,7 +192,7 @@ def _numbers(changes: Changes, file: OpenFile) -> Iterator[tuple[str, object]]:
     for keys, value in changes.numbers:
         number = file.form.number(tuple(keys))
         if number is None:
-            raise _mistake("numbers", f"the page changes no {'.'.join(keys)}", "reload the page")
+            raise mistake("numbers", f"the page changes no {'.'.join(keys)}", "reload the page")
         yield _key(file, tuple(keys)), int(value) if number.whole and value == int(value) else value
 
 
@@ -247,8 +247,9 @@ def _key(file: OpenFile, key_path: tuple[str, ...]) -> str:
 def _require_known(what: str, named: Mapping[str, object], known: tuple[str, ...]) -> None:
     for name in named:
         if name != EVERY and name not in known:
-            raise _mistake(what, f"there is no {name!r}", names_hint(name, known))
+            raise mistake(what, f"there is no {name!r}", names_hint(name, known))
 
 
-def _mistake(key: str, message: str, hint: str) -> InputError:
+def mistake(key: str, message: str, hint: str = "") -> InputError:
+    """Return what is wrong with a request, under the name of what it is about."""
     return InputError([Issue("the page", 0, 0, key, message, hint)])

@@ -23,7 +23,15 @@ from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import NoPlanFoundError, plan_fleet
 from fleetplan.planner.candidates import CandidateSet
-from fleetplan.planner.commands.page.messages import Answer, Doing, Message, Question, Settings, Step, Stop
+from fleetplan.planner.commands.page.messages import (
+    Doing,
+    Message,
+    PlanAnswer,
+    PlanRequest,
+    PlanStep,
+    Settings,
+    StopRequest,
+)
 from fleetplan.planner.plan import Infeasible, Plan, read_plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.questions.resolving import Resolver
@@ -60,27 +68,27 @@ class Planner:
         baseline = None if settings.baseline is None else read_plan(settings.baseline)
         self._resolver = Resolver(self._limits, baseline=baseline)
 
-    def answer(self, question: Question) -> Answer:
+    def answer(self, question: PlanRequest) -> PlanAnswer:
         """Plan a changed fleet; whatever happens but SIGINT has an answer."""
         try:
-            return Answer(question.number, self._outcome(question))
+            return PlanAnswer(question.number, self._outcome(question))
         except InputError as error:
-            return Answer(question.number, issues=error.issues)
+            return PlanAnswer(question.number, issues=error.issues)
         except NoPlanFoundError as error:
-            return Answer(question.number, reason=str(error))
+            return PlanAnswer(question.number, reason=str(error))
         except Exception:
             traceback.print_exc()
-            return Answer(question.number, reason=FAILED)
+            return PlanAnswer(question.number, reason=FAILED)
 
-    def _outcome(self, question: Question) -> Plan | Infeasible:
+    def _outcome(self, question: PlanRequest) -> Plan | Infeasible:
         def say(text: str) -> None:
             self.send(Doing(question.number, text))
 
         def watch(step: Progress) -> None:
-            self.send(Step(question.number, step.stage, step.objective_usd, step.bound_usd))
+            self.send(PlanStep(question.number, step.stage, step.objective_usd, step.bound_usd))
 
-        def prepared(fleet: Fleet) -> tuple[CandidateSet, Problem]:
-            candidates, problem = self._resolver.problem(fleet)
+        def prepared(fleet: Fleet, late: Callable[[], bool]) -> tuple[CandidateSet, Problem]:
+            candidates, problem = self._resolver.problem(fleet, late=late)
             begin = question.begin
             return candidates, problem if begin is None else replace(problem, begins_with=begin)
 
@@ -113,7 +121,7 @@ def main(source: IO[bytes], target: IO[bytes]) -> None:
     """Answer questions until the source ends, which ends the process whatever it does."""
     interrupts = _Interrupts()
     signal.signal(signal.SIGINT, interrupts)
-    questions: queue.SimpleQueue[Question] = queue.SimpleQueue()
+    questions: queue.SimpleQueue[PlanRequest] = queue.SimpleQueue()
     messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
     planner = Planner(pickle.load(source), messages.put)
     threading.Thread(target=_read, args=(source, questions, interrupts), daemon=True).start()
@@ -129,15 +137,15 @@ def main(source: IO[bytes], target: IO[bytes]) -> None:
             interrupts.answering = None
         except KeyboardInterrupt:
             interrupts.answering = None
-            answer = Answer(question.number, reason=STOPPED)
+            answer = PlanAnswer(question.number, reason=STOPPED)
         messages.put(answer)
 
 
-def _read(source: IO[bytes], questions: queue.SimpleQueue[Question], interrupts: _Interrupts) -> None:
+def _read(source: IO[bytes], questions: queue.SimpleQueue[PlanRequest], interrupts: _Interrupts) -> None:
     try:
         while True:
-            asked: Question | Stop = pickle.load(source)
-            if isinstance(asked, Stop):
+            asked: PlanRequest | StopRequest = pickle.load(source)
+            if isinstance(asked, StopRequest):
                 interrupts.stop(asked.number)
             else:
                 questions.put(asked)

@@ -8,6 +8,7 @@ from typing import Final
 
 from fleetplan.fleet.document import Document, KeyPath, Node
 from fleetplan.fleet.inventory import Fleet, Offer
+from fleetplan.planner.candidates import supplied_hardware
 from fleetplan.planner.report.figures import figure
 
 UNITS: Final = {
@@ -112,7 +113,7 @@ def form_of(document: Document, fleet: Fleet) -> Form:
         tuple(Scaled(offer.name, f"{offer.hardware}, {_price(offer)}") for offer in fleet.offers),
         tuple(_targets(document, fleet)),
         tuple(_supply(document, fleet)),
-        tuple(Scaled(name, ", ".join(_sources(fleet, name))) for name in _supplied(fleet)),
+        tuple(Scaled(name, ", ".join(_sources(fleet, name))) for name in supplied_hardware(fleet)),
     )
 
 
@@ -203,12 +204,6 @@ def _label(key: str) -> str:
 
 def _unit(key: str) -> str:
     return next((unit for end, unit in UNITS.items() if key.endswith(end)), "")
-
-
-def _supplied(fleet: Fleet) -> list[str]:
-    return list(
-        dict.fromkeys([*(pool.hardware for pool in fleet.pools), *(offer.hardware for offer in fleet.offers)])
-    )
 
 
 def _sources(fleet: Fleet, hardware: str) -> list[str]:

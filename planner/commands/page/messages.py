@@ -35,7 +35,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PlanRequest:
     """A fleet to plan.
 
     Attributes
@@ -55,7 +55,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopRequest:
     """A request to end the search for a question at its best plan."""
 
     number: int
@@ -70,7 +70,7 @@ class Doing:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     """A better plan or bound.
 
     Attributes
@@ -90,7 +90,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PlanAnswer:
     """The end of a question.
 
     Attributes
@@ -111,4 +111,4 @@ class Answer:
     reason: str = ""
 
 
-Message = Doing | Step | Answer
+Message = Doing | PlanStep | PlanAnswer

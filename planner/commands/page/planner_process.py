@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import IO
 
-from fleetplan.planner.commands.page.messages import Message, Question, Settings, Stop
+from fleetplan.planner.commands.page.messages import Message, PlanRequest, Settings, StopRequest
 
 
 class PlannerProcess:
@@ -47,13 +47,13 @@ class PlannerProcess:
         # A plan to begin with is more than a pipe takes, and the process reads nothing until it has started.
         threading.Thread(target=self._write, daemon=True).start()
 
-    def ask(self, question: Question) -> None:
+    def ask(self, question: PlanRequest) -> None:
         """Send a question; the answer is heard."""
         self._send(question)
 
     def stop(self, number: int) -> None:
         """Stop the search for a question at its best plan."""
-        self._send(Stop(number))
+        self._send(StopRequest(number))
 
     def end(self) -> None:
         """End the process, whatever it does; the processes of its solvers end when they miss it."""
@@ -61,7 +61,7 @@ class PlannerProcess:
         self._process.kill()
         self._process.wait()
 
-    def _send(self, thing: Settings | Question | Stop) -> None:
+    def _send(self, thing: Settings | PlanRequest | StopRequest) -> None:
         self._unsent.put(pickle.dumps(thing, protocol=pickle.HIGHEST_PROTOCOL))
 
     def _write(self) -> None:

@@ -13,9 +13,10 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from fleetplan.fleet.document import YamlText, read_document
-from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.fleet.errors import InputError, names_hint
 from fleetplan.fleet.input_files import read_text
 from fleetplan.planner.commands.fleet_file import write_fleet_file
+from fleetplan.planner.commands.page.changes import mistake
 from fleetplan.planner.commands.page.session import KeptPlan
 from fleetplan.planner.export.files import write_plan
 from fleetplan.planner.export.launch.files import FORMATS, Asked
@@ -50,7 +51,7 @@ def save_scenario(path: Path, kept: KeptPlan, name: str) -> None:
         The name is taken or is none, nothing was changed, or the file cannot be written.
     """
     if SCENARIO_NAME.fullmatch(name) is None:
-        raise _mistake("name", f"{name!r} is no name", "one word without blanks, commas, brackets and bars")
+        raise mistake("name", f"{name!r} is no name", "one word without blanks, commas, brackets and bars")
     with _ONE_AT_A_TIME:
         document = read_document(path)
         if document.node(("scenarios", name)) is not None:
@@ -63,7 +64,7 @@ def save_scenario(path: Path, kept: KeptPlan, name: str) -> None:
             )
         changed = difference(document.root, expand(document, kept.scenarios, kept.assignments).root)
         if not changed:
-            raise _mistake("name", "nothing was changed for this plan", "plan a change first")
+            raise mistake("name", "nothing was changed for this plan", "plan a change first")
         text = YamlText(read_text(path))
         comment = [" ".join(f"plan serve: {kept.title}".split())]
         try:
@@ -137,16 +138,12 @@ def _own_files(outcome: Plan | Infeasible, form: str) -> Mapping[str, bytes]:
 
 def _exported(outcome: Plan | Infeasible, form: str) -> Mapping[str, bytes]:
     if form not in FORMATS:
-        raise _mistake("export", f"there is no format {form!r}", names_hint(form, (*OWN_FORMS, *FORMATS)))
+        raise mistake("export", f"there is no format {form!r}", names_hint(form, (*OWN_FORMS, *FORMATS)))
     if isinstance(outcome, Infeasible):
-        raise _mistake("export", "the fleet cannot be served, so there is no plan to export")
+        raise mistake("export", "the fleet cannot be served, so there is no plan to export")
     exported = FORMATS[form].write(outcome, Asked())
     left_out = [f"{each.label}: {each.reason}" for each in exported.refused]
     if not exported.files:
-        raise _mistake("export", f"{form} can hold nothing of the plan", "; ".join(left_out))
+        raise mistake("export", f"{form} can hold nothing of the plan", "; ".join(left_out))
     note = {"left-out.txt": ("\n".join(left_out) + "\n").encode()} if left_out else {}
     return {**exported.files, **note}
-
-
-def _mistake(key: str, message: str, hint: str = "") -> InputError:
-    return InputError([Issue("the page", 0, 0, key, message, hint)])

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fleetplan.fleet.errors import Issue
-from fleetplan.planner.commands.page.messages import Answer, Doing, Message, Question, Settings, Step
+from fleetplan.planner.commands.page.messages import (
+    Doing,
+    Message,
+    PlanAnswer,
+    PlanRequest,
+    PlanStep,
+    Settings,
+)
 from fleetplan.planner.commands.page.planner_process import PlannerProcess
 from fleetplan.planner.plan import Infeasible, Plan
 
@@ -57,12 +64,12 @@ class KeptPlan:
 
 
 @dataclass(slots=True)
-class Solving:
+class RunningSolve:
     """The solve that is running.
 
     Attributes
     ----------
-    question : Question
+    question : PlanRequest
         What is asked.
     title : str
         What was changed, in words.
@@ -78,11 +85,11 @@ class Solving:
         Whether it was asked to end, and whether its plan is of no use then.
     """
 
-    question: Question
+    question: PlanRequest
     title: str
     started: float = field(default_factory=time.monotonic)
     doing: str = "starting"
-    steps: list[tuple[float, Step]] = field(default_factory=list)
+    steps: list[tuple[float, PlanStep]] = field(default_factory=list)
     first_s: float | None = None
     stopping: bool = False
     cancelled: bool = False
@@ -106,7 +113,7 @@ class Session:
         self.settings = settings
         self._lock = threading.RLock()
         self._plans: dict[int, KeptPlan] = {}
-        self._solving: Solving | None = None
+        self._solving: RunningSolve | None = None
         self._asked = 0
         self._made = 0
         self._issues: tuple[Issue, ...] = ()
@@ -140,8 +147,8 @@ class Session:
             self._asked += 1
             known = self._plans.get(begin) if begin is not None else None
             plan = known.outcome if known is not None and isinstance(known.outcome, Plan) else None
-            question = Question(self._asked, scenarios, assignments, plan)
-            self._solving = Solving(question, title)
+            question = PlanRequest(self._asked, scenarios, assignments, plan)
+            self._solving = RunningSolve(question, title)
             self._issues, self._reason = (), ""
             if self._process is None:
                 self._process = self._started()
@@ -179,7 +186,7 @@ class Session:
         with self._lock:
             return tuple(self._plans.values())
 
-    def now(self) -> tuple[Solving | None, tuple[Issue, ...], str]:
+    def now(self) -> tuple[RunningSolve | None, tuple[Issue, ...], str]:
         """Return the solve that is running, and what the last one ended with instead of a plan."""
         with self._lock:
             return self._solving, self._issues, self._reason
@@ -195,14 +202,14 @@ class Session:
             match message:
                 case Doing(text=text):
                     solving.doing = text
-                case Step():
+                case PlanStep():
                     if solving.first_s is None and message.objective_usd is not None:
                         solving.first_s = solving.elapsed_s
                     solving.steps = [*solving.steps, (solving.elapsed_s, message)][-MOST_STEPS:]
-                case Answer():
+                case PlanAnswer():
                     self._end(solving, message)
 
-    def _end(self, solving: Solving, answer: Answer) -> None:
+    def _end(self, solving: RunningSolve, answer: PlanAnswer) -> None:
         self._solving = None
         if solving.cancelled:
             self._reason = CANCELLED
@@ -224,7 +231,7 @@ class Session:
         while len(self._plans) > MOST_PLANS:
             del self._plans[next(iter(self._plans))]
 
-    def _give_up(self, solving: Solving) -> None:
+    def _give_up(self, solving: RunningSolve) -> None:
         """End the process of a search that was cancelled and goes on; a new one takes its place."""
         with self._lock:
             if self._solving is not solving or self._process is None:

@@ -9,7 +9,7 @@ from typing import Final
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.planner.commands.page.changes import OpenFile, open_file
 from fleetplan.planner.commands.page.saving import OWN_FORMS
-from fleetplan.planner.commands.page.session import KeptPlan, Session, Solving
+from fleetplan.planner.commands.page.session import KeptPlan, RunningSolve, Session
 from fleetplan.planner.export.launch.files import FORMATS
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.report.figures import money, percent
@@ -76,7 +76,7 @@ def _issue(issue: Issue) -> dict[str, object]:
     return {"text": str(issue), "key": issue.key_path, "hint": issue.hint}
 
 
-def _solving(solving: Solving) -> dict[str, object]:
+def _solving(solving: RunningSolve) -> dict[str, object]:
     return {
         "number": solving.question.number,
         "title": solving.title,
@@ -91,7 +91,7 @@ def _solving(solving: Solving) -> dict[str, object]:
     }
 
 
-def _figures(solving: Solving) -> dict[str, object]:
+def _figures(solving: RunningSolve) -> dict[str, object]:
     """The best plan, the bound and the gap, as people read them."""
     step = solving.steps[-1][1] if solving.steps else None
     plan, bound = (None, None) if step is None else (step.objective_usd, step.bound_usd)

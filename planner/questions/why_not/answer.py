@@ -12,7 +12,7 @@ from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.conflict.explain import Explained, explain_conflict
 from fleetplan.planner.questions.conflict.service_requirements import latency_requirements
 from fleetplan.planner.questions.conflict.ways_out import least_steps
-from fleetplan.planner.questions.resolving import FleetAnswer, Question, Resolver
+from fleetplan.planner.questions.resolving import FleetAnswer, FleetQuestion, Resolver
 from fleetplan.planner.questions.taken_over import bound_of
 from fleetplan.planner.questions.why_not.assumed_offer import ASSUMED_OFFER, MOST_ASSUMED_PRICE, supplied
 from fleetplan.planner.questions.why_not.break_even import (
@@ -159,7 +159,7 @@ def _worth(
     if subject.kind is SubjectKind.REGION:
         return WhyNot(subject, used, ())
     # Plans without it are among those of the fleet, at the same cost.
-    asked = Question(fleet, begin=plan, bound=bound_of(plan, fleet))
+    asked = FleetQuestion(fleet, begin=plan, bound=bound_of(plan, fleet))
     if subject.kind is SubjectKind.OFFER:
         asked = replace(asked, fleet=fleet_edits.maximum_set(fleet, subject.name, 0))
     else:
@@ -232,7 +232,7 @@ class _Stage:
             return replace(candidate, requests_per_s=tuple(rate * ratio for rate in candidate.requests_per_s))
 
         change = None if ratio == 1.0 else faster
-        return self.resolver.answer(Question(forced, change, self.plan, bound, verge))
+        return self.resolver.answer(FleetQuestion(forced, change, self.plan, bound, verge))
 
     def at_speed(self, ratio: float) -> FleetAnswer:
         """The same, as far as it tells whether it belongs in."""

@@ -11,6 +11,8 @@ from tests.planner.command_line import run
 from fleetplan.perfmodel.landscape import cache
 from fleetplan.planner import api
 from fleetplan.planner.candidates import OutOfTimeError, build_candidates, prepare
+from fleetplan.planner.commands.page.child import Planner
+from fleetplan.planner.commands.page.messages import PlanRequest, Settings
 from fleetplan.planner.search import Deadline, SearchLimits
 from fleetplan.scenarios.load import load_fleet
 
@@ -48,6 +50,16 @@ def test_what_was_evaluated_in_time_is_kept(fleet_file: Path) -> None:
         "H100-SXM",
     }
     assert kept.stat().st_ino == written
+
+
+def test_the_page_counts_candidates_against_its_limit(
+    fleet_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "EXPLANATION_S", api.LEAST_EXPLANATION_S - 1.0)
+    planner = Planner(Settings(fleet_file, 0.5, 0.01, 1), lambda _: None)
+    answer = planner.answer(PlanRequest(1, (), ()))
+    assert answer.outcome is None
+    assert "0 of 2 pairs of a service and hardware evaluated and kept within 0.5 s" in answer.reason
 
 
 def test_plan_says_how_far_it_came(

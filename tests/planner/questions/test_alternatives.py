@@ -25,7 +25,7 @@ from fleetplan.planner.questions.pareto import (
     point_count,
     require_figures,
 )
-from fleetplan.planner.questions.resolving import FleetAnswer, Question, Resolver
+from fleetplan.planner.questions.resolving import FleetAnswer, FleetQuestion, Resolver
 from fleetplan.planner.report.what_if_console import pareto_figure
 
 HOURS = 2190.0
@@ -169,7 +169,7 @@ def test_fewer_accelerators_and_less_energy_for_more_money() -> None:
 class Tired(Resolver):
     """Finds a plan for its first caps alone, and remembers where its searches began."""
 
-    def answer(self, asked: Question) -> FleetAnswer:
+    def answer(self, asked: FleetQuestion) -> FleetAnswer:
         begun.append(asked.begin)
         answer = super().answer(asked)
         return (
@@ -208,7 +208,7 @@ def test_a_regret_does_not_come_before_the_figure(monkeypatch: pytest.MonkeyPatc
     asked: list[str] = []
     real = Resolver.answer
 
-    def solved(self: Resolver, question: Question) -> FleetAnswer:
+    def solved(self: Resolver, question: FleetQuestion) -> FleetAnswer:
         asked.append(question.fleet.demand_objective)
         return real(self, question)
 

@@ -21,10 +21,10 @@ from fleetplan.planner.jobs import open_jobs
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import KnownBound, Problem
 from fleetplan.planner.questions import resolving
-from fleetplan.planner.questions.alternatives import OnHardware, alternatives
+from fleetplan.planner.questions.alternatives import OnHardwareAlone, alternatives
 from fleetplan.planner.questions.marginal import marginal_table, one_more, worths
 from fleetplan.planner.questions.pareto import pareto, pareto_table
-from fleetplan.planner.questions.resolving import Question, Resolver
+from fleetplan.planner.questions.resolving import FleetQuestion, Resolver
 from fleetplan.planner.questions.stress import Stress, cases_of, stress_table, stressed
 from fleetplan.planner.questions.taken_over import bound_of, program_sha256
 from fleetplan.planner.search import Verge
@@ -50,9 +50,9 @@ def test_no_plan_on_some_of_the_hardware_costs_less_than_the_bound_with_all_of_i
         bound = bound_of(plan, question)
         assert bound is not None
         for name in question.hardware:
-            change = OnHardware(frozenset(question.hardware) - {name})
-            anew = Resolver(EXACT).answer(Question(question, change))
-            known = Resolver(EXACT).answer(Question(question, change, begin=plan, bound=bound))
+            change = OnHardwareAlone(frozenset(question.hardware) - {name})
+            anew = Resolver(EXACT).answer(FleetQuestion(question, change))
+            known = Resolver(EXACT).answer(FleetQuestion(question, change, begin=plan, bound=bound))
             assert anew.least_usd >= bound.usd * (1 - 1e-9)
             assert known.infeasible == anew.infeasible
             assert known.most_usd == pytest.approx(anew.most_usd)
@@ -69,11 +69,11 @@ def test_a_known_bound_ends_a_search_and_is_told_with_its_source() -> None:
     )
     loose = Resolver(replace(EXACT, gap_ratio=0.5))
     exact = Resolver(EXACT).solve(question).most_usd
-    found = loose.answer(Question(question, bound=KnownBound(exact * 0.999, "another solve"))).plan
+    found = loose.answer(FleetQuestion(question, bound=KnownBound(exact * 0.999, "another solve"))).plan
     assert found is not None
     assert found.bound_usd >= exact * 0.999 - 1e-6
     # One that a plan contradicts is not told.
-    false = loose.answer(Question(question, bound=KnownBound(exact * 1.5, "another solve"))).plan
+    false = loose.answer(FleetQuestion(question, bound=KnownBound(exact * 1.5, "another solve"))).plan
     assert false is not None
     assert false.bound_usd <= exact * (1 + 1e-9)
     assert false.solve.bound_source != "another solve"
@@ -84,7 +84,7 @@ def test_a_verge_tells_the_side_that_the_optimum_is_on() -> None:
     for question, plan in itertools.islice(planned(), 10):
         for ratio in (0.7, 0.99, 1.01, 1.5):
             cap_usd = plan.objective_usd * ratio
-            answer = Resolver(EXACT).answer(Question(question, verge=Verge(cap_usd, cap_usd)))
+            answer = Resolver(EXACT).answer(FleetQuestion(question, verge=Verge(cap_usd, cap_usd)))
             assert answer.plan is not None
             if ratio < 1:
                 assert answer.least_usd >= cap_usd * (1 - 1e-9)
@@ -104,9 +104,9 @@ def test_a_plan_that_nobody_sees_is_not_simplified(monkeypatch: pytest.MonkeyPat
 
     question, plan = next(planned())
     monkeypatch.setattr(search_run, "SimplerPlans", simpler)
-    hidden = Resolver(EXACT).answer(Question(question))
+    hidden = Resolver(EXACT).answer(FleetQuestion(question))
     assert looked == []
-    shown = Resolver(EXACT).answer(Question(question, shown=True))
+    shown = Resolver(EXACT).answer(FleetQuestion(question, shown=True))
     assert looked
     assert hidden.most_usd <= shown.most_usd + 1e-6
     assert hidden.least_usd == pytest.approx(plan.bound_usd)
