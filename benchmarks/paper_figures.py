@@ -50,7 +50,7 @@ FIGURE_12_DENSE_PREFILL: Final = 96.0
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FigureRow:
     """One number.
 
     Attributes
@@ -73,9 +73,9 @@ class Row:
         return None if self.paper is None else self.ours / self.paper - 1.0
 
 
-def table_rows(parts: Catalogue, table: str) -> list[Row]:
+def table_rows(parts: Catalogue, table: str) -> list[FigureRow]:
     """Table 6 (online) or Table 7 (offline), at the paper's configurations."""
-    rows: list[Row] = []
+    rows: list[FigureRow] = []
     for found in disaggregated_rates(parts, HARDWARE):
         row = found.row
         if row.table != table:
@@ -86,25 +86,29 @@ def table_rows(parts: Catalogue, table: str) -> list[Row]:
         prompts = configurations([parse_parallelism(row.prefill)], [1], outputs)
         tokens = configurations([parse_parallelism(row.decode)], [row.batch], outputs)
         rows += [
-            Row(f"{name}: TTFT, {row.prefill} [ms]", float(model.prefill(prompts).ttft_ms[0]), row.ttft_ms),
-            Row(
+            FigureRow(
+                f"{name}: TTFT, {row.prefill} [ms]", float(model.prefill(prompts).ttft_ms[0]), row.ttft_ms
+            ),
+            FigureRow(
                 f"{name}: TPOT, {row.decode} b{row.batch} [ms]",
                 float(model.decode(tokens).tpot_ms[0]),
                 row.tpot_ms,
             ),
-            Row(f"{name}: prefill requests/s", found.prefill_requests_per_s, row.prefill_requests_per_s),
-            Row(f"{name}: decode requests/s", found.decode_requests_per_s, row.decode_requests_per_s),
-            Row(f"{name}: requests/s", found.requests_per_s, row.requests_per_s),
+            FigureRow(
+                f"{name}: prefill requests/s", found.prefill_requests_per_s, row.prefill_requests_per_s
+            ),
+            FigureRow(f"{name}: decode requests/s", found.decode_requests_per_s, row.decode_requests_per_s),
+            FigureRow(f"{name}: requests/s", found.requests_per_s, row.requests_per_s),
         ]
     for aggregated in continuous_rates(parts, HARDWARE):
         own = aggregated.row
         if own.table == table:
             name = f"{own.model} {own.hardware} continuous batching, {own.setup} b{own.batch}"
-            rows.append(Row(f"{name}: requests/s", aggregated.requests_per_s, own.requests_per_s))
+            rows.append(FigureRow(f"{name}: requests/s", aggregated.requests_per_s, own.requests_per_s))
     return rows
 
 
-def table_8(parts: Catalogue) -> list[Row]:
+def table_8(parts: Catalogue) -> list[FigureRow]:
     """Prefill and decode on different hardware, 405B online."""
     by_hardware = {
         found.row.hardware: found
@@ -118,32 +122,34 @@ def table_8(parts: Catalogue) -> list[Row]:
         name = f"prefill {pair.prefill_hardware}, decode {pair.decode_hardware}"
         joined = disaggregated_requests_per_s(np.array([prefill]), np.array([decode]))
         rows += [
-            Row(f"{name}: decode over prefill", decode / prefill, pair.decode_to_prefill_ratio),
-            Row(f"{name}: requests/s", float(joined[0]), pair.requests_per_s),
+            FigureRow(f"{name}: decode over prefill", decode / prefill, pair.decode_to_prefill_ratio),
+            FigureRow(f"{name}: requests/s", float(joined[0]), pair.requests_per_s),
         ]
     return rows
 
 
-def figure_9(parts: Catalogue) -> list[Row]:
+def figure_9(parts: Catalogue) -> list[FigureRow]:
     """70B online: prefill over parallelism on GPU-A, decode over parallelism and batch on GPU-C."""
     labels = ("PP8", "PP4-TP2", "PP2-TP4", "TP8")
     prefill = rates(architecture("llama3-70b"), parts["GPU-A"], labels, 1, "prefill")
-    rows = [Row(f"9a: prefill {name}, requests/s", rate) for name, rate in zip(labels, prefill, strict=True)]
+    rows = [
+        FigureRow(f"9a: prefill {name}, requests/s", rate) for name, rate in zip(labels, prefill, strict=True)
+    ]
     ratio = prefill[2] / prefill[1]
-    rows.append(Row("9a: PP2-TP4 over PP4-TP2", ratio, PREFILL_TP4_TO_TP2))
+    rows.append(FigureRow("9a: PP2-TP4 over PP4-TP2", ratio, PREFILL_TP4_TO_TP2))
     degrees = ("TP2", "TP4", "TP8")
     decode = rates(architecture("llama3-70b"), parts["GPU-C"], degrees, FIGURE_BATCH, "decode")
     rows += [
-        Row(f"9b: decode {name} b{FIGURE_BATCH}, requests/s", rate)
+        FigureRow(f"9b: decode {name} b{FIGURE_BATCH}, requests/s", rate)
         for name, rate in zip(degrees, decode, strict=True)
     ]
     for batch in (8, 16, 32, 64, 128, 256):
         (rate,) = rates(architecture("llama3-70b"), parts["GPU-C"], ("TP8",), batch, "decode")
-        rows.append(Row(f"9c: decode TP8 b{batch}, requests/s", rate))
+        rows.append(FigureRow(f"9c: decode TP8 b{batch}, requests/s", rate))
     return rows
 
 
-def figure_11(parts: Catalogue) -> list[Row]:
+def figure_11(parts: Catalogue) -> list[FigureRow]:
     """405B online on GPU-A and Next-Gen at the paper's setups."""
     return [
         row
@@ -152,17 +158,17 @@ def figure_11(parts: Catalogue) -> list[Row]:
     ]
 
 
-def figure_12(parts: Catalogue) -> list[Row]:
+def figure_12(parts: Catalogue) -> list[FigureRow]:
     """405B dense and as a mixture of four experts, two a token, on GPU-A."""
     dense, part = architecture("llama3-405b"), parts["GPU-A"]
     mixture = four_experts()
     rows = [
-        Row(
+        FigureRow(
             "12a: dense prefill TP8, no cached prefix, requests/s",
             _prefill_without_prefix(dense, part),
             FIGURE_12_DENSE_PREFILL,
         ),
-        Row(
+        FigureRow(
             "12a: mixture prefill TP8, no cached prefix, requests/s",
             _prefill_without_prefix(mixture, part),
             FIGURE_12_MOE["prefill TP8"],
@@ -170,12 +176,14 @@ def figure_12(parts: Catalogue) -> list[Row]:
     ]
     eight, sixteen = rates(dense, part, ("TP8", "TP16"), FIGURE_BATCH, "decode")
     rows += [
-        Row("12b: dense decode TP8, requests/s", eight, DENSE_TP8_REQUESTS_PER_S),
-        Row("12b: dense decode TP16 over TP8", sixteen / eight, DENSE_TP16_TO_TP8),
+        FigureRow("12b: dense decode TP8, requests/s", eight, DENSE_TP8_REQUESTS_PER_S),
+        FigureRow("12b: dense decode TP16 over TP8", sixteen / eight, DENSE_TP16_TO_TP8),
     ]
     labels = ("TP8", "TP16", "TP8DP2-TP8EP2", "TP4DP4-TP4EP4")
     for name, rate in zip(labels, rates(mixture, part, labels, FIGURE_BATCH, "decode"), strict=True):
-        rows.append(Row(f"12b: mixture decode {name}, requests/s", rate, FIGURE_12_MOE.get(f"decode {name}")))
+        rows.append(
+            FigureRow(f"12b: mixture decode {name}, requests/s", rate, FIGURE_12_MOE.get(f"decode {name}"))
+        )
     return rows
 
 
@@ -192,16 +200,16 @@ def four_experts() -> ModelArchitecture:
     )
 
 
-def figure_13(parts: Catalogue) -> list[Row]:
+def figure_13(parts: Catalogue) -> list[FigureRow]:
     """Llama 4 Maverick decode on GPU-A."""
     found = rates(architecture("llama4-maverick"), parts["GPU-A"], tuple(MAVERICK), FIGURE_BATCH, "decode")
     return [
-        Row(f"Maverick decode {name}, requests/s", rate, MAVERICK[name])
+        FigureRow(f"Maverick decode {name}, requests/s", rate, MAVERICK[name])
         for name, rate in zip(MAVERICK, found, strict=True)
     ]
 
 
-def figure_15(parts: Catalogue) -> list[Row]:
+def figure_15(parts: Catalogue) -> list[FigureRow]:
     """A model of 1.8T weights, dense and as a mixture, on hosts of 8 and in a pod of 64 of Next-Gen.
 
     The paper prints no numbers here; it says that a dense model gains nothing beyond TP8 on hosts and
@@ -220,7 +228,7 @@ def figure_15(parts: Catalogue) -> list[Row]:
         for title, model, labels, batch, phase in drawn:
             found = rates(model, parts[name], labels, batch, phase)
             rows += [
-                Row(f"{title} {label} on {name}, requests/s", rate)
+                FigureRow(f"{title} {label} on {name}, requests/s", rate)
                 for label, rate in zip(labels, found, strict=True)
             ]
     return rows

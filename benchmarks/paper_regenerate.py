@@ -28,7 +28,7 @@ from benchmarks.paper_cases import Catalogue, catalogue
 
 from fleetplan.planner.drawing import new_figure, save
 
-TABLES: dict[str, Callable[[Catalogue], list[figures.Row]]] = {
+TABLES: dict[str, Callable[[Catalogue], list[figures.FigureRow]]] = {
     "table6": lambda parts: figures.table_rows(parts, "online"),
     "table7": lambda parts: figures.table_rows(parts, "offline"),
     "table8": figures.table_8,
@@ -40,7 +40,7 @@ TABLES: dict[str, Callable[[Catalogue], list[figures.Row]]] = {
 }
 
 
-def print_rows(name: str, rows: Sequence[figures.Row]) -> None:
+def print_rows(name: str, rows: Sequence[figures.FigureRow]) -> None:
     """Print our figures beside the paper's, and the median error."""
     print(f"\n{name}\n{'':<70}{'ours':>10}{'paper':>10}{'error':>9}")
     for row in rows:
@@ -52,7 +52,7 @@ def print_rows(name: str, rows: Sequence[figures.Row]) -> None:
         print(f"median error {np.median(errors):.1%}, largest {max(errors):.1%}, {len(errors)} numbers")
 
 
-def draw_rows(name: str, rows: Sequence[figures.Row], folder: Path) -> None:
+def draw_rows(name: str, rows: Sequence[figures.FigureRow], folder: Path) -> None:
     """Draw our figures as bars, the paper's as marks."""
     figure, (axes,) = new_figure(1, width=7.0, height=0.24 * len(rows) + 1.2)
     places = np.arange(len(rows))[::-1]

@@ -14,7 +14,7 @@ _KINDS: Final[Mapping[str, str]] = {"text": "OUTS", "count": "iu", "number": "f"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """One column of a table.
 
     Attributes
@@ -57,17 +57,19 @@ MODES: Final = (
 )
 
 _ENGINES: Final = (
-    Column("phase", "text", "", "what the replica does", allowed=PHASES),
-    Column("hardware", "text", "", "a part of the catalogue or of the block `hardware`"),
-    Column("accelerators_per_replica", "count", "", "accelerators of one replica"),
-    Column("config", "text", "", "label of the configuration"),
-    Column("class", "text", "", "request class; `all` where the file has no such column", required=False),
-    Column(
+    TableColumn("phase", "text", "", "what the replica does", allowed=PHASES),
+    TableColumn("hardware", "text", "", "a part of the catalogue or of the block `hardware`"),
+    TableColumn("accelerators_per_replica", "count", "", "accelerators of one replica"),
+    TableColumn("config", "text", "", "label of the configuration"),
+    TableColumn(
+        "class", "text", "", "request class; `all` where the file has no such column", required=False
+    ),
+    TableColumn(
         "requests_per_s", "number", "1/s", "what one replica sustains within the SLO serving this class alone"
     ),
-    Column("ttft_ms", "number", "ms", "mean time to first token", required=False, may_be_missing=True),
-    Column("tpot_ms", "number", "ms", "mean time per output token", required=False, may_be_missing=True),
-    Column(
+    TableColumn("ttft_ms", "number", "ms", "mean time to first token", required=False, may_be_missing=True),
+    TableColumn("tpot_ms", "number", "ms", "mean time per output token", required=False, may_be_missing=True),
+    TableColumn(
         "power_kw",
         "number",
         "kW",
@@ -75,7 +77,7 @@ _ENGINES: Final = (
         required=False,
         may_be_missing=True,
     ),
-    Column(
+    TableColumn(
         "kv_gb_per_request",
         "number",
         "GB",
@@ -86,48 +88,52 @@ _ENGINES: Final = (
 )
 
 _OPERATOR_TABLE: Final = (
-    Column("operator", "text", "", "what ran: gemm, prefill_attention and so on; it decides the dimensions"),
-    Column("dtype", "text", "", "of the weights; of the KV cache for attention; bf16 for collectives"),
-    Column("latency_us", "number", "us", "time of one execution on one accelerator"),
-    Column("hardware", "text", "", "the part; other parts' rows are refused", required=False),
-    Column("framework", "text", "", "trtllm, sglang or vllm; any where it is empty", required=False),
-    Column("version", "text", "", "of the framework, for the record", required=False),
-    Column("power_w", "number", "W", "board power, for the record", required=False, may_be_missing=True),
-    Column("source", "text", "", "who measured it and how, for the record", required=False),
-    Column("m", "count", "", "rows of the product: tokens", required=False),
-    Column("n", "count", "", "columns of the product", required=False),
-    Column("k", "count", "", "inner dimension of the product", required=False),
-    Column("groups", "count", "", "products of a batched GEMM", required=False),
-    Column("batch", "count", "", "sequences", required=False),
-    Column("new_tokens", "count", "", "prompt tokens of a sequence", required=False),
-    Column("context_tokens", "count", "", "cached tokens of a sequence", required=False),
-    Column("heads", "count", "", "query heads of one accelerator", required=False),
-    Column("kv_heads", "count", "", "key-value heads of one accelerator", required=False),
-    Column("head_dim", "count", "", "width of a head", required=False),
-    Column("window", "count", "", "attention window in tokens, 0 without one", required=False),
-    Column("key_head_dim", "count", "", "width of a key of latent attention", required=False),
-    Column("value_head_dim", "count", "", "width of a value", required=False),
-    Column("kv_rank", "count", "", "width of the latent vector", required=False),
-    Column("rope_head_dim", "count", "", "width of the rotary part of a key", required=False),
-    Column("key_heads", "count", "", "key heads of a linear recurrence", required=False),
-    Column("value_heads", "count", "", "value heads of a linear recurrence", required=False),
-    Column("taps", "count", "", "tokens of the convolution before a recurrence", required=False),
-    Column("tokens", "count", "", "tokens that a group of experts sees, or a rank sends", required=False),
-    Column("ep", "count", "", "ranks that tokens are dispatched to", required=False),
-    Column("low_latency", "count", "", "1 for a step without prompts, else 0", required=False),
-    Column("hidden", "count", "", "width of the model", required=False),
-    Column("intermediate", "count", "", "width of an expert", required=False),
-    Column("top_k", "count", "", "experts of a token", required=False),
-    Column("experts", "count", "", "experts of a layer", required=False),
-    Column("moe_tp", "count", "", "accelerators that share an expert", required=False),
-    Column("moe_ep", "count", "", "accelerators that the experts are spread over", required=False),
-    Column("message_bytes", "count", "B", "the full tensor of a collective", required=False),
-    Column("ranks", "count", "", "accelerators of a collective", required=False),
-    Column("traffic_bytes", "count", "B", "read and written by small kernels", required=False),
-    Column("repeats", "count", "", "executions behind the time, for the record", required=False),
-    Column("clock_mhz", "number", "MHz", "for the record", required=False, may_be_missing=True),
-    Column("temperature_c", "number", "C", "for the record", required=False, may_be_missing=True),
-    Column(
+    TableColumn(
+        "operator", "text", "", "what ran: gemm, prefill_attention and so on; it decides the dimensions"
+    ),
+    TableColumn("dtype", "text", "", "of the weights; of the KV cache for attention; bf16 for collectives"),
+    TableColumn("latency_us", "number", "us", "time of one execution on one accelerator"),
+    TableColumn("hardware", "text", "", "the part; other parts' rows are refused", required=False),
+    TableColumn("framework", "text", "", "trtllm, sglang or vllm; any where it is empty", required=False),
+    TableColumn("version", "text", "", "of the framework, for the record", required=False),
+    TableColumn("power_w", "number", "W", "board power, for the record", required=False, may_be_missing=True),
+    TableColumn("source", "text", "", "who measured it and how, for the record", required=False),
+    TableColumn("m", "count", "", "rows of the product: tokens", required=False),
+    TableColumn("n", "count", "", "columns of the product", required=False),
+    TableColumn("k", "count", "", "inner dimension of the product", required=False),
+    TableColumn("groups", "count", "", "products of a batched GEMM", required=False),
+    TableColumn("batch", "count", "", "sequences", required=False),
+    TableColumn("new_tokens", "count", "", "prompt tokens of a sequence", required=False),
+    TableColumn("context_tokens", "count", "", "cached tokens of a sequence", required=False),
+    TableColumn("heads", "count", "", "query heads of one accelerator", required=False),
+    TableColumn("kv_heads", "count", "", "key-value heads of one accelerator", required=False),
+    TableColumn("head_dim", "count", "", "width of a head", required=False),
+    TableColumn("window", "count", "", "attention window in tokens, 0 without one", required=False),
+    TableColumn("key_head_dim", "count", "", "width of a key of latent attention", required=False),
+    TableColumn("value_head_dim", "count", "", "width of a value", required=False),
+    TableColumn("kv_rank", "count", "", "width of the latent vector", required=False),
+    TableColumn("rope_head_dim", "count", "", "width of the rotary part of a key", required=False),
+    TableColumn("key_heads", "count", "", "key heads of a linear recurrence", required=False),
+    TableColumn("value_heads", "count", "", "value heads of a linear recurrence", required=False),
+    TableColumn("taps", "count", "", "tokens of the convolution before a recurrence", required=False),
+    TableColumn(
+        "tokens", "count", "", "tokens that a group of experts sees, or a rank sends", required=False
+    ),
+    TableColumn("ep", "count", "", "ranks that tokens are dispatched to", required=False),
+    TableColumn("low_latency", "count", "", "1 for a step without prompts, else 0", required=False),
+    TableColumn("hidden", "count", "", "width of the model", required=False),
+    TableColumn("intermediate", "count", "", "width of an expert", required=False),
+    TableColumn("top_k", "count", "", "experts of a token", required=False),
+    TableColumn("experts", "count", "", "experts of a layer", required=False),
+    TableColumn("moe_tp", "count", "", "accelerators that share an expert", required=False),
+    TableColumn("moe_ep", "count", "", "accelerators that the experts are spread over", required=False),
+    TableColumn("message_bytes", "count", "B", "the full tensor of a collective", required=False),
+    TableColumn("ranks", "count", "", "accelerators of a collective", required=False),
+    TableColumn("traffic_bytes", "count", "B", "read and written by small kernels", required=False),
+    TableColumn("repeats", "count", "", "executions behind the time, for the record", required=False),
+    TableColumn("clock_mhz", "number", "MHz", "for the record", required=False, may_be_missing=True),
+    TableColumn("temperature_c", "number", "C", "for the record", required=False, may_be_missing=True),
+    TableColumn(
         "control_ratio",
         "number",
         "",
@@ -137,7 +143,7 @@ _OPERATOR_TABLE: Final = (
     ),
 )
 
-TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
+TABLES: Final[Mapping[str, tuple[TableColumn, ...]]] = {
     "engines": _ENGINES,
     "operator_table": _OPERATOR_TABLE,
 }
@@ -156,7 +162,7 @@ def check(frame: pd.DataFrame, table_name: str) -> None:
         raise ValueError(f"not a table of {table_name}: {'; '.join(faults)}")
 
 
-def _faults(frame: pd.DataFrame, column: Column) -> list[str]:
+def _faults(frame: pd.DataFrame, column: TableColumn) -> list[str]:
     if column.name not in frame.columns:
         return [f"the column {column.name} is missing"] if column.required else []
     values = frame[column.name]

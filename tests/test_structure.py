@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+from collections import defaultdict
 from pathlib import Path
 
 import grimp
 import pytest
 from benchmarks.structure import GOALS, PackageStructure, draw, structure_of
 
-PICTURE = Path(__file__).parents[1] / "docs" / "structure.svg"
+ROOT = Path(__file__).parents[1]
+PICTURE = ROOT / "docs" / "structure.svg"
+SECOND_FORMULATION = ROOT / "tests" / "oracles" / "independent"
+"""Written from the documentation alone: it names pools, services and periods once more."""
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +74,30 @@ def test_the_goals_are_met(graph: grimp.ImportGraph, package: str) -> None:
 def test_a_missed_goal_is_said() -> None:
     many = [("perfmodel.top", f"perfmodel.module_{number}") for number in range(11)]
     assert structure_of(graph_of(*many), "perfmodel").missed() == ["perfmodel: 12 loose modules, at most 10"]
+
+
+def classes_of_several_meanings(*folders: Path) -> dict[str, list[str]]:
+    """Return the files of every class name that more than one file defines."""
+    files: dict[str, set[str]] = defaultdict(set)
+    for folder in folders:
+        for file in folder.rglob("*.py"):
+            if file.is_relative_to(SECOND_FORMULATION):
+                continue
+            for node in ast.parse(file.read_text("utf-8")).body:
+                if isinstance(node, ast.ClassDef):
+                    files[node.name].add(file.relative_to(folder).as_posix())
+    return {name: sorted(where) for name, where in files.items() if len(where) > 1}
+
+
+def test_a_class_name_means_one_thing() -> None:
+    folders = ("benchmarks", "fleet", "perfmodel", "planner", "scenarios", "tests")
+    assert classes_of_several_meanings(*(ROOT / folder for folder in folders)) == {}
+
+
+def test_a_class_name_of_two_files_is_found(tmp_path: Path) -> None:
+    for name in ("roof.py", "floor.py"):
+        (tmp_path / name).write_text("class Beam:\n    pass\n", "utf-8")
+    assert classes_of_several_meanings(tmp_path) == {"Beam": ["floor.py", "roof.py"]}
 
 
 def test_the_picture_shows_every_room_and_two_runs_draw_the_same(

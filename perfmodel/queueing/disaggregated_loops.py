@@ -92,7 +92,7 @@ class PoolsState:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prompts:
+class _PrefillRates:
     """Rates of prefill replicas, each of shape (n_configs,); per ms."""
 
     alone_ms: FloatArray
@@ -174,7 +174,7 @@ def _batch(load: Load, batch: IntArray) -> ConfigurationBatch:
     )
 
 
-def _prompts(evaluator: Evaluator, pools: Pools, concurrency: FloatArray) -> _Prompts:
+def _prompts(evaluator: Evaluator, pools: Pools, concurrency: FloatArray) -> _PrefillRates:
     load, engines = pools.prefill, pools.prefill_replicas * pools.prefill.engines
     most = np.maximum(1, load.scheduling.iteration_tokens // load.input_tokens)
     first = np.clip(np.ceil(concurrency / engines), 1, most).astype(np.int64)
@@ -183,7 +183,7 @@ def _prompts(evaluator: Evaluator, pools: Pools, concurrency: FloatArray) -> _Pr
     sent = evaluator.transfer_requests_per_s(_batch(load, most))
     most_per_s = pools.prefill_replicas * np.minimum(full.requests_per_s, sent)
     # A pipeline has as many micro-batches in flight as stages, each of which takes a pass.
-    return _Prompts(
+    return _PrefillRates(
         alone.latency_ms,
         full.latency_ms / most,
         (iterations + 1) / 2 * burst.latency_ms,
@@ -192,7 +192,7 @@ def _prompts(evaluator: Evaluator, pools: Pools, concurrency: FloatArray) -> _Pr
     )
 
 
-def _steady_ms(prompts: _Prompts, rate: FloatArray) -> FloatArray:
+def _steady_ms(prompts: _PrefillRates, rate: FloatArray) -> FloatArray:
     used = np.minimum(rate / prompts.most_per_ms, _LARGEST_SHARE)
     queue = used**2 / (2 * (1 - used)) * prompts.each_ms
     found: FloatArray = prompts.alone_ms * (1 + used / 2) + queue

@@ -180,7 +180,7 @@ def no_states(count: int) -> EngineStates:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prompts:
+class _PromptIterations:
     """Iterations of some loads, and what their prompts wait for before they are computed, each of shape (n,).
 
     Attributes
@@ -203,7 +203,7 @@ class _Prompts:
         return rate
 
 
-def by_reach(evaluator: Evaluator, load: Load) -> Iterator[tuple[IntArray, _Prompts]]:
+def by_reach(evaluator: Evaluator, load: Load) -> Iterator[tuple[IntArray, _PromptIterations]]:
     """Rows whose contexts reach equally far, with their iterations."""
     layouts, scheduling = load.layouts, load.scheduling
     longest = load.prefix_tokens + load.input_tokens + load.output_tokens
@@ -230,7 +230,7 @@ def by_reach(evaluator: Evaluator, load: Load) -> Iterator[tuple[IntArray, _Prom
 
 def _with_sessions(
     evaluator: Evaluator, layouts: Layouts, prefix_tokens: IntArray, times: IterationTimes
-) -> _Prompts:
+) -> _PromptIterations:
     """Prompts of which some find the cache of their session in a tier, and the others compute it again.
 
     What a tier holds is loaded where that is faster than to compute it.
@@ -238,7 +238,7 @@ def _with_sessions(
     persistent, lengths = evaluator.techniques.persistent_kv, times.lengths
     load_ms = np.zeros(prefix_tokens.shape)
     if persistent is None:
-        return _Prompts(times, load_ms)
+        return _PromptIterations(times, load_ms)
     none = np.zeros(prefix_tokens.shape)
     lost = replace(times, lengths=replace(lengths, lost_ratio=np.ones_like(none)))
     warm_ms, cold_ms = (each.prompts_ms(each.lengths.computed_tokens + none, none) for each in (times, lost))
@@ -249,7 +249,7 @@ def _with_sessions(
         loaded = np.where(warm_ms + tier.load_ms < cold_ms, tier.hit_ratio, 0.0)
         kept = kept + loaded
         load_ms = load_ms + loaded * tier.load_ms
-    return _Prompts(replace(times, lengths=replace(lengths, lost_ratio=1.0 - kept)), load_ms)
+    return _PromptIterations(replace(times, lengths=replace(lengths, lost_ratio=1.0 - kept)), load_ms)
 
 
 def steady_state(

@@ -316,9 +316,11 @@ def prometheus(
     server may ask for a bearer token (--token-file) or a name and password (https://name:password@host).
     Example: plan import prometheus http://localhost:9090 --system vllm --slices 4 --out demand
     """
-    from fleetplan.planner.commands.run_prometheus import Asked, print_queries, run_prometheus
+    from fleetplan.planner.commands.run_prometheus import PrometheusOptions, print_queries, run_prometheus
 
-    asked = Asked(source, system, days, step, percentile, slices, region_label, region, token_file)
+    asked = PrometheusOptions(
+        source, system, days, step, percentile, slices, region_label, region, token_file
+    )
     if queries:
         print_queries(asked, console())
         return

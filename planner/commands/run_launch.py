@@ -10,11 +10,11 @@ from rich.console import Console
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.files import FileNotWrittenError, write_whole, written_together
 from fleetplan.planner.export.launch.commands import FRAMEWORKS
-from fleetplan.planner.export.launch.files import FORMATS, Asked
+from fleetplan.planner.export.launch.files import FORMATS, ExportOptions
 from fleetplan.planner.plan import Plan
 
 
-def asked_of(period: str | None, framework: str | None, locations: Sequence[str]) -> Asked:
+def asked_of(period: str | None, framework: str | None, locations: Sequence[str]) -> ExportOptions:
     """Return the options of an export as one record.
 
     Raises
@@ -28,10 +28,10 @@ def asked_of(period: str | None, framework: str | None, locations: Sequence[str]
         if not (parted and region and place):
             raise _wrong("--location", f"{text!r} is not REGION=LOCATION", "as in us-east=us-east4")
         by_region[region] = place
-    return Asked(period, framework, by_region)
+    return ExportOptions(period, framework, by_region)
 
 
-def run_export(plan: Plan, form: str, folder: Path, asked: Asked, errors: Console) -> None:
+def run_export(plan: Plan, form: str, folder: Path, asked: ExportOptions, errors: Console) -> None:
     """Write the files of a format.
 
     Parameters
@@ -42,7 +42,7 @@ def run_export(plan: Plan, form: str, folder: Path, asked: Asked, errors: Consol
         A name of `FORMATS`.
     folder : Path
         Created if it does not exist.
-    asked : Asked
+    asked : ExportOptions
         As far as the format has them.
     errors : Console
         Told what was written and what was not.
@@ -71,7 +71,7 @@ def run_export(plan: Plan, form: str, folder: Path, asked: Asked, errors: Consol
         errors.print(f"written to {folder / name}", style="dim", markup=False)
 
 
-def _check(plan: Plan, form: str, asked: Asked) -> None:
+def _check(plan: Plan, form: str, asked: ExportOptions) -> None:
     """Refuse options that a format does not have, and values that the plan or the program does not know."""
     chosen, period, framework = FORMATS[form], asked.period, asked.framework
     if period is not None and not chosen.by_period:

@@ -29,7 +29,7 @@ FRAGMENT_NAME = "demand.yaml"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PrometheusOptions:
     """Options of the command."""
 
     source: str
@@ -43,7 +43,7 @@ class Asked:
     token_file: Path | None = None
 
 
-def print_queries(asked: Asked, console: Console) -> None:
+def print_queries(asked: PrometheusOptions, console: Console) -> None:
     """Print the range queries with the names of their files.
 
     Raises
@@ -55,7 +55,9 @@ def print_queries(asked: Asked, console: Console) -> None:
         console.print(f"{name}.json: {query}", markup=False, highlight=False, soft_wrap=True)
 
 
-def run_prometheus(asked: Asked, out: Path | None, save: Path | None, force: bool, errors: Console) -> None:
+def run_prometheus(
+    asked: PrometheusOptions, out: Path | None, save: Path | None, force: bool, errors: Console
+) -> None:
     """Write the fragment of a fleet file and the lengths of its services into a folder.
 
     Raises

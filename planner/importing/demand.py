@@ -56,7 +56,7 @@ class DemandOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Lengths:
+class TokenLengths:
     """Tokens of requests: the mean, and shares of ranges [from, to). [tokens]"""
 
     mean: float
@@ -77,7 +77,7 @@ class ObservedService:
         Over all regions. [1/s]
     burstiness : float or None
         Index of dispersion; None where steps are too long or too few.
-    prompts, outputs : Lengths or None
+    prompts, outputs : TokenLengths or None
         Tokens; None where the metrics have none.
     hit_ratio : float or None
         Prompt tokens found in the prefix cache, over all.
@@ -88,8 +88,8 @@ class ObservedService:
     by_slice: Mapping[str | None, tuple[float, ...]]
     mean_per_s: float
     burstiness: float | None
-    prompts: Lengths | None
-    outputs: Lengths | None
+    prompts: TokenLengths | None
+    outputs: TokenLengths | None
     hit_ratio: float | None
 
 
@@ -212,7 +212,7 @@ def _of(answers: Answers, name: str, label: str, options: DemandOptions) -> Iter
     return (each for each in answers.get(name, ()) if each.labels.get(options.service_label) == label)
 
 
-def _lengths(answers: Answers, name: str, label: str, options: DemandOptions) -> Lengths | None:
+def _lengths(answers: Answers, name: str, label: str, options: DemandOptions) -> TokenLengths | None:
     """Mean and histogram of tokens over the whole range."""
     cumulative: dict[float, float] = {}
     for each in _of(answers, name, label, options):
@@ -237,7 +237,7 @@ def _lengths(answers: Answers, name: str, label: str, options: DemandOptions) ->
         if inside > 0:
             bins.append((start, end, inside / total))
         below, start = max(below, cumulative[bound]), end
-    return Lengths(tokens / total, tuple(bins))
+    return TokenLengths(tokens / total, tuple(bins))
 
 
 def _hit_ratio(answers: Answers, label: str, options: DemandOptions) -> float | None:

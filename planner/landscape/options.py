@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fleetplan.fleet.errors import names_hint
 from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, SearchSpace
-from fleetplan.planner.landscape.question import Asked, Question, bad_option, question_of_options
+from fleetplan.planner.landscape.question import LandscapeOptions, Question, bad_option, question_of_options
 
 PLOT_FORMATS = ("svg", "png")
 
@@ -67,7 +67,7 @@ class ModelOptions:
             raise bad_option(
                 "--context", f"{self.context_tokens} is less than the {self.input_tokens} of --input"
             )
-        asked = Asked(
+        asked = LandscapeOptions(
             self.model,
             _names(self.hardware),
             RequestShape(self.input_tokens, self.output_tokens, self.context_tokens),

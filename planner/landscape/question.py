@@ -83,7 +83,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LandscapeOptions:
     """A question from the command line.
 
     Attributes
@@ -119,7 +119,7 @@ def bad_option(option: str, message: str, hint: str = "") -> InputError:
     return InputError([Issue(COMMAND_LINE, 0, 0, option, message, hint)])
 
 
-def question_of_options(asked: Asked, search: SearchSpace) -> Question:
+def question_of_options(asked: LandscapeOptions, search: SearchSpace) -> Question:
     """Return the question of a command line.
 
     Raises
@@ -160,7 +160,7 @@ def _hardware(name: str) -> str:
         raise bad_option("--hardware", f"there is no {name!r} in the catalogue", error.hint) from error
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: LandscapeOptions) -> None:
     for option, given, allowed in (
         ("--weights", asked.weights, WEIGHT_PRECISIONS),
         ("--kv", asked.kv, KV_PRECISIONS),
@@ -172,7 +172,7 @@ def _check(asked: Asked) -> None:
                 raise bad_option(option, f"there is no {value!r}", names_hint(value, allowed))
 
 
-def _evaluator(asked: Asked, hardware: str, precision: Precision) -> Evaluator:
+def _evaluator(asked: LandscapeOptions, hardware: str, precision: Precision) -> Evaluator:
     try:
         return build_evaluator(asked.model, accelerators()[hardware], asked.framework, precision, Path())
     except UnsupportedArchitecture as error:

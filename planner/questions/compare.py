@@ -57,7 +57,7 @@ class Saving:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class OptionResult:
     """One option of a counterfactual after its solve.
 
     Attributes
@@ -86,9 +86,9 @@ class Compared:
     ----------
     name, definition : str
         Of the counterfactual.
-    trials : tuple[Trial, ...]
+    trials : tuple[OptionResult, ...]
         Every option.
-    chosen : Trial or None
+    chosen : OptionResult or None
         The cheapest option with a plan among those that leave the least unmet; None without one.
     bound_usd : float or None
         No plan of any option costs less; None where nothing is chosen. [USD]
@@ -104,8 +104,8 @@ class Compared:
 
     name: str
     definition: str
-    trials: tuple[Trial, ...]
-    chosen: Trial | None
+    trials: tuple[OptionResult, ...]
+    chosen: OptionResult | None
     bound_usd: float | None
     saving: Saving | None
     difference: PlanDiff | None
@@ -241,30 +241,30 @@ def _trial(
     option: FleetOption,
     solver: _Solver,
     known: Plan | None,
-) -> Trial:
+) -> OptionResult:
     """One option solved with the candidates that it keeps, the plan with all of them known or not."""
     kept = tuple(filter(option.keeps, candidates.candidates))
     if known is not None and not known.shortages and configurations_in_force(known) <= {c.key for c in kept}:
         # It does without what is left out, and none that does is better than it is.
-        return Trial(option.label, known, False, ())
+        return OptionResult(option.label, known, False, ())
     reasons = unservable(build_problem(fleet, kept))
     if reasons and fleet.policy.unmet == "forbid":
-        return Trial(option.label, None, True, reasons)
+        return OptionResult(option.label, None, True, reasons)
     title = f"{against.name} {option.label}".rstrip()
     try:
         own = replace(candidates, candidates=kept)
         outcome = solver.solve(title, fleet, own, known, simplified=len(against.options) == 1)
     except NoPlanFoundError as error:
-        return Trial(option.label, None, False, (str(error),))
+        return OptionResult(option.label, None, False, (str(error),))
     if isinstance(outcome, Infeasible):
         short = tuple(_shortage_text(row) for row in outcome.shortages)
-        return Trial(
+        return OptionResult(
             option.label, None, True, short or ("the budgets do not cover the hardware already owned",)
         )
-    return Trial(option.label, outcome, False, ())
+    return OptionResult(option.label, outcome, False, ())
 
 
-def _bound_usd(trials: Sequence[Trial], cheapest: Plan, unrestricted: Plan | None) -> float:
+def _bound_usd(trials: Sequence[OptionResult], cheapest: Plan, unrestricted: Plan | None) -> float:
     """Lower bound on the cost of every option. [USD]
 
     An option that the limit left without a plan has no bound of its own; a restriction costs at least what

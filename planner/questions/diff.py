@@ -40,7 +40,7 @@ class DiffSubject(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class QuantityChange:
     """One figure of a line, 0 where a plan does not have the line.
 
     Attributes
@@ -70,7 +70,7 @@ class FigureChange:
         When and where, by the names of the new plan.
     name : str
         What it is, such as `chat decode TP8 on H200-SXM in east-h200`.
-    quantities : tuple[Quantity, ...]
+    quantities : tuple[QuantityChange, ...]
         All figures of a line that is added or removed; of a changed one those that differ.
     """
 
@@ -79,7 +79,7 @@ class FigureChange:
     period: str
     region: str
     name: str
-    quantities: tuple[Quantity, ...]
+    quantities: tuple[QuantityChange, ...]
 
     def delta(self, quantity: str) -> float:
         """How much one of its figures grows; 0 where it stays."""
@@ -242,7 +242,7 @@ def _change(
 ) -> FigureChange | None:
     """The change of one line, or None where it stays."""
     old, new = before or {}, after or {}
-    figures = [Quantity(name, old.get(name, 0), new.get(name, 0)) for name in {**old, **new}]
+    figures = [QuantityChange(name, old.get(name, 0), new.get(name, 0)) for name in {**old, **new}]
     changed = [each for each in figures if not same_figure(each)]
     if before is not None and after is not None:
         if not changed:
@@ -251,7 +251,7 @@ def _change(
     return FigureChange(Action.ADD if before is None else Action.REMOVE, *key, tuple(changed))
 
 
-def same_figure(figure: Quantity) -> bool:
+def same_figure(figure: QuantityChange) -> bool:
     """Return whether a figure is the same in both plans but for rounding."""
     return math.isclose(figure.before, figure.after, rel_tol=TRAFFIC_TOLERANCE_RATIO)
 

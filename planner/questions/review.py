@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from fleetplan.planner.plan import Plan, read_plan
-from fleetplan.planner.questions.diff import PlanDiff, Quantity, diff, same_figure
+from fleetplan.planner.questions.diff import PlanDiff, QuantityChange, diff, same_figure
 
 SOFT_SOURCES: Final = ("extrapolated", "roofline")
 """Sources of operator times that no measurement is near."""
@@ -49,7 +49,7 @@ class Move:
     service: str
     hardware: str
     region: str
-    accelerators: Quantity
+    accelerators: QuantityChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def _reasons(old: Plan, new: Plan) -> Iterator[ChangedInput]:
     for key in sorted({*before, *after}, key=lambda key: (_SUBJECTS.index(key[0]), key[1:])):
         one, other = before.get(key), after.get(key)
         same = (
-            same_figure(Quantity(key[1], one, other))
+            same_figure(QuantityChange(key[1], one, other))
             if isinstance(one, float) and isinstance(other, float)
             else one == other
         )
@@ -173,7 +173,7 @@ def _moves(old: Plan, new: Plan) -> Iterator[Move]:
     """Where a service runs on more or fewer accelerators than before."""
     before, after = _held(old), _held(new)
     for key in sorted({*before, *after}):
-        accelerators = Quantity("accelerators", before.get(key, 0), after.get(key, 0))
+        accelerators = QuantityChange("accelerators", before.get(key, 0), after.get(key, 0))
         if not same_figure(accelerators):
             yield Move(*key, accelerators)
 

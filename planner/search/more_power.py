@@ -113,7 +113,7 @@ def _least_of_part(problem: Problem, asked: Sequence[PowerLimit], limits: Solver
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Row:
+class _PowerRow:
     """What a region draws in a moment times a weight, what that may be, and what a step adds to it.
 
     A step alone has no whole watts: rounded down each for itself, forty of 0.1 kW were less than 4 kW.
@@ -126,7 +126,7 @@ class _Row:
     step: int
 
 
-def _rows(planning: PlanningModel, limit: PowerLimit) -> Iterator[_Row]:
+def _rows(planning: PlanningModel, limit: PowerLimit) -> Iterator[_PowerRow]:
     """What a region draws in every moment, also after the loss of another one."""
     part, variables, region = planning.problem, planning.variables, limit.region
     pue, step = exact(part.regions[region].pue), WATTS_PER_KW * exact(limit.step_kw)
@@ -145,4 +145,4 @@ def _rows(planning: PlanningModel, limit: PowerLimit) -> Iterator[_Row]:
             allowed = WATTS_PER_KW * exact(limit.limit_kw[period])
             unit = min(math.lcm(pue.denominator, step.denominator, allowed.denominator), FINEST)
             whole = (math.ceil(pue * unit), math.floor(allowed * unit), math.floor(step * unit))
-            yield _Row(region, drawn, *whole)
+            yield _PowerRow(region, drawn, *whole)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from fleetplan.planner import cli
 from fleetplan.planner.commands.shared import ExitCode
-from tests.fuzz.commands import Answer, run
+from tests.fuzz.commands import CommandAnswer, run
 
 TEXTS: Final = (
     "", " ", "-", "--", "0", "-1", "1e999", "nan", "inf", "1,2", "a=b", "a.b=1", "x" * 5000, "\x00", "a\x00b",
@@ -159,7 +159,7 @@ def tried(command: Command, seed: int, small: Path, folder: Path) -> tuple[list[
     return words, _wrong(answer) or ("a file is left" if refused and _listed(folder) != before else "")
 
 
-def _wrong(answer: Answer) -> str:
+def _wrong(answer: CommandAnswer) -> str:
     if answer.code not in CODES:
         return f"exit code {answer.code}: {answer.errors.strip()[-300:]}"
     said = answer.out + answer.errors

@@ -29,7 +29,7 @@ NOTHING_TO_REPLAY = "has no request within"
 
 
 @dataclass(frozen=True)
-class Question:
+class CommandQuestion:
     """Arguments of `plan`, the exit codes of an answer, and what it says where it may refuse with a 2."""
 
     arguments: tuple[str, ...]
@@ -46,7 +46,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandAnswer:
     """How a command ended, and what it said."""
 
     code: int
@@ -54,7 +54,7 @@ class Answer:
     errors: str
 
 
-def run(arguments: Sequence[str]) -> Answer:
+def run(arguments: Sequence[str]) -> CommandAnswer:
     """Run the command line in this process; what it does not catch is raised."""
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
@@ -63,10 +63,10 @@ def run(arguments: Sequence[str]) -> Answer:
             code: object = 0
         except SystemExit as ended:
             code = ended.code
-    return Answer(code if isinstance(code, int) else 0, out.getvalue(), errors.getvalue())
+    return CommandAnswer(code if isinstance(code, int) else 0, out.getvalue(), errors.getvalue())
 
 
-def ask(question: Question) -> str:
+def ask(question: CommandQuestion) -> str:
     """Ask; return what is wrong with the answer, or nothing."""
     answer = run(question.arguments)
     refused = answer.code == BAD_INPUT and question.refusal is not None
@@ -79,7 +79,7 @@ def ask(question: Question) -> str:
 
 def questions(
     made: Made, path: Path, outcome: Plan | Infeasible | None, dice: random.Random
-) -> Iterator[Question]:
+) -> Iterator[CommandQuestion]:
     """Yield every question about a fleet and its outcome, in a random order.
 
     Parameters
@@ -100,55 +100,55 @@ def questions(
         if isinstance(outcome, Plan):
             found += _about_plan(outcome, path, target, dice)
         else:
-            found.append(Question(("explain", str(target), *SOLVES), (FOUND, LIMIT)))
+            found.append(CommandQuestion(("explain", str(target), *SOLVES), (FOUND, LIMIT)))
     dice.shuffle(found)
     yield from found
 
 
-def _about_fleet(made: Made, path: Path) -> Iterator[Question]:
+def _about_fleet(made: Made, path: Path) -> Iterator[CommandQuestion]:
     fleet, folder = str(path), path.parent
     solved = (FOUND, INFEASIBLE, LIMIT)
-    yield Question(("check", fleet))
-    yield Question(("dump", fleet, "--out", str(folder / "dump")))
-    yield Question(("solve", fleet, "--out", str(folder / "out"), *SOLVES), solved)
-    yield Question(("solve", fleet, "--json", "--explain-search", *SOLVES), solved)
-    yield Question(("compare", fleet, "--against", "homogeneous", *SOLVES), solved)
-    yield Question(("compare", fleet, "--against", "no-disaggregation", *SOLVES), solved)
+    yield CommandQuestion(("check", fleet))
+    yield CommandQuestion(("dump", fleet, "--out", str(folder / "dump")))
+    yield CommandQuestion(("solve", fleet, "--out", str(folder / "out"), *SOLVES), solved)
+    yield CommandQuestion(("solve", fleet, "--json", "--explain-search", *SOLVES), solved)
+    yield CommandQuestion(("compare", fleet, "--against", "homogeneous", *SOLVES), solved)
+    yield CommandQuestion(("compare", fleet, "--against", "no-disaggregation", *SOLVES), solved)
     grid = ("--grid", "demand=0.8,1", "--grid", "price=1,2")
-    yield Question(("sweep", fleet, *grid, "--out", str(folder / "sweep"), *SOLVES), solved)
+    yield CommandQuestion(("sweep", fleet, *grid, "--out", str(folder / "sweep"), *SOLVES), solved)
     for name in made.file.get("scenarios", {}):
-        yield Question(("solve", fleet, "-s", name, *SOLVES), solved)
+        yield CommandQuestion(("solve", fleet, "-s", name, *SOLVES), solved)
     for service in made.file["services"]:
         if "model" in service:
             refusal = "compress prompts|no hardware with known figures"
-            yield Question(("landscape", fleet, "--service", service["name"]), refusal=refusal)
+            yield CommandQuestion(("landscape", fleet, "--service", service["name"]), refusal=refusal)
 
 
-def _about_plan(plan: Plan, fleet: Path, target: Path, dice: random.Random) -> Iterator[Question]:
+def _about_plan(plan: Plan, fleet: Path, target: Path, dice: random.Random) -> Iterator[CommandQuestion]:
     name, folder = str(target), target.parent
-    yield Question(("verify", name, str(fleet)))
-    yield Question(("report", name, "--out", str(folder / "report.html")))
-    yield Question(("diff", name, name, "--exit-code"))
+    yield CommandQuestion(("verify", name, str(fleet)))
+    yield CommandQuestion(("report", name, "--out", str(folder / "report.html")))
+    yield CommandQuestion(("diff", name, name, "--exit-code"))
     for form in FORMAT_NAMES:
-        yield Question(
+        yield CommandQuestion(
             ("export", name, "--as", form, "--out", str(folder / form)),
             refusal="can hold nothing of the plan",
         )
     replay = ("replay", name, str(fleet), "--duration", "1")
-    yield Question((*replay, "--out", str(folder / "replay")), refusal=NOTHING_TO_REPLAY)
-    yield Question((*replay, "--mmpp", "--load", "0.5"), refusal=NOTHING_TO_REPLAY)
+    yield CommandQuestion((*replay, "--out", str(folder / "replay")), refusal=NOTHING_TO_REPLAY)
+    yield CommandQuestion((*replay, "--mmpp", "--load", "0.5"), refusal=NOTHING_TO_REPLAY)
     in_force = ("--baseline", name)
-    yield Question(("solve", str(fleet), *in_force, *SOLVES), (FOUND, INFEASIBLE, LIMIT))
-    yield Question(("explain", name, "--marginal", *SOLVES), refusal=NO_COST)
+    yield CommandQuestion(("solve", str(fleet), *in_force, *SOLVES), (FOUND, INFEASIBLE, LIMIT))
+    yield CommandQuestion(("explain", name, "--marginal", *SOLVES), refusal=NO_COST)
     used = sorted({row.service for row in plan.placements})
     parts = sorted({row.hardware for row in plan.pools})
     if used:
-        yield Question(("explain", name, "--service", dice.choice(used), *SOLVES), refusal=NO_COST)
+        yield CommandQuestion(("explain", name, "--service", dice.choice(used), *SOLVES), refusal=NO_COST)
     if parts:
-        yield Question(("explain", name, "--why-not", dice.choice(parts), *SOLVES), refusal=NO_COST)
+        yield CommandQuestion(("explain", name, "--why-not", dice.choice(parts), *SOLVES), refusal=NO_COST)
     if plan.unmet:
-        yield Question(("explain", name, *SOLVES), (FOUND, LIMIT))
-    yield Question(("stress", name, *SOLVES), refusal=NO_COST)
-    yield Question(("alternatives", name, *SOLVES), refusal=NO_COST)
+        yield CommandQuestion(("explain", name, *SOLVES), (FOUND, LIMIT))
+    yield CommandQuestion(("stress", name, *SOLVES), refusal=NO_COST)
+    yield CommandQuestion(("alternatives", name, *SOLVES), refusal=NO_COST)
     figures = ("accelerators", "latency", "headroom") + (("energy", "carbon") if plan.carbon_kg else ())
-    yield Question(("pareto", name, "--against", dice.choice(figures), *SOLVES), refusal=NO_COST)
+    yield CommandQuestion(("pareto", name, "--against", dice.choice(figures), *SOLVES), refusal=NO_COST)

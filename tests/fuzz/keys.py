@@ -179,7 +179,7 @@ def _items(file: Mapping[str, Any], block: str) -> list[Any]:
 
 
 @dataclass
-class Coverage:
+class KeyCoverage:
     """Keys and pairs that were seen."""
 
     fleets: int = 0

@@ -39,7 +39,7 @@ class Solves(Protocol):
 
 
 @dataclass(frozen=True)
-class Figure:
+class OutcomeFigure:
     """What is minimised, in its unit: a plan reaches `value`, and none is below `bound`."""
 
     name: str
@@ -53,7 +53,7 @@ class Outcome:
 
     kind: str
     wall_s: float
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[OutcomeFigure, ...] = ()
     plan: Plan | Infeasible | None = None
     energy_usd: float = 0.0
 
@@ -77,7 +77,7 @@ def solved(path: Path, solves: Solves, baseline: Plan | None = None) -> Outcome:
     # What `served` leaves unmet is its goal, not a figure before it.
     unmet = {} if fleet.objective == "served" else unmet_by_priority(found, fleet)
     figures = [
-        Figure(f"unmet of priority {priority}", value, value * (1 - gaps.get(priority, 0.0)))
+        OutcomeFigure(f"unmet of priority {priority}", value, value * (1 - gaps.get(priority, 0.0)))
         for priority, value in sorted(unmet.items())
     ]
     if found.goal is not None:
@@ -86,8 +86,8 @@ def solved(path: Path, solves: Solves, baseline: Plan | None = None) -> Outcome:
         if found.goal.objective == REGRET:
             # Counted from the best plan that was found for each scenario, which may not be the best there is.
             value = max(row.regret_at_most_usd or 0.0 for row in found.demand_scenarios)
-        figures.append(Figure(found.goal.objective, sign * value, sign * found.goal.bound))
-    figures.append(Figure(COST, found.objective_usd, found.bound_usd))
+        figures.append(OutcomeFigure(found.goal.objective, sign * value, sign * found.goal.bound))
+    figures.append(OutcomeFigure(COST, found.objective_usd, found.bound_usd))
     return Outcome(PLAN, wall_s, tuple(figures), found, found.cost_breakdown.get("energy", 0.0))
 
 
@@ -126,8 +126,8 @@ def _order(name: str) -> tuple[bool, bool, str]:
     return name == COST, not name.startswith("unmet"), name
 
 
-def _figure(outcome: Outcome, name: str) -> Figure:
-    return next((each for each in outcome.figures if each.name == name), Figure(name, 0.0, 0.0))
+def _figure(outcome: Outcome, name: str) -> OutcomeFigure:
+    return next((each for each in outcome.figures if each.name == name), OutcomeFigure(name, 0.0, 0.0))
 
 
 def _tolerance(first: Outcome, second: Outcome, name: str, value: float) -> float:

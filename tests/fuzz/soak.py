@@ -22,15 +22,15 @@ from pathlib import Path
 
 from tests.fuzz.command_lines import commands, small_fleet, tried
 from tests.fuzz.fleets import random_fleet
-from tests.fuzz.keys import Coverage
-from tests.fuzz.trial import Effort, Report, try_fleet
+from tests.fuzz.keys import KeyCoverage
+from tests.fuzz.trial import Report, TrialEffort, try_fleet
 
 FLEETS = 10_000
 
 OVERRUN_S = 10.0
 """How much longer than its limit a solve may take. [s]"""
 
-EFFORT = Effort(
+EFFORT = TrialEffort(
     most_cells=6, time_limit_s=3.0, gap_ratio=1e-4, workers=2, laws=2, questions=2, explain=True,
     overrun_s=OVERRUN_S,
 )  # fmt: skip
@@ -52,7 +52,7 @@ PROGRESS_S = 30.0
 
 
 @dataclass(frozen=True)
-class Asked:
+class SoakOptions:
     """What the command line asks for."""
 
     first: int
@@ -74,7 +74,7 @@ def _try(seed: int, folder: Path | None) -> Report:
     return try_fleet(seed, EFFORT, folder)
 
 
-def reports(asked: Asked) -> Iterator[Report]:
+def reports(asked: SoakOptions) -> Iterator[Report]:
     """Try many fleets, as many at once as there are jobs."""
     ends = asked.first + asked.fleets
     blocks = [range(start, min(start + BLOCK, ends)) for start in range(asked.first, ends, BLOCK)]
@@ -88,7 +88,7 @@ def reports(asked: Asked) -> Iterator[Report]:
             yield from found
 
 
-def wrong_lines(asked: Asked) -> Iterator[str]:
+def wrong_lines(asked: SoakOptions) -> Iterator[str]:
     """Try command lines of every command; yield every one that does not end as it should."""
     with tempfile.TemporaryDirectory(prefix="soak-lines-") as scratch:
         os.environ["XDG_CACHE_HOME"] = str(Path(scratch) / "cache")
@@ -110,10 +110,10 @@ def main() -> int:
     options.add_argument("--first", type=int, default=0, help="seed of the first fleet")
     options.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     options.add_argument("--keep", type=Path, help="keep the files of every fleet in this folder")
-    asked = Asked(**vars(options.parse_args()))
+    asked = SoakOptions(**vars(options.parse_args()))
     kinds: Counter[str] = Counter()
     asked_of: Counter[str] = Counter()
-    seen = Coverage()
+    seen = KeyCoverage()
     failed: dict[int, list[str]] = {}
     told = started = time.monotonic()
     lines = list(wrong_lines(asked))

@@ -9,7 +9,7 @@ import pytest
 
 from tests.fuzz import command_lines
 from tests.fuzz.command_lines import Command, commands, small_fleet, tried
-from tests.fuzz.commands import Answer
+from tests.fuzz.commands import CommandAnswer
 
 LINES = 12
 """Command lines of each command; `make soak` tries more."""
@@ -39,17 +39,17 @@ def test_a_mistake_is_told_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("answer", "wrong"),
     [
-        (Answer(1, "", "a bug"), "exit code 1: a bug"),
-        (Answer(2, "", ""), "not a word"),
-        (Answer(2, "", "no \x1b[31m"), "control characters"),
-        (Answer(2, "", "Traceback (most recent call last)"), "a traceback"),
+        (CommandAnswer(1, "", "a bug"), "exit code 1: a bug"),
+        (CommandAnswer(2, "", ""), "not a word"),
+        (CommandAnswer(2, "", "no \x1b[31m"), "control characters"),
+        (CommandAnswer(2, "", "Traceback (most recent call last)"), "a traceback"),
         (ValueError("in a reader"), "ValueError at"),
     ],
 )
 def test_what_is_no_answer_is_a_failure(
-    answer: Answer | ValueError, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    answer: CommandAnswer | ValueError, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def ends(_: Any) -> Answer:
+    def ends(_: Any) -> CommandAnswer:
         if isinstance(answer, ValueError):
             raise answer
         return answer

@@ -10,15 +10,15 @@ import pytest
 
 from fleetplan.planner.search.blocks import solve
 from tests.fuzz.fleets import random_fleet
-from tests.fuzz.keys import Coverage
+from tests.fuzz.keys import KeyCoverage
 from tests.fuzz.laws import LAWS
-from tests.fuzz.trial import Effort, try_fleet
+from tests.fuzz.trial import TrialEffort, try_fleet
 
 FLEETS = 200
 BLOCKS = 20
 """Parts that the fleets are tried in."""
 
-EFFORT = Effort(most_cells=3, time_limit_s=1.0, gap_ratio=0.01)
+EFFORT = TrialEffort(most_cells=3, time_limit_s=1.0, gap_ratio=0.01)
 LAW_EVERY, QUESTION_EVERY = 4, 8
 
 FEWEST_PLANS = 3
@@ -43,7 +43,7 @@ def own_cache(cache_of_fleets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_key_and_most_pairs_are_covered() -> None:
-    seen = Coverage()
+    seen = KeyCoverage()
     for seed in range(FLEETS):
         seen.add(random_fleet(seed, EFFORT.most_cells).file)
     assert seen.missing_keys == [], "documented keys that no fleet has: write them in tests/fuzz/fleets"

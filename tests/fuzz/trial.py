@@ -21,7 +21,7 @@ Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
-class Effort:
+class TrialEffort:
     """How much is done with a fleet.
 
     Attributes
@@ -58,14 +58,16 @@ class Report:
     failures: list[str] = field(default_factory=list)
 
 
-def try_fleet(seed: int, effort: Effort, folder: Path | None = None, services: int | None = None) -> Report:
+def try_fleet(
+    seed: int, effort: TrialEffort, folder: Path | None = None, services: int | None = None
+) -> Report:
     """Try the fleet of a seed.
 
     Parameters
     ----------
     seed : int
         Of the fleet, and of what is asked of it.
-    effort : Effort
+    effort : TrialEffort
         How much is done.
     folder : Path, optional
         Where its files are kept; nowhere if left out.
@@ -94,7 +96,7 @@ def try_fleet(seed: int, effort: Effort, folder: Path | None = None, services: i
 
 
 def _hold_to_laws(
-    report: Report, made: Made, first: Outcome, plan: Plan, place: Path, effort: Effort
+    report: Report, made: Made, first: Outcome, plan: Plan, place: Path, effort: TrialEffort
 ) -> None:
     for law in list(laws_of(made.file, made.tables, plan, random.Random(made.seed)))[: effort.laws]:
         changed = Made(made.seed, made.dice, file=law.file, tables=law.tables)
@@ -110,7 +112,7 @@ def _hold_to_laws(
             report.failures.append(f"{law.name}: {wrong}")
 
 
-def _check_time(report: Report, what: str, outcome: Outcome, effort: Effort) -> None:
+def _check_time(report: Report, what: str, outcome: Outcome, effort: TrialEffort) -> None:
     if effort.overrun_s is not None and outcome.wall_s > effort.time_limit_s + effort.overrun_s:
         report.failures.append(
             f"{what}: {outcome.kind} after {outcome.wall_s:.0f} s of {effort.time_limit_s:g}"

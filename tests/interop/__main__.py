@@ -20,10 +20,10 @@ from typing import Any
 import yaml
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.planner.export.launch.files import FORMATS, Asked
+from fleetplan.planner.export.launch.files import FORMATS, ExportOptions
 from fleetplan.planner.plan import Plan, read_plan
 from tests.interop import judge
-from tests.interop.cases import Case
+from tests.interop.cases import ParserCase
 from tests.interop.objects import refusals
 from tests.interop.reading import SCENARIOS, Finding, cases_of
 
@@ -48,7 +48,7 @@ def verdicts(python: str, check: str, cases: Iterable[object]) -> list[dict[str,
     return found
 
 
-def findings_of(cases: Sequence[Case], python: str) -> Iterator[Finding]:
+def findings_of(cases: Sequence[ParserCase], python: str) -> Iterator[Finding]:
     """What the frameworks say of commands."""
     for framework in ("vllm", "sglang"):
         own = [each for each in cases if each.framework == framework]
@@ -162,7 +162,7 @@ def exported(plans: Path, into: Path) -> Path:
         locations = {use.region: "us-east4" for use in plan.pools}
         for form in ("launch", "dynamo", "llm-d", "purchases", *OBJECTS):
             try:
-                files = FORMATS[form].write(plan, Asked(locations=locations)).files
+                files = FORMATS[form].write(plan, ExportOptions(locations=locations)).files
             except InputError as error:
                 print(f"{folder.name} {form}: {error}")
                 continue

@@ -27,7 +27,7 @@ HOST_VARIABLES: Final = {
 
 
 @dataclass(frozen=True)
-class Case:
+class ParserCase:
     """One command: where it stands, its words, and what it must start."""
 
     source: str
@@ -47,7 +47,7 @@ class Case:
 class Exports:
     """The exports of one plan: commands, and manifests by file name."""
 
-    commands: list[Case] = field(default_factory=list)
+    commands: list[ParserCase] = field(default_factory=list)
     manifests: dict[str, str] = field(default_factory=dict)
 
 

@@ -13,7 +13,7 @@ from fleetplan.planner.export.launch.deployments import dns_name
 from fleetplan.planner.plan import Placement, Plan
 from tests.interop import judge
 from tests.interop.cases import (
-    Case,
+    ParserCase,
     capability_of,
     commands_of,
     config_of,
@@ -35,7 +35,7 @@ def folder_of(scenario: str) -> Path:
     return own if own.is_dir() else SCENARIOS
 
 
-def cases_of(plan: Plan, scenario: str, exports: Path) -> Iterator[tuple[Case, list[Finding]]]:
+def cases_of(plan: Plan, scenario: str, exports: Path) -> Iterator[tuple[ParserCase, list[Finding]]]:
     """Every command of the exports of a plan, with what its manifest is found to be."""
     rows: dict[str, Placement] = {}
     for row in plan.placements:
@@ -43,7 +43,7 @@ def cases_of(plan: Plan, scenario: str, exports: Path) -> Iterator[tuple[Case, l
         if row.period == plan.periods[0] and (label not in rows or rows[label].replicas < row.replicas):
             rows[label] = row
 
-    def case(source: str, framework: str, words: Sequence[str], row: Placement) -> Case:
+    def case(source: str, framework: str, words: Sequence[str], row: Placement) -> ParserCase:
         assert plan.inputs is not None
         want = wanted(plan, row)
         service = next(each for each in plan.inputs.services if each.name == row.service)
@@ -57,7 +57,7 @@ def cases_of(plan: Plan, scenario: str, exports: Path) -> Iterator[tuple[Case, l
             ),
             None,
         )
-        return Case(
+        return ParserCase(
             source,
             framework,
             tuple(words),

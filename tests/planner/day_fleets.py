@@ -15,7 +15,7 @@ from tests.planner.builders import (
     rented_pool,
     service,
 )
-from tests.planner.random_fleets import Case
+from tests.planner.random_fleets import PlanningCase
 
 from fleetplan.fleet.inventory import DemandScenario, Offline, Service, Slice
 from fleetplan.planner.problem import Candidate
@@ -36,7 +36,7 @@ SCENARIOS = (
 )
 
 
-def day_case(seed: int) -> Case:
+def day_case(seed: int) -> PlanningCase:
     """One or two periods, small enough for every purchase and every number of replicas to be tried."""
     rng = random.Random(seed)
     slices, scenarios = rng.choice(DAYS), rng.choice(SCENARIOS)
@@ -82,7 +82,7 @@ def day_case(seed: int) -> Case:
         policy={"reserve_hosts_per_pool": rng.choice((0, 0, 1))},
         slices=slices,
     )
-    return Case(replace(question, demand_scenarios=scenarios), tuple(candidates))
+    return PlanningCase(replace(question, demand_scenarios=scenarios), tuple(candidates))
 
 
 def _service(

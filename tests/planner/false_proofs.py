@@ -16,7 +16,7 @@ from tests.planner.builders import (
     rented_pool,
     service,
 )
-from tests.planner.random_fleets import Case, tiny_case
+from tests.planner.random_fleets import PlanningCase, tiny_case
 
 PERIODS = ("2027Q1", "2027Q2")
 
@@ -44,12 +44,12 @@ def six_variables() -> cp_model.CpModel:
     return model
 
 
-def one_period() -> Case:
+def one_period() -> PlanningCase:
     """A random fleet: what is to be decided costs $42,074, not $171,219."""
     return tiny_case(CHEAPER_BY_HALF)
 
 
-def two_quarters() -> Case:
+def two_quarters() -> PlanningCase:
     """One service of three classes that may run one configuration: $84,096 to decide, not $147,168."""
     demand = {
         ("east", period, name): rate
@@ -57,7 +57,7 @@ def two_quarters() -> Case:
         for name, rate in zip(("short", "middle", "long"), rates, strict=True)
     }
     classes = {"short": 1 / 3, "middle": 1 / 3, "long": 1 / 3}
-    return Case(
+    return PlanningCase(
         fleet(
             services=[service("chat", demand, classes=classes, regions=["east"], periods=PERIODS)],
             hardware=[hardware("A", 8), hardware("B", 2)],

@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
-from tests.planner.random_fleets import Case
+from tests.planner.random_fleets import PlanningCase
 
 from fleetplan.fleet.inventory import KvLink, ModelVariant
 from fleetplan.planner.problem import Candidate
@@ -15,7 +15,7 @@ PLACES = ("east", "west")
 PARTS = ("A", "B", "C")
 
 
-def kv_pair_case(seed: int) -> Case:
+def kv_pair_case(seed: int) -> PlanningCase:
     """Two regions, three kinds of hardware, variants; every rule about who serves whom is drawn."""
     rng = random.Random(seed)
     ways = {"east": {"west": 50.0}, "west": {"east": 50.0}}
@@ -60,7 +60,7 @@ def kv_pair_case(seed: int) -> Case:
         },
     )
     links = links if reach == "cross-region" else links[1:]
-    return Case(replace(asked_fleet, kv_links=tuple(links)), tuple(_candidates(rng, variants)))
+    return PlanningCase(replace(asked_fleet, kv_links=tuple(links)), tuple(_candidates(rng, variants)))
 
 
 def _candidates(rng: random.Random, variants: tuple[str, ...]) -> list[Candidate]:

@@ -26,14 +26,14 @@ UNITS = {"A": 8, "B": 4, "C": 8}
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PlanningCase:
     """A fleet with the configurations that its services may run."""
 
     fleet: Fleet
     candidates: tuple[Candidate, ...]
 
 
-def tiny_case(seed: int) -> Case:
+def tiny_case(seed: int) -> PlanningCase:
     """One period, small enough for every number of replicas to be tried."""
     rng = random.Random(seed)
     names = ["A", "B", "C"][: rng.choice((2, 2, 3))]
@@ -52,7 +52,7 @@ def tiny_case(seed: int) -> Case:
         "reserve_percent_per_pool": percent,
         "max_configs_per_service_region": rng.choice((None, None, 1, 2, 3)),
     }
-    return Case(
+    return PlanningCase(
         fleet(
             services=services,
             hardware=kinds,
@@ -73,7 +73,7 @@ def _kinds(seed: int, names: Sequence[str]) -> list[Hardware]:
     return [hardware(name, UNITS[name], watts[name], round(watts[name] * idle)) for name in names]
 
 
-def several_periods_case(seed: int) -> Case:
+def several_periods_case(seed: int) -> PlanningCase:
     """Two or three quarters with growing demand, purchases with a lead time, and rent."""
     rng = random.Random(seed)
     periods = ("2026Q1", "2026Q2", "2026Q3")[: rng.choice((2, 3))]
@@ -103,7 +103,7 @@ def several_periods_case(seed: int) -> Case:
     ]
     pools = [rented_pool("poolA", rng.randint(0, 2), 2.0, hardware="A", region="east", periods=periods)]
     pools = [pool for pool in pools if pool.hosts]
-    return Case(
+    return PlanningCase(
         fleet(
             services=services,
             hardware=kinds,
@@ -123,7 +123,7 @@ def several_periods_case(seed: int) -> Case:
     )
 
 
-def large_case(seed: int, n_services: int = 8, n_regions: int = 3, n_hardware: int = 5) -> Case:
+def large_case(seed: int, n_services: int = 8, n_regions: int = 3, n_hardware: int = 5) -> PlanningCase:
     """A fleet of a real size: single cards to pods, several replicas of everything, one period."""
     rng = random.Random(seed)
     kinds = [hardware(f"H{i}", rng.choice((8, 8, 8, 4)), rng.uniform(400, 1800)) for i in range(n_hardware)]
@@ -182,7 +182,7 @@ def large_case(seed: int, n_services: int = 8, n_regions: int = 3, n_hardware: i
         if rng.random() < 0.4
     ]
     policy = {"reserve_hosts_per_pool": 1, "max_configs_per_service_region": 4}
-    return Case(
+    return PlanningCase(
         fleet(services=services, hardware=kinds, pools=pools, offers=offers, regions=regions, policy=policy),
         tuple(candidates),
     )

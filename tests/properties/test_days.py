@@ -11,7 +11,7 @@ from tests.oracles.brute_force import TooLargeError
 from tests.oracles.brute_force_days import brute_force_days_usd
 from tests.oracles.highs import highs_usd
 from tests.planner.day_fleets import day_case
-from tests.planner.random_fleets import Case
+from tests.planner.random_fleets import PlanningCase
 from tests.planner.solving import solve
 
 from fleetplan.fleet.inventory import Demand, DemandScenario, Fleet, Service, Slice, Tidal
@@ -64,7 +64,7 @@ def test_random_fleets_have_one_optimum(block: int) -> None:
 
 @given(case=cases, factor=st.sampled_from((1.01, 1.3, 2.0)))
 @law
-def test_more_demand_is_never_cheaper(case: Case, factor: float) -> None:
+def test_more_demand_is_never_cheaper(case: PlanningCase, factor: float) -> None:
     def larger(service: Service) -> Service:
         demand = service.demand.changed(lambda rates: {key: rate * factor for key, rate in rates.items()})
         return replace(service, demand=demand)
@@ -75,7 +75,7 @@ def test_more_demand_is_never_cheaper(case: Case, factor: float) -> None:
 
 @given(case=cases, data=st.data())
 @law
-def test_a_slice_in_two_halves_changes_nothing_online(case: Case, data: st.DataObject) -> None:
+def test_a_slice_in_two_halves_changes_nothing_online(case: PlanningCase, data: st.DataObject) -> None:
     """Of offline work more slices can only leave fewer ways: it waits for the whole of a slice."""
     online = tuple(service for service in case.fleet.services if service.offline is None)
     runs = tuple(one for one in case.candidates if one.service in {service.name for service in online})
@@ -102,7 +102,7 @@ def test_a_slice_in_two_halves_changes_nothing_online(case: Case, data: st.DataO
 
 @given(case=cases)
 @law
-def test_a_scenario_in_two_halves_changes_nothing(case: Case) -> None:
+def test_a_scenario_in_two_halves_changes_nothing(case: PlanningCase) -> None:
     if not case.fleet.demand_scenarios:
         return
     first, *rest = case.fleet.demand_scenarios
@@ -126,7 +126,7 @@ def test_a_scenario_in_two_halves_changes_nothing(case: Case) -> None:
 
 @given(case=cases)
 @law
-def test_to_know_the_demand_is_never_dearer(case: Case) -> None:
+def test_to_know_the_demand_is_never_dearer(case: PlanningCase) -> None:
     """The expected cost is no less than that of the best plan for each scenario, each by its probability."""
     problem = build_problem(case.fleet, case.candidates)
     together = usd(case.fleet, case.candidates)
@@ -143,7 +143,9 @@ def test_to_know_the_demand_is_never_dearer(case: Case) -> None:
 
 @given(case=cases, share=st.sampled_from((0.0, 0.4, 0.7)), usd_each=st.sampled_from((0.0, 0.5, 5.0)))
 @law
-def test_tides_that_cost_or_are_limited_are_never_cheaper(case: Case, share: float, usd_each: float) -> None:
+def test_tides_that_cost_or_are_limited_are_never_cheaper(
+    case: PlanningCase, share: float, usd_each: float
+) -> None:
     tight = replace(case.fleet, policy=replace(case.fleet.policy, tidal=Tidal(usd_each, share)))
     tighter = usd(tight, case.candidates)
     assert no_cheaper(tighter, usd(case.fleet, case.candidates))
@@ -153,7 +155,7 @@ def test_tides_that_cost_or_are_limited_are_never_cheaper(case: Case, share: flo
 
 @given(case=cases, hours=st.sampled_from((1.0, 8.0, 13.0, 24.0)))
 @law
-def test_a_longer_deadline_is_never_dearer(case: Case, hours: float) -> None:
+def test_a_longer_deadline_is_never_dearer(case: PlanningCase, hours: float) -> None:
     def patient(service: Service) -> Service:
         if service.offline is None:
             return service

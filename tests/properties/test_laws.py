@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.planner.random_fleets import Case, tiny_case
+from tests.planner.random_fleets import PlanningCase, tiny_case
 from tests.planner.solving import solve
 
 from fleetplan.fleet.inventory import Fleet, Offer, Owned, Policy, Pool, Region, Rented, Service
@@ -45,14 +45,14 @@ def _with_demand(service: Service, factor: float) -> Service:
 
 @given(case=cases, factor=st.sampled_from((1.01, 1.3, 2.0)))
 @law
-def test_more_demand_is_never_cheaper(case: Case, factor: float) -> None:
+def test_more_demand_is_never_cheaper(case: PlanningCase, factor: float) -> None:
     more = replace(case.fleet, services=tuple(_with_demand(s, factor) for s in case.fleet.services))
     assert no_cheaper(usd(more, case.candidates), usd(case.fleet, case.candidates))
 
 
 @given(case=cases, data=st.data())
 @law
-def test_a_tighter_limit_is_never_cheaper(case: Case, data: st.DataObject) -> None:
+def test_a_tighter_limit_is_never_cheaper(case: PlanningCase, data: st.DataObject) -> None:
     fleet = case.fleet
     policy, budget = fleet.policy, fleet.budget
     tighter = [
@@ -73,7 +73,7 @@ def test_a_tighter_limit_is_never_cheaper(case: Case, data: st.DataObject) -> No
 
 @given(case=cases, more_w=st.sampled_from((1.0, 60.0, 300.0)))
 @law
-def test_more_idle_power_is_never_cheaper(case: Case, more_w: float) -> None:
+def test_more_idle_power_is_never_cheaper(case: PlanningCase, more_w: float) -> None:
     drawing = {
         name: replace(each, idle_w_per_accelerator=each.idle_w_per_accelerator + more_w)
         for name, each in case.fleet.hardware.items()
@@ -100,7 +100,7 @@ def _fewer(offer: Offer) -> Offer:
 
 @given(case=cases, factor=st.sampled_from((0.5, 3.0, 7.0)))
 @law
-def test_all_prices_times_a_factor_cost_the_factor(case: Case, factor: float) -> None:
+def test_all_prices_times_a_factor_cost_the_factor(case: PlanningCase, factor: float) -> None:
     fleet = case.fleet
     scaled = replace(
         fleet,
@@ -151,7 +151,7 @@ def _priced_region(region: Region, factor: float) -> Region:
 
 @given(case=cases, seed=st.integers(0, 1000))
 @law
-def test_order_and_names_change_no_cost(case: Case, seed: int) -> None:
+def test_order_and_names_change_no_cost(case: PlanningCase, seed: int) -> None:
     rng = random.Random(seed)
     fleet = case.fleet
     shuffled = {
@@ -168,7 +168,7 @@ def test_order_and_names_change_no_cost(case: Case, seed: int) -> None:
 @given(case=cases, factor=st.sampled_from((1.0, 0.7)), multiple=st.sampled_from((1, 2, 3)), data=st.data())
 @law
 def test_a_dominated_candidate_changes_nothing(
-    case: Case, factor: float, multiple: int, data: st.DataObject
+    case: PlanningCase, factor: float, multiple: int, data: st.DataObject
 ) -> None:
     if not case.candidates:
         return
@@ -190,7 +190,7 @@ def test_a_dominated_candidate_changes_nothing(
 
 @given(case=cases, data=st.data())
 @law
-def test_pruning_keeps_the_optimum(case: Case, data: st.DataObject) -> None:
+def test_pruning_keeps_the_optimum(case: PlanningCase, data: st.DataObject) -> None:
     more = list(case.candidates)
     for candidate in case.candidates:
         multiple = data.draw(st.sampled_from((1, 2, 3, 4)))
@@ -213,7 +213,7 @@ def test_pruning_keeps_the_optimum(case: Case, data: st.DataObject) -> None:
 
 @given(case=cases)
 @law
-def test_an_offer_in_two_halves_changes_nothing(case: Case) -> None:
+def test_an_offer_in_two_halves_changes_nothing(case: PlanningCase) -> None:
     offers: list[Offer] = []
     for offer in case.fleet.offers:
         limits = offer.max_units

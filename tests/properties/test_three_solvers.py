@@ -9,7 +9,7 @@ from tests.oracles.brute_force import TooLargeError, brute_force_usd
 from tests.oracles.highs import highs_usd
 from tests.parts import first_parts
 from tests.planner.builders import buy_offer, candidate, fleet, hardware, rent_offer, service
-from tests.planner.random_fleets import Case, several_periods_case, tiny_case
+from tests.planner.random_fleets import PlanningCase, several_periods_case, tiny_case
 from tests.planner.solving import solve
 
 from fleetplan.fleet import tco
@@ -26,7 +26,7 @@ WRONGLY_INFEASIBLE_WITH_SYMMETRY = 1093
 """Seed of a fleet that CP-SAT 9.15 calls infeasible while its presolve looks for symmetries."""
 
 
-def small_enough(seeds: Iterator[int]) -> Iterator[tuple[int, Case, Problem, float | None]]:
+def small_enough(seeds: Iterator[int]) -> Iterator[tuple[int, PlanningCase, Problem, float | None]]:
     """Fleets that brute force can try in full, with their optimum."""
     for seed in seeds:
         case = tiny_case(seed)

@@ -16,7 +16,7 @@ from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.input_files import CsvError, csv_rows, read_bytes
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.values import LEAST_REQUESTS_PER_S, MOST_REQUESTS_PER_S
-from fleetplan.fleet.tables import PHASES, TABLES, Column, check
+from fleetplan.fleet.tables import PHASES, TABLES, TableColumn, check
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,7 +138,7 @@ class _Reader:
             record[name] = self._value(_COLUMNS[name], field.strip(), row.line, start)
         return record
 
-    def _value(self, column: Column, text: str, line: int, start: int) -> str | int | float | None:
+    def _value(self, column: TableColumn, text: str, line: int, start: int) -> str | int | float | None:
         name = column.name
         if not text:
             if not column.may_be_missing:

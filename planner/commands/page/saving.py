@@ -19,7 +19,7 @@ from fleetplan.planner.commands.fleet_file import write_fleet_file
 from fleetplan.planner.commands.page.changes import mistake
 from fleetplan.planner.commands.page.session import KeptPlan
 from fleetplan.planner.export.files import write_plan
-from fleetplan.planner.export.launch.files import FORMATS, Asked
+from fleetplan.planner.export.launch.files import FORMATS, ExportOptions
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.report.html.page import REPORT_FILE, infeasible_page, report_page
 from fleetplan.scenarios.difference import difference
@@ -141,7 +141,7 @@ def _exported(outcome: Plan | Infeasible, form: str) -> Mapping[str, bytes]:
         raise mistake("export", f"there is no format {form!r}", names_hint(form, (*OWN_FORMS, *FORMATS)))
     if isinstance(outcome, Infeasible):
         raise mistake("export", "the fleet cannot be served, so there is no plan to export")
-    exported = FORMATS[form].write(outcome, Asked())
+    exported = FORMATS[form].write(outcome, ExportOptions())
     left_out = [f"{each.label}: {each.reason}" for each in exported.refused]
     if not exported.files:
         raise mistake("export", f"{form} can hold nothing of the plan", "; ".join(left_out))

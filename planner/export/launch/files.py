@@ -24,7 +24,7 @@ from fleetplan.planner.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExportOptions:
     """Options of an export, as far as its format has them.
 
     Attributes
@@ -50,7 +50,7 @@ class Exported:
     refused: tuple[NotLaunched | NotProvided, ...] = ()
 
 
-def export_launch(plan: Plan, asked: Asked) -> Exported:
+def export_launch(plan: Plan, asked: ExportOptions) -> Exported:
     """Return one shell script with a command a set of replicas, and the files that the commands name."""
     found, unread = deployments(plan, asked.period)
     refused: list[NotLaunched | NotProvided] = list(unread)
@@ -79,13 +79,13 @@ def _block(each: LaunchedGroup, started: Launch) -> str:
 
 
 _Launched = Callable[[Sequence[LaunchedGroup]], tuple[dict[str, str], tuple[NotLaunched, ...]]]
-_Provided = Callable[[Plan, Asked], tuple[dict[str, str], tuple[NotProvided, ...]]]
+_Provided = Callable[[Plan, ExportOptions], tuple[dict[str, str], tuple[NotProvided, ...]]]
 
 
-def _manifests(write: _Launched) -> Callable[[Plan, Asked], Exported]:
+def _manifests(write: _Launched) -> Callable[[Plan, ExportOptions], Exported]:
     """What a writer makes of the placements of a period; each service has its own framework."""
 
-    def export(plan: Plan, asked: Asked) -> Exported:
+    def export(plan: Plan, asked: ExportOptions) -> Exported:
         found, unread = deployments(plan, asked.period)
         texts, refused = write(found)
         return Exported({name: text.encode() for name, text in texts.items()}, (*unread, *refused))
@@ -93,17 +93,17 @@ def _manifests(write: _Launched) -> Callable[[Plan, Asked], Exported]:
     return export
 
 
-def _provided(write: _Provided) -> Callable[[Plan, Asked], Exported]:
+def _provided(write: _Provided) -> Callable[[Plan, ExportOptions], Exported]:
     """What a writer makes of the pools of a period."""
 
-    def export(plan: Plan, asked: Asked) -> Exported:
+    def export(plan: Plan, asked: ExportOptions) -> Exported:
         texts, left_out = write(plan, asked)
         return Exported({name: text.encode() for name, text in texts.items()}, left_out)
 
     return export
 
 
-def export_node_pools(plan: Plan, asked: Asked) -> Exported:
+def export_node_pools(plan: Plan, asked: ExportOptions) -> Exported:
     """Return the nodes of all periods, or of one."""
     table = node_pools(plan)
     rows = table if asked.period is None else table[table["period"] == asked.period]
@@ -114,7 +114,7 @@ def export_node_pools(plan: Plan, asked: Asked) -> Exported:
 class Format:
     """A format of `plan export`: what writes it, and which options it has."""
 
-    write: Callable[[Plan, Asked], Exported]
+    write: Callable[[Plan, ExportOptions], Exported]
     by_period: bool = False
     by_framework: bool = False
     by_location: bool = False

@@ -41,7 +41,7 @@ class _Mean:
 
 
 @dataclass(slots=True)
-class Load:
+class ServedLoad:
     """Replicas of a service in a pool: the requests that they served, and how busy they were with them.
 
     Attributes
@@ -88,7 +88,7 @@ class Actuals:
     path: str
     periods: tuple[str, ...]
     demand: dict[tuple[str, str, str], float]
-    loads: dict[tuple[str, str, str], Load]
+    loads: dict[tuple[str, str, str], ServedLoad]
     ttft_ms: dict[tuple[str, str], float]
     tpot_ms: dict[tuple[str, str], float]
     utilisation: dict[tuple[str, str], float]
@@ -99,7 +99,7 @@ class Actuals:
 @dataclass(slots=True)
 class _Gathered:
     demand: dict[tuple[str, str, str], float] = field(default_factory=dict)
-    loads: dict[tuple[str, str, str], Load] = field(default_factory=lambda: defaultdict(Load))
+    loads: dict[tuple[str, str, str], ServedLoad] = field(default_factory=lambda: defaultdict(ServedLoad))
     ttft: dict[tuple[str, str], _Mean] = field(default_factory=lambda: defaultdict(_Mean))
     tpot: dict[tuple[str, str], _Mean] = field(default_factory=lambda: defaultdict(_Mean))
     utilisation: dict[tuple[str, str], _Mean] = field(default_factory=lambda: defaultdict(_Mean))

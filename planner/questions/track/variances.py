@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from fleetplan.planner.plan import Placement, Plan
-from fleetplan.planner.questions.track.actuals import Actuals, Load
+from fleetplan.planner.questions.track.actuals import Actuals, ServedLoad
 
 Assumption = Literal["demand", "rates", "price"]
 
@@ -235,10 +235,10 @@ class _Planned:
         return found
 
 
-def _planned_loads(placements: list[Placement]) -> dict[tuple[str, str, str], Load]:
+def _planned_loads(placements: list[Placement]) -> dict[tuple[str, str, str], ServedLoad]:
     """Load of a service's replicas in a pool over the day; prefill and decode serve the same requests."""
     requests: dict[tuple[str, str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    found: dict[tuple[str, str, str], Load] = defaultdict(Load)
+    found: dict[tuple[str, str, str], ServedLoad] = defaultdict(ServedLoad)
     for row in placements:
         key = (row.service, row.pool, row.period)
         requests[key][row.phase] += row.requests_per_s

@@ -49,7 +49,7 @@ class Meter:
 
 
 @dataclass(frozen=True, slots=True)
-class LatencyRow:
+class LatencyMeters:
     """Latency of a service in a region, the worst of its moments and classes."""
 
     service: str
@@ -58,7 +58,7 @@ class LatencyRow:
     tpot: Meter | None
 
 
-def latency_rows(plan: Plan) -> tuple[LatencyRow, ...]:
+def latency_rows(plan: Plan) -> tuple[LatencyMeters, ...]:
     """Return one row a service and region; latencies that nothing is known of are left out."""
     targets = {} if plan.inputs is None else {each.name: each for each in plan.inputs.services}
     groups: dict[tuple[str, str], list[Placement]] = defaultdict(list)
@@ -71,7 +71,7 @@ def latency_rows(plan: Plan) -> tuple[LatencyRow, ...]:
         ttft = _worst(row.ttft_ms for row in rows if row.phase != "decode")
         tpot = _worst(row.tpot_ms for row in rows if row.phase != "prefill")
         found.append(
-            LatencyRow(
+            LatencyMeters(
                 service,
                 region,
                 None

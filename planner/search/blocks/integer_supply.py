@@ -60,7 +60,7 @@ PENALTY_RATIO: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Cut:
+class _CostCut:
     """`theta[group] + coefficients @ x >= constant`."""
 
     group: int
@@ -110,7 +110,7 @@ class IntegerSupply:
         self._own = np.flatnonzero(~with_blocks)
         self._group_of_row, self._group_of_block = _groups(by_block, self._local)
         self._n_groups = int(self._group_of_block.max(initial=-1)) + 1
-        self._cuts: list[_Cut] = []
+        self._cuts: list[_CostCut] = []
         self._fixed_duals = np.where(self._fixed, self.centre, 0.0)
         self._constant = float(self._fixed_duals @ self._limits(self._fixed_duals))
 
@@ -151,7 +151,7 @@ class IntegerSupply:
         for group in range(self._n_groups):
             rows = np.flatnonzero(self._group_of_row == group)
             coefficients = self._master.rows[rows].T @ duals[rows]
-            self._cuts.append(_Cut(group, float(blocks[group] + limits[rows].sum()), coefficients))
+            self._cuts.append(_CostCut(group, float(blocks[group] + limits[rows].sum()), coefficients))
 
     def job(self, effort: Effort) -> Job:
         """The program in the master's variables and the cost of every group."""

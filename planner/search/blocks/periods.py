@@ -51,7 +51,7 @@ SLACK: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Cut:
+class _PeriodCut:
     """`coefficients @ x >= least` over all variables, of one period."""
 
     period: int
@@ -99,7 +99,7 @@ class Periods:
         self.count = int(self.period.max(initial=SHARED)) + 1
         self._bounding = self._rows_of_bound(indicators, root.values)
         self._duals = root.duals
-        self._cuts: list[_Cut] = []
+        self._cuts: list[_PeriodCut] = []
         self.wanted_supplies: list[FloatArray] = []
 
     @property
@@ -172,7 +172,7 @@ class Periods:
             coefficients = np.zeros(len(self._cost))
             coefficients[variables] = job.cost / size
             least = (answer.bound - BOUND_SAFETY * abs(answer.bound)) / size
-            self._cuts.append(_Cut(period, coefficients, least))
+            self._cuts.append(_PeriodCut(period, coefficients, least))
         # New cuts have no price yet.
         unpriced = len(self.of_row) + len(self._cuts) - len(self._duals)
         self._duals = np.concatenate([self._duals, np.zeros(unpriced)])

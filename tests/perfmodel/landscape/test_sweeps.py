@@ -165,7 +165,7 @@ def test_data_types_that_a_part_lacks_are_counted() -> None:
     assert result.candidates.count == result.frontier.count == 0
 
 
-class CountingSource(WorkSource):
+class RowCountingSource(WorkSource):
     """Counts the rows that are looked up."""
 
     def __init__(self) -> None:
@@ -178,7 +178,7 @@ class CountingSource(WorkSource):
 
 @pytest.mark.parametrize("model", [dense_model(), mixture_model(shared=256)])
 def test_shapes_that_configurations_share_are_looked_up_once(model) -> None:  # type: ignore[no-untyped-def]
-    source = CountingSource()
+    source = RowCountingSource()
     own = Option("H", Evaluator(model, accelerator(), source, BF16), None, None)
     search = SearchSpace(
         runtimes=("disaggregated",), prefill_batches=(1,), decode_batches=tuple(range(1, 65))

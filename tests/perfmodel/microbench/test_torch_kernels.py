@@ -166,7 +166,7 @@ def test_kernels_that_fail_are_passed_over_and_running_out_of_memory_is_named(
         kernels.kernel(each, cpu)
 
 
-class Clock:
+class ScriptedClock:
     """A device whose times are given."""
 
     name, where = "clock", torch.device("cpu")
@@ -202,7 +202,7 @@ NOTHING = Kernel.of(lambda: None)
 def test_a_kernel_runs_until_its_time_stands_still() -> None:
     # Three that do not count; then blocks of 64, of which two are of a slow spell.
     blocks = [[9.0] * 3, [4.0, 6.0] * 32, [20.0] * 64, [20.0] * 64, *[[4.0, 6.0] * 32] * 20]
-    clock = Clock(chain.from_iterable(blocks))
+    clock = ScriptedClock(chain.from_iterable(blocks))
     timing = stable_timing(NOTHING, clock, TimingEffort())
     # The mean of a block, which no execution took; the spell is left out.
     assert timing.latency_us == 5.0
@@ -219,7 +219,7 @@ def test_a_time_is_known_when_blocks_no_longer_change_it() -> None:
 
 
 def test_what_is_known_when_the_time_is_up_counts() -> None:
-    noisy = Clock(float(1 + position) for position in range(10_000_000))
+    noisy = ScriptedClock(float(1 + position) for position in range(10_000_000))
     timing = stable_timing(NOTHING, noisy, TimingEffort(most_s=0.0))
     # Two blocks, of which quartiles are made.
     assert noisy.asked == [3, 64, 64]
@@ -227,7 +227,7 @@ def test_what_is_known_when_the_time_is_up_counts() -> None:
 
 
 def test_long_executions_are_blocks_of_their_own() -> None:
-    class Slow(Clock):
+    class Slow(ScriptedClock):
         def times_us(self, kernel: Kernel, repeats: int) -> list[float]:
             time.sleep(0.002 * repeats)
             return super().times_us(kernel, repeats)
@@ -238,7 +238,7 @@ def test_long_executions_are_blocks_of_their_own() -> None:
 
 
 def test_processes_that_measure_together_stop_together() -> None:
-    class Agreeing(Clock):
+    class Agreeing(ScriptedClock):
         def agreed(self, value: float) -> float:
             # Another one was slow: its block had one execution, and its time is up.
             return 100.0
@@ -281,7 +281,7 @@ def test_small_kernels_of_a_layer_are_three_operators(cpu: CpuDevice) -> None:
     (parts,) = kernels.kernel(each, cpu).sets
     assert len(parts) == 4
     calls: list[int] = []
-    clock = Clock([30.0] * 10_000)
+    clock = ScriptedClock([30.0] * 10_000)
     assert measure_alone(each, clock, QUICK).latency_us == 10.0
     # Each part comes after other weights were read.
     cpu._stream = Kernel.of(lambda: calls.append(1))
@@ -292,7 +292,7 @@ def test_small_kernels_of_a_layer_are_three_operators(cpu: CpuDevice) -> None:
 def test_the_control_is_run_before_and_after_a_point() -> None:
     # The choice of either kernel takes three executions; then four blocks of either.
     blocks = [[1.0] * 6, [4.0, 6.0] * 8, [8.0] * 8, [99.0] * 8, [7.0] * 32, [9.0] * 10_000]
-    clock = Clock(chain.from_iterable(blocks))
+    clock = ScriptedClock(chain.from_iterable(blocks))
     control = Control(clock)
     clock.asked.clear()
     # Of the first, halfway between means of 5 and 8; of the second, 7.
@@ -513,7 +513,7 @@ def test_a_gpu_runs_a_graph_of_many_executions(captures: bool, monkeypatch: pyte
 
 
 def test_a_graph_that_runs_out_of_memory_leaves_the_point_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock([1.0] * 100)
+    clock = ScriptedClock([1.0] * 100)
 
     def too_large(kernel: Kernel, repeats: int) -> list[float]:
         if len(clock.asked) > 1:
@@ -612,7 +612,7 @@ def test_the_sites_of_a_decoder_are_all_that_its_steps_look_up() -> None:
 
 def test_a_journal_keeps_what_the_device_says(tmp_path: Path) -> None:
     journal = Journal(tmp_path, Origin("x", "clock", "torch", 1))
-    clock = Clock([5.0] * 100_000)
+    clock = ScriptedClock([5.0] * 100_000)
     journal.add(measure_alone(POINTS[-1], clock, QUICK))
     (found,) = Journal(tmp_path, Origin("x", "clock", "torch", 1)).measured.values()
     assert (found.power_w, found.clock_mhz) == (1.0, None)

@@ -12,7 +12,7 @@ from fleetplan.planner import cli
 from fleetplan.planner.landscape.answer import answer, point_of_row
 from fleetplan.planner.landscape.explain import explain
 from fleetplan.planner.landscape.menu import inference_menu
-from fleetplan.planner.landscape.question import Asked, Question, question_of_options
+from fleetplan.planner.landscape.question import LandscapeOptions, Question, question_of_options
 from fleetplan.planner.landscape.waterfall import waterfall
 
 MODEL = ["--model", "llama3-70b", "--hardware", "GPU-A,MI300X", "--input", "2000", "--output", "150"]
@@ -28,7 +28,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
 
 
 def question(ttft_ms: float | None = 400.0, tpot_ms: float | None = 40.0) -> Question:
-    asked = Asked(
+    asked = LandscapeOptions(
         "llama3-70b",
         ("GPU-A", "MI300X"),
         RequestShape(2000, 150),

@@ -17,7 +17,7 @@ from fleetplan.planner.commands.export import FORMAT_NAMES
 from fleetplan.planner.export.launch.commands import FRAMEWORKS, launch
 from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, deployments, dns_name
 from fleetplan.planner.export.launch.dynamo import dynamo_graphs
-from fleetplan.planner.export.launch.files import FORMATS, Asked, export_launch
+from fleetplan.planner.export.launch.files import FORMATS, ExportOptions, export_launch
 from fleetplan.planner.export.launch.llm_d import llm_d_values
 from fleetplan.planner.export.launch.replica import FOLLOWER, LOAD_BALANCERS, Launch
 from fleetplan.planner.export.launch.supply import node_pools
@@ -257,7 +257,9 @@ def test_names_are_what_kubernetes_takes() -> None:
 def test_no_name_ends_the_comment_that_it_stands_in() -> None:
     broken = plan()
     rows = tuple(row.model_copy(update={"pool": "a\nrm -rf b"}) for row in broken.placements)
-    text = export_launch(broken.model_copy(update={"placements": rows, "fleet": "f\nreboot"}), Asked())
+    text = export_launch(
+        broken.model_copy(update={"placements": rows, "fleet": "f\nreboot"}), ExportOptions()
+    )
     for line in text.files["launch.sh"].decode().splitlines():
         assert not line or line.startswith(("#", "vllm serve "))
 

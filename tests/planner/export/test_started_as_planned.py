@@ -14,7 +14,7 @@ from tests.planner.export.test_launch import deployment, options_of, plan
 from fleetplan.planner.export.launch.commands import launch
 from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, deployments
 from fleetplan.planner.export.launch.dynamo import dynamo_graphs
-from fleetplan.planner.export.launch.files import Asked, export_launch
+from fleetplan.planner.export.launch.files import ExportOptions, export_launch
 from fleetplan.planner.export.launch.llm_d import llm_d_values
 from fleetplan.planner.export.launch.replica import FOLLOWER, LEADER, Launch
 from fleetplan.planner.export.launch.tensorrt_llm import engine_arguments
@@ -293,7 +293,7 @@ def test_llm_d_refuses_what_it_would_turn_into_something_else() -> None:
 
 
 def test_notes_and_versions_stand_in_every_export() -> None:
-    script = export_launch(plan(), Asked()).files["launch.sh"].decode()
+    script = export_launch(plan(), ExportOptions()).files["launch.sh"].decode()
     for name in ("vllm", "sglang", "trtllm"):
         assert f"# Options of {name} {tools().framework(name).version}, " in script
     (text, *_) = dynamo_graphs(deployments(plan(), None)[0])[0].values()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pandas as pd
-from tests.planner.random_fleets import Case
+from tests.planner.random_fleets import PlanningCase
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.search.result import SearchLimits
@@ -23,7 +23,7 @@ ENGINE_COLUMNS = [
 EXACT = SearchLimits(time_limit_s=20.0, gap_ratio=0.0, workers=1)
 
 
-def with_engine_tables(case: Case) -> Fleet:
+def with_engine_tables(case: PlanningCase) -> Fleet:
     """The fleet of a case, each service with its candidates as rates of its own."""
     services = []
     for service in case.fleet.services:

@@ -58,7 +58,7 @@ FRONTIER = tuple(
 )
 
 
-class Page(HTMLParser):
+class ReportPage(HTMLParser):
     """Tags, attributes and text of a page."""
 
     def __init__(self, text: str) -> None:
@@ -89,7 +89,7 @@ def text() -> str:
 
 
 def test_every_section_is_there() -> None:
-    page = Page(text())
+    page = ReportPage(text())
     ids = [value for name, value in page.attributes if name == "id"]
     assert set(ids) >= SECTIONS | {"changes"}
     assert len(ids) == len(set(ids))
@@ -99,7 +99,7 @@ def test_every_section_is_there() -> None:
 
 
 def test_nothing_comes_from_outside_and_no_script_runs() -> None:
-    page = Page(text())
+    page = ReportPage(text())
     assert not {"script", "iframe", "object", "embed", "img", "form"} & set(page.tags)
     assert [value for name, value in page.attributes if name == "src"] == []
     targets = [value for name, value in page.attributes if name in {"href", "xlink:href", "action"}]
@@ -111,7 +111,7 @@ def test_nothing_comes_from_outside_and_no_script_runs() -> None:
 
 
 def test_names_stay_text_in_tables_and_figures() -> None:
-    page = Page(text())
+    page = ReportPage(text())
     assert EVIL in page.words
     assert FORMULA in page.words
     assert "<script" not in text()
@@ -121,7 +121,7 @@ def test_names_stay_text_in_tables_and_figures() -> None:
 
 
 def test_headline_costs_and_sources_are_those_of_the_plan() -> None:
-    words = " ".join(Page(text()).words.replace("\u00a0", " ").split())
+    words = " ".join(ReportPage(text()).words.replace("\u00a0", " ").split())
     assert f"{money(plan().objective_usd)} total cost of ownership" in words
     assert "proven by" in words
     for price in ("old purchase", "hired rent", "new purchase", "energy here 2027Q2"):
@@ -132,7 +132,7 @@ def test_headline_costs_and_sources_are_those_of_the_plan() -> None:
 
 def test_a_plan_without_frontier_baseline_or_inputs_has_a_page() -> None:
     old = plan().model_copy(update={"inputs": None})
-    words = Page(report_page(old)).words
+    words = ReportPage(report_page(old)).words
     assert "states no demand" in words
     assert "frontiers.csv" in words
     assert "Against the plan in force" not in words
@@ -159,20 +159,20 @@ def test_a_fleet_without_a_plan_says_what_is_short() -> None:
     given = GivenWay(requirement="power of here", change="500 kW more", least=True)
     way = StatedWayOut(gives=(given,), objective_usd=1234.0, bound_usd=1200.0)
     found = Conflict(requirements=("demand", "power of here"), minimal=True, ways_out=(way,), complete=True)
-    page = Page(infeasible_page(outcome.model_copy(update={"conflict": found})))
+    page = ReportPage(infeasible_page(outcome.model_copy(update={"conflict": found})))
     for said in ("power of here", "500 kW more", "$1.234\u00a0k"):
         assert said in page.words
     assert "Removing any one of these makes the fleet feasible." in page.words
     assert "not proven minimal" not in page.words
     late = found.model_copy(update={"minimal": False, "complete": False, "ways_out": ()})
-    page = Page(infeasible_page(outcome.model_copy(update={"conflict": late})))
+    page = ReportPage(infeasible_page(outcome.model_copy(update={"conflict": late})))
     assert "Removing any one of these" not in page.words
     assert "not proven minimal" in page.words
     assert "No resolution was found within the time limit." in page.words
     assert "time limit ended the analysis early" in " ".join(page.words.split())
     power = short.model_copy(update={"power_short_kw": 12.5})
-    assert "12.5 kW" in Page(infeasible_page(outcome.model_copy(update={"shortages": (power,)}))).words
-    page = Page(infeasible_page(outcome))
+    assert "12.5 kW" in ReportPage(infeasible_page(outcome.model_copy(update={"shortages": (power,)}))).words
+    page = ReportPage(infeasible_page(outcome))
     assert "Resolutions" not in page.words
     assert EVIL in page.words
     assert "2 A" in page.words
@@ -206,7 +206,7 @@ def test_a_large_plan_has_a_page_of_the_allowed_size() -> None:
     }
     large = report_page(many.model_copy(update=changed))
     assert len(large.encode()) < LARGEST_BYTES
-    words = Page(large).words
+    words = ReportPage(large).words
     for said in ("placements.csv", "bill.csv", "The first 12 of 90 moments"):
         assert said in words
 
@@ -229,7 +229,7 @@ def test_many_small_services_share_a_colour() -> None:
     ]
     parts = {part.name: (part.style, part.accelerators) for part in hired.segments}
     assert parts["3 other services"] == ("other", 3)
-    assert "other services" in Page(report_page(later.model_copy(update={"inputs": None}))).words
+    assert "other services" in ReportPage(report_page(later.model_copy(update={"inputs": None}))).words
 
 
 def test_reserve_and_what_is_out_of_service_are_not_idle() -> None:
@@ -250,8 +250,8 @@ def test_limits_under_load_are_said_in_words() -> None:
     first, *others = whole.inputs.services
     services = (first.model_copy(update={"load_limits": stated}), *others)
     later = whole.model_copy(update={"inputs": whole.inputs.model_copy(update={"services": services})})
-    assert "TTFT 500 ms for 95 % of the requests" in Page(report_page(later)).words
-    assert "limited under load" not in Page(text()).words
+    assert "TTFT 500 ms for 95 % of the requests" in ReportPage(report_page(later)).words
+    assert "limited under load" not in ReportPage(text()).words
 
 
 def test_uncertain_demand_has_its_costs_and_regrets() -> None:
@@ -264,12 +264,12 @@ def test_uncertain_demand_has_its_costs_and_regrets() -> None:
     )  # fmt: skip
     wrong = WrongForecast(planned_for="low", turns_out="<i>high</i>", usd=130_000.0, extra_usd=5_000.0)
     changed = {"demand_scenarios": rows, "wrong_forecasts": (wrong,), "demand_objective": "least-regret"}
-    page = Page(report_page(plan().model_copy(update=changed)))
+    page = ReportPage(report_page(plan().model_copy(update=changed)))
     words = page.words.replace("\u00a0", " ")
     for said in ("<i>high</i>", "the largest regret", "$10 k", "$130 k", "2.5", "not computed"):
         assert said in words
     assert ("id", "uncertain") in page.attributes
-    assert "Demand scenarios" not in Page(text()).words
+    assert "Demand scenarios" not in ReportPage(text()).words
 
 
 def test_waterfalls_add_up() -> None:
@@ -349,7 +349,7 @@ def test_a_long_name_is_cut_in_figures_alone() -> None:
 
 def test_an_objective_before_cost_stands_in_the_headline() -> None:
     goal = StatedGoal(objective="energy", unit="kWh", value=1200.0, bound=1100.0, gap=0.0833)
-    words = Page(report_page(plan().model_copy(update={"goal": goal}))).words
+    words = ReportPage(report_page(plan().model_copy(update={"goal": goal}))).words
     assert "First objective, energy" in words
     assert "1,200 kWh" in words
 

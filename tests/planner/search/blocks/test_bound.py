@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from ortools.sat.python import cp_model
 from tests.parts import first_parts
-from tests.planner.random_fleets import Case, large_case, several_periods_case, tiny_case
+from tests.planner.random_fleets import PlanningCase, large_case, several_periods_case, tiny_case
 
 from fleetplan.planner.formulation.build import PlanningModel, build_model
 from fleetplan.planner.formulation.groups import continuous_indices
@@ -31,7 +31,7 @@ from fleetplan.planner.search.solvers.workers import Workers
 EXACT = Effort(None, 100_000, 0.0)
 
 
-def built(case: Case, allow_unmet: bool = False) -> PlanningModel:
+def built(case: PlanningCase, allow_unmet: bool = False) -> PlanningModel:
     planning = build_model(build_problem(case.fleet, case.candidates), allow_unmet=allow_unmet)
     planning.model.minimize(planning.total_cost)
     return planning
@@ -56,7 +56,7 @@ def optimum(planning: PlanningModel) -> float | None:
     return _OPTIMA[text]
 
 
-def cases(count: int) -> list[Case]:
+def cases(count: int) -> list[PlanningCase]:
     return [tiny_case(seed) if seed % 2 else several_periods_case(seed) for seed in range(count)]
 
 

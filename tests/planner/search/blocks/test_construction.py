@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, rented_pool, service
-from tests.planner.random_fleets import Case, large_case, several_periods_case
+from tests.planner.random_fleets import PlanningCase, large_case, several_periods_case
 from tests.planner.solving import solve
 
 from fleetplan.planner.formulation.build import PlanningModel, build_model
@@ -32,13 +32,13 @@ from fleetplan.planner.search.solvers.workers import Workers
 TOLERANCE = 1e-5
 
 
-def built(case: Case) -> PlanningModel:
+def built(case: PlanningCase) -> PlanningModel:
     planning = build_model(build_problem(case.fleet, case.candidates), allow_unmet=False)
     planning.model.minimize(planning.total_cost)
     return planning
 
 
-def structured(case: Case) -> tuple[Structure, Split]:
+def structured(case: PlanningCase) -> tuple[Structure, Split]:
     planning = built(case)
     program = read_program(planning.model)
     known = roles(planning.problem, planning.variables, len(program.cost))
@@ -56,7 +56,7 @@ def passed(structure: Structure, values: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("case", [large_case(1, 4, 2, 2), several_periods_case(1), several_periods_case(4)])
-def test_few_slots_are_nearly_as_good_as_all(case: Case) -> None:
+def test_few_slots_are_nearly_as_good_as_all(case: PlanningCase) -> None:
     structure, _ = structured(case)
     with Workers(ProcessSeats(1)) as workers:
         whole = workers.solve_one(whole_job(structure.relaxation, structure.cost))
@@ -133,9 +133,9 @@ def repaired(workers: Workers, clock: Clock, structure: Structure, values: np.nd
     return values
 
 
-def small_rented() -> Case:
+def small_rented() -> PlanningCase:
     """Two services share a pool that holds both, and may rent more."""
-    return Case(
+    return PlanningCase(
         fleet(
             services=[service("chat", 12.0), service("code", 6.0)],
             hardware=[hardware("H", 8)],

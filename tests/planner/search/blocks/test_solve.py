@@ -14,7 +14,7 @@ import pytest
 from ortools.sat.python import cp_model
 from rich.console import Console
 from tests.parts import first_parts
-from tests.planner.random_fleets import Case, large_case, several_periods_case, tiny_case
+from tests.planner.random_fleets import PlanningCase, large_case, several_periods_case, tiny_case
 from tests.planner.solving import Solved, solve
 from typer.testing import CliRunner
 
@@ -67,7 +67,7 @@ def in_parts() -> tuple[PlanningModel, Split]:
     return planning, parts
 
 
-def cases() -> list[Case]:
+def cases() -> list[PlanningCase]:
     return [several_periods_case(2), tiny_case(4), tiny_case(9), large_case(1, 4, 2, 2)]
 
 
@@ -244,7 +244,7 @@ def test_who_may_leave_demand_unmet_and_need_not_has_all_of_the_time(
     assert plans[-1] <= plans[0]
 
 
-def with_priorities(case: Case, most_units: int | None) -> Case:
+def with_priorities(case: PlanningCase, most_units: int | None) -> PlanningCase:
     """The case with two priorities in turn, demand that may stay unmet, and so many units of each offer."""
     offers = tuple(replace(offer, max_units=(most_units,)) for offer in case.fleet.offers)
     services = tuple(

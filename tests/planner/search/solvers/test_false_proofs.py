@@ -9,7 +9,7 @@ import pytest
 from ortools.sat.python import cp_model
 from tests.oracles.highs import highs_usd
 from tests.planner.false_proofs import LEAST_REPLICAS, one_period, six_variables, two_quarters
-from tests.planner.random_fleets import Case
+from tests.planner.random_fleets import PlanningCase
 
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.formulation.build import build_model
@@ -68,7 +68,7 @@ def test_cpsat_as_it_comes_proves_a_false_optimum() -> None:
 
 
 @pytest.mark.parametrize("case", [one_period, two_quarters])
-def test_cpsat_as_it_comes_proves_a_false_cost(case: Callable[[], Case]) -> None:
+def test_cpsat_as_it_comes_proves_a_false_cost(case: Callable[[], PlanningCase]) -> None:
     made = case()
     planning = build_model(build_problem(made.fleet, made.candidates), allow_unmet=False)
     planning.model.minimize(planning.total_cost)
@@ -104,7 +104,7 @@ def test_whoever_watches_hears_that_a_proof_was_withdrawn() -> None:
 @pytest.mark.parametrize("reproducible", [False, True])
 @pytest.mark.parametrize("case", [one_period, two_quarters])
 def test_a_fleet_is_planned_at_its_least_cost_whatever_presolve_proves(
-    case: Callable[[], Case], reproducible: bool, unsound: None
+    case: Callable[[], PlanningCase], reproducible: bool, unsound: None
 ) -> None:
     made = case()
     problem = build_problem(made.fleet, made.candidates)
