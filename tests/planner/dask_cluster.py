@@ -18,7 +18,7 @@ WAIT_S = 180.0
 
 
 @dataclass
-class TestedCluster:
+class DaskCluster:
     """A scheduler of this machine and what was started beside it; `folder` holds what they print."""
 
     folder: Path
@@ -41,10 +41,10 @@ class TestedCluster:
 
 
 @contextmanager
-def started_cluster(folder: Path) -> Iterator[TestedCluster]:
+def started_cluster(folder: Path) -> Iterator[DaskCluster]:
     """A cluster that has no worker yet."""
     pytest.importorskip("distributed", reason="the extra cluster is not installed")
-    made = TestedCluster(folder)
+    made = DaskCluster(folder)
     words = ("-m", "distributed.cli.dask_scheduler", "--port", "0", "--host", "127.0.0.1", "--no-dashboard")
     made.start(*words)
     try:

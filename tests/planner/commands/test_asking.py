@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from tests.planner.dask_cluster import WAIT_S, TestedCluster, started_cluster, waited_for
+from tests.planner.dask_cluster import WAIT_S, DaskCluster, started_cluster, waited_for
 from typer.testing import CliRunner
 
 from fleetplan.planner import cli
@@ -83,17 +83,17 @@ def test_the_time_that_is_left_is_estimated() -> None:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[TestedCluster]:
+def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
     with started_cluster(tmp_path) as cluster:
         yield cluster
 
 
 def test_a_question_on_a_cluster_has_the_same_table_also_after_its_scheduler_was_killed(
-    cluster: TestedCluster, plan_file: Path, tmp_path: Path
+    cluster: DaskCluster, plan_file: Path, tmp_path: Path
 ) -> None:
     command = ["stress", str(plan_file), "--demand", "10%,-10%,20%", "--deterministic"]
 
-    def client(name: str, *options: str) -> tuple[TestedCluster, Path, list[str]]:
+    def client(name: str, *options: str) -> tuple[DaskCluster, Path, list[str]]:
         table = tmp_path / f"{name}.csv"
         return cluster, table, [*command, "--csv", str(table), *options]
 

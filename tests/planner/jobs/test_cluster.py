@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.planner.dask_cluster import WAIT_S, TestedCluster, started_cluster, waited_for
+from tests.planner.dask_cluster import WAIT_S, DaskCluster, started_cluster, waited_for
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[TestedCluster]:
+def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
     with started_cluster(tmp_path) as cluster:
         yield cluster
 
 
 def client(
-    cluster: TestedCluster, job: str, count: int, connect_timeout_s: float = WAIT_S
+    cluster: DaskCluster, job: str, count: int, connect_timeout_s: float = WAIT_S
 ) -> tuple[subprocess.Popen[bytes], Path]:
     return cluster.client(
         "import fleetplan.planner.jobs.cluster\n"
@@ -38,14 +38,14 @@ def results(log: Path) -> list[str]:
     return sorted(log.read_text(encoding="utf-8").splitlines())
 
 
-def test_a_cluster_of_one_thread_is_used(cluster: TestedCluster) -> None:
+def test_a_cluster_of_one_thread_is_used(cluster: DaskCluster) -> None:
     cluster.worker()
     process, log = client(cluster, "square", 5)
     assert process.wait(WAIT_S) == 0
     assert results(log) == ["0 0", "1 1", "2 4", "3 9", "4 16"]
 
 
-def test_a_worker_that_dies_loses_no_job(cluster: TestedCluster) -> None:
+def test_a_worker_that_dies_loses_no_job(cluster: DaskCluster) -> None:
     first = cluster.worker()
     process, log = client(cluster, "slowly", 4)
     waited_for(log, r"(\d+ \d+)")
@@ -55,7 +55,7 @@ def test_a_worker_that_dies_loses_no_job(cluster: TestedCluster) -> None:
     assert results(log) == ["0 0", "1 1", "2 2", "3 3"]
 
 
-def test_a_scheduler_that_dies_ends_in_one_sentence(cluster: TestedCluster) -> None:
+def test_a_scheduler_that_dies_ends_in_one_sentence(cluster: DaskCluster) -> None:
     cluster.worker()
     process, log = client(cluster, "slowly", 20)
     waited_for(log, r"(\d+ \d+)")
@@ -66,7 +66,7 @@ def test_a_scheduler_that_dies_ends_in_one_sentence(cluster: TestedCluster) -> N
     assert len(results(log)) == len(numbered) + 1, log.read_text(encoding="utf-8")
 
 
-def test_a_cluster_without_workers_is_a_mistake(cluster: TestedCluster) -> None:
+def test_a_cluster_without_workers_is_a_mistake(cluster: DaskCluster) -> None:
     process, log = client(cluster, "square", 1, connect_timeout_s=1.0)
     assert process.wait(WAIT_S) == 0
     assert "the cluster has no worker" in log.read_text(encoding="utf-8")
@@ -74,7 +74,7 @@ def test_a_cluster_without_workers_is_a_mistake(cluster: TestedCluster) -> None:
 
 def test_nothing_that_answers_is_a_mistake_of_the_address(tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="the extra cluster is not installed")
-    nobody = TestedCluster(tmp_path, address="127.0.0.1:9")
+    nobody = DaskCluster(tmp_path, address="127.0.0.1:9")
     process, log = client(nobody, "square", 1, connect_timeout_s=1.0)
     assert process.wait(WAIT_S) == 0
     assert "no scheduler answers" in log.read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.planner.dask_cluster import WAIT_S, TestedCluster, started_cluster, waited_for
+from tests.planner.dask_cluster import WAIT_S, DaskCluster, started_cluster, waited_for
 
 COUNTED = "SearchLimits(0.25, 0.0, 1, 2, reproducible=True)"
 LONG = "SearchLimits(300.0, 0.0, 1, 2)"
@@ -18,13 +18,13 @@ PLAN = r"(step \w[\w ]* [\d.]+)"
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[TestedCluster]:
+def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
     with started_cluster(tmp_path) as cluster:
         yield cluster
 
 
 def searching(
-    cluster: TestedCluster, limits: str, backend: str | None = None, wait_for: int = 1
+    cluster: DaskCluster, limits: str, backend: str | None = None, wait_for: int = 1
 ) -> tuple[subprocess.Popen[bytes], Path]:
     backend = backend or f"dask://{cluster.address}"
     return cluster.client(
@@ -52,7 +52,7 @@ def waited_until(happened: Callable[[], bool]) -> bool:
     return happened()
 
 
-def test_a_cluster_finds_what_this_machine_finds_though_a_worker_dies(cluster: TestedCluster) -> None:
+def test_a_cluster_finds_what_this_machine_finds_though_a_worker_dies(cluster: DaskCluster) -> None:
     first, second = cluster.worker(), cluster.worker()
     here, log_here = searching(cluster, COUNTED, "local")
     there, log = searching(cluster, COUNTED, wait_for=2)
@@ -63,26 +63,23 @@ def test_a_cluster_finds_what_this_machine_finds_though_a_worker_dies(cluster: T
     assert second.poll() is None
 
 
-def test_workers_that_come_later_are_used(cluster: TestedCluster) -> None:
-    cluster.worker()
-    _, log = searching(cluster, LONG)
-    waited_for(log, PLAN)
-    late = cluster.worker()
-    assert waited_until(lambda: bool(solvers_of(late)))
-
-
-def test_a_stop_frees_the_cluster_and_keeps_the_plan(cluster: TestedCluster) -> None:
-    worker = cluster.worker()
+def test_workers_that_come_later_are_used_and_a_stop_frees_all_and_keeps_the_plan(
+    cluster: DaskCluster,
+) -> None:
+    first = cluster.worker()
     client, log = searching(cluster, LONG)
     waited_for(log, PLAN)
-    assert waited_until(lambda: bool(solvers_of(worker)))
+    late = cluster.worker()
+    for worker in (first, late):
+        assert waited_until(lambda at=worker: bool(solvers_of(at)))
     client.send_signal(signal.SIGTERM)
     assert client.wait(WAIT_S) == 0
     assert found(log).endswith("True")
-    assert waited_until(lambda: not solvers_of(worker))
+    for worker in (first, late):
+        assert waited_until(lambda at=worker: not solvers_of(at))
 
 
-def test_a_scheduler_that_dies_ends_in_the_best_plan_and_one_sentence(cluster: TestedCluster) -> None:
+def test_a_scheduler_that_dies_ends_in_the_best_plan_and_one_sentence(cluster: DaskCluster) -> None:
     cluster.worker()
     client, log = searching(cluster, LONG)
     waited_for(log, PLAN)
