@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fleetplan.fleet.document.headers import header_issues
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.input_files import CsvError, csv_rows, read_text
 from fleetplan.fleet.printable import steering_character
@@ -120,7 +121,7 @@ def read_text_table(path: Path, allowed: Sequence[str], needed: Sequence[str]) -
     except CsvError as error:
         raise InputError([Issue(name, error.line, 1, "", f"is not CSV: {error.reason}")]) from error
     header = found[0][1] if found else []
-    issues = list(_header_issues(name, header, allowed, needed))
+    issues = header_issues(name, header, needed, allowed, closed=True)
     if not issues and len(found) < 2:
         issues.append(Issue(name, 1, 1, "", "has a header and no rows"))
     if issues:
@@ -128,21 +129,6 @@ def read_text_table(path: Path, allowed: Sequence[str], needed: Sequence[str]) -
     noted: list[Issue] = []
     rows = tuple(_row(name, line, header, cells, noted) for line, cells in found[1:])
     return TextTable(name, tuple(header), rows, noted)
-
-
-def _header_issues(
-    name: str, header: Sequence[str], allowed: Sequence[str], needed: Sequence[str]
-) -> Iterator[Issue]:
-    for column in dict.fromkeys(header):
-        if column not in allowed:
-            yield Issue(
-                name, 1, 1, column, "is not a column of this table", names_hint(column, tuple(allowed))
-            )
-        elif header.count(column) > 1:
-            yield Issue(name, 1, 1, column, "is a column that is there twice")
-    for column in needed:
-        if column not in header:
-            yield Issue(name, 1, 1, column, "is a column that is needed")
 
 
 def _row(name: str, line: int, header: Sequence[str], cells: Sequence[str], issues: list[Issue]) -> TextRow:

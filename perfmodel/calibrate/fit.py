@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from fleetplan.fleet.catalog import UnknownModelError
 from fleetplan.fleet.catalog.hardware_names import hardware_names, plain_hardware
 from fleetplan.fleet.catalog.models import resolve
-from fleetplan.fleet.errors import InputError, Issue, nearest
+from fleetplan.fleet.document.headers import header_issues
+from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.perfmodel.calibrate.ratios import fit_ratios
 from fleetplan.perfmodel.evaluator import Calibration, CalibrationScope, PhaseFit, Residual, ScopeCalibration
 from fleetplan.perfmodel.evaluator.phase_ratios import PhaseRatios
@@ -207,12 +208,7 @@ def _entry(scope: CalibrationScope, ratios: PhaseRatios) -> ScopeCalibration:
 
 def _cases_frame(frame: pd.DataFrame, path: str) -> pd.DataFrame:
     """The table that `predict` reads."""
-    issues = []
-    for column in _REQUIRED:
-        if column not in frame.columns:
-            meant = nearest(column, [str(name) for name in frame.columns if name not in _REQUIRED])
-            hint = "" if meant is None else f"is it the column {meant!r}?"
-            issues.append(Issue(path, 1, 1, column, "required column is missing", hint))
+    issues = header_issues(path, [str(name) for name in frame.columns], _REQUIRED)
     if not set(FIGURES) & set(frame.columns):
         issues.append(Issue(path, 1, 1, "", f"needs a column of {' or '.join(FIGURES)}"))
     if issues:

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fleetplan.fleet.errors import InputError, Issue, names_hint, nearest
+from fleetplan.fleet.document.headers import header_issues
+from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.tables import MODES
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.predict.case_files import ROW_PROBLEM
@@ -207,18 +208,10 @@ class _Reasons:
 
 
 def _check_columns(frame: pd.DataFrame, path: str) -> None:
-    known = (*REQUIRED_COLUMNS, *OPTIONAL_COLUMNS)
     given = [str(column) for column in frame.columns]
-    issues = []
-    for column in REQUIRED_COLUMNS:
-        if column not in given:
-            meant = nearest(column, [name for name in given if name not in known])
-            hint = "" if meant is None else f"is it the column {meant!r}?"
-            issues.append(Issue(path, 1, 1, column, "required column is missing", hint))
-    for column in sorted({name for name in given if given.count(name) > 1}):
-        issues.append(Issue(path, 1, 1, column, "the column is there twice"))
-    others = [name for name in given if name not in known]
-    for column, meant in misspelt_columns(others).items():
+    issues = header_issues(path, given, REQUIRED_COLUMNS, OPTIONAL_COLUMNS)
+    others = set(given).difference(REQUIRED_COLUMNS, OPTIONAL_COLUMNS)
+    for column, meant in misspelt_columns(sorted(others)).items():
         issues.append(Issue(path, 1, 1, column, "unknown column", f"did you mean {meant!r}?"))
     if issues:
         raise InputError(issues)

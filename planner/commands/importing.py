@@ -70,10 +70,10 @@ def inventory(
     rent_usd_per_accelerator_month, rent_usd_per_host_month.
     Example: plan import inventory inventory.csv --out pools.yaml
     """
-    from fleetplan.planner.commands.run_import import read_text_table, run_supply
+    from fleetplan.planner.commands.run_import import run_supply
     from fleetplan.planner.importing.supply_tables import import_inventory
 
-    run_supply(import_inventory(read_text_table(file), str(file)), file, out, console(stderr=True))
+    run_supply(import_inventory(file), file, out, console(stderr=True))
 
 
 @import_app.command("prices")
@@ -87,10 +87,10 @@ def prices(
     price_as_of are taken where they are given.
     Example: plan import prices prices.csv --out offers.yaml
     """
-    from fleetplan.planner.commands.run_import import read_text_table, run_supply
+    from fleetplan.planner.commands.run_import import run_supply
     from fleetplan.planner.importing.supply_tables import import_prices
 
-    run_supply(import_prices(read_text_table(file), str(file)), file, out, console(stderr=True))
+    run_supply(import_prices(file), file, out, console(stderr=True))
 
 
 _Token = Annotated[Path | None, typer.Option(help="file with a bearer token for the server", metavar="FILE")]

@@ -13,7 +13,6 @@ from fleetplan.fleet.document.records import Table, open_table
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.input_files import read_text
 from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture, load_architecture
-from fleetplan.perfmodel.predict import read_cases
 from fleetplan.planner.cells import csv_text
 from fleetplan.planner.commands.shared import hardware_option
 from fleetplan.planner.export.new_file import write_new
@@ -198,17 +197,6 @@ def offer_options(
     named = {theirs: ours or theirs for theirs, _, ours in pairs}
     kinds = frozenset(hardware_option(name) for name in hardware)
     return OfferOptions(as_of or file_date(path), named, kinds, spot_max_share, terms)
-
-
-def read_text_table(path: Path) -> pd.DataFrame:
-    """Return a CSV table of text cells; empty ones are empty text.
-
-    Raises
-    ------
-    InputError
-        It cannot be read.
-    """
-    return read_cases(path).fillna("").astype(str)
 
 
 def fetch_model(model: str, revision: str | None, out: Path, console: Console, errors: Console) -> None:

@@ -21,10 +21,11 @@ from typing import Any, Final
 import yaml
 
 from fleetplan.fleet.catalog.hardware_names import InstanceType, instance_types, plain_hardware
+from fleetplan.fleet.document.headers import check_header
 from fleetplan.fleet.document.records import NumberedRecord, Table
 from fleetplan.fleet.units import HOURS_PER_QUARTER, QUARTERS_PER_YEAR
 from fleetplan.planner.importing.fragments import ImportedSupply, SupplyFragment, check_characters
-from fleetplan.planner.importing.offers import MachinePrice, OfferOptions, need, take_prices
+from fleetplan.planner.importing.offers import MachinePrice, OfferOptions, take_prices
 from fleetplan.planner.importing.records import Record, RejectedRowError, at, number, rows_of
 
 NANO: Final = 1e-9
@@ -58,7 +59,7 @@ def aws_table_offers(table: Table, path: str, options: OfferOptions) -> Imported
     InputError
         A column is missing.
     """
-    need(table, path, AWS_COLUMNS)
+    check_header(path, table.columns, AWS_COLUMNS)
     return _offers(table.records, path, options, _aws, "Price list of Amazon EC2")
 
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from fleetplan.fleet.document.records import Table
-from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.planner.importing.fragments import SupplyFragment, plain_name
 
 
@@ -144,18 +142,3 @@ def offer(
 def named(name: str, read: Callable[[], dict[str, object]]) -> dict[str, object]:
     """Return an offer with its name first."""
     return {"name": name, **read()}
-
-
-def need(table: Table, path: str, columns: tuple[str, ...]) -> None:
-    """Refuse a table without a column.
-
-    Raises
-    ------
-    InputError
-        With the columns that are needed.
-    """
-    missing = [name for name in columns if name not in table.columns]
-    if missing:
-        raise InputError(
-            [Issue(path, 1, 1, missing[0], "is a column that is needed", f"needed: {', '.join(columns)}")]
-        )

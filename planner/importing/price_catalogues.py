@@ -20,6 +20,7 @@ from typing import Final
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.catalog.hardware_names import InstanceType, instance_types, plain_hardware
+from fleetplan.fleet.document.headers import check_header
 from fleetplan.fleet.document.records import Table
 from fleetplan.planner.importing.fragments import (
     ImportedSupply,
@@ -27,7 +28,7 @@ from fleetplan.planner.importing.fragments import (
     check_characters,
     plain_name,
 )
-from fleetplan.planner.importing.offers import MachinePrice, OfferOptions, named, need, offer, take_prices
+from fleetplan.planner.importing.offers import MachinePrice, OfferOptions, named, offer, take_prices
 from fleetplan.planner.importing.records import Record, RejectedRowError, count, known_hardware, number
 
 SKYPILOT_COLUMNS: Final = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region")
@@ -56,7 +57,7 @@ def skypilot_offers(table: Table, path: str, options: OfferOptions) -> ImportedS
     InputError
         A column is missing.
     """
-    need(table, path, SKYPILOT_COLUMNS)
+    check_header(path, table.columns, SKYPILOT_COLUMNS)
     fragment = SupplyFragment(path)
     prices: list[MachinePrice] = []
     for line, record in table.records:
@@ -135,7 +136,7 @@ def focus_supply(table: Table, path: str, options: OfferOptions) -> ImportedSupp
     InputError
         A column is missing, or costs are not in USD.
     """
-    need(table, path, FOCUS_COLUMNS)
+    check_header(path, table.columns, FOCUS_COLUMNS)
     fragment = SupplyFragment(path)
     usage: dict[tuple[InstanceType, str, str], _Usage] = {}
     span: list[datetime] = []

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Final
 
-import pandas as pd
-
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.errors import InputError, Issue, nearest
+from fleetplan.fleet.document.text_tables import TextRow, read_text_table
 from fleetplan.fleet.units import HOURS_PER_MONTH
 from fleetplan.planner.importing.fragments import Block, ImportedSupply, SupplyFragment, check_characters
 from fleetplan.planner.importing.records import RejectedRowError, count, known_hardware, number
@@ -34,61 +34,44 @@ PRICE_COLUMNS: Final = (
 )  # fmt: skip
 
 
-def import_inventory(table: pd.DataFrame, path: str) -> ImportedSupply:
-    """Return the pools of an inventory.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        Text cells, columns of `INVENTORY_COLUMNS`; empty cells say nothing.
-    path : str
-        What to call it in errors.
+def import_inventory(path: Path) -> ImportedSupply:
+    """Return the pools of an inventory: a CSV file of `INVENTORY_COLUMNS`, whose empty cells say nothing.
 
     Raises
     ------
     InputError
-        A column is misspelt, or `name`, `hardware` or `hosts` is missing.
+        It cannot be read, a column is misspelt, or `name`, `hardware` or `hosts` is missing.
     """
-    return _imported(table, path, "pools", INVENTORY_COLUMNS, ("name", "hardware", "hosts"), _pool)
+    return _imported(path, "pools", INVENTORY_COLUMNS, ("name", "hardware", "hosts"), _pool)
 
 
-def import_prices(table: pd.DataFrame, path: str) -> ImportedSupply:
+def import_prices(path: Path) -> ImportedSupply:
     """Return the offers of a price list; as `import_inventory`, with `name` and `hardware` needed."""
-    return _imported(table, path, "offers", PRICE_COLUMNS, ("name", "hardware"), _offer)
+    return _imported(path, "offers", PRICE_COLUMNS, ("name", "hardware"), _offer)
 
 
 _Row = Mapping[str, str]
 
 
 def _imported(
-    table: pd.DataFrame,
-    path: str,
+    path: Path,
     block: Block,
     columns: tuple[str, ...],
     needed: tuple[str, ...],
     read: Callable[[_Row], dict[str, object]],
 ) -> ImportedSupply:
-    unknown = [name for name in table.columns if name not in columns]
-    missing = [name for name in needed if name not in table.columns]
-    issues = [
-        Issue(path, 1, 1, name, "is not a column of this table", f"did you mean {nearest(name, columns)!r}?")
-        if nearest(name, columns)
-        else Issue(path, 1, 1, name, "is not a column of this table", f"allowed: {', '.join(columns)}")
-        for name in unknown
-    ]
-    issues += [Issue(path, 1, 1, name, "is a column that is needed") for name in missing]
-    if issues:
-        raise InputError(issues)
-    fragment = SupplyFragment(path)
-    for position, (_, cells) in enumerate(table.iterrows()):
-        row = {str(name): str(value).strip() for name, value in cells.items() if str(value).strip()}
+    table = read_text_table(path, columns, needed)
+    faults = {issue.line: issue.message for issue in table.issues}
 
-        def checked(row: _Row = row) -> dict[str, object]:
-            check_characters(tuple(row.items()))
-            return read(row)
+    def checked(row: TextRow) -> dict[str, object]:
+        check_characters(tuple(row.cells.items()))
+        if row.line in faults:
+            raise RejectedRowError(faults[row.line])
+        return read(row.cells)
 
-        # The header is line 1.
-        fragment.take(block, f"line {position + 2}", checked)
+    fragment = SupplyFragment(str(path))
+    for row in table.rows:
+        fragment.take(block, f"line {row.line}", partial(checked, row))
     return fragment.done()
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fleetplan.fleet.catalog.hardware_names import hardware_hint
 from fleetplan.fleet.document import KeyPath
+from fleetplan.fleet.document.headers import header_issues
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.input_files import CsvError, csv_rows, read_bytes
 from fleetplan.fleet.resolve.context import Context
@@ -118,15 +119,12 @@ class _Reader:
 
     def _read_header(self, row: _Row) -> bool:
         self._header = [name.strip() for name in row.fields]
-        for i, name in enumerate(self._header):
-            if name not in _COLUMNS:
-                self._note(1, row.starts[i], name, "unknown column", names_hint(name, tuple(_COLUMNS)))
-            elif name in self._header[:i]:
-                self._note(1, row.starts[i], name, "the column is given twice")
-        for column in _COLUMNS.values():
-            if column.required and column.name not in self._header:
-                self._note(1, 1, column.name, "the column is missing")
-        return len(self._context.issues) == self._before
+        needed = [column.name for column in _COLUMNS.values() if column.required]
+        issues = header_issues(
+            self._name, self._header, needed, tuple(_COLUMNS), closed=True, starts=row.starts
+        )
+        self._context.issues += issues
+        return not issues
 
     def _record(self, row: _Row) -> dict[str, str | int | float | None] | None:
         if len(row.fields) != len(self._header):

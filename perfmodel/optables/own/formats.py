@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fleetplan.fleet.errors import InputError, Issue, names_hint, nearest
+from fleetplan.fleet.document.headers import check_header
+from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.tables import TABLES
 from fleetplan.fleet.units import US_PER_MS
 from fleetplan.perfmodel.operators import AXES, BYTES_PER_ELEMENT, COLLECTIVE_KINDS, CURVES, OperatorKind
 from fleetplan.perfmodel.optables.measured.tables import FRAMEWORKS
-from fleetplan.perfmodel.optables.own.long_files import LINE_COLUMN, LongFile, read_long_file
+from fleetplan.perfmodel.optables.own.long_files import LINE_COLUMN, read_long_file
 from fleetplan.perfmodel.optables.own.vidur import is_vidur, long_format
 from fleetplan.perfmodel.optables.rows import MeasuredRows, measured_rows, table_dimensions
 
@@ -124,7 +125,7 @@ def read_own_table(path: Path, hardware: str, framework: str = ANY_FRAMEWORK) ->
     if is_vidur(file.frame):
         frame, early = long_format(file)
     else:
-        _check_columns(file)
+        check_header(str(path), file.columns, REQUIRED_COLUMNS, KNOWN_COLUMNS)
         frame = file.frame
         ignored = tuple(name for name in file.columns if name not in KNOWN_COLUMNS)
     checks = _Checks(str(path), frame)
@@ -156,17 +157,6 @@ class _Checks:
         for line in self._lines[new].tolist():
             self.issues.append(Issue(self._path, int(line), 1, column, message, hint))
         self.refused |= new
-
-
-def _check_columns(file: LongFile) -> None:
-    issues = []
-    for name in REQUIRED_COLUMNS:
-        if name not in file.columns:
-            meant = nearest(name, [column for column in file.columns if column not in KNOWN_COLUMNS])
-            hint = "" if meant is None else f"is it the column {meant!r}?"
-            issues.append(Issue(str(file.path), 1, 1, name, "required column is missing", hint))
-    if issues:
-        raise InputError(issues)
 
 
 def _parts(frame: pd.DataFrame, checks: _Checks, hardware: str, framework: str) -> tuple[OwnRows, ...]:

@@ -98,8 +98,8 @@ def test_missing_columns_are_named_at_once() -> None:
     with pytest.raises(InputError) as caught:
         predict(frame, Path(), "cases.csv")
     text = str(caught.value)
-    assert "cases.csv:1:1: hardware: required column is missing; is it the column 'hardwares'?" in text
-    assert "cases.csv:1:1: tp: required column is missing" in text
+    assert "cases.csv:1:1: hardware: the column is missing; is it the column 'hardwares'?" in text
+    assert "cases.csv:1:1: tp: the column is missing" in text
 
 
 def test_prefill_and_decode_steps() -> None:
@@ -249,7 +249,7 @@ def test_files_that_are_no_table_are_refused(tmp_path: Path, content: bytes, mes
 def test_columns_that_are_there_twice_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "cases.csv"
     file.write_text("case_id,model,hardware,weights,mode,tp,input_tokens,tp\n")
-    with pytest.raises(InputError, match="tp: the column is there twice"):
+    with pytest.raises(InputError, match="tp: the column is given twice"):
         predict(read_cases(file))
 
 

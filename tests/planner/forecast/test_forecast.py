@@ -208,7 +208,7 @@ HEAD = "date,service,region,tokens"
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("date,service,rate\n", "rate: is not a column of this table"),
+        ("date,service,rate\n", "rate: unknown column"),
         ("date,service,region\n2026-01-01,chat,us\n", "needs a column of values; one of requests_per_s"),
         (HEAD + ",requests\n2026-01-01,chat,us,1,1\n", "several columns of values: requests, tokens"),
         ("date,service,tokens\n2026-01-01,chat,1\n", "region: is a column that is needed"),

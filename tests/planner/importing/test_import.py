@@ -378,12 +378,14 @@ odd,H200-SXM,east,rack,,2,,,,
 """
 
 
-def table(text: str) -> pd.DataFrame:
-    return pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
+def written(text: str, folder: Path) -> Path:
+    path = folder / "table.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
-def test_an_inventory_becomes_pools_with_rents_by_accelerator_and_hour() -> None:
-    found = import_inventory(table(INVENTORY), "inventory.csv")
+def test_an_inventory_becomes_pools_with_rents_by_accelerator_and_hour(tmp_path: Path) -> None:
+    found = import_inventory(written(INVENTORY, tmp_path))
     pools = {pool["name"]: pool for pool in yaml.safe_load(found.text)["pools"]}
     assert set(pools) == {"old", "hired"}
     assert pools["old"]["owned"] == {
@@ -397,8 +399,8 @@ def test_an_inventory_becomes_pools_with_rents_by_accelerator_and_hour() -> None
         assert said in reasons
 
 
-def test_prices_become_offers() -> None:
-    found = import_prices(table(PRICES), "prices.csv")
+def test_prices_become_offers(tmp_path: Path) -> None:
+    found = import_prices(written(PRICES, tmp_path))
     offers = {offer["name"]: offer for offer in yaml.safe_load(found.text)["offers"]}
     assert offers["buy"] == {
         "name": "buy", "hardware": "B200-SXM", "regions": ["east", "west"], "per": "host",
@@ -409,7 +411,7 @@ def test_prices_become_offers() -> None:
     assert [each.place for each in found.rejected] == ["line 5", "line 6"]
 
 
-def test_rows_that_a_fleet_file_would_not_take_are_rejected_with_their_reason() -> None:
+def test_rows_that_a_fleet_file_would_not_take_are_rejected_with_their_reason(tmp_path: Path) -> None:
     text = (
         "name,hardware,hosts,capex_usd_per_host,in_service,price_as_of\n"
         "a,H200-SXM,1,100,2025Q9,\n"
@@ -418,7 +420,7 @@ def test_rows_that_a_fleet_file_would_not_take_are_rejected_with_their_reason() 
         "d\x1b[31m,H200-SXM,1,100,,\n"
         "good,H200-SXM,1,100,2025Q3,2026-02-28\n"
     )
-    found = import_inventory(table(text), "inventory.csv")
+    found = import_inventory(written(text, tmp_path))
     assert [pool["name"] for pool in yaml.safe_load(found.text)["pools"]] == ["good"]
     assert [each.reason for each in found.rejected] == [
         "owned.in_service: must be a quarter such as 2025Q3, not '2025Q9'",
@@ -427,14 +429,14 @@ def test_rows_that_a_fleet_file_would_not_take_are_rejected_with_their_reason() 
         "name holds the character U+001B, which steers a terminal",
     ]
     prices = "name,hardware,per,capex_usd_per_host,price_as_of\nb,H200-SXM,host,5,2026-13\n"
-    assert [each.reason for each in import_prices(table(prices), "prices.csv").rejected] == [
+    assert [each.reason for each in import_prices(written(prices, tmp_path)).rejected] == [
         "price_as_of: there is no such day"
     ]
 
 
-def test_a_misspelt_column_is_named() -> None:
+def test_a_misspelt_column_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="did you mean 'hardware'"):
-        import_inventory(table("name,hardwear,hosts\na,b,1\n"), "inventory.csv")
+        import_inventory(written("name,hardwear,hosts\na,b,1\n", tmp_path))
 
 
 def test_what_is_imported_is_part_of_a_fleet(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_offers_and_pools_are_part_of_a_fleet(
     assert [pool.hosts for pool in fleet.pools] == [3]
     capsys.readouterr()
     assert run("import", "skypilot", bill, "--out", tmp_path / "x.yaml") == 2
-    assert "InstanceType: is a column that is needed" in capsys.readouterr().err
+    assert "InstanceType: the column is missing" in capsys.readouterr().err
     assert run("import", "focus", tmp_path / "none.csv", "--out", tmp_path / "x.yaml") == 2
     assert run("import", "skypilot", vms, "--hardware", "h1oo", "--out", tmp_path / "x.yaml") == 2
     assert not (tmp_path / "x.yaml").exists()

@@ -115,7 +115,7 @@ def test_collectives_take_16_bit_rows_alone(write: Callable[[str], Path]) -> Non
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("operator,dtype,time\ngemm,bf16,3\n", "latency_us: required column is missing"),
+        ("operator,dtype,time\ngemm,bf16,3\n", "latency_us: the column is missing"),
         ("operator,dtype,latency_us\n", "no rows"),
         ("", "cannot be read"),
     ],

@@ -1,0 +1,61 @@
+"""The header of a table: columns that are unknown, given twice or missing, in the same words everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fleetplan.fleet.errors import InputError, Issue, names_hint, nearest
+
+
+def header_issues(
+    path: str,
+    header: Sequence[str],
+    needed: Sequence[str],
+    known: Sequence[str] = (),
+    *,
+    closed: bool = False,
+    starts: Sequence[int] = (),
+) -> list[Issue]:
+    """Return what is wrong with the header of a table.
+
+    Parameters
+    ----------
+    path : str
+        The file, for messages.
+    header : Sequence[str]
+        Columns of the table.
+    needed : Sequence[str]
+        Columns that must be there.
+    known : Sequence[str]
+        Columns that are read; what is needed is known, too.
+    closed : bool
+        Whether a column that nothing reads is a mistake, or the table may carry it.
+    starts : Sequence[int]
+        Where each column starts in its line, from 1; the line itself where left out.
+    """
+    every = tuple(dict.fromkeys((*known, *needed)))
+    issues = []
+    for position, name in enumerate(header):
+        start = starts[position] if starts else 1
+        if name in header[:position]:
+            issues.append(Issue(path, 1, start, name, "the column is given twice"))
+        elif closed and name not in every:
+            issues.append(Issue(path, 1, start, name, "unknown column", names_hint(name, every)))
+    for name in needed:
+        if name not in header:
+            meant = None if closed else nearest(name, [other for other in header if other not in every])
+            hint = "" if meant is None else f"is it the column {meant!r}?"
+            issues.append(Issue(path, 1, 1, name, "the column is missing", hint))
+    return issues
+
+
+def check_header(path: str, header: Sequence[str], needed: Sequence[str], known: Sequence[str] = ()) -> None:
+    """Refuse a table that lacks a column or has one twice; it may carry columns that nothing reads.
+
+    Raises
+    ------
+    InputError
+        With every mistake of the header.
+    """
+    if issues := header_issues(path, header, needed, known):
+        raise InputError(issues)

@@ -1,0 +1,37 @@
+"""What is wrong with the header of a table, in the same words for every table."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetplan.fleet.document.headers import check_header, header_issues
+from fleetplan.fleet.errors import InputError
+
+NEEDED, KNOWN = ("name", "hardware"), ("name", "hardware", "hosts")
+
+
+@pytest.mark.parametrize(
+    ("header", "closed", "said"),
+    [
+        (["name", "hardware", "hosts"], True, []),
+        (["name", "hardware", "note"], False, []),
+        (["name", "hardware", "host"], True, [
+            "t.csv:1:10: host: unknown column; allowed: name, hardware, hosts; did you mean 'hosts'?",
+        ]),
+        (["name", "hardware", "name"], False, ["t.csv:1:10: name: the column is given twice"]),
+        (["name", "hardwear"], False, [
+            "t.csv:1:1: hardware: the column is missing; is it the column 'hardwear'?",
+        ]),
+        (["name"], True, ["t.csv:1:1: hardware: the column is missing"]),
+    ],
+)  # fmt: skip
+def test_every_mistake_of_a_header_is_told(header: list[str], closed: bool, said: list[str]) -> None:
+    starts = [1, 5, 10][: len(header)]
+    found = header_issues("t.csv", header, NEEDED, KNOWN, closed=closed, starts=starts)
+    assert [str(each) for each in found] == said
+
+
+def test_a_table_without_a_column_is_refused() -> None:
+    check_header("t.csv", ("name", "hardware"), NEEDED)
+    with pytest.raises(InputError, match="hardware: the column is missing"):
+        check_header("t.csv", ("name",), NEEDED)
