@@ -29,6 +29,9 @@ SolveTimeLimit = Annotated[float, typer.Option(help="seconds for each solve", me
 SolveGap = Annotated[str, typer.Option(help="stop each solve at this optimality gap", metavar="RATIO")]
 Seed = Annotated[int, typer.Option(help="seed of the solver", min=0)]
 Workers = Annotated[int, typer.Option("--workers", help="solves in parallel", metavar="N", min=1)]
+Full = Annotated[
+    bool, typer.Option("--full", help="print every pool and placement in every moment, however many")
+]
 Backend = Annotated[
     str,
     typer.Option(

@@ -12,6 +12,7 @@ from fleetplan.planner.commands.asking import (
     Backend,
     Deterministic,
     FleetOfPlan,
+    Full,
     PlanFile,
     Seed,
     SolveGap,
@@ -51,6 +52,7 @@ def explain(
     marginal: Annotated[
         bool, typer.Option("--marginal", help="value of one more host, kilowatt, dollar or millisecond")
     ] = False,
+    full: Full = False,
     share: Annotated[
         str, typer.Option(help="smallest share of a class that --why-not forces onto it", metavar="RATIO")
     ] = "0.1%",
@@ -74,9 +76,13 @@ def explain(
     code = ExitCode.FOUND
     solving = Solving(time_limit, gap, seed, workers, backend, deterministic)
     with asking(plan_file, fleet_file, solving) as (asked, resolver):
-        if isinstance(asked.outcome, Infeasible) or not (why_not or service or marginal):
+        if isinstance(asked.outcome, Infeasible) or not (why_not or service or marginal or full):
             _explain_conflict(asked, resolver, console())
             return
+        if full:
+            from fleetplan.planner.report.console import print_plan
+
+            print_plan(asked.plan, console(), full)
         if marginal:
             from fleetplan.planner.commands.run_marginal import run_marginal
 
@@ -97,7 +103,7 @@ def _explain_conflict(asked: AskedPlan, resolver: Resolver, out: Console) -> Non
     outcome = asked.outcome
     if not isinstance(outcome, Infeasible) and not outcome.shortages:
         raise typer.BadParameter(
-            "the plan serves all demand; use --why-not WHAT, --service NAME or --marginal"
+            "the plan serves all demand; use --why-not WHAT, --service NAME, --marginal or --full"
         )
     short = outcome.shortages if isinstance(outcome, Infeasible) else ()
     deadline = Deadline.after(CONFLICT_SOLVES * resolver.limits.time_limit_s)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fleetplan.planner.commands.asking import Backend, Seed
+from fleetplan.planner.commands.asking import Backend, Full, Seed
 from fleetplan.planner.commands.calibrate import CalibrationFile, calibration_assignment
 from fleetplan.planner.commands.shared import (
     Assignments,
@@ -61,6 +61,7 @@ def solve(
     explain_search: Annotated[
         bool, typer.Option("--explain-search", help="print the steps of the search by solver component")
     ] = False,
+    full: Full = False,
 ) -> None:
     """Find the cheapest fleet, with a proven optimality gap.
 
@@ -101,7 +102,7 @@ def solve(
     if as_json:
         echo_json(outcome.model_dump_json(indent=2))
     else:
-        _print_outcome(outcome)
+        _print_outcome(outcome, full)
     raise typer.Exit(exit_code(outcome, gap_ratio))
 
 
@@ -134,13 +135,13 @@ def _planned(
         raise typer.Exit(ExitCode.LIMIT) from interrupt
 
 
-def _print_outcome(outcome: Plan | Infeasible) -> None:
+def _print_outcome(outcome: Plan | Infeasible, full: bool) -> None:
     from fleetplan.planner.plan import Infeasible
     from fleetplan.planner.report.console import print_infeasible, print_plan
     from fleetplan.planner.report.explain_console import print_conflict
 
     if not isinstance(outcome, Infeasible):
-        print_plan(outcome, console())
+        print_plan(outcome, console(), full)
         return
     print_infeasible(outcome, console())
     if outcome.conflict is not None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Final
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,6 +13,15 @@ from rich.table import Table
 from fleetplan.fleet.units import KWH_PER_MWH
 from fleetplan.planner.plan import Infeasible, MomentKey, Placement, Plan, StatedGoal
 from fleetplan.planner.report.beyond_horizon import print_beyond_the_horizon, print_options
+from fleetplan.planner.report.brief_console import (
+    brief_limits,
+    fits_a_screen,
+    print_brief_changes,
+    print_brief_pools,
+    print_brief_unmet,
+    print_services,
+    worst,
+)
 from fleetplan.planner.report.day_console import (
     has_slices,
     likeliest,
@@ -29,6 +39,9 @@ __all__ = ["PHASES", "STATUS_TEXT", "money", "percent", "print_infeasible", "pri
 PHASES = {"prefill": "P", "decode": "D", "aggregated": "A"}
 """Letters of the phases in the placement lines."""
 
+MOST_LISTED: Final = 5
+"""Orders, retirements, limits and shortages that are named where a plan is printed in brief."""
+
 STATUS_TEXT = {
     "optimal": "optimal",
     "within_gap": "within the requested gap",
@@ -36,7 +49,7 @@ STATUS_TEXT = {
 }
 
 
-def print_plan(plan: Plan, console: Console) -> None:
+def print_plan(plan: Plan, console: Console, full: bool = False) -> None:
     """Print the decision first (cost, gap, purchases, binding constraints), then pools, placements, evidence.
 
     Parameters
@@ -45,25 +58,40 @@ def print_plan(plan: Plan, console: Console) -> None:
         A verified plan.
     console : Console
         Where to.
+    full : bool
+        Whether every pool, supply option and placement has its line in every moment, however many these are.
+        Without it, more than a screen holds are one line a pool and one a service.
     """
-    _headline(plan, console)
-    _purchases(plan, console)
-    _retirements(plan, console)
+    brief = not full and not fits_a_screen(plan)
+    _headline(plan, brief, console)
+    _purchases(plan, brief, console)
+    _retirements(plan, brief, console)
     _costs(plan, console)
     print_beyond_the_horizon(plan, console)
-    _limits(plan, console)
+    _limits(plan, brief, console)
     print_scenarios(plan, console)
-    _pools(plan, console)
-    print_options(plan, console)
-    for period in plan.periods:
-        _placements(plan, period, console)
-    _changes(plan, console)
-    print_day(plan, console)
+    if brief:
+        print_brief_pools(plan, console)
+        print_services(plan, console)
+        print_brief_changes(plan, console)
+    else:
+        _pools(plan, console)
+        print_options(plan, console)
+        for period in plan.periods:
+            _placements(plan, period, console)
+        _changes(plan, console)
+        print_day(plan, console)
+    _survivors(plan, console)
     _served_elsewhere(plan, console)
     _evidence(plan, console)
+    if brief:
+        console.print(
+            "Every moment: `--full`, `plan explain PLAN.json --full`, report and tables of `--out`",
+            style="dim",
+        )
 
 
-def _headline(plan: Plan, console: Console) -> None:
+def _headline(plan: Plan, brief: bool, console: Console) -> None:
     periods = plan.periods[0] if len(plan.periods) == 1 else f"{plan.periods[0]} to {plan.periods[-1]}"
     parts = [f"[bold]{escape(plan.fleet)}[/] {escape(periods)}: TCO [bold]{money(plan.objective_usd)}[/]"]
     if plan.shortages:
@@ -82,14 +110,21 @@ def _headline(plan: Plan, console: Console) -> None:
     if plan.simplification is not None:
         console.print(f"[bold]Simpler plan[/]: {simpler(plan)}")
     print_weak_parts(plan.provenance.model_errors, console)
+    if brief and len(plan.shortages) > MOST_LISTED:
+        print_brief_unmet(plan, console)
+    else:
+        _unmet_rows(plan, console)
+    for each in plan.shortage_gaps:
+        console.print(f"[bold red]unmet[/] {how_sure_unmet(each.priority, each.gap)}")
+
+
+def _unmet_rows(plan: Plan, console: Console) -> None:
     for row in plan.shortages:
         when = " ".join(part for part in row.moment_key if part)
         console.print(
             f"[bold red]unmet[/] {escape(row.service)} {escape(row.request_class)} in {escape(row.region)} "
             f"{escape(when)}: {figure(row.requests_per_s)} requests/s"
         )
-    for each in plan.shortage_gaps:
-        console.print(f"[bold red]unmet[/] {how_sure_unmet(each.priority, each.gap)}")
 
 
 def _unmet(plan: Plan) -> str:
@@ -136,8 +171,8 @@ def _placements(plan: Plan, period: str, console: Console) -> None:
             escape(", ".join(_configs(rows))),
             figure(served),
             f"{load:.0%}",
-            _worst(row.ttft_ms for row in rows),
-            _worst(row.tpot_ms for row in rows),
+            worst(row.ttft_ms for row in rows),
+            worst(row.tpot_ms for row in rows),
             "" if ratio is None else f"{ratio:.2f}",
             money(sum(row.usd for row in rows) / probability(plan, shown)),
         )
@@ -150,11 +185,6 @@ def _configs(rows: Sequence[Placement]) -> list[str]:
     for row in rows:
         replicas[PHASES[row.phase], row.config, row.hardware] += row.replicas
     return [f"{phase} {count}x {config} {part}" for (phase, config, part), count in replicas.items()]
-
-
-def _worst(latencies: Iterable[float | None]) -> str:
-    known = [latency for latency in latencies if latency is not None]
-    return figure(max(known), 3) if known else ""
 
 
 def _pools(plan: Plan, console: Console) -> None:
@@ -178,7 +208,7 @@ def _pools(plan: Plan, console: Console) -> None:
     console.print(table)
 
 
-def _purchases(plan: Plan, console: Console) -> None:
+def _purchases(plan: Plan, brief: bool, console: Console) -> None:
     if not plan.purchases:
         return
     lines = []
@@ -188,10 +218,10 @@ def _purchases(plan: Plan, console: Console) -> None:
             f"{verb(row)} {row.units} {unit} {escape(row.hardware)} in {escape(row.region)} "
             f"{row.period} ({escape(row.offer)}, {money(row.usd)})"
         )
-    console.print("[bold]Orders[/]: " + "; ".join(lines))
+    console.print(f"[bold]Orders[/]: {_listed(lines, brief)}")
 
 
-def _retirements(plan: Plan, console: Console) -> None:
+def _retirements(plan: Plan, brief: bool, console: Console) -> None:
     if plan.retirements:
         lines = []
         for row in plan.retirements:
@@ -200,11 +230,17 @@ def _retirements(plan: Plan, console: Console) -> None:
             lines.append(
                 f"{row.hosts} {hosts} {escape(row.hardware)} from {escape(row.pool)} {row.period}{sale}"
             )
-        console.print("[bold]Retire[/]: " + "; ".join(lines))
+        console.print(f"[bold]Retire[/]: {_listed(lines, brief)}")
+
+
+def _listed(parts: Sequence[str], brief: bool) -> str:
+    """Parts of a line; in brief the first ones, and how many there are besides."""
+    more = len(parts) - MOST_LISTED if brief else 0
+    return "; ".join(parts) if more <= 0 else f"{'; '.join(parts[:MOST_LISTED])}; and {more} more"
 
 
 def _changes(plan: Plan, console: Console) -> None:
-    """Accelerators that start and end by period, and what outlives the loss of each region."""
+    """Accelerators that start and end by period."""
     shown = likeliest(plan)
     for period in plan.periods:
         changes = [row for row in plan.transitions if (row.period, row.scenario) == (period, shown)]
@@ -215,11 +251,19 @@ def _changes(plan: Plan, console: Console) -> None:
             ended = sum(max(0, -row.accelerators) for row in rows)
             when = escape(period if slice_name is None else f"{period} {slice_name}")
             console.print(f"[bold]Changes[/] {when}: {started} accelerators start ({usd}), {ended} are freed")
+
+
+def _survivors(plan: Plan, console: Console) -> None:
+    """What outlives the loss of a region; regions whose loss the same services outlive share a line."""
+    regions: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for lost in dict.fromkeys(row.lost_region for row in plan.region_losses):
         kept = dict.fromkeys(row.service for row in plan.region_losses if row.lost_region == lost)
+        regions[tuple(kept)].append(lost)
+    for kept_services, lost_regions in regions.items():
+        which = " or ".join(lost_regions)
         console.print(
-            f"[bold]After losing {escape(lost)}[/] the other regions still serve all of "
-            f"{escape(', '.join(kept))}"
+            f"[bold]After losing {escape(which)}[/] the other regions still serve all of "
+            f"{escape(', '.join(kept_services))}"
         )
 
 
@@ -272,14 +316,18 @@ def _evidence(plan: Plan, console: Console) -> None:
         console.print(f"[bold]TPOT error unknown[/], no published benchmark: {', '.join(unknown)}")
 
 
-def _limits(plan: Plan, console: Console) -> None:
-    if plan.binding:
-        parts = [
-            f"{escape(row.name)}, {figure(row.used, 5)} of {figure(row.limit, 5)} {row.unit}"
-            for row in plan.binding[:8]
-        ]
-        more = f" and {len(plan.binding) - 8} more" if len(plan.binding) > 8 else ""
-        console.print(f"[bold]Binding constraints[/]: {'; '.join(parts)}{more}")
+def _limits(plan: Plan, brief: bool, console: Console) -> None:
+    if not plan.binding:
+        return
+    if brief:
+        console.print(f"[bold]Binding constraints[/]: {_listed(brief_limits(plan), brief)}")
+        return
+    parts = [
+        f"{escape(row.name)}, {figure(row.used, 5)} of {figure(row.limit, 5)} {row.unit}"
+        for row in plan.binding[:8]
+    ]
+    more = f" and {len(plan.binding) - 8} more" if len(plan.binding) > 8 else ""
+    console.print(f"[bold]Binding constraints[/]: {'; '.join(parts)}{more}")
 
 
 def print_infeasible(outcome: Infeasible, console: Console) -> None:

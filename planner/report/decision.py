@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from fleetplan.planner.plan import Plan, Purchase
@@ -70,15 +69,19 @@ def _how_good(plan: Plan) -> str:
 
 def _binding(plan: Plan) -> list[str]:
     """Return the limits that are used up, each once, whatever the period and the slice."""
-    moments = {*plan.periods, *(row.slice for row in plan.pools), *(row.slice for row in plan.placements)}
-    names = _unique(
-        f"{' '.join(word for word in row.name.split(' ') if word not in moments)} ({row.family})"
-        if row.family != "capacity"
-        else " ".join(word for word in row.name.split(" ") if word not in moments)
-        for row in plan.binding
-    )
+    names = list(dict.fromkeys(limit_names(plan)))
     more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
     return [f"binding: {', '.join(names[:NAMES])}{more}"] if names else []
+
+
+def limit_names(plan: Plan) -> list[str]:
+    """Return the names of the binding limits without period and slice, with their families but capacity's."""
+    moments = {*plan.periods, *(row.slice for row in plan.pools), *(row.slice for row in plan.placements)}
+    names = (
+        (" ".join(word for word in row.name.split(" ") if word not in moments), row.family)
+        for row in plan.binding
+    )
+    return [name if family == "capacity" else f"{name} ({family})" for name, family in names]
 
 
 def _weakest(plan: Plan) -> list[str]:
@@ -89,10 +92,6 @@ def _weakest(plan: Plan) -> list[str]:
         return [f"weakest number: {', '.join(unknown)} (no published TPOT)"]
     known = [(each.median_ratio, each.hardware) for each in errors if each.median_ratio is not None]
     return [f"weakest number: {max(known)[1]} (TPOT off by {max(known)[0]:.0%})"] if known else []
-
-
-def _unique(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))
 
 
 def simpler(plan: Plan) -> str:
