@@ -11,7 +11,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.search.blocks.split import Block, Split
 from fleetplan.planner.search.solvers.cpsat import configured_solver
-from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray, Program
+from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 from fleetplan.planner.search.solvers.relaxation import Relaxation
 
 SAME_COLUMN_DECIMALS = 4
@@ -66,13 +66,21 @@ class ColumnPool:
     cost: FloatArray
     columns: list[Column] = field(default_factory=list)
     _seen: dict[tuple[int, bytes], Column] = field(default_factory=dict)
-    _links: list[sp.csr_array] = field(default_factory=list)
+    _links: list[tuple[IntArray, sp.csc_array]] = field(default_factory=list)
     _of_block: list[list[Column]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._of_block = [[] for _ in self.parts.blocks]
         linking = self.relaxation.rows[self.parts.linking_rows].tocsc()
-        self._links = [linking[:, block.variables].tocsr() for block in self.parts.blocks]
+        self._links = [_touched(linking[:, block.variables]) for block in self.parts.blocks]
+
+    @property
+    def link_bytes(self) -> int:
+        """Memory of what blocks add to linking rows, whatever their columns. [B]"""
+        return sum(
+            rows.nbytes + entries.data.nbytes + entries.indices.nbytes + entries.indptr.nbytes
+            for rows, entries in self._links
+        )
 
     def add(self, block: int, values: FloatArray) -> bool:
         """Remember a column; True if it is new."""
@@ -84,10 +92,11 @@ class ColumnPool:
         """The column with these scaled values, remembered from now on."""
         key = (block, np.round(values, SAME_COLUMN_DECIMALS).tobytes())
         if key not in self._seen:
-            added = self._links[block] @ values
-            rows = np.flatnonzero(np.abs(added) > 0)
+            rows, entries = self._links[block]
+            added = entries @ values
+            used = np.flatnonzero(np.abs(added) > 0)
             own = self.parts.blocks[block].variables
-            column = Column(block, values, float(self.cost[own] @ values), (rows, added[rows]))
+            column = Column(block, values, float(self.cost[own] @ values), (rows[used], added[used]))
             self._seen[key] = column
             self.columns.append(column)
             self._of_block[block].append(column)
@@ -177,6 +186,17 @@ class ColumnPool:
         return (column for block in blocks for column in self._of_block[block])
 
 
+def _touched(entries: sp.csc_array) -> tuple[IntArray, sp.csc_array]:
+    """The rows in which some variables have entries, and these entries without the other rows.
+
+    A large fleet has thousands of blocks and a hundred thousand linking rows: all rows for each block would
+    take more memory than everything else.
+    """
+    rows, place = np.unique(entries.indices, return_inverse=True)
+    shape = (len(rows), entries.shape[1])
+    return rows.astype(np.int64), sp.csc_array((entries.data, place, entries.indptr), shape=shape)
+
+
 class ColumnMemory:
     """Columns of a model's blocks, for the next solve of it with another objective or more linking rows."""
 
@@ -239,9 +259,9 @@ class ExactColumns:
         return None if np.array_equal(scaled[whole], np.round(column.values[whole])) else scaled
 
     def _find(self, column: Column) -> IntArray | None:
-        program, block = self._parts.program, self._parts.blocks[column.block]
+        block = self._parts.blocks[column.block]
         unscaled = column.values * self._relaxation.variable_scale[block.variables]
-        rounded = _rounded(program, block, unscaled)
+        rounded = _rounded(self._parts, block, unscaled)
         if rounded is not None:
             return rounded
         values: IntArray = np.round(unscaled).astype(np.int64)
@@ -257,7 +277,7 @@ class ExactColumns:
         whole, highest = self._relaxation.whole[own], program.upper[own]
         lower = np.where(whole, values, program.lower[own])
         upper = np.where(whole, np.minimum(values + more, highest), highest)
-        model, variables = block_model(program, block, lower, upper)
+        model, variables = block_model(self._parts, block, lower, upper)
         apart = []
         for variable, value, far in zip(variables, values.tolist(), (upper - lower).tolist(), strict=True):
             model.add_hint(variable, value)
@@ -274,9 +294,10 @@ class ExactColumns:
         return np.array([solver.value(variable) for variable in variables], dtype=np.int64)
 
 
-def _rounded(program: Program, block: Block, values: FloatArray) -> IntArray | None:
+def _rounded(parts: Split, block: Block, values: FloatArray) -> IntArray | None:
     """Values rounded to the nearest, or all up, where that keeps the block's rows: four of five columns."""
-    rows: sp.csr_array = program.rows[block.rows][:, block.variables]
+    program = parts.program
+    rows = parts.own_rows(program.rows, block)
     lower, upper = program.row_lower[block.rows], program.row_upper[block.rows]
     highest = program.upper[block.variables]
     for tried in (np.round(values), np.minimum(np.ceil(values - WHOLE_TOLERANCE), highest)):
@@ -288,13 +309,13 @@ def _rounded(program: Program, block: Block, values: FloatArray) -> IntArray | N
 
 
 def block_model(
-    program: Program, block: Block, lower: IntArray, upper: IntArray
+    parts: Split, block: Block, lower: IntArray, upper: IntArray
 ) -> tuple[cp_model.CpModel, list[cp_model.IntVar]]:
     """A block as a model of its own, within bounds and without an objective."""
-    model = cp_model.CpModel()
+    model, program = cp_model.CpModel(), parts.program
     bounds = zip(lower.tolist(), upper.tolist(), strict=True)
     variables = [model.new_int_var(least, most, "") for least, most in bounds]
-    rows: sp.csr_array = program.rows[block.rows][:, block.variables].tocsr()
+    rows = parts.own_rows(program.rows, block)
     limits = zip(program.row_lower[block.rows].tolist(), program.row_upper[block.rows].tolist(), strict=True)
     for number, (least, most) in enumerate(limits):
         entries = slice(rows.indptr[number], rows.indptr[number + 1])

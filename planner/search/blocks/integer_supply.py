@@ -60,12 +60,15 @@ PENALTY_RATIO: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _CostCut:
-    """`theta[group] + coefficients @ x >= constant`."""
+class _CostCuts:
+    """`theta + coefficients @ x >= constants`, a row for each group.
 
-    group: int
-    constant: float
-    coefficients: FloatArray
+    A group touches few of the master's variables: all coefficients of hundreds of groups, round by round,
+    would take gigabytes.
+    """
+
+    constants: FloatArray
+    coefficients: sp.csr_array
 
 
 class IntegerSupply:
@@ -110,7 +113,12 @@ class IntegerSupply:
         self._own = np.flatnonzero(~with_blocks)
         self._group_of_row, self._group_of_block = _groups(by_block, self._local)
         self._n_groups = int(self._group_of_block.max(initial=-1)) + 1
-        self._cuts: list[_CostCut] = []
+        self._cuts: list[_CostCuts] = []
+        local = np.flatnonzero(self._local)
+        self._rows_of_groups = sp.csr_array(
+            (np.ones(len(local)), (self._group_of_row[local], local)),
+            shape=(self._n_groups, len(self._local)),
+        )
         self._fixed_duals = np.where(self._fixed, self.centre, 0.0)
         self._constant = float(self._fixed_duals @ self._limits(self._fixed_duals))
 
@@ -147,26 +155,21 @@ class IntegerSupply:
         slack = BOUND_SAFETY * np.abs(block_bounds)
         blocks = np.bincount(self._group_of_block, block_bounds - slack, self._n_groups)
         duals = np.where(self._local, priced.duals, 0.0)
-        limits = duals * self._limits(duals)
-        for group in range(self._n_groups):
-            rows = np.flatnonzero(self._group_of_row == group)
-            coefficients = self._master.rows[rows].T @ duals[rows]
-            self._cuts.append(_CostCut(group, float(blocks[group] + limits[rows].sum()), coefficients))
+        limits = self._rows_of_groups @ (duals * self._limits(duals))
+        coefficients = self._rows_of_groups @ (sp.diags_array(duals) @ self._master.rows)
+        self._cuts.append(_CostCuts(blocks + limits, coefficients.tocsr()))
 
     def job(self, effort: Effort) -> Job:
         """The program in the master's variables and the cost of every group."""
-        master, n_cuts = self._master, len(self._cuts)
+        master, n_cuts = self._master, self._n_groups * len(self._cuts)
         cost = master.cost - master.rows.T @ self._fixed_duals
         # Costs of groups in a unit that keeps the coefficients of cuts near one.
         unit = self._unit(cost)
         own = master.rows[self._own]
-        coefficients = sp.csr_array(np.array([cut.coefficients for cut in self._cuts]) / unit)
-        groups = np.array([cut.group for cut in self._cuts])
-        of_group = sp.csr_array(
-            (np.ones(n_cuts), (np.arange(n_cuts), groups)), shape=(n_cuts, self._n_groups)
-        )
+        coefficients = sp.vstack([cuts.coefficients for cuts in self._cuts]) / unit
+        of_group = sp.vstack([sp.eye_array(self._n_groups)] * len(self._cuts))
         none = sp.csr_array((own.shape[0], self._n_groups))
-        constants = np.array([cut.constant for cut in self._cuts]) / unit
+        constants = np.concatenate([cuts.constants for cuts in self._cuts]) / unit
         free = np.full(self._n_groups, np.inf)
         rows = Rows(
             rows=sp.vstack([sp.hstack([own, none]), sp.hstack([coefficients, of_group])], format="csr"),

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.planner.search.blocks.block_programs import block_programs
 from fleetplan.planner.search.blocks.bound import Lagrangian
 from fleetplan.planner.search.blocks.columns import ColumnPool
 from fleetplan.planner.search.blocks.construction import Structure, sifting_job
@@ -72,13 +73,13 @@ class BlockSearch:
 
     def run(self, stop: Stop) -> BlockOutcome:
         """Search until the gap is small enough, the time is over, or somebody stops it."""
-        blocks = [self._relaxation.part(block.rows, block.variables).program for block in self.parts.blocks]
+        programs = Programs.of(block_programs(self.parts, self._relaxation))
         infeasible = False
         limit_s = math.inf if self._clock.deterministic else self._clock.left_s() + GRACE_S
         if self._request.overtime is not None:
             limit_s += self._request.overtime.seconds
         try:
-            seats = self._request.seats(Programs.of(blocks))
+            seats = self._request.seats(programs)
             with Workers(seats, self._clock.count) as workers, ending(workers, stop, limit_s):
                 infeasible = self._run(workers)
         except WorkersStoppedError:

@@ -48,6 +48,8 @@ class Split:
         In the order of their first variables.
     block_of : IntArray
         Block of every variable, or `MASTER`.
+    place : IntArray
+        Place of every variable among those of its block; 0 for the master's.
     master_variables : IntArray
         Variables of no block.
     linking_rows : IntArray
@@ -59,9 +61,33 @@ class Split:
     program: Program
     blocks: tuple[Block, ...]
     block_of: IntArray
+    place: IntArray
     master_variables: IntArray
     linking_rows: IntArray
     following: BoolArray
+
+    def own_rows(self, rows: sp.csr_array, block: Block) -> sp.csr_array:
+        """The rows of a block over its variables alone: they have no other entries.
+
+        Parameters
+        ----------
+        rows : csr_array
+            All rows of the program, scaled or not.
+        block : Block
+            The block. What it takes does not depend on the size of the program.
+        """
+        return self._over_own_variables(rows[block.rows], len(block.variables))
+
+    def stacked(self, rows: sp.csr_array) -> sp.csr_array:
+        """The rows of all blocks, in their order, each over the variables of its block alone."""
+        widest = max((len(block.variables) for block in self.blocks), default=0)
+        order = [block.rows for block in self.blocks]
+        none = [np.zeros(0, dtype=np.int64)]
+        return self._over_own_variables(rows[np.concatenate(order or none)], widest)
+
+    def _over_own_variables(self, rows: sp.csr_array, width: int) -> sp.csr_array:
+        places = self.place[rows.indices]
+        return sp.csr_array((rows.data, places, rows.indptr), shape=(rows.shape[0], width))
 
     @property
     def following_variables(self) -> BoolArray:
@@ -105,10 +131,14 @@ def split(program: Program, block_keys: Sequence[int] | IntArray) -> Split:
         [number[int(label[n_variables + i])] if within[i] else MASTER for i in range(n_rows)], dtype=np.int64
     )
     variables, block_rows = _grouped(block_of, len(number)), _grouped(block_of_row, len(number))
+    place = np.zeros(n_variables, dtype=np.int64)
+    for own in variables:
+        place[own] = np.arange(len(own))
     return Split(
         program=program,
         blocks=tuple(Block(*pair) for pair in zip(variables, block_rows, strict=True)),
         block_of=block_of,
+        place=place,
         master_variables=np.flatnonzero(block_of == MASTER),
         linking_rows=np.flatnonzero(block_of_row == MASTER),
         following=block_key[block_of == MASTER] != MASTER,

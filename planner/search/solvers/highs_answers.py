@@ -9,7 +9,16 @@ from typing import Final
 import highspy
 import numpy as np
 
-from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, Array, CompositeJob, Effort, Job, Rows
+from fleetplan.planner.search.solvers.highs_jobs import (
+    Answer,
+    AnyJob,
+    Array,
+    CompositeJob,
+    Effort,
+    Job,
+    Rows,
+    StackedRows,
+)
 from fleetplan.planner.search.work import iteration_s
 
 Options = Mapping[str, str | float | bool]
@@ -56,56 +65,38 @@ LINEAR_ATTEMPTS: Final[tuple[Options, ...]] = (
 """Ways to solve a linear program, the next where HiGHS gives up on the one before."""
 
 
-class Known:
-    """The programs that jobs name by number, each with the solver that holds it."""
-
-    def __init__(self, programs: tuple[Rows, ...]) -> None:
-        self._programs = programs
-        self._solvers: dict[int, highspy.Highs] = {}
-
-    def solver(self, number: int) -> tuple[Rows, highspy.Highs]:
-        """A program and a solver that holds it with some cost."""
-        rows = self._programs[number]
-        if number not in self._solvers:
-            self._solvers[number] = model_of(rows, np.zeros(len(rows.lower)), linear=False)
-        return rows, self._solvers[number]
-
-
 def cost_unit(cost: Array) -> float:
     """Unit in which the largest cost is 1: HiGHS loses its way with costs of 1e11."""
     return float(np.abs(cost).max(initial=0.0)) or 1.0
 
 
-def solve(job: AnyJob, known: Known) -> Answer:
-    """Solve one job."""
+def solve(job: AnyJob, programs: StackedRows) -> Answer:
+    """Solve one job, which may name one of some programs by its number."""
     if not isinstance(job, Job):
-        return _composite(job, known)
+        return _composite(job, programs)
     unit = cost_unit(job.cost)
     if job.effort is None:
         if isinstance(job.rows, int):
             raise ValueError("blocks are not solved as linear relaxations")
         return _linear(job.rows, job.cost, unit)
     if isinstance(job.rows, int):
-        rows, solver = known.solver(job.rows)
-        solver.clearSolver()
-        variables = np.arange(len(job.cost), dtype=np.int32)
-        solver.changeColsCost(len(variables), variables, job.cost / unit)
-        for name, value in {**BLOCK_OPTIONS, **(FEW_CUTS if job.effort.cuts else NO_CUTS)}.items():
-            solver.setOptionValue(name, value)
+        rows = programs.program(job.rows)
+        options: Options = {**BLOCK_OPTIONS, **(FEW_CUTS if job.effort.cuts else NO_CUTS)}
     else:
-        rows, solver = job.rows, model_of(job.rows, job.cost / unit, linear=False)
-        for name, value in (ROUNDING if job.effort.rounds else {}).items():
-            solver.setOptionValue(name, value)
+        rows, options = job.rows, ROUNDING if job.effort.rounds else {}
+    solver = model_of(rows, job.cost / unit, linear=False)
+    for name, value in options.items():
+        solver.setOptionValue(name, value)
     return _integer(solver, rows, job, unit)
 
 
-def _composite(job: CompositeJob, known: Known) -> Answer:
+def _composite(job: CompositeJob, programs: StackedRows) -> Answer:
     """Do a job of many programs, whose work is theirs."""
     work_s = 0.0
 
     def solved(part: Job) -> Answer:
         nonlocal work_s
-        answer = solve(part, known)
+        answer = solve(part, programs)
         work_s += answer.work_s
         return answer
 

@@ -1,9 +1,9 @@
 """HiGHS in a process of its own: reads jobs from stdin and writes answers to stdout, pickled, one by one.
 
 It runs apart because highspy and OR-Tools cannot live in one process, and because a search cannot be stopped
-from outside. A tuple that is read holds the programs that the jobs after it name by number. A `SearchJob` is
-the last job of its process: every better plan and bound goes out at once, and requests for more searches
-come in.
+from outside. `StackedRows` that are read hold the programs that jobs name by number from then on. A
+`SearchJob` is the last job of its process: every better plan and bound goes out at once, and requests for
+more searches come in.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ import highspy
 import numpy as np
 
 from fleetplan.planner.search.solvers.highs_answers import (
-    Known,
     cost_unit,
     found_by,
     is_infeasible,
@@ -31,7 +30,14 @@ from fleetplan.planner.search.solvers.highs_answers import (
     model_of,
     solve,
 )
-from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, Array, Rows, SearchJob
+from fleetplan.planner.search.solvers.highs_jobs import (
+    Answer,
+    AnyJob,
+    Array,
+    SearchJob,
+    StackedRows,
+    no_programs,
+)
 
 LEAST_INTERVAL_S: Final = 0.1
 """Between two answers of a search that only raise the bound. [s]"""
@@ -145,12 +151,12 @@ def main(source: IO[bytes], target: IO[bytes]) -> None:
         pickle.dump(answer, target, protocol=pickle.HIGHEST_PROTOCOL)
         target.flush()
 
-    known = Known(())
+    known = no_programs()
     with contextlib.suppress(EOFError):
         while True:
-            asked: AnyJob | SearchJob | tuple[Rows, ...] = pickle.load(source)
-            if isinstance(asked, tuple):
-                known = Known(asked)
+            asked: AnyJob | SearchJob | StackedRows = pickle.load(source)
+            if isinstance(asked, StackedRows):
+                known = asked
             elif isinstance(asked, SearchJob):
                 Searches(asked, write).run(source)
                 return

@@ -55,6 +55,54 @@ class Rows:
         return replace(self, rows=cast("sp.csr_array", plain))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class StackedRows:
+    """Programs that share nothing, one below the other: few large arrays, of which a program is a slice.
+
+    Attributes
+    ----------
+    rows : CompressedRows
+        Rows of all programs; the indices are places among the variables of their own program.
+    row_lower, row_upper, lower, upper, whole
+        As `Rows` has them, of all programs.
+    first_row, first_variable : Indices
+        Where the rows and the variables of each program begin, and where the last ones end.
+    """
+
+    rows: CompressedRows
+    row_lower: Array
+    row_upper: Array
+    lower: Array
+    upper: Array
+    whole: Mask
+    first_row: Indices
+    first_variable: Indices
+
+    def program(self, number: int) -> Rows:
+        """One of the programs, which HiGHS takes as it is: its matrix has the fields of scipy's alone."""
+        rows = slice(*self.first_row[number : number + 2])
+        variables = slice(*self.first_variable[number : number + 2])
+        starts = self.rows.indptr[rows.start : rows.stop + 1]
+        entries = slice(starts[0], starts[-1])
+        shape = (rows.stop - rows.start, variables.stop - variables.start)
+        own = CompressedRows(shape, starts - starts[0], self.rows.indices[entries], self.rows.data[entries])
+        return Rows(
+            rows=cast("sp.csr_array", own),
+            row_lower=self.row_lower[rows],
+            row_upper=self.row_upper[rows],
+            lower=self.lower[variables],
+            upper=self.upper[variables],
+            whole=self.whole[variables],
+        )
+
+
+def no_programs() -> StackedRows:
+    """A stack without any program."""
+    none, nothing = np.zeros(0), np.zeros(1, dtype=np.int64)
+    rows = CompressedRows((0, 0), nothing, np.zeros(0, dtype=np.int64), none)
+    return StackedRows(rows, none, none, none, none, np.zeros(0, dtype=bool), nothing, nothing)
+
+
 @dataclass(frozen=True, slots=True)
 class Effort:
     """When HiGHS may stop.

@@ -7,12 +7,11 @@ import pickle
 import subprocess
 import sys
 import uuid
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Rows
+from fleetplan.planner.search.solvers.highs_jobs import Answer, StackedRows, no_programs
 
 
 class ProcessLostError(Exception):
@@ -28,19 +27,19 @@ class Programs:
     key : str
         Of the search.
     pickled : bytes
-        A tuple of `Rows`.
+        `StackedRows`.
     """
 
     key: str
     pickled: bytes
 
     @staticmethod
-    def of(programs: Sequence[Rows]) -> Programs:
+    def of(programs: StackedRows) -> Programs:
         """Programs under a key that no other search has."""
-        return Programs(uuid.uuid4().hex, pickle.dumps(tuple(programs), protocol=pickle.HIGHEST_PROTOCOL))
+        return Programs(uuid.uuid4().hex, pickle.dumps(programs, protocol=pickle.HIGHEST_PROTOCOL))
 
 
-NO_PROGRAMS: Final = Programs("", pickle.dumps((), protocol=pickle.HIGHEST_PROTOCOL))
+NO_PROGRAMS: Final = Programs("", pickle.dumps(no_programs(), protocol=pickle.HIGHEST_PROTOCOL))
 """What a process holds when it starts."""
 
 

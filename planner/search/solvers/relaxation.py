@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fleetplan.planner.search.solvers.highs_jobs import Rows
-from fleetplan.planner.search.solvers.matrix import UNBOUNDED, BoolArray, FloatArray, IntArray, Program
+from fleetplan.planner.search.solvers.matrix import UNBOUNDED, BoolArray, FloatArray, Program
 
 BOUND_SAFETY: Final = 1e-6
 """Share that a bound of HiGHS is lowered by: it computes with tolerances of that size."""
@@ -74,19 +74,6 @@ class Relaxation:
         loose = self.rows.tocsc()[:, list(variables)].indices
         row_lower[loose], row_upper[loose] = -np.inf, np.inf
         return replace(self, row_lower=row_lower, row_upper=row_upper)
-
-    def part(self, rows: IntArray, variables: IntArray) -> Relaxation:
-        """Some rows and variables; the rows have no entries in other variables."""
-        return Relaxation(
-            rows=self.rows[rows][:, variables].tocsr(),
-            row_lower=self.row_lower[rows],
-            row_upper=self.row_upper[rows],
-            lower=self.lower[variables],
-            upper=self.upper[variables],
-            whole=self.whole[variables],
-            variable_scale=self.variable_scale[variables],
-            row_scale=self.row_scale[rows],
-        )
 
 
 def priced_limits(

@@ -14,6 +14,7 @@ from fleetplan.planner.formulation.build import PlanningModel, build_model
 from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.search.blocks import solve as block_solve
+from fleetplan.planner.search.blocks.block_programs import block_programs
 from fleetplan.planner.search.blocks.bound import Lagrangian, total_bound
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.request import Request
@@ -97,16 +98,12 @@ def test_the_bound_never_passes_the_optimum_on_random_fleets(fleets: int) -> Non
             assert relaxed.bound(lagrangian.cost, linear.row_duals + anything) <= best + 1e-6 * abs(best)
             whole = relaxed.bound(lagrangian.cost, linear.row_duals)
             assert whole == pytest.approx(linear.objective, rel=1e-6, abs=1e-3)
-            bounds = []
+            bounds, programs = [], block_programs(parts, relaxed)
             for duals in tried:
                 priced = lagrangian.price(duals)
                 jobs = [
-                    Job(
-                        relaxed.part(block.rows, block.variables).program,
-                        priced.reduced_cost[block.variables],
-                        EXACT,
-                    )
-                    for block in parts.blocks
+                    Job(programs.program(number), priced.reduced_cost[block.variables], EXACT)
+                    for number, block in enumerate(parts.blocks)
                 ]
                 answers = workers.solve(jobs)
                 bounds.append(total_bound(priced, np.array([answer.bound for answer in answers])))
@@ -128,13 +125,10 @@ def test_a_pricing_that_is_cut_short_weakens_the_bound_and_does_not_break_it() -
             parts = parts_of(planning)
             relaxed = relax(parts.program, continuous_indices(planning.variables))
             priced = Lagrangian(parts, relaxed).price(np.zeros(len(parts.linking_rows)))
+            programs = block_programs(parts, relaxed)
             jobs = [
-                Job(
-                    relaxed.part(block.rows, block.variables).program,
-                    priced.reduced_cost[block.variables],
-                    Effort(None, 0, 0.5),
-                )
-                for block in parts.blocks
+                Job(programs.program(number), priced.reduced_cost[block.variables], Effort(None, 0, 0.5))
+                for number, block in enumerate(parts.blocks)
             ]
             bound = total_bound(priced, np.array([answer.bound for answer in workers.solve(jobs)]))
             assert bound <= best + 1e-6 * abs(best) + 1

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from tests.planner.random_fleets import large_case
 from tests.planner.search.blocks.test_bound import EXACT, built, parts_of
 
 from fleetplan.planner.formulation.groups import continuous_indices
+from fleetplan.planner.search.blocks.block_programs import block_programs
 from fleetplan.planner.search.blocks.bound import Lagrangian
 from fleetplan.planner.search.blocks.columns import Column, ColumnMemory, ColumnPool, ExactColumns
 from fleetplan.planner.search.blocks.split import Split
@@ -33,7 +35,7 @@ def filled(program: tuple[Split, Relaxation]) -> ColumnPool:
     parts, relaxation = program
     lagrangian = Lagrangian(parts, relaxation)
     pool = ColumnPool(parts, relaxation, lagrangian.cost)
-    programs = Programs.of([relaxation.part(each.rows, each.variables).program for each in parts.blocks])
+    programs = Programs.of(block_programs(parts, relaxation))
     with Workers(ProcessSeats(1, programs)) as workers:
         for factor in (0.0, 1e6, -1e6):
             reduced = lagrangian.price(np.full(len(parts.linking_rows), factor)).reduced_cost
@@ -92,6 +94,38 @@ def test_a_mended_column_stands_for_the_one_that_lacked_a_replica(program: tuple
     assert len(pool.columns) == before
     assert (pool.known(first.block, first.values).values == more).all()
     assert first not in list(pool.of([first.block]))
+
+
+def test_a_program_of_the_stack_is_the_part_of_the_whole(program: tuple[Split, Relaxation]) -> None:
+    parts, relaxation = program
+    programs = block_programs(parts, relaxation)
+    for number, block in enumerate(parts.blocks):
+        found, part = programs.program(number), relaxation.rows[block.rows][:, block.variables]
+        matrix = found.rows
+        rebuilt = sp.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
+        assert (rebuilt.toarray() == part.toarray()).all()
+        assert (parts.own_rows(relaxation.rows, block).toarray() == part.toarray()).all()
+        for name in ("row_lower", "row_upper"):
+            assert (getattr(found, name) == getattr(relaxation, name)[block.rows]).all()
+        for name in ("lower", "upper", "whole"):
+            assert (getattr(found, name) == getattr(relaxation, name)[block.variables]).all()
+
+
+def test_a_pool_takes_no_memory_for_rows_that_a_block_does_not_touch(
+    program: tuple[Split, Relaxation],
+) -> None:
+    parts, relaxation = program
+    small = ColumnPool(parts, relaxation, np.zeros(len(parts.block_of)))
+    # A hundred times as many linking rows, in none of which a block has entries.
+    n_rows, n_more = relaxation.rows.shape[0], 100 * len(parts.linking_rows)
+    large = ColumnPool(
+        replace(parts, linking_rows=np.concatenate([parts.linking_rows, n_rows + np.arange(n_more)])),
+        replace(
+            relaxation, rows=sp.vstack([relaxation.rows, sp.csr_array((n_more, len(parts.block_of)))]).tocsr()
+        ),
+        small.cost,
+    )
+    assert large.link_bytes == small.link_bytes
 
 
 def test_a_memory_gives_back_what_it_was_given(program: tuple[Split, Relaxation]) -> None:

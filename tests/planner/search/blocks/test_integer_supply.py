@@ -9,6 +9,7 @@ from tests.planner.search.blocks.test_bound import EXACT, built, cases, optimum,
 
 from fleetplan.planner.formulation.build import PlanningModel
 from fleetplan.planner.formulation.groups import continuous_indices
+from fleetplan.planner.search.blocks.block_programs import block_programs
 from fleetplan.planner.search.blocks.bound import Lagrangian, total_bound
 from fleetplan.planner.search.blocks.columns import ColumnPool
 from fleetplan.planner.search.blocks.integer_supply import LEAST_GAIN, LEAST_ROUNDS, IntegerSupply
@@ -29,6 +30,7 @@ class Bounds:
     def __init__(self, planning: PlanningModel, workers: Workers, seed: int) -> None:
         self.parts: Split = parts_of(planning)
         self.relaxed: Relaxation = relax(self.parts.program, continuous_indices(planning.variables))
+        self.programs = block_programs(self.parts, self.relaxed)
         self.workers = workers
         self.lagrangian = Lagrangian(self.parts, self.relaxed)
         self.pool = ColumnPool(self.parts, self.relaxed, self.lagrangian.cost)
@@ -63,8 +65,8 @@ class Bounds:
 
     def priced(self, reduced_cost: FloatArray) -> FloatArray:
         jobs = [
-            Job(self.relaxed.part(block.rows, block.variables).program, reduced_cost[block.variables], EXACT)
-            for block in self.parts.blocks
+            Job(self.programs.program(number), reduced_cost[block.variables], EXACT)
+            for number, block in enumerate(self.parts.blocks)
         ]
         answers = self.workers.solve(jobs)
         for number, answer in enumerate(answers):

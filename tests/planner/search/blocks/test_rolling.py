@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 from fleetplan.planner.search.blocks.composite_jobs import RollingJob
 from fleetplan.planner.search.blocks.rolling import LEAST_ROUGH_S, construct
-from fleetplan.planner.search.solvers.highs_answers import Known, solve
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job, Rows
+from fleetplan.planner.search.solvers.highs_answers import solve
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job, Rows, no_programs
 from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
 
@@ -200,6 +200,6 @@ def test_a_stage_without_time_left_is_decided_with_limits_that_give_and_not_roun
     def slow(asked: Job) -> Answer:
         seconds = asked.effort.time_limit_s if asked.effort is not None else None
         enough = seconds is None or seconds >= LEAST_ROUGH_S
-        return solve(asked, Known(())) if enough else Answer(None, np.inf, -np.inf)
+        return solve(asked, no_programs()) if enough else Answer(None, np.inf, -np.inf)
 
     assert np.round(construct(late, slow).values).astype(int).tolist() == [1, 0]

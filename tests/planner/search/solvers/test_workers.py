@@ -12,7 +12,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.search.blocks.effort import FEWEST_NODES, FINEST_GAP, MOST_NODES, ROUGHEST_GAP, Clock
 from fleetplan.planner.search.blocks.linear import linear_optimum, linear_outcomes
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job, Rows
+from fleetplan.planner.search.solvers.highs_jobs import Answer, CompressedRows, Effort, Job, Rows, StackedRows
 from fleetplan.planner.search.solvers.highs_process import HighsProcess, ProcessLostError, Programs
 from fleetplan.planner.search.solvers.idle_processes import IDLE
 from fleetplan.planner.search.solvers.interrupt import Stop
@@ -30,6 +30,15 @@ def at_least(limit: float) -> Rows:
         np.full(1, 99.0),
         np.ones(1, dtype=bool),
     )
+
+
+def alone(program: Rows) -> StackedRows:
+    """A stack of one program."""
+    matrix = program.rows
+    rows = CompressedRows(matrix.shape, matrix.indptr, matrix.indices, matrix.data)
+    ends = [np.array([0, size], dtype=np.int64) for size in matrix.shape]
+    limits = (program.row_lower, program.row_upper, program.lower, program.upper)
+    return StackedRows(rows, *limits, program.whole, *ends)
 
 
 def jobs(*lengths: float) -> list[Job]:
@@ -72,7 +81,7 @@ def test_a_stop_while_a_job_is_being_sent_closes_all_pipes() -> None:
 def test_the_next_search_asks_the_same_processes_which_know_its_programs_alone() -> None:
     seen, known = [], np.ones(1)
     for least in (1.0, 2.0):
-        seats = ProcessSeats(2, Programs.of((at_least(least),)))
+        seats = ProcessSeats(2, Programs.of(alone(at_least(least))))
         with Workers(seats) as workers:
             seen.append(set(seats.processes))
             job = Job(0, known, Effort(None, 100, 0.0))
