@@ -1,17 +1,18 @@
-"""Cost of capacity in a quarter: write-off, rent, energy, hosting and maintenance.
+"""Cost of capacity in a period: write-off, rent, energy, hosting and maintenance.
 
-Pure functions of figures with units; none of them knows a plan.
+Pure functions of figures with units; none of them knows a plan. A period is a quarter (h = 2190 hours,
+m = 3 months) or a month (h = 730, m = 1), as a `Calendar` says; a year has 12 / m of them.
 
     write-off   = (capex - residual) / life        while the host is in service and not written off;
-                  or the annuity of capex and residual at the quarterly interest; where values are given by
+                  or the annuity of capex and residual at the interest of a period; where values are given by
                   age, the same from each age to the next
     book value  = capex with interest - write-off so far; the residual after the write-off
-    rent        = price * 2190 h * accelerators    whether used or not
-    energy      = IT power * PUE * price * 2190 h * utilisation
-    hosting     = installed IT power * price * 3 months
-    maintenance = capex * yearly ratio / 4         while the host is in service
-    property tax = book value * yearly ratio / 4   while the host is in service
-    loan        = borrowed * r / (1 - (1 + r)^-n)  for n quarters at the quarterly interest r
+    rent        = price * h * accelerators         whether used or not
+    energy      = IT power * PUE * price * h * utilisation
+    hosting     = installed IT power * price * m
+    maintenance = capex * yearly ratio * m / 12    while the host is in service
+    property tax = book value * yearly ratio * m / 12  while the host is in service
+    loan        = borrowed * r / (1 - (1 + r)^-n)  for n periods at the interest r of a period
 """
 
 from __future__ import annotations
@@ -21,45 +22,45 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from fleetplan.fleet.inventory import Loan, Offer, Owned
-from fleetplan.fleet.inventory.periods import quarter_index
-from fleetplan.fleet.units import HOURS_PER_QUARTER, MONTHS_PER_QUARTER, QUARTERS_PER_YEAR, W_PER_KW
+from fleetplan.fleet.inventory.periods import Calendar
+from fleetplan.fleet.units import W_PER_KW
 
 ValueByAge: TypeAlias = Sequence[tuple[int, float]]
-"""Values in the books over the purchase price, by rising age in quarters."""
+"""Values in the books over the purchase price, by rising age in periods."""
 
 
-def interest_per_quarter(rate_per_year: float) -> float:
-    """Return the interest of a quarter that compounds to a yearly rate."""
-    return float((1 + rate_per_year) ** (1 / QUARTERS_PER_YEAR) - 1)
+def interest_per_period(rate_per_year: float, calendar: Calendar) -> float:
+    """Return the interest of a period that compounds to a yearly rate."""
+    return float((1 + rate_per_year) ** (1 / calendar.per_year) - 1)
 
 
-def present_value_ratio(rate_per_year: float, quarters: int) -> float:
-    """Return what a dollar paid so many quarters after the start of the horizon is worth at its start."""
-    return float((1 + rate_per_year) ** (-quarters / QUARTERS_PER_YEAR))
+def present_value_ratio(rate_per_year: float, periods: int, calendar: Calendar) -> float:
+    """Return what a dollar paid so many periods after the start of the horizon is worth at its start."""
+    return float((1 + rate_per_year) ** (-periods / calendar.per_year))
 
 
 def write_off_usd(
     capex_usd: float,
-    life_quarters: int,
-    age_quarters: int,
+    life_periods: int,
+    age_periods: int,
     residual_ratio: float = 0.0,
     interest: float = 0.0,
     value_by_age: ValueByAge = (),
 ) -> float:
-    """Return what one quarter is charged for a purchase.
+    """Return what one period is charged for a purchase.
 
     Parameters
     ----------
     capex_usd : float
         Purchase price. [USD]
-    life_quarters : int
-        Quarters of write-off.
-    age_quarters : int
-        Whole quarters in service before this one; negative before the first.
+    life_periods : int
+        Periods of write-off.
+    age_periods : int
+        Whole periods in service before this one; negative before the first.
     residual_ratio : float
         Value after the last quarter over the purchase price.
     interest : float
-        By quarter, of an annuity paid at the end of each quarter; 0 is the straight line.
+        By period, of an annuity paid at the end of each period; 0 is the straight line.
     value_by_age : ValueByAge
         Values between purchase and the end of the write-off.
 
@@ -68,9 +69,9 @@ def write_off_usd(
     float
         [USD]
     """
-    if not 0 <= age_quarters < life_quarters:
+    if not 0 <= age_periods < life_periods:
         return 0.0
-    start, end, value_ratio, later_ratio = _span(life_quarters, age_quarters, residual_ratio, value_by_age)
+    start, end, value_ratio, later_ratio = _span(life_periods, age_periods, residual_ratio, value_by_age)
     value_usd, later_usd = capex_usd * value_ratio, capex_usd * later_ratio
     if interest == 0:
         return (value_usd - later_usd) / (end - start)
@@ -79,58 +80,60 @@ def write_off_usd(
 
 
 def _span(
-    life_quarters: int, age_quarters: int, residual_ratio: float, value_by_age: ValueByAge
+    life_periods: int, age_periods: int, residual_ratio: float, value_by_age: ValueByAge
 ) -> tuple[int, int, float, float]:
-    """Return the ages around a quarter of the write-off, and the values at these over the purchase price."""
-    knots = ((0, 1.0), *value_by_age, (life_quarters, residual_ratio))
+    """Return the ages around a period of the write-off, and the values at these over the purchase price."""
+    knots = ((0, 1.0), *value_by_age, (life_periods, residual_ratio))
     return next(
         (start, end, value, later)
         for (start, value), (end, later) in itertools.pairwise(knots)
-        if start <= age_quarters < end
+        if start <= age_periods < end
     )
 
 
 def book_value_usd(
     capex_usd: float,
-    life_quarters: int,
-    age_quarters: int,
+    life_periods: int,
+    age_periods: int,
     residual_ratio: float = 0.0,
     interest: float = 0.0,
     value_by_age: ValueByAge = (),
 ) -> float:
-    """Return what a purchase is still worth in the books at the start of a quarter. [USD].
+    """Return what a purchase is still worth in the books at the start of a period. [USD].
 
     The price with its interest less the charges so far; the residual value from the end of the write-off
     on. Parameters are those of `write_off_usd`.
     """
-    if age_quarters >= life_quarters:
+    if age_periods >= life_periods:
         return capex_usd * residual_ratio
-    age = max(age_quarters, 0)
-    start, _, value_ratio, _ = _span(life_quarters, age, residual_ratio, value_by_age)
-    charge_usd = write_off_usd(capex_usd, life_quarters, age, residual_ratio, interest, value_by_age)
+    age = max(age_periods, 0)
+    start, _, value_ratio, _ = _span(life_periods, age, residual_ratio, value_by_age)
+    charge_usd = write_off_usd(capex_usd, life_periods, age, residual_ratio, interest, value_by_age)
     if interest == 0:
         return capex_usd * value_ratio - (age - start) * charge_usd
     growth = (1 + interest) ** (age - start)
     return capex_usd * value_ratio * growth - charge_usd * (growth - 1) / interest
 
 
-def owned_write_off_usd(owned: Owned, periods: Sequence[str], interest: float = 0.0) -> tuple[float, ...]:
+def owned_write_off_usd(
+    owned: Owned, periods: Sequence[str], calendar: Calendar, interest: float = 0.0
+) -> tuple[float, ...]:
     """Return the write-off of one owned host by period. [USD].
 
-    Where the start of service or the periods are no quarters, every period is charged. `interest` as in
+    Where the start of service or the periods have no dates, every period is charged. `interest` as in
     `write_off_usd`.
     """
-    price, life, residual = owned.capex_usd_per_host, owned.life_quarters, owned.residual_ratio
+    price, life, residual = owned.capex_usd_per_host, owned.life_periods, owned.residual_ratio
     return tuple(
         write_off_usd(price, life, age, residual, interest, owned.value_by_age)
-        for age in owned_ages_quarters(owned, periods)
+        for age in owned_ages(owned, periods, calendar)
     )
 
 
-def owned_ages_quarters(owned: Owned, periods: Sequence[str]) -> tuple[int, ...]:
-    """Return the whole quarters in service at the start of each period; 0 where they are not known."""
-    start = None if owned.in_service is None else quarter_index(owned.in_service)
-    indices = [quarter_index(period) for period in periods]
+def owned_ages(owned: Owned, periods: Sequence[str], calendar: Calendar) -> tuple[int, ...]:
+    """Return the whole periods in service at the start of each period; 0 where they are not known."""
+    start = None if owned.in_service is None else calendar.index(owned.in_service)
+    indices = [calendar.index(period) for period in periods]
     return tuple(0 if start is None or now is None else now - start for now in indices)
 
 
@@ -144,7 +147,7 @@ def purchase_write_off_usd(
     offer : Offer
         With `capex_usd_per_host`.
     order_period : int
-        Position of the period of the order; service starts `lead_time_quarters` later.
+        Position of the period of the order; service starts `lead_time_periods` later.
     n_periods : int
         Periods of the horizon.
     interest : float
@@ -153,52 +156,54 @@ def purchase_write_off_usd(
     capex_usd = offer.capex_usd_per_host
     if capex_usd is None:
         raise ValueError(f"{offer.name} is not a purchase")
-    start = order_period + offer.lead_time_quarters
-    life, residual = offer.life_quarters, offer.residual_ratio
+    start = order_period + offer.lead_time_periods
+    life, residual = offer.life_periods, offer.residual_ratio
     return tuple(
         write_off_usd(capex_usd, life, period - start, residual, interest, offer.value_by_age)
         for period in range(n_periods)
     )
 
 
-def maintenance_usd(capex_usd: float, maintenance_ratio_per_year: float) -> float:
-    """Return the maintenance of one quarter in service. [USD]."""
-    return capex_usd * maintenance_ratio_per_year / QUARTERS_PER_YEAR
+def maintenance_usd(capex_usd: float, maintenance_ratio_per_year: float, calendar: Calendar) -> float:
+    """Return the maintenance of one period in service. [USD]."""
+    return capex_usd * maintenance_ratio_per_year / calendar.per_year
 
 
-def property_tax_usd(book_value_usd: float, ratio_per_year: float) -> float:
-    """Return the property tax of one quarter on what the books hold at its start. [USD]."""
-    return book_value_usd * ratio_per_year / QUARTERS_PER_YEAR
+def property_tax_usd(book_value_usd: float, ratio_per_year: float, calendar: Calendar) -> float:
+    """Return the property tax of one period on what the books hold at its start. [USD]."""
+    return book_value_usd * ratio_per_year / calendar.per_year
 
 
-def loan_payment_usd(price_usd: float, loan: Loan) -> float:
-    """Return what is paid back in each quarter of a loan on a purchase, interest included. [USD]."""
-    interest = interest_per_quarter(loan.interest_rate_per_year)
+def loan_payment_usd(price_usd: float, loan: Loan, calendar: Calendar) -> float:
+    """Return what is paid back in each period of a loan on a purchase, interest included. [USD]."""
+    interest = interest_per_period(loan.interest_rate_per_year, calendar)
     borrowed_usd = price_usd * (1 - loan.down_payment_ratio)
     if interest == 0:
-        return borrowed_usd / loan.quarters
-    return float(borrowed_usd * interest / (1 - (1 + interest) ** -loan.quarters))
+        return borrowed_usd / loan.periods
+    return float(borrowed_usd * interest / (1 - (1 + interest) ** -loan.periods))
 
 
-def loan_interest_usd(price_usd: float, loan: Loan, quarter: int) -> float:
-    """Return the interest in the payment of a quarter, counted from 0 at the arrival. [USD].
+def loan_interest_usd(price_usd: float, loan: Loan, period: int, calendar: Calendar) -> float:
+    """Return the interest in the payment of a period, counted from 0 at the arrival. [USD].
 
-    It is what the payments that are left would grow by in the quarter; 0 outside the loan.
+    It is what the payments that are left would grow by in the period; 0 outside the loan.
     """
-    if not 0 <= quarter < loan.quarters:
+    if not 0 <= period < loan.periods:
         return 0.0
-    interest = interest_per_quarter(loan.interest_rate_per_year)
-    left = loan.quarters - quarter
-    return float(loan_payment_usd(price_usd, loan) * (1 - (1 + interest) ** -left))
+    interest = interest_per_period(loan.interest_rate_per_year, calendar)
+    left = loan.periods - period
+    return float(loan_payment_usd(price_usd, loan, calendar) * (1 - (1 + interest) ** -left))
 
 
-def rent_usd(usd_per_accelerator_hour: float, accelerators: int) -> float:
-    """Return the rent of one quarter, every hour paid. [USD]."""
-    return usd_per_accelerator_hour * HOURS_PER_QUARTER * accelerators
+def rent_usd(usd_per_accelerator_hour: float, accelerators: int, calendar: Calendar) -> float:
+    """Return the rent of one period, every hour paid. [USD]."""
+    return usd_per_accelerator_hour * calendar.hours * accelerators
 
 
-def energy_usd(it_power_kw: float, pue: float, usd_per_kwh: float, utilisation: float) -> float:
-    """Return the energy cost of one quarter. [USD].
+def energy_usd(
+    it_power_kw: float, pue: float, usd_per_kwh: float, utilisation: float, calendar: Calendar
+) -> float:
+    """Return the energy cost of one period. [USD].
 
     Parameters
     ----------
@@ -210,13 +215,15 @@ def energy_usd(it_power_kw: float, pue: float, usd_per_kwh: float, utilisation: 
         Energy price. [USD/kWh]
     utilisation : float
         Served load over capacity, 0 to 1.
+    calendar : Calendar
+        Hours of the period.
     """
-    return it_power_kw * pue * usd_per_kwh * HOURS_PER_QUARTER * utilisation
+    return it_power_kw * pue * usd_per_kwh * calendar.hours * utilisation
 
 
-def hosting_usd(it_power_kw: float, usd_per_kw_month: float) -> float:
-    """Return the hosting of one quarter for installed IT power, used or not. [USD]."""
-    return it_power_kw * usd_per_kw_month * MONTHS_PER_QUARTER
+def hosting_usd(it_power_kw: float, usd_per_kw_month: float, calendar: Calendar) -> float:
+    """Return the hosting of one period for installed IT power, used or not. [USD]."""
+    return it_power_kw * usd_per_kw_month * calendar.months
 
 
 def it_power_kw(power_w_per_accelerator: float, accelerators: int) -> float:

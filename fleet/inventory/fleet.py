@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fleetplan.fleet.inventory.demand import DemandScenario, Slice
+from fleetplan.fleet.inventory.periods import Calendar
 from fleetplan.fleet.inventory.policy import Budget, Finance, Policy
 from fleetplan.fleet.inventory.service import Service
 from fleetplan.fleet.inventory.supply import Hardware, KvLink, Offer, Pool, Region
@@ -23,7 +24,7 @@ class Fleet:
     path : Path
         The fleet file; relative paths within it are relative to its folder.
     periods : tuple[str, ...]
-        Quarters in order; `now` for a plan of one unnamed period.
+        Quarters or months in order; `now` for a plan of one unnamed period.
     regions, pools, offers, services : tuple
         In the order of the file.
     hardware : Mapping[str, Hardware]
@@ -75,3 +76,8 @@ class Fleet:
     kv_links: tuple[KvLink, ...] = ()
     scenarios: tuple[str, ...] = ()
     assignments: tuple[str, ...] = ()
+
+    @property
+    def calendar(self) -> Calendar:
+        """How long its periods are, and how they are named."""
+        return self.finance.calendar

@@ -1,64 +1,190 @@
-"""Periods of the horizon: quarters such as 2027Q1, in order, or one unnamed period."""
+"""Periods of the horizon: quarters, months or fiscal quarters in order, or one unnamed period.
+
+All periods of a fleet have one length. Every month has a twelfth of 8,760 hours, whatever the calendar says,
+so that a year of months costs what its quarters cost.
+"""
 
 from __future__ import annotations
 
 import itertools
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
-from fleetplan.fleet.units import MONTHS_PER_QUARTER, QUARTERS_PER_YEAR
+from fleetplan.fleet.units import HOURS_PER_MONTH, MONTHS_PER_QUARTER, MONTHS_PER_YEAR, SECONDS_PER_HOUR
+
+PeriodKind: TypeAlias = Literal["quarter", "month"]
 
 # The one period of a file without a horizon.
 DEFAULT_PERIOD: Final = "now"
 
+MONTHS_OF: Final[dict[PeriodKind, int]] = {"quarter": MONTHS_PER_QUARTER, "month": 1}
+"""Length of a period. [months]"""
+
 _QUARTER: Final = re.compile(r"(\d{4})Q([1-4])")
+_MONTH: Final = re.compile(r"(\d{4})-(0[1-9]|1[0-2])")
+_FISCAL_QUARTER: Final = re.compile(r"FY(\d{2})-Q([1-4])")
+_CENTURY: Final = 2000
+"""FY27 is a fiscal year of 2027."""
 
 
-def quarter_index(period: str) -> int | None:
-    """Return the quarters since the year 0 of a name such as 2027Q1, or None for any other name."""
-    match = _QUARTER.fullmatch(period)
-    return None if match is None else int(match[1]) * 4 + int(match[2]) - 1
+@dataclass(frozen=True, slots=True)
+class FiscalYear:
+    """When a fiscal year begins, and which calendar year it is named after.
 
-
-def quarter_name(index: int) -> str:
-    """Return the name of the quarter that many quarters since the year 0."""
-    return f"{index // 4}Q{index % 4 + 1}"
-
-
-def quarter_after(periods: Sequence[str], quarters: int) -> str:
-    """Return the name of the quarter so many after the last period, such as now+1 without quarters."""
-    last = quarter_index(periods[-1])
-    return f"{periods[-1]}+{quarters}" if last is None else quarter_name(last + quarters)
-
-
-def quarter_dates(period: str) -> tuple[date, date] | None:
-    """Return the first day of a quarter and the day after its last; None for any other name."""
-    index = quarter_index(period)
-    if index is None:
-        return None
-    first, after = (
-        date(each // QUARTERS_PER_YEAR, each % QUARTERS_PER_YEAR * MONTHS_PER_QUARTER + 1, 1)
-        for each in (index, index + 1)
-    )
-    return first, after
-
-
-def quarter_of(day: date) -> str:
-    """Return the quarter that a day lies in."""
-    return quarter_name(day.year * QUARTERS_PER_YEAR + (day.month - 1) // MONTHS_PER_QUARTER)
-
-
-def gap_in_quarters(periods: Sequence[str]) -> tuple[int, str] | None:
-    """Return the position of the first period that does not follow the one before, and the one expected.
-
-    None where every period is the quarter after the one before, or where not all names are quarters.
+    Attributes
+    ----------
+    first_month : int
+        Month of the calendar, 1 to 12.
+    named_after : {"end", "start"}
+        FY27 ends, or begins, in 2027.
     """
-    indices = [quarter_index(period) for period in periods]
-    for position, (before, here) in enumerate(itertools.pairwise(indices), start=1):
-        if before is None or here is None:
+
+    first_month: int
+    named_after: Literal["end", "start"] = "end"
+
+    @property
+    def years_ahead(self) -> int:
+        """Years from the calendar year that it begins in to the one in its name."""
+        return 1 if self.named_after == "end" and self.first_month > 1 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """How long the periods of a fleet are, and how they are named.
+
+    Attributes
+    ----------
+    months : int
+        Length of a period: 3 for quarters, which is also that of periods without a date, or 1. [months]
+    fiscal : FiscalYear or None
+        Of fiscal quarters; None where the file states none.
+    names_fiscal : bool
+        Whether periods are named FY27-Q3.
+    """
+
+    months: int = MONTHS_PER_QUARTER
+    fiscal: FiscalYear | None = None
+    names_fiscal: bool = False
+
+    @property
+    def kind(self) -> PeriodKind:
+        """What a period is."""
+        return "quarter" if self.months == MONTHS_PER_QUARTER else "month"
+
+    @property
+    def hours(self) -> float:
+        """Hours of a period. [h]"""
+        return HOURS_PER_MONTH * self.months
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of a period. [s]"""
+        return self.hours * SECONDS_PER_HOUR
+
+    @property
+    def per_year(self) -> float:
+        """Periods of a year."""
+        return MONTHS_PER_YEAR / self.months
+
+    @property
+    def quarters(self) -> float:
+        """Length of a period. [quarters]"""
+        return self.months / MONTHS_PER_QUARTER
+
+    @property
+    def per_quarter(self) -> int:
+        """Periods of a quarter."""
+        return MONTHS_PER_QUARTER // self.months
+
+    def first_month(self, name: str) -> int | None:
+        """Return the months since the year 0 at which a quarter or month begins; None without a date."""
+        if (match := _MONTH.fullmatch(name)) is not None:
+            return int(match[1]) * MONTHS_PER_YEAR + int(match[2]) - 1
+        if (match := _QUARTER.fullmatch(name)) is not None:
+            return int(match[1]) * MONTHS_PER_YEAR + (int(match[2]) - 1) * MONTHS_PER_QUARTER
+        if (match := _FISCAL_QUARTER.fullmatch(name)) is not None and self.fiscal is not None:
+            year = _CENTURY + int(match[1]) - self.fiscal.years_ahead
+            within = self.fiscal.first_month - 1 + (int(match[2]) - 1) * MONTHS_PER_QUARTER
+            return year * MONTHS_PER_YEAR + within
+        return None
+
+    def index(self, name: str) -> int | None:
+        """Return the periods since the year 0 at which a name begins.
+
+        None without a date, or where it begins within a period.
+        """
+        month = self.first_month(name)
+        if month is None or (month - self._offset) % self.months:
             return None
-        if here != before + 1:
-            return position, quarter_name(before + 1)
-    return None
+        return self.around(month)
+
+    def name(self, index: int) -> str:
+        """Return the name of the period that many periods since the year 0."""
+        month = index * self.months + self._offset
+        if self.kind == "month":
+            return f"{month // MONTHS_PER_YEAR}-{month % MONTHS_PER_YEAR + 1:02}"
+        if not self.names_fiscal or self.fiscal is None:
+            return f"{month // MONTHS_PER_YEAR}Q{month % MONTHS_PER_YEAR // MONTHS_PER_QUARTER + 1}"
+        year, within = divmod(month - self.fiscal.first_month + 1, MONTHS_PER_YEAR)
+        named = (year + self.fiscal.years_ahead) % 100
+        return f"FY{named:02}-Q{within // MONTHS_PER_QUARTER + 1}"
+
+    def after(self, periods: Sequence[str], count: int) -> str:
+        """Return the name of the period so many after the last one, such as now+1 without dates."""
+        last = self.index(periods[-1])
+        return f"{periods[-1]}+{count}" if last is None else self.name(last + count)
+
+    def dates(self, name: str) -> tuple[date, date] | None:
+        """Return the first day of a period and the day after its last; None without a date."""
+        month = self.first_month(name)
+        if month is None:
+            return None
+        first, after = (
+            date(each // MONTHS_PER_YEAR, each % MONTHS_PER_YEAR + 1, 1)
+            for each in (month, month + self.months)
+        )
+        return first, after
+
+    def period_of(self, day: date) -> str:
+        """Return the period that a day lies in."""
+        return self.name(self.around(day.year * MONTHS_PER_YEAR + day.month - 1))
+
+    def around(self, month: int) -> int:
+        """Return the index of the period that a month since the year 0 lies in."""
+        return (month - self._offset) // self.months
+
+    def gap(self, periods: Sequence[str]) -> tuple[int, str] | None:
+        """Return the position of the first period that does not follow the one before, and the one expected.
+
+        None where every period follows the one before, or where not all names have dates.
+        """
+        indices = [self.index(period) for period in periods]
+        for position, (before, here) in enumerate(itertools.pairwise(indices), start=1):
+            if before is None or here is None:
+                return None
+            if here != before + 1:
+                return position, self.name(before + 1)
+        return None
+
+    @property
+    def _offset(self) -> int:
+        """Months from the start of a calendar quarter to that of a fiscal one."""
+        if not self.names_fiscal or self.fiscal is None:
+            return 0
+        return (self.fiscal.first_month - 1) % self.months
+
+
+QUARTERS: Final = Calendar()
+"""Quarters of the calendar."""
+
+
+def kind_of_name(name: str) -> Literal["quarter", "month", "fiscal quarter"] | None:
+    """Return what a name stands for, or None for a name without a date."""
+    if _MONTH.fullmatch(name):
+        return "month"
+    if _QUARTER.fullmatch(name):
+        return "quarter"
+    return "fiscal quarter" if _FISCAL_QUARTER.fullmatch(name) else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from fleetplan.fleet.inventory.periods import QUARTERS, Calendar
+
 
 @dataclass(frozen=True, slots=True)
 class Tidal:
@@ -132,19 +134,19 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Loan:
-    """A loan on purchases, paid back in equal amounts at the end of each quarter in service.
+    """A loan on purchases, paid back in equal amounts at the end of each period in service.
 
     Attributes
     ----------
-    quarters : int
+    periods : int
         Payments.
     interest_rate_per_year : float
-        Compounded by quarter.
+        Compounded by period.
     down_payment_ratio : float
         Share of the price that is paid at the order.
     """
 
-    quarters: int
+    periods: int
     interest_rate_per_year: float
     down_payment_ratio: float = 0.0
 
@@ -169,6 +171,8 @@ class Finance:
         Property tax and insurance over the book value of owned hosts.
     loan : Loan or None
         How purchases are paid; None is in full at the order.
+    calendar : Calendar
+        The periods that are charged.
     """
 
     method: str = "straight-line"
@@ -179,3 +183,4 @@ class Finance:
     max_price_age_days: int | None = None
     property_tax_ratio_per_year: float = 0.0
     loan: Loan | None = None
+    calendar: Calendar = QUARTERS

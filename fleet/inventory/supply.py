@@ -90,26 +90,26 @@ class Owned:
     capex_usd_per_host : float
         Purchase price. [USD]
     in_service : str or None
-        First quarter in service; None charges the write-off in every period of the horizon.
-    life_quarters : int
-        Quarters of write-off.
+        First period in service; None charges the write-off in every period of the horizon.
+    life_periods : int
+        Periods of write-off.
     maintenance_ratio_per_year : float
         Yearly maintenance over the purchase price.
     residual_ratio : float
         Value at the end of the write-off over the purchase price.
     value_by_age : tuple[tuple[int, float], ...]
-        Values at ages before that, in quarters, over the purchase price; without any, it falls evenly.
+        Values at ages before that, in periods, over the purchase price; without any, it falls evenly.
     price_as_of : str or None
         Year, month or day of the price; None where the file does not say.
     resale_usd_per_host : tuple[float, ...] or None
         What a host retired at the start of a period sells for; None where none may be sold. [USD]
     end_of_life : str or None
-        First quarter in which the hosts are gone; None is after the horizon.
+        First period in which the hosts are gone; None is after the horizon.
     """
 
     capex_usd_per_host: float
     in_service: str | None
-    life_quarters: int
+    life_periods: int
     maintenance_ratio_per_year: float
     residual_ratio: float = 0.0
     price_as_of: str | None = None
@@ -133,7 +133,7 @@ class Rented:
     price_as_of : str or None
         Year, month or day of the price; None where the file does not say.
     lease_end : str or None
-        First quarter in which the accelerators are gone; None where they stay.
+        First period in which the accelerators are gone; None where they stay.
     """
 
     usd_per_accelerator_hour: tuple[float, ...]
@@ -185,7 +185,7 @@ class Pool:
 
     @property
     def end(self) -> str | None:
-        """First quarter in which it is gone, worn out or given back; None where it stays."""
+        """First period in which it is gone, worn out or given back; None where it stays."""
         if self.rented is not None:
             return self.rented.lease_end
         return None if self.owned is None else self.owned.end_of_life
@@ -211,12 +211,12 @@ class Offer:
         Rent by period, for every hour. [USD/h]
     energy_included : bool
         Whether the rent pays for energy and hosting too; False for a purchase.
-    lead_time_quarters : int
+    lead_time_periods : int
         Periods between the order and the first period in service.
     max_units : tuple[int or None, ...]
         Most units ordered (bought) or held (rented) in a period, over all regions; None is unlimited.
-    life_quarters : int
-        Quarters of write-off of a purchase.
+    life_periods : int
+        Periods of write-off of a purchase.
     maintenance_ratio_per_year : float
         Yearly maintenance over the purchase price.
     price_source : str
@@ -224,10 +224,10 @@ class Offer:
     residual_ratio : float
         Value of a purchase at the end of the write-off over its price.
     value_by_age : tuple[tuple[int, float], ...]
-        Values at ages before that, in quarters, over its price; without any, it falls evenly.
+        Values at ages before that, in periods, over its price; without any, it falls evenly.
     price_as_of : str or None
         Year, month or day of the price; None where the file does not say.
-    term_quarters : int
+    term_periods : int
         Periods that a rental holds for, at the price of the first.
     lot_units : int
         Units that come together.
@@ -243,14 +243,14 @@ class Offer:
     capex_usd_per_host: float | None
     rent_usd_per_accelerator_hour: tuple[float, ...] | None
     energy_included: bool
-    lead_time_quarters: int
+    lead_time_periods: int
     max_units: tuple[int | None, ...]
-    life_quarters: int
+    life_periods: int
     maintenance_ratio_per_year: float
     price_source: str
     residual_ratio: float = 0.0
     price_as_of: str | None = None
-    term_quarters: int = 1
+    term_periods: int = 1
     lot_units: int = 1
     spot_max_share: float | None = None
     value_by_age: tuple[tuple[int, float], ...] = ()

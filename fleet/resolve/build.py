@@ -12,7 +12,8 @@ from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Budget, Fleet, Hardware, Offer, Policy, Pool, Region, Service, Tidal
-from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD, gap_in_quarters
+from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD
+from fleetplan.fleet.resolve.calendar import calendar_of, check_periods
 from fleetplan.fleet.resolve.catalogue_names import with_catalogue_names
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.finance import resolve_finance
@@ -64,6 +65,7 @@ def build_fleet(document: Document) -> Fleet:
     context = Context(
         document=document,
         periods=(DEFAULT_PERIOD,) if spec.horizon is None else tuple(dict.fromkeys(spec.horizon.periods)),
+        calendar=calendar_of(spec.horizon),
         region_names=_names(document, "regions") or (DEFAULT_REGION,),
         hardware_names=tuple(dict.fromkeys((*accelerators(), *_names(document, "hardware")))),
     )
@@ -82,7 +84,7 @@ def _follows(issue: Issue, earlier: Sequence[Issue]) -> bool:
 
 def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
     document = context.document
-    _check_periods(context)
+    check_periods(context, spec.horizon)
     service_names = _item_names(document, "services")
     classes = [name for each in spec.services for name in _class_names(each)]
     context.slices = resolve_slices(context, None if spec.horizon is None else spec.horizon.slices, classes)
@@ -168,22 +170,6 @@ def _numbered(
             context.error((block, position, "name"), message, f"first given in line {line}")
         first.setdefault(item.name, position)
     return numbered
-
-
-def _check_periods(context: Context) -> None:
-    here: KeyPath = ("horizon", "periods")
-    written = context.document.node(here)
-    given = [] if written is None else [item.value for item in written.items]
-    for i, period in enumerate(given):
-        if period in given[:i]:
-            context.error((*here, i), f"the period {period!r} is given twice")
-            return
-    periods = context.periods
-    gap = gap_in_quarters(periods)
-    if gap is not None:
-        position, expected = gap
-        message = f"{periods[position]} does not follow {periods[position - 1]}"
-        context.error((*here, position), message, f"the next quarter is {expected}")
 
 
 def _used_hardware(

@@ -14,6 +14,7 @@ from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.input_files import read_bytes
 from fleetplan.fleet.inventory import DemandScenario, Slice
+from fleetplan.fleet.inventory.periods import QUARTERS, Calendar
 from fleetplan.fleet.resolve.day_shapes import DayShape
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class Context:
         The file, for the places of its values.
     periods : tuple[str, ...]
         The horizon.
+    calendar : Calendar
+        How long its periods are, and how they are named.
     region_names, hardware_names : tuple[str, ...]
         Every name that the file or the catalogue defines, broken blocks included, so that a mistake in a
         block is reported once and not again wherever the block is named.
@@ -53,6 +56,7 @@ class Context:
     periods: tuple[str, ...]
     region_names: tuple[str, ...]
     hardware_names: tuple[str, ...]
+    calendar: Calendar = QUARTERS
     slices: tuple[Slice, ...] = ()
     scenarios: tuple[DemandScenario, ...] = ()
     day_shapes: Mapping[str, DayShape] = field(default_factory=dict)

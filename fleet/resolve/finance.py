@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory import Finance, Fleet, Loan
+from fleetplan.fleet.resolve.calendar import periods_of_quarters
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.finance import FinanceSpec
 
@@ -29,7 +30,10 @@ def resolve_finance(context: Context, spec: FinanceSpec) -> Finance:
         staff_usd_per_host_quarter=spec.per_host_usd_per_quarter.staff,
         max_price_age_days=spec.max_price_age_days,
         property_tax_ratio_per_year=spec.property_tax_ratio_per_year,
-        loan=None if loan is None else Loan(loan.quarters, loan.interest_rate, loan.down_payment_ratio),
+        loan=None
+        if loan is None
+        else Loan(periods_of_quarters(context, loan.quarters), loan.interest_rate, loan.down_payment_ratio),
+        calendar=context.calendar,
     )
 
 
@@ -37,6 +41,8 @@ def resolve_residual(
     context: Context, key_path: KeyPath, value: float | Mapping[str, float], life_quarters: int
 ) -> tuple[float, tuple[tuple[int, float], ...]]:
     """Return the value at the end of the write-off, and the values by age before that, over the price.
+
+    Values by age are counted in periods.
 
     Parameters
     ----------
@@ -63,7 +69,9 @@ def resolve_residual(
         if ratio > higher:
             message = f"{ratio:g} at the age of {age} is more than {higher:g} at the age of {before}"
             context.error(key_path, message, "values fall with age")
-    return ages.get(life_quarters, 0.0), tuple(item for item in by_age if item[0] < life_quarters)
+    return ages.get(life_quarters, 0.0), tuple(
+        (periods_of_quarters(context, age), ratio) for age, ratio in by_age if age < life_quarters
+    )
 
 
 def stale_prices(fleet: Fleet, today: date) -> tuple[str, ...]:

@@ -21,12 +21,12 @@ class PerHostSpec(Spec):
 
 
 class LoanSpec(Spec):
-    """A loan on what the plan buys, paid back in equal amounts at the end of each quarter in service."""
+    """A loan on what the plan buys, paid back in equal amounts at the end of each period in service."""
 
     quarters: PositiveCount
-    """Payments; the first is due at the end of the first quarter in service."""
+    """Time in service over which it is paid back, a payment each period. [quarters]"""
     interest_rate: Annotated[float, Field(ge=0, le=1)]
-    """Yearly, compounded by quarter."""
+    """Yearly, compounded by period."""
     down_payment_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of the price that is paid at the order."""
 
@@ -38,12 +38,12 @@ class FinanceSpec(Spec):
     """How a purchase is charged over its life: evenly, or as an annuity with interest."""
     discount_rate: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Yearly. Every cost counts at its present value at the start of the horizon, as does what opex_usd and
-    tco_usd limit; a quarter is paid at its end. An annuity takes its interest from here too."""
+    tco_usd limit; a period is paid at its end. An annuity takes its interest from here too."""
     per_host_usd_per_quarter: PerHostSpec = PerHostSpec()
     """Cost of each installed host; single accelerators pay their part of a host."""
     property_tax_ratio_per_year: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Property tax and insurance a year, as a share of the book value of owned hosts at the start of each
-    quarter. Hosts without `in_service` count as new."""
+    period. Hosts without `in_service` count as new."""
     loan: LoanSpec | None = None
     """How purchases of the plan are paid. Interest is a cost; payments beyond the horizon are owed. Default:
     in full at the order."""

@@ -41,11 +41,26 @@ Objective: TypeAlias = Literal["tco", "served", "energy", "carbon", "accelerator
 RUNTIMES: Final[tuple[Runtime, ...]] = ("disaggregated", "aggregated")
 
 
+class FiscalYearSpec(Spec):
+    """When the fiscal year begins."""
+
+    first_month: Annotated[int, Field(ge=1, le=12)]
+    """Month of the calendar, 1 to 12."""
+    named_after: Literal["end", "start"] = "end"
+    """Whether FY27 ends in 2027 or begins in it."""
+
+
 class HorizonSpec(Spec):
     """The periods to plan."""
 
     periods: Annotated[list[Name], Field(min_length=1)]
-    """Quarters in order, such as 2027Q1."""
+    """Quarters such as 2027Q1, months such as 2027-01, or fiscal quarters such as FY27-Q3, in order and of
+    one kind."""
+    period: Literal["quarter", "month"] | None = None
+    """Length of a period; a month has 730 hours. Default: what the names say, a quarter for names without a
+    date."""
+    fiscal_year: FiscalYearSpec | None = None
+    """For fiscal quarters."""
     slices: Annotated[list[SliceSpec], Field(min_length=1)] | None = None
     """Parts of every day, in the order of the day. Default: one slice of 24 hours. Installed hardware is the
     same all day; placements may change between slices."""

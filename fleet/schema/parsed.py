@@ -191,7 +191,7 @@ def _message(detail: ErrorDetails) -> tuple[str, str]:  # noqa: PLR0911 - one re
         return "must not be empty", ""
     if kind == "string_pattern_mismatch":
         if context["pattern"] == QUARTER_PATTERN:
-            return f"must be a quarter such as 2025Q3, not {value}", ""
+            return f"must be a quarter such as 2025Q3 or FY26-Q2, or a month such as 2025-07, not {value}", ""
         return f"is not a name: {value}", "names hold no blanks, commas, brackets or bars"
     return detail["msg"], ""
 

@@ -10,7 +10,7 @@ from fleetplan.fleet.units import (
     HOURS_PER_DAY,
     HOURS_PER_MONTH,
     MONTHS_PER_QUARTER,
-    QUARTERS_PER_YEAR,
+    MONTHS_PER_YEAR,
     SECONDS_PER_HOUR,
 )
 
@@ -83,11 +83,11 @@ def quantity(text: str) -> Quantity | None:
     return Quantity(amount / _RATE_SECONDS[time], False, unit)
 
 
-def growth_per_quarter(text: str) -> float | None:
-    """Return the ratio of a quarter to the one before; None if it is not a growth above -100 %."""
+def growth_per_period(text: str, months: int) -> float | None:
+    """Return the ratio of a period of so many months to the one before; None unless it is above -100 %."""
     match = re.match(GROWTH_PATTERN, text.strip())
     if match is None:
         return None
     ratio = 1 + float(match[1]) / 100
-    quarters = {"month": 1 / MONTHS_PER_QUARTER, "quarter": 1.0, "year": float(QUARTERS_PER_YEAR)}
-    return float(ratio ** (1 / quarters[match[2]])) if ratio > 0 else None
+    stated = {"month": 1, "quarter": MONTHS_PER_QUARTER, "year": MONTHS_PER_YEAR}[match[2]]
+    return float(ratio ** (1 / (stated / months))) if ratio > 0 else None

@@ -132,7 +132,7 @@ class OwnedSpec(Spec):
     capex_usd_per_host: UsdPerHost
     """Purchase price of a host. [USD]"""
     in_service: Quarter | None = None
-    """First quarter in service. Default: every period of the horizon is charged a write-off."""
+    """First quarter or month in service. Default: every period of the horizon is charged a write-off."""
     life_quarters: PositiveCount = DEFAULT_LIFE_QUARTERS
     """Quarters of write-off."""
     maintenance_ratio_per_year: Ratio = 0.0
@@ -147,7 +147,7 @@ class OwnedSpec(Spec):
     """Resale price of a host that is retired at the start of a period, once or by period; 0 is scrap. Without
     it, no host is retired before its end of life. [USD]"""
     end_of_life: Quarter | None = None
-    """First quarter in which the hosts are gone; without a resale price they are scrapped."""
+    """First quarter or month in which the hosts are gone; without a resale price they are scrapped."""
 
 
 class RentedSpec(Spec):
@@ -163,8 +163,9 @@ class RentedSpec(Spec):
     price_as_of: AsOf | None = None
     """Year, month or day of the price, such as 2026-08 or 2026-08-14."""
     lease_end: Quarter | None = None
-    """First quarter after the lease: the accelerators are gone from then on. Until then rent is owed, beyond
-    the horizon at the rent of its last period. Default: they stay, and nothing is owed beyond the horizon."""
+    """First quarter or month after the lease: the accelerators are gone then. Rent is owed until then,
+    beyond the horizon at the rent of its last period. Default: they stay, and nothing is owed beyond the
+    horizon."""
 
 
 class PoolSpec(Spec):
@@ -215,7 +216,9 @@ class OfferSpec(Spec):
     """Whether the rent pays for energy and hosting too. Left out: yes for a figure of the price book, all of
     which do; no for a rent given here, so that energy is charged at the region's price."""
     lead_time_quarters: Count = 0
-    """Periods between the order and the first period in service."""
+    """Quarters between the start of the period of the order and the first period in service."""
+    lead_time_months: Count | None = None
+    """The same in months, instead; service begins with a period."""
     max_hosts: CountByPeriod | None = None
     """Most hosts ordered (bought) or held (rented) in a period, over all regions. A table names the periods
     with supply. Default: unlimited."""
@@ -231,8 +234,10 @@ class OfferSpec(Spec):
     price_as_of: AsOf | None = None
     """Year, month or day of the price, such as 2026-08 or 2026-08-14."""
     term_quarters: PositiveCount | None = None
-    """Rental for so many periods at the price of the first; without it rent ends with each period. What lies
-    beyond the horizon is not charged."""
+    """Rental for so many quarters at the price of the first period; without it rent ends with each period.
+    What lies beyond the horizon is not charged."""
+    term_months: PositiveCount | None = None
+    """The same in months, instead: whole periods."""
     lot_hosts: PositiveCount | None = None
     """Hosts that come together: orders and rentals are whole multiples."""
     lot_accelerators: PositiveCount | None = None

@@ -23,8 +23,9 @@ class Spec(BaseModel):
 # Names become labels such as coverage[chat,us-east]; the characters that structure those are refused.
 Name: TypeAlias = Annotated[str, Field(min_length=1, pattern=r"^[^\s,\[\]|]+$")]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
-QUARTER_PATTERN: Final = r"^\d{4}Q[1-4]$"
+QUARTER_PATTERN: Final = r"^(\d{4}Q[1-4]|\d{4}-(0[1-9]|1[0-2])|FY\d{2}-Q[1-4])$"
 Quarter: TypeAlias = Annotated[str, Field(pattern=QUARTER_PATTERN)]
+"""A quarter, a month or a fiscal quarter."""
 # Ranges of what the integer model takes: costs add up to less than 4.6e12 USD in steps of 1e-6, and rates of
 # a service are steps of 1e-8 of its largest demand, all in 64 bits.
 LARGEST_NUMBER: Final = 1e12

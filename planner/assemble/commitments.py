@@ -6,21 +6,21 @@ from collections.abc import Iterator
 
 from fleetplan.fleet import tco
 from fleetplan.fleet.inventory import Offer, Owned, Pool
-from fleetplan.fleet.inventory.periods import quarter_after, quarter_index
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import Commitment, RemainingValue
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.problem.capacity_costs import interest_per_quarter
+from fleetplan.planner.problem.capacity_costs import interest_per_period
 
 STANDING = "standing hosts"
 """What rows call hosts that are there before anything is decided."""
 
 
 def commitments(problem: Problem, solution: Solution) -> tuple[Commitment, ...]:
-    """Return what is owed for each quarter after the horizon: leases, terms and loans."""
+    """Return what is owed for each period after the horizon: leases, terms and loans."""
     rows = [*_leases(problem), *_orders(problem, solution)]
+    calendar = problem.fleet.calendar
     return tuple(
-        Commitment(quarter=quarter_after(problem.periods, after), pool=pool, item=item, kind=kind, usd=usd)
+        Commitment(quarter=calendar.after(problem.periods, after), pool=pool, item=item, kind=kind, usd=usd)
         for after, pool, item, kind, usd in sorted(rows)
         if usd
     )
@@ -28,29 +28,31 @@ def commitments(problem: Problem, solution: Solution) -> tuple[Commitment, ...]:
 
 def _leases(problem: Problem) -> Iterator[tuple[int, str, str, str, float]]:
     """Rent of leases that go on, at the price of the last period."""
-    last = quarter_index(problem.periods[-1])
+    calendar = problem.fleet.calendar
+    last = calendar.index(problem.periods[-1])
     for pool in problem.fleet.pools:
-        end = None if pool.rented is None or pool.end is None else quarter_index(pool.end)
+        end = None if pool.rented is None or pool.end is None else calendar.index(pool.end)
         if pool.rented is None or end is None or last is None:
             continue
-        usd = tco.rent_usd(pool.rented.usd_per_accelerator_hour[-1], pool.accelerators)
+        usd = tco.rent_usd(pool.rented.usd_per_accelerator_hour[-1], pool.accelerators, calendar)
         for after in range(1, end - last):
             yield after, pool.name, STANDING, "lease", usd
 
 
 def _orders(problem: Problem, solution: Solution) -> Iterator[tuple[int, str, str, str, float]]:
     """Rent of terms that go on, and payments of loans."""
-    count, loan = len(problem.periods), problem.fleet.finance.loan
+    count, loan, calendar = len(problem.periods), problem.fleet.finance.loan, problem.fleet.calendar
     for (p, a, q), units in solution.acquired.items():
         pool, offer = problem.pools[p], problem.pools[p].acquisitions[a].offer
         item = f"{offer.name} {problem.periods[q]}"
         if offer.rent_usd_per_accelerator_hour is not None:
-            usd = units * tco.rent_usd(offer.rent_usd_per_accelerator_hour[q], offer.accelerators_per_unit)
-            for after in range(1, q + offer.term_quarters - count + 1):
+            per_hour, cards = offer.rent_usd_per_accelerator_hour[q], offer.accelerators_per_unit
+            usd = units * tco.rent_usd(per_hour, cards, calendar)
+            for after in range(1, q + offer.term_periods - count + 1):
                 yield after, pool.name, item, "term", usd
         elif offer.capex_usd_per_host is not None and loan is not None:
-            usd = units * tco.loan_payment_usd(offer.capex_usd_per_host, loan)
-            for after in range(1, q + offer.lead_time_quarters + loan.quarters - count + 1):
+            usd = units * tco.loan_payment_usd(offer.capex_usd_per_host, loan, calendar)
+            for after in range(1, q + offer.lead_time_periods + loan.periods - count + 1):
                 yield after, pool.name, item, "loan", usd
 
 
@@ -63,22 +65,23 @@ def remaining_values(problem: Problem, solution: Solution) -> tuple[RemainingVal
         existing = stated.get(pool.name)
         gone = sum(units for (place, _), units in solution.retired.items() if place == p)
         if existing is not None and existing.owned is not None and existing.hosts > gone:
-            age = _age_at_end(existing, problem.periods)
+            age = _age_at_end(existing, problem)
             rows.append(_value(problem, pool.name, STANDING, existing.hosts - gone, (existing.owned, age)))
         for (place, a, q), units in sorted(solution.acquired.items()):
             offer = pool.acquisitions[a].offer if place == p else None
             if offer is not None and offer.capex_usd_per_host is not None:
-                age = count - q - offer.lead_time_quarters
+                age = count - q - offer.lead_time_periods
                 item = f"{offer.name} {problem.periods[q]}"
                 rows.append(_value(problem, pool.name, item, units, (offer, age)))
     return tuple(rows)
 
 
-def _age_at_end(pool: Pool, periods: tuple[str, ...]) -> int | None:
-    """Quarters in service by the end of the last period; None where they are not known."""
+def _age_at_end(pool: Pool, problem: Problem) -> int | None:
+    """Periods in service by the end of the last period; None where they are not known."""
     start = None if pool.owned is None or pool.owned.in_service is None else pool.owned.in_service
-    since = None if start is None else quarter_index(start)
-    last = quarter_index(periods[-1])
+    calendar = problem.fleet.calendar
+    since = None if start is None else calendar.index(start)
+    last = calendar.index(problem.periods[-1])
     return None if since is None or last is None else last + 1 - since
 
 
@@ -86,13 +89,14 @@ def _value(
     problem: Problem, pool: str, item: str, hosts: int, bought: tuple[Owned | Offer, int | None]
 ) -> RemainingValue:
     thing, age = bought
-    price, interest = thing.capex_usd_per_host or 0.0, interest_per_quarter(problem.fleet.finance)
+    price, interest = thing.capex_usd_per_host or 0.0, interest_per_period(problem.fleet.finance)
     book = (
         None
         if age is None
         else hosts
         * tco.book_value_usd(
-            price, thing.life_quarters, age, thing.residual_ratio, interest, thing.value_by_age
+            price, thing.life_periods, age, thing.residual_ratio, interest, thing.value_by_age
         )
     )
-    return RemainingValue(pool=pool, item=item, hosts=hosts, age_quarters=age, book_usd=book)
+    quarters = None if age is None else age // problem.fleet.calendar.per_quarter
+    return RemainingValue(pool=pool, item=item, hosts=hosts, age_quarters=quarters, book_usd=book)

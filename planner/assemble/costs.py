@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from fleetplan.fleet.units import HOURS_PER_QUARTER, SECONDS_PER_QUARTER
 from fleetplan.planner.assemble.pools import capacity_kinds
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import RUNNING_KINDS, Cost, Placement, PoolUse
@@ -94,7 +93,7 @@ def million_tokens(problem: Problem, placed: Sequence[Placement]) -> float | Non
     """Input tokens of prefill and output tokens of decode at the peak rate; None without lengths. [1e6]"""
     tokens = 0.0
     for row in placed:
-        seconds = SECONDS_PER_QUARTER * problem.moment_of(row).weight
+        seconds = problem.fleet.calendar.seconds * problem.moment_of(row).weight
         for request_class in problem.services[row.service].classes:
             rate = row.requests_per_s_by_class.get(request_class.name, 0.0)
             if not rate:
@@ -135,7 +134,7 @@ def placed_kwh(problem: Problem, row: Placement) -> float:
     if candidate is None:
         raise ValueError(f"no candidate {row.config}")
     busy = load_kw(problem, candidate) * row.replicas * row.utilisation
-    busy *= problem.regions[row.region].pue * HOURS_PER_QUARTER
+    busy *= problem.regions[row.region].pue * problem.fleet.calendar.hours
     held = row.replicas * pool.footprint_accelerators(candidate.accelerators)
     return (busy + idle_kwh(problem, pool, held)) * moment.weight
 

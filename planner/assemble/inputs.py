@@ -13,6 +13,7 @@ from fleetplan.planner.plan.inputs import (
     ClassInput,
     DemandInput,
     HardwareInput,
+    PeriodInput,
     PlanInputs,
     RegionInput,
     ServiceInput,
@@ -61,6 +62,16 @@ def state_inputs(
         prices=prices,
         cost_lines=lines,
         launches=launches_of(problem, placements),
+        periods=_periods(problem),
+    )
+
+
+def _periods(problem: Problem) -> tuple[PeriodInput, ...]:
+    dated = ((name, problem.fleet.calendar.dates(name)) for name in problem.periods)
+    return tuple(
+        PeriodInput(name=name, first_day=dates[0], day_after=dates[1])
+        for name, dates in dated
+        if dates is not None
     )
 
 

@@ -46,7 +46,7 @@ def kind_of_offer(offer: Offer) -> str:
         return "buy"
     if offer.spot_max_share is not None:
         return "spot"
-    return "reserve" if offer.term_quarters > 1 else "rent"
+    return "reserve" if offer.term_periods > 1 else "rent"
 
 
 def retirements(problem: Problem, solution: Solution) -> tuple[Retired, ...]:

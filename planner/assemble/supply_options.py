@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Final
 
 from fleetplan.fleet import tco
-from fleetplan.fleet.units import HOURS_PER_QUARTER
 from fleetplan.planner.assemble.purchases import kind_of_offer
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import SupplyOption
@@ -45,7 +44,7 @@ def _standing(problem: Problem, solution: Solution, p: int) -> list[SupplyOption
     stays = count if end is None else end
     rows = []
     if stays:
-        hours = pool.existing_units * pool.accelerators_per_unit * stays * HOURS_PER_QUARTER
+        hours = pool.existing_units * pool.accelerators_per_unit * stays * problem.fleet.calendar.hours
         early = sum(units for (place, q), units in solution.retired.items() if place == p and q < stays)
         rows.append(
             _row(problem, pool, "keep", 0).model_copy(
@@ -62,9 +61,10 @@ def _standing(problem: Problem, solution: Solution, p: int) -> list[SupplyOption
         return rows
     saved = [-pool.retirement.unit_usd[q] for q in possible]
     best = possible[_first_least([-usd for usd in saved])]
-    left = pool.accelerators_per_unit * (stays - best) * HOURS_PER_QUARTER
+    left = pool.accelerators_per_unit * (stays - best) * problem.fleet.calendar.hours
     sale = -sum(pool.retirement.unit_cost_by_period["resale"][best])
-    worth = tco.present_value_ratio(problem.fleet.finance.discount_rate_per_year, best)
+    finance = problem.fleet.finance
+    worth = tco.present_value_ratio(finance.discount_rate_per_year, best, finance.calendar)
     usd = -pool.retirement.unit_usd[best]
     update = {
         "units": gone,
@@ -87,7 +87,7 @@ def _acquired(problem: Problem, pool: SupplyPool, acquisition: Acquisition) -> S
     )
     if offer.capex_usd_per_host is None:
         return row
-    arrival = possible[place] + offer.lead_time_quarters
+    arrival = possible[place] + offer.lead_time_periods
     return row.model_copy(update=_break_even(problem, pool, acquisition, (possible[place], arrival)))
 
 
@@ -113,15 +113,17 @@ def _break_even(
     saved = (rent - running) * bought.offer.accelerators_per_unit
     if saved <= 0:
         return {"against": name}
-    price, loan = bought.capex_usd_per_unit, problem.fleet.finance.loan
-    paid = price
+    finance, price = problem.fleet.finance, bought.capex_usd_per_unit
+    paid, loan = price, finance.loan
     if loan is not None:
-        paid = price * loan.down_payment_ratio + loan.quarters * tco.loan_payment_usd(price, loan)
-    return {"against": name, "break_even_quarters": math.ceil(paid / saved * (1 - TIE_RATIO))}
+        payment = tco.loan_payment_usd(price, loan, finance.calendar)
+        paid = price * loan.down_payment_ratio + loan.periods * payment
+    quarters = paid / saved * finance.calendar.quarters
+    return {"against": name, "break_even_quarters": math.ceil(quarters * (1 - TIE_RATIO))}
 
 
 def _nominal_usd(problem: Problem, pool: SupplyPool, taken: Acquisition, when: tuple[int, int]) -> float:
-    """Cost of an accelerator in a quarter, the price of a purchase not included, not discounted. [USD]
+    """Cost of an accelerator in a period, the price of a purchase not included, not discounted. [USD]
 
     `when` has the periods of the order and of the charge.
     """
@@ -136,7 +138,7 @@ def _nominal_usd(problem: Problem, pool: SupplyPool, taken: Acquisition, when: t
 def _accelerator_hours(problem: Problem, acquisition: Acquisition, q: int) -> float:
     """Accelerator-hours that a unit of an order brings within the horizon."""
     served = sum(acquisition.serves(q, period) for period in range(len(problem.periods)))
-    return served * acquisition.offer.accelerators_per_unit * HOURS_PER_QUARTER
+    return served * acquisition.offer.accelerators_per_unit * problem.fleet.calendar.hours
 
 
 def _units(problem: Problem, solution: Solution, place: tuple[int, int]) -> int:

@@ -77,7 +77,10 @@ def run_forecast(
     fleet = build_fleet(document)
     histories = _histories(source, fleet)
     run = forecast_demand(
-        histories, fleet.periods, lambda text: errors.print(text, style="dim", markup=False)
+        histories,
+        fleet.periods,
+        fleet.calendar,
+        lambda text: errors.print(text, style="dim", markup=False),
     )
     without = [each.name for each in fleet.services if each.name not in {h.service for h in histories}]
     own = [each.name for each in fleet.services if each.name in without and each.follows is None]

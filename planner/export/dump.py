@@ -158,7 +158,7 @@ def _acquisitions(problem: Problem) -> list[dict[str, object]]:
             "ordered": period,
             "unit": acquisition.offer.unit,
             "max_units": acquisition.offer.max_units[q],
-            "lead_time_quarters": acquisition.offer.lead_time_quarters,
+            "lead_time_periods": acquisition.offer.lead_time_periods,
             "capex_usd_per_unit": acquisition.capex_usd_per_unit,
             "usd_per_unit": acquisition.unit_usd[q],
             "price_source": acquisition.offer.price_source,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD, quarter_dates
+from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD, Calendar
 from fleetplan.planner.forecast.fit import Growth, fitted
 from fleetplan.planner.forecast.history import History, Step
 
@@ -129,7 +129,7 @@ class ForecastRun:
 
 
 def forecast_demand(
-    histories: Sequence[History], periods: Sequence[str], say: Callable[[str], None]
+    histories: Sequence[History], periods: Sequence[str], calendar: Calendar, say: Callable[[str], None]
 ) -> ForecastRun:
     """Return the forecast of every history.
 
@@ -138,7 +138,9 @@ def forecast_demand(
     histories : Sequence[History]
         By service and region.
     periods : Sequence[str]
-        Quarters of the fleet, or the one period without a name: the next quarter of a year.
+        Of the fleet, or the one period without a name: the next quarter of a year.
+    calendar : Calendar
+        When they are.
     say : callable
         Told what is being done.
 
@@ -159,19 +161,19 @@ def forecast_demand(
     found = []
     for done, history in enumerate(histories):
         say(f"forecast {done + 1} of {len(histories)}: {history.label}")
-        found.append(_forecast(history, periods))
+        found.append(_forecast(history, periods, calendar))
     trials = [trial for each in found for trial in each.trials]
     covered = [each.low <= each.actual <= each.high for each in trials]
     return ForecastRun(tuple(found), sum(covered) / len(covered) if covered else None)
 
 
-def _forecast(history: History, periods: Sequence[str]) -> Forecast:
+def _forecast(history: History, periods: Sequence[str], calendar: Calendar) -> Forecast:
     kinds: tuple[Growth, ...] = get_args(Growth)
-    n_leads = max(1, len(periods))
+    n_leads = max(1, len(periods) // calendar.per_quarter)
     tried = {kind: tuple(_backtest(history, kind, n_leads)) for kind in kinds}
     # Ties, and histories too short to try, go to the simpler one.
     best = min(kinds, key=lambda kind: sum(abs(math.log(each.mid / each.actual)) for each in tried[kind]))
-    ranges = [_steps_of(history, period) for period in periods]
+    ranges = [_steps_of(history, period, calendar) for period in periods]
     n_known = history.values.size
     n_ahead = max(1, max(stop for _, stop in ranges) - n_known)
     model = fitted(history.values, history.step, best, n_ahead)
@@ -210,7 +212,7 @@ def _busiest(values: NDArray[np.float64]) -> float:
     return float(np.nanmax(values)) if np.isfinite(values).any() else math.nan
 
 
-def _steps_of(history: History, period: str) -> tuple[int, int]:
+def _steps_of(history: History, period: str, calendar: Calendar) -> tuple[int, int]:
     """Return the first step of a period and the one after its last, counted from the start of the history.
 
     Raises
@@ -221,10 +223,16 @@ def _steps_of(history: History, period: str) -> tuple[int, int]:
     n_known = history.values.size
     if period == DEFAULT_PERIOD:
         return n_known, n_known + STEPS_PER_QUARTER[history.step]
-    dates = quarter_dates(period)
+    dates = calendar.dates(period)
     if dates is None:
         message = f"the period {period!r} has no dates"
-        raise InputError([Issue("horizon.periods", 0, 0, "", message, "name quarters, such as 2027Q1")])
+        raise InputError(
+            [
+                Issue(
+                    "horizon.periods", 0, 0, "", message, "name quarters or months, such as 2027Q1 or 2027-01"
+                )
+            ]
+        )
     longest = (dates[1] - history.first) // timedelta(days=7) + 2
     starts: list[date] = history.starts(max(longest, 1))
     inside = [k for k, start in enumerate(starts) if dates[0] <= start < dates[1]]

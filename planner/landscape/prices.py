@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fleetplan.fleet import tco
 from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Region
-from fleetplan.fleet.units import HOURS_PER_QUARTER, W_PER_KW
+from fleetplan.fleet.inventory.periods import Calendar
+from fleetplan.fleet.units import W_PER_KW
 from fleetplan.planner.problem.capacity_costs import existing_pool_usd
 
 
@@ -19,30 +20,32 @@ def cheapest_usd_per_accelerator_hour(fleet: Fleet, hardware: Hardware) -> tuple
         if pool.hardware == hardware.name and pool.accelerators:
             costs = existing_pool_usd(pool, hardware, regions[pool.region], fleet.periods, fleet.finance)
             included = pool.rented is not None and pool.rented.energy_included
-            usd = sum(by_period[0] for by_period in costs.values()) / (pool.accelerators * HOURS_PER_QUARTER)
+            usd = sum(by_period[0] for by_period in costs.values()) / (
+                pool.accelerators * fleet.calendar.hours
+            )
             found.append((usd + _energy(hardware, regions[pool.region], included), f"pool {pool.name}"))
     for offer in fleet.offers:
         if offer.hardware != hardware.name:
             continue
         for region in (regions[name] for name in offer.regions):
-            usd = _offer_usd_per_hour(offer, hardware, region)
+            usd = _offer_usd_per_hour(offer, hardware, region, fleet.calendar)
             found.append((usd + _energy(hardware, region, offer.energy_included), f"offer {offer.name}"))
     usd, place = min(found)
     return usd, f"{usd:.3g} USD/h ({place}, energy included)"
 
 
-def _offer_usd_per_hour(offer: Offer, hardware: Hardware, region: Region) -> float:
+def _offer_usd_per_hour(offer: Offer, hardware: Hardware, region: Region, calendar: Calendar) -> float:
     """Rent, or the write-off of a purchase with maintenance and hosting, of a card for an hour. [USD/h]."""
     power_kw = (hardware.installed_w_per_accelerator or 0.0) / W_PER_KW
-    hosting = tco.hosting_usd(power_kw, region.hosting_usd_per_kw_month) / HOURS_PER_QUARTER
+    hosting = tco.hosting_usd(power_kw, region.hosting_usd_per_kw_month, calendar) / calendar.hours
     if offer.rent_usd_per_accelerator_hour is not None:
         return offer.rent_usd_per_accelerator_hour[0] + (0.0 if offer.energy_included else hosting)
     if offer.capex_usd_per_host is None:
         raise ValueError(f"offer {offer.name!r} has no price")
     # The mean over its life, whatever the values by age.
-    quarter = tco.write_off_usd(offer.capex_usd_per_host, offer.life_quarters, 0, offer.residual_ratio)
-    quarter += tco.maintenance_usd(offer.capex_usd_per_host, offer.maintenance_ratio_per_year)
-    return quarter / (offer.accelerators_per_unit * HOURS_PER_QUARTER) + hosting
+    usd = tco.write_off_usd(offer.capex_usd_per_host, offer.life_periods, 0, offer.residual_ratio)
+    usd += tco.maintenance_usd(offer.capex_usd_per_host, offer.maintenance_ratio_per_year, calendar)
+    return usd / (offer.accelerators_per_unit * calendar.hours) + hosting
 
 
 def _energy(hardware: Hardware, region: Region, included: bool) -> float:

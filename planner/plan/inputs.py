@@ -6,6 +6,8 @@ not what the fleet file says today.
 
 from __future__ import annotations
 
+from datetime import date
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -78,6 +80,15 @@ class DemandInput(InputRecord):
     """Part of the day; None where it is the whole day."""
     scenario: str | None = None
     """Demand scenario; None where demand is certain."""
+
+
+class PeriodInput(InputRecord):
+    """A period with a date."""
+
+    name: str
+    first_day: date
+    day_after: date
+    """First day after it."""
 
 
 class RegionInput(InputRecord):
@@ -169,3 +180,5 @@ class PlanInputs(InputRecord):
     cost_lines: tuple[CostLine, ...]
     launches: tuple[LaunchInput, ...] = ()
     """Empty in plans of older versions."""
+    periods: tuple[PeriodInput, ...] = ()
+    """When the periods are, those with a date; empty in plans of older versions."""

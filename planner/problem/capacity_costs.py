@@ -4,7 +4,7 @@ Kinds are depreciation, resale, interest, property tax, rent, hosting, maintenan
 software and staff. Idle
 energy is what capacity draws whether it serves or not; more than that follows the traffic, priced apart.
 Where a rent includes energy it includes hosting and network too. All figures are present values at the start
-of the horizon, a quarter paid at its end.
+of the horizon, a period paid at its end.
 """
 
 from __future__ import annotations
@@ -34,27 +34,29 @@ def existing_pool_usd(
 ) -> CostKinds:
     """Cost of what stands in a pool already, by kind and period, used or not. [USD]"""
     hosts = pool.accelerators / hardware.accelerators_per_host
-    every = range(len(periods))
+    every, calendar = range(len(periods)), finance.calendar
     if pool.rented is not None:
         included = pool.rented.energy_included
-        rent = tuple(tco.rent_usd(pool.rented.usd_per_accelerator_hour[q], pool.accelerators) for q in every)
-        hosting = 0.0 if included else _hosting_usd(hardware, region, pool.accelerators)
+        rent = tuple(
+            tco.rent_usd(pool.rented.usd_per_accelerator_hour[q], pool.accelerators, calendar) for q in every
+        )
+        hosting = 0.0 if included else _hosting_usd(hardware, region, pool.accelerators, finance)
         running = {"hosting": hosting, **_per_host_usd(finance, hosts, included)}
-        idle = {} if included else _idle_energy_usd(hardware, region, pool.accelerators)
+        idle = {} if included else _idle_energy_usd(hardware, region, pool.accelerators, finance)
         return _present_values({"rent": rent, **_each_period(running, len(periods)), **idle}, finance)
     if pool.owned is None:
         raise ValueError(f"pool {pool.name!r} has no price")
-    write_off = tco.owned_write_off_usd(pool.owned, periods, interest_per_quarter(finance))
+    write_off = tco.owned_write_off_usd(pool.owned, periods, calendar, interest_per_period(finance))
     yearly = pool.owned.maintenance_ratio_per_year
     running = {
-        "hosting": _hosting_usd(hardware, region, pool.accelerators),
-        "maintenance": pool.hosts * tco.maintenance_usd(pool.owned.capex_usd_per_host, yearly),
+        "hosting": _hosting_usd(hardware, region, pool.accelerators, finance),
+        "maintenance": pool.hosts * tco.maintenance_usd(pool.owned.capex_usd_per_host, yearly, calendar),
         **_per_host_usd(finance, hosts, included=False),
     }
-    tax = _property_tax_usd(pool.owned, tco.owned_ages_quarters(pool.owned, periods), finance)
+    tax = _property_tax_usd(pool.owned, tco.owned_ages(pool.owned, periods, finance.calendar), finance)
     per_host = {"depreciation": write_off, **tax}
     owned = {kind: tuple(pool.hosts * usd for usd in values) for kind, values in per_host.items()}
-    idle = _idle_energy_usd(hardware, region, pool.accelerators)
+    idle = _idle_energy_usd(hardware, region, pool.accelerators, finance)
     kinds = {**owned, **_each_period(running, len(periods)), **idle}
     return _present_values(kinds, finance)
 
@@ -88,14 +90,17 @@ def leaving_usd(pool: Pool, periods: Sequence[str], finance: Finance) -> CostKin
     """Cost at once of a host that leaves, by kind and by the period at whose start it leaves. [USD]
 
     What the books still hold is written off, and the sale is earned; a rented one costs nothing more. The
-    start of a quarter is the end of the one before.
+    start of a period is the end of the one before.
     """
     if pool.owned is None:
         return {}
-    owned, interest = pool.owned, interest_per_quarter(finance)
+    owned, interest = pool.owned, interest_per_period(finance)
     sale = owned.resale_usd_per_host or (0.0,) * len(periods)
-    worth = [tco.present_value_ratio(finance.discount_rate_per_year, q) for q in range(len(periods))]
-    books = _books_usd(owned, tco.owned_ages_quarters(owned, periods), interest)
+    worth = [
+        tco.present_value_ratio(finance.discount_rate_per_year, q, finance.calendar)
+        for q in range(len(periods))
+    ]
+    books = _books_usd(owned, tco.owned_ages(owned, periods, finance.calendar), interest)
     return {
         "depreciation": tuple(usd * now for usd, now in zip(books, worth, strict=True)),
         "resale": tuple(-usd * now for usd, now in zip(sale, worth, strict=True)),
@@ -104,7 +109,7 @@ def leaving_usd(pool: Pool, periods: Sequence[str], finance: Finance) -> CostKin
 
 def _books_usd(bought: Owned | Offer, ages: Sequence[int], interest: float) -> list[float]:
     """What the books hold of a host at each age. [USD]"""
-    price, life = bought.capex_usd_per_host or 0.0, bought.life_quarters
+    price, life = bought.capex_usd_per_host or 0.0, bought.life_periods
     residual, by_age = bought.residual_ratio, bought.value_by_age
     return [tco.book_value_usd(price, life, age, residual, interest, by_age) for age in ages]
 
@@ -112,20 +117,20 @@ def _books_usd(bought: Owned | Offer, ages: Sequence[int], interest: float) -> l
 def _property_tax_usd(
     bought: Owned | Offer, ages: Sequence[int], finance: Finance
 ) -> dict[str, tuple[float, ...]]:
-    """Property tax of a host in the quarters that begin at these ages; no kind where there is none. [USD]"""
+    """Property tax of a host in the periods that begin at these ages; no kind where there is none. [USD]"""
     yearly = finance.property_tax_ratio_per_year
     if not yearly:
         return {}
-    books = _books_usd(bought, ages, interest_per_quarter(finance))
-    return {"property_tax": tuple(tco.property_tax_usd(usd, yearly) for usd in books)}
+    books = _books_usd(bought, ages, interest_per_period(finance))
+    return {"property_tax": tuple(tco.property_tax_usd(usd, yearly, finance.calendar) for usd in books)}
 
 
 def _loan_interest_usd(price_usd: float, finance: Finance, ages: Sequence[int]) -> CostKinds:
-    """Interest on the loan of a purchase in quarters at these ages; no kind where there is none. [USD]"""
+    """Interest on the loan of a purchase in periods at these ages; no kind where there is none. [USD]"""
     loan = finance.loan
     if loan is None or not loan.interest_rate_per_year:
         return {}
-    return {"interest": tuple(tco.loan_interest_usd(price_usd, loan, age) for age in ages)}
+    return {"interest": tuple(tco.loan_interest_usd(price_usd, loan, age, finance.calendar) for age in ages)}
 
 
 def acquisition_usd(
@@ -139,25 +144,27 @@ def acquisition_usd(
     every = range(len(periods))
     cards = offer.accelerators_per_unit
     running = {
-        "hosting": 0.0 if offer.energy_included else _hosting_usd(hardware, region, cards),
+        "hosting": 0.0 if offer.energy_included else _hosting_usd(hardware, region, cards, finance),
         **_per_host_usd(finance, cards / hardware.accelerators_per_host, offer.energy_included),
     }
     if offer.rent_usd_per_accelerator_hour is not None:
         rent = offer.rent_usd_per_accelerator_hour
-        # The price of the first quarter holds for the term.
-        served = [[q <= period < q + offer.term_quarters for period in every] for q in every]
-        priced: list[CostKinds] = [{"rent": (tco.rent_usd(rent[q], cards),) * len(periods)} for q in every]
+        # The price of the first period holds for the term.
+        served = [[q <= period < q + offer.term_periods for period in every] for q in every]
+        priced: list[CostKinds] = [
+            {"rent": (tco.rent_usd(rent[q], cards, finance.calendar),) * len(periods)} for q in every
+        ]
     elif offer.capex_usd_per_host is not None:
         running["maintenance"] = tco.maintenance_usd(
-            offer.capex_usd_per_host, offer.maintenance_ratio_per_year
+            offer.capex_usd_per_host, offer.maintenance_ratio_per_year, finance.calendar
         )
-        served = [[period >= q + offer.lead_time_quarters for period in every] for q in every]
+        served = [[period >= q + offer.lead_time_periods for period in every] for q in every]
         priced = [_capital_usd(offer, q, len(periods), finance) for q in every]
     else:
         raise ValueError(f"offer {offer.name!r} has no price")
     others = _each_period(running, len(periods))
     if not offer.energy_included:
-        others = {**others, **_idle_energy_usd(hardware, region, cards)}
+        others = {**others, **_idle_energy_usd(hardware, region, cards, finance)}
     rows = [{**own, **others} for own in priced]
     worth = _worth(finance, len(periods))
     return {
@@ -173,8 +180,8 @@ def acquisition_usd(
 
 def _capital_usd(offer: Offer, ordered: int, n_periods: int, finance: Finance) -> CostKinds:
     """Write-off, property tax and interest of a purchase, by period. [USD]"""
-    ages = [period - ordered - offer.lead_time_quarters for period in range(n_periods)]
-    write_off = tco.purchase_write_off_usd(offer, ordered, n_periods, interest_per_quarter(finance))
+    ages = [period - ordered - offer.lead_time_periods for period in range(n_periods)]
+    write_off = tco.purchase_write_off_usd(offer, ordered, n_periods, interest_per_period(finance))
     interest = _loan_interest_usd(offer.capex_usd_per_host or 0.0, finance, ages)
     return {"depreciation": write_off, **_property_tax_usd(offer, ages, finance), **interest}
 
@@ -184,19 +191,22 @@ def energy_usd_per_kw(region: Region, n_periods: int, included: bool, finance: F
     if included or region.energy_usd_per_kwh is None:
         return (0.0,) * n_periods
     prices = zip(region.energy_usd_per_kwh, _worth(finance, n_periods), strict=True)
-    return tuple(tco.energy_usd(1.0, region.pue, price, 1.0) * worth for price, worth in prices)
+    return tuple(
+        tco.energy_usd(1.0, region.pue, price, 1.0, finance.calendar) * worth for price, worth in prices
+    )
 
 
-def interest_per_quarter(finance: Finance) -> float:
+def interest_per_period(finance: Finance) -> float:
     """Interest of the write-off; 0 is the straight line."""
     if finance.method != "annuity":
         return 0.0
-    return tco.interest_per_quarter(finance.discount_rate_per_year)
+    return tco.interest_per_period(finance.discount_rate_per_year, finance.calendar)
 
 
 def _worth(finance: Finance, n_periods: int) -> list[float]:
     """Present value of a dollar of each period's cost."""
-    return [tco.present_value_ratio(finance.discount_rate_per_year, q + 1) for q in range(n_periods)]
+    rate, calendar = finance.discount_rate_per_year, finance.calendar
+    return [tco.present_value_ratio(rate, q + 1, calendar) for q in range(n_periods)]
 
 
 def _present_values(kinds: CostKinds, finance: Finance) -> CostKinds:
@@ -211,31 +221,33 @@ def _each_period(kinds: Mapping[str, float], n_periods: int) -> CostKinds:
 
 
 def _per_host_usd(finance: Finance, hosts: float, included: bool) -> dict[str, float]:
-    """Network, software and staff cost of hosts per quarter; kinds without cost are left out.
+    """Network, software and staff cost of hosts per period; kinds without cost are left out.
 
     `included` tells whether a rent pays for energy and hosting, and so for the network.
     """
     network = 0.0 if included else finance.network_usd_per_host_quarter
+    host_quarters = hosts * finance.calendar.quarters
     kinds = {
-        "network": hosts * network,
-        "software": hosts * finance.software_usd_per_host_quarter,
-        "staff": hosts * finance.staff_usd_per_host_quarter,
+        "network": host_quarters * network,
+        "software": host_quarters * finance.software_usd_per_host_quarter,
+        "staff": host_quarters * finance.staff_usd_per_host_quarter,
     }
     return {kind: usd for kind, usd in kinds.items() if usd}
 
 
-def _idle_energy_usd(hardware: Hardware, region: Region, accelerators: int) -> CostKinds:
+def _idle_energy_usd(hardware: Hardware, region: Region, accelerators: int, finance: Finance) -> CostKinds:
     """What installed accelerators draw whether they serve or not; no kind where it costs nothing. [USD]"""
     idle_kw = tco.it_power_kw(hardware.idle_w_per_accelerator, accelerators)
     prices = region.energy_usd_per_kwh
     if prices is None or not any(prices) or not idle_kw:
         return {}
-    return {IDLE_ENERGY: tuple(tco.energy_usd(idle_kw, region.pue, price, 1.0) for price in prices)}
+    calendar = finance.calendar
+    return {IDLE_ENERGY: tuple(tco.energy_usd(idle_kw, region.pue, price, 1.0, calendar) for price in prices)}
 
 
-def _hosting_usd(hardware: Hardware, region: Region, accelerators: int) -> float:
+def _hosting_usd(hardware: Hardware, region: Region, accelerators: int, finance: Finance) -> float:
     """Hosting of installed accelerators for one period; 0 where their power is not known. [USD]"""
     if hardware.installed_w_per_accelerator is None:
         return 0.0
     power_kw = tco.it_power_kw(hardware.installed_w_per_accelerator, accelerators)
-    return tco.hosting_usd(power_kw, region.hosting_usd_per_kw_month)
+    return tco.hosting_usd(power_kw, region.hosting_usd_per_kw_month, finance.calendar)

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fleetplan.fleet.inventory.periods import quarter_index
+from fleetplan.fleet.inventory.periods import Calendar
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem.candidate import ConfigurationKey
 from fleetplan.planner.problem.problem import Problem
 
 
-def period_in_force(plan: Plan, periods: Sequence[str]) -> str | None:
+def period_in_force(plan: Plan, periods: Sequence[str], calendar: Calendar) -> str | None:
     """The period of a plan that runs when a horizon begins.
 
     Parameters
@@ -21,18 +21,20 @@ def period_in_force(plan: Plan, periods: Sequence[str]) -> str | None:
         The plan in force.
     periods : Sequence[str]
         The horizon that is planned anew.
+    calendar : Calendar
+        Its calendar; periods of the plan in force may be longer or shorter.
 
     Returns
     -------
     str or None
-        Its last quarter before the horizon; the first of the horizon itself where it has none before; None
-        where it has neither.
+        Its last period that begins before the horizon; the first of the horizon itself where it has none
+        before; None where it has neither.
     """
-    first = quarter_index(periods[0])
+    first = calendar.first_month(periods[0])
     earlier = [
         (index, period)
         for period in plan.periods
-        if first is not None and (index := quarter_index(period)) is not None and index < first
+        if first is not None and (index := calendar.first_month(period)) is not None and index < first
     ]
     if earlier:
         return max(earlier)[1]
@@ -60,7 +62,7 @@ def with_baseline(problem: Problem, plan: Plan) -> tuple[Problem, tuple[str, ...
         What is not a candidate any more, or stands in a pool that the fleet does not have, ends before the
         first period; a warning says so.
     """
-    period = period_in_force(plan, problem.periods)
+    period = period_in_force(plan, problem.periods, problem.fleet.calendar)
     candidates = {candidate.key: c for c, candidate in enumerate(problem.candidates)}
     pools = {pool.name: p for p, pool in enumerate(problem.pools)}
     running: Counter[tuple[int, int, str | None]] = Counter()

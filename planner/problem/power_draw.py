@@ -12,7 +12,7 @@ a cap: a cap limits what a region must carry, and makes no request cheaper.
 from __future__ import annotations
 
 from fleetplan.fleet.tco import it_power_kw
-from fleetplan.fleet.units import HOURS_PER_QUARTER, W_PER_KW
+from fleetplan.fleet.units import W_PER_KW
 from fleetplan.planner.problem.candidate import Candidate
 from fleetplan.planner.problem.problem import Problem
 from fleetplan.planner.problem.supply import SupplyPool
@@ -33,4 +33,5 @@ def carried_kw(problem: Problem, candidate: Candidate) -> float:
 def idle_kwh(problem: Problem, pool: SupplyPool, accelerators: float) -> float:
     """Energy of so many idle accelerators of a pool over a period, at the meter of the site. [kWh]"""
     idle_w = problem.hardware[pool.hardware].idle_w_per_accelerator
-    return idle_w * accelerators / W_PER_KW * problem.regions[pool.region].pue * HOURS_PER_QUARTER
+    pue = problem.regions[pool.region].pue
+    return idle_w * accelerators / W_PER_KW * pue * problem.fleet.calendar.hours

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Pool, Region
-from fleetplan.fleet.inventory.periods import quarter_index
 from fleetplan.planner.problem import capacity_costs as costs
 from fleetplan.planner.units import exact
 
@@ -40,7 +39,7 @@ class Acquisition:
 
     def useful_in(self, period: int, n_periods: int) -> bool:
         """Whether ordering (renting) in a period brings anything within the horizon."""
-        lead = self.offer.lead_time_quarters
+        lead = self.offer.lead_time_periods
         if self.offer.capex_usd_per_host is not None:
             return period + lead < n_periods
         return period >= lead
@@ -48,9 +47,9 @@ class Acquisition:
     def serves(self, ordered: int, period: int) -> bool:
         """Whether a unit ordered (rented) in one period stands in the pool in another."""
         if self.offer.capex_usd_per_host is None:
-            return ordered <= period < ordered + self.offer.term_quarters
+            return ordered <= period < ordered + self.offer.term_periods
         # A written-off host still serves.
-        return period >= ordered + self.offer.lead_time_quarters
+        return period >= ordered + self.offer.lead_time_periods
 
     def counts_in(self, ordered: int, period: int) -> bool:
         """Whether a unit ordered (rented) in one period counts against the maximum of another."""
@@ -250,8 +249,8 @@ def _retirement(fleet: Fleet, pool: Pool, region: Region, hardware: Hardware) ->
     """How the hosts of a pool may leave; None where none may and none must within the horizon."""
     if not pool.hosts:
         return None
-    end = None if pool.end is None else quarter_index(pool.end)
-    first = quarter_index(fleet.periods[0])
+    end = None if pool.end is None else fleet.calendar.index(pool.end)
+    first = fleet.calendar.index(fleet.periods[0])
     end_period = None if end is None or first is None else max(0, end - first)
     if end_period is not None and end_period >= len(fleet.periods):
         end_period = None

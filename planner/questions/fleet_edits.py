@@ -162,7 +162,8 @@ def delivered_late(fleet: Fleet, quarters: int) -> Fleet:
     def late(offer: Offer) -> Offer:
         if offer.capex_usd_per_host is None:
             return offer
-        return replace(offer, lead_time_quarters=offer.lead_time_quarters + quarters)
+        added = quarters * fleet.calendar.per_quarter
+        return replace(offer, lead_time_periods=offer.lead_time_periods + added)
 
     return replace(fleet, offers=tuple(map(late, fleet.offers)))
 
@@ -209,9 +210,9 @@ def more_of_pool(fleet: Fleet, name: str, hosts: int | None) -> Fleet:
         capex_usd_per_host=None if owned is None else owned.capex_usd_per_host,
         rent_usd_per_accelerator_hour=None if rented is None else rented.usd_per_accelerator_hour,
         energy_included=rented is not None and rented.energy_included,
-        lead_time_quarters=0,
+        lead_time_periods=0,
         max_units=tuple(hosts for _ in periods),
-        life_quarters=1 if owned is None else owned.life_quarters,
+        life_periods=1 if owned is None else owned.life_periods,
         maintenance_ratio_per_year=0.0 if owned is None else owned.maintenance_ratio_per_year,
         price_source=f"as pool {name}",
         residual_ratio=0.0 if owned is None else owned.residual_ratio,

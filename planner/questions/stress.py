@@ -243,9 +243,9 @@ def _held(case: Case, plan: Plan, problem: Problem) -> FleetQuestion:
 def _as_in(case: Case, held: Fleet) -> Fleet:
     """The held fleet under the case."""
     if case.kind is StressKind.LATE:
-        late = {offer.name: offer.lead_time_quarters for offer in case.fleet.offers}
+        late = {offer.name: offer.lead_time_periods for offer in case.fleet.offers}
         offers = tuple(
-            replace(offer, lead_time_quarters=late[offer.name.removesuffix(f" in {offer.regions[0]}")])
+            replace(offer, lead_time_periods=late[offer.name.removesuffix(f" in {offer.regions[0]}")])
             for offer in held.offers
         )
         return replace(held, offers=offers)

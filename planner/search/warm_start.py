@@ -29,7 +29,7 @@ def hint_known_plan(planning: PlanningModel) -> None:
     plan = problem.begins_with
     if plan is None:
         return
-    before = period_in_force(plan, problem.periods)
+    before = period_in_force(plan, problem.periods, problem.fleet.calendar)
     source = {period: period if period in plan.periods else before for period in problem.periods}
     _hint(planning.model, variables.replicas, _replicas(problem, plan, source))
     _hint(planning.model, variables.acquired, _acquired(problem, plan))

@@ -8,15 +8,13 @@ from dataclasses import replace
 from typing import Final
 
 from fleetplan.fleet.inventory import Offer
-from fleetplan.fleet.inventory.periods import quarter_after, quarter_index
 from fleetplan.planner.plan import Commitment, RemainingValue, SupplyOption
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.prices import (
-    HOURS_PER_YEAR,
-    QUARTERS_PER_YEAR,
     book_value_usd,
     leaving_usd,
     loan_payments_usd,
+    period_hours,
     saved_usd,
     standing_usd,
     unit_usd,
@@ -35,8 +33,6 @@ from fleetplan.planner.verify.supply_rules import (
 from fleetplan.planner.verify.violations import Violation
 
 STANDING: Final = "standing hosts"
-
-HOURS: Final = HOURS_PER_YEAR / QUARTERS_PER_YEAR
 
 EQUAL_RATIO: Final = 1e-9
 """Costs this close are equal, and the earlier period or offer comes first."""
@@ -61,14 +57,15 @@ def check_commitments(check: PlanCheck) -> Iterator[Violation]:
 
 def _owed(check: PlanCheck) -> list[Commitment]:
     fleet, count = check.problem.fleet, len(check.problem.periods)
+    calendar, per_period = fleet.calendar, period_hours(fleet.finance)
     usd: dict[tuple[int, str, str, str], float] = {}
     for pool in check.pools.values():
         rented = None if pool.existing is None else pool.existing.rented
-        end = None if rented is None or rented.lease_end is None else quarter_index(rented.lease_end)
-        first = quarter_index(fleet.periods[0])
+        end = None if rented is None or rented.lease_end is None else calendar.index(rented.lease_end)
+        first = calendar.index(fleet.periods[0])
         if rented is None or end is None or first is None:
             continue
-        hours = HOURS * pool.existing_units * pool.accelerators_per_unit
+        hours = per_period * pool.existing_units * pool.accelerators_per_unit
         for q in range(count, end - first):
             usd[q, pool.name, STANDING, "lease"] = hours * rented.usd_per_accelerator_hour[-1]
     for row in check.plan.purchases:
@@ -76,16 +73,16 @@ def _owed(check: PlanCheck) -> list[Commitment]:
         item = f"{row.offer} {row.period}"
         if is_bought(offer):
             for n, paid in enumerate(loan_payments_usd(fleet.finance, offer.capex_usd_per_host or 0.0)):
-                q = ordered + offer.lead_time_quarters + n
+                q = ordered + offer.lead_time_periods + n
                 if q >= count:
                     usd[q, row.pool, item, "loan"] = row.units * paid.usd
             continue
         rate = (offer.rent_usd_per_accelerator_hour or ())[ordered]
-        for q in range(count, ordered + offer.term_quarters):
-            usd[q, row.pool, item, "term"] = HOURS * row.units * offer.accelerators_per_unit * rate
+        for q in range(count, ordered + offer.term_periods):
+            usd[q, row.pool, item, "term"] = per_period * row.units * offer.accelerators_per_unit * rate
     return [
         Commitment(
-            quarter=quarter_after(fleet.periods, q - count + 1), pool=pool, item=item, kind=kind, usd=owed
+            quarter=calendar.after(fleet.periods, q - count + 1), pool=pool, item=item, kind=kind, usd=owed
         )
         for (q, pool, item, kind), owed in usd.items()
         if owed
@@ -101,23 +98,36 @@ def _values(check: PlanCheck) -> list[RemainingValue]:
         left = pool.existing_units - gone
         if owned is None or left <= 0:
             continue
-        since = None if owned.in_service is None else quarter_index(owned.in_service)
-        first = quarter_index(fleet.periods[0])
+        since = None if owned.in_service is None else fleet.calendar.index(owned.in_service)
+        first = fleet.calendar.index(fleet.periods[0])
         age = None if since is None or first is None else first + count - since
         value = None if age is None else left * book_value_usd(fleet.finance, owned, age)
         rows.append(
-            RemainingValue(pool=pool.name, item=STANDING, hosts=left, age_quarters=age, book_usd=value)
+            RemainingValue(
+                pool=pool.name, item=STANDING, hosts=left, age_quarters=_quarters(check, age), book_usd=value
+            )
         )
     for row in check.plan.purchases:
         offer = check.pool(row.pool).offers[row.offer]
         if is_bought(offer):
-            age = count - check.period_index[row.period] - offer.lead_time_quarters
+            age = count - check.period_index[row.period] - offer.lead_time_periods
             value = row.units * book_value_usd(fleet.finance, offer, age)
             item = f"{row.offer} {row.period}"
             rows.append(
-                RemainingValue(pool=row.pool, item=item, hosts=row.units, age_quarters=age, book_usd=value)
+                RemainingValue(
+                    pool=row.pool,
+                    item=item,
+                    hosts=row.units,
+                    age_quarters=_quarters(check, age),
+                    book_usd=value,
+                )
             )
     return rows
+
+
+def _quarters(check: PlanCheck, age: int | None) -> int | None:
+    """Whole quarters of an age in periods; negative before the arrival."""
+    return None if age is None else math.floor(age * check.problem.fleet.calendar.months / 3)
 
 
 def _options(check: PlanCheck, pool: FleetPool) -> Iterator[SupplyOption]:
@@ -138,7 +148,7 @@ def _standing(check: PlanCheck, pool: FleetPool, stays: int) -> Iterator[SupplyO
         (row.hosts, check.period_index[row.period]) for row in check.plan.retirements if row.pool == pool.name
     ]
     usd = sum(sum(values[:stays]) for values in standing_usd(fleet, pool).values())
-    unit_hours = HOURS * pool.accelerators_per_unit
+    unit_hours = period_hours(fleet.finance) * pool.accelerators_per_unit
     kept = pool.existing_units - sum(hosts for hosts, q in left if q < stays)
     hours = unit_hours * pool.existing_units * stays
     yield _option(check, pool, "keep", (0, kept, usd / hours))
@@ -164,7 +174,11 @@ def _offered(check: PlanCheck, pool: FleetPool, offer: Offer, possible: Sequence
     fleet, count = check.problem.fleet, len(check.problem.periods)
     costs = [
         _total(unit_usd(fleet, pool, offer, q))
-        / (HOURS * offer.accelerators_per_unit * sum(stands(offer, q, held) for held in range(count)))
+        / (
+            period_hours(fleet.finance)
+            * offer.accelerators_per_unit
+            * sum(stands(offer, q, held) for held in range(count))
+        )
         for q in possible
     ]
     best = _earliest_least(costs)
@@ -183,19 +197,19 @@ def _offered(check: PlanCheck, pool: FleetPool, offer: Offer, possible: Sequence
 
 
 def _against_rent(check: PlanCheck, pool: FleetPool, offer: Offer, ordered: int) -> dict[str, object]:
-    """When the rent of the quarter of arrival has cost what a host costs with all that it takes to run."""
-    fleet, arrival = check.problem.fleet, ordered + offer.lead_time_quarters
-    quarterly = []
+    """When the rent of the period of arrival has cost what a host costs with all that it takes to run."""
+    fleet, arrival = check.problem.fleet, ordered + offer.lead_time_periods
+    rents = []
     for other in check.pools.values():
         if (other.region.name, other.hardware.name) == (pool.region.name, pool.hardware.name):
-            quarterly += [
+            rents += [
                 (each.name, _cash_usd(check, other, each, (arrival, arrival)))
                 for each in other.offers.values()
                 if kind_of(each) in ("rent", "reserve") and can_be_had(each, arrival, len(fleet.periods))
             ]
-    if not quarterly:
+    if not rents:
         return {}
-    name, rent = quarterly[_earliest_least([usd for _, usd in quarterly])]
+    name, rent = rents[_earliest_least([usd for _, usd in rents])]
     gained = (rent - _cash_usd(check, pool, offer, (ordered, arrival))) * offer.accelerators_per_unit
     price, loan = offer.capex_usd_per_host or 0.0, fleet.finance.loan
     if loan is not None:
@@ -204,11 +218,12 @@ def _against_rent(check: PlanCheck, pool: FleetPool, offer: Offer, ordered: int)
         )
     if gained <= 0:
         return {"against": name}
-    return {"against": name, "break_even_quarters": math.ceil(price / gained * (1 - EQUAL_RATIO))}
+    periods = price / gained * (1 - EQUAL_RATIO)
+    return {"against": name, "break_even_quarters": math.ceil(periods * fleet.calendar.months / 3)}
 
 
 def _cash_usd(check: PlanCheck, pool: FleetPool, offer: Offer, when: tuple[int, int]) -> float:
-    """What an accelerator costs in a quarter besides the price of its purchase, not discounted. [USD]"""
+    """What an accelerator costs in a period besides the price of its purchase, not discounted. [USD]"""
     plain = replace(check.problem.fleet.finance, discount_rate_per_year=0.0, method="straight-line")
     fleet = replace(check.problem.fleet, finance=plain)
     kinds = unit_usd(fleet, pool, offer, when[0])

@@ -1,13 +1,13 @@
-"""Cost of capacity by kind and quarter, from the fleet file alone.
+"""Cost of capacity by kind and period, from the fleet file alone.
 
 These are formulas of the verifier's own. The model and the plan have theirs, and both must make the same of a
 fleet. A host loses its value in the books::
 
     V(a)   = v + (w - v) (g^(a-s) - 1) / (g^(e-s) - 1)      between ages s and e, of values v and w
-    charge = g V(a) - V(a+1)                                in the quarter that begins at age a
+    charge = g V(a) - V(a+1)                                in the period that begins at age a
 
-with g = 1 and the straight line from v to w, or the quarterly growth of the yearly rate for an annuity:
-interest on what is in the books, and what is lost of it. What is paid through a quarter is paid at
+with g = 1 and the straight line from v to w, or the growth of a period at the yearly rate for an annuity:
+interest on what is in the books, and what is lost of it. What is paid through a period is paid at
 its end. Property tax is charged on V(a). A loan is followed payment by payment: interest on what is still
 owed, and the rest of the payment pays back.
 """
@@ -18,12 +18,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from fleetplan.fleet.inventory import Finance, Fleet, Offer, Owned
-from fleetplan.fleet.inventory.periods import quarter_index
 from fleetplan.planner.verify.supply_rules import FleetPool, is_bought, stands
 
 HOURS_PER_YEAR: Final = 8760.0
 MONTHS_PER_YEAR: Final = 12.0
-QUARTERS_PER_YEAR: Final = 4
 
 CAPITAL_KINDS: Final = ("depreciation", "resale", "interest")
 """Kinds that follow from what was paid for hosts; all others are operating cost."""
@@ -32,18 +30,28 @@ UsdByKind = Mapping[str, Sequence[float]]
 """By kind of cost, one figure a period, at its value at the start of the horizon. [USD]"""
 
 
-def worth(finance: Finance, quarters: int) -> float:
-    """Present value of a dollar that is paid after so many quarters."""
-    return float(_growth(finance) ** -quarters)
+def years(finance: Finance) -> float:
+    """Length of a period. [years]"""
+    return finance.calendar.months / MONTHS_PER_YEAR
+
+
+def period_hours(finance: Finance) -> float:
+    """Hours of a period. [h]"""
+    return HOURS_PER_YEAR * years(finance)
+
+
+def worth(finance: Finance, periods: int) -> float:
+    """Present value of a dollar that is paid after so many periods."""
+    return float(_growth(finance) ** -periods)
 
 
 def _growth(finance: Finance) -> float:
-    """Growth factor of a dollar in a quarter."""
-    return float((1.0 + finance.discount_rate_per_year) ** (1 / QUARTERS_PER_YEAR))
+    """Growth factor of a dollar in a period."""
+    return float((1.0 + finance.discount_rate_per_year) ** years(finance))
 
 
 def _books_growth(finance: Finance) -> float:
-    """Growth factor of capital in the books in a quarter: 1 without annuities."""
+    """Growth factor of capital in the books in a period: 1 without annuities."""
     return _growth(finance) if finance.method == "annuity" else 1.0
 
 
@@ -63,58 +71,60 @@ def _value_ratio(
 
 def book_value_usd(finance: Finance, thing: Owned | Offer, age: int) -> float:
     """What the books hold of a host at an age, not discounted. [USD]"""
-    life, residual, by_age = thing.life_quarters, thing.residual_ratio, thing.value_by_age
+    life, residual, by_age = thing.life_periods, thing.residual_ratio, thing.value_by_age
     return (thing.capex_usd_per_host or 0.0) * _value_ratio(
         life, residual, by_age, age, _books_growth(finance)
     )
 
 
 def _charge_ratio(thing: Owned | Offer, age: int, g: float) -> float:
-    """Share of the price that is charged in the quarter beginning at an age."""
-    if not 0 <= age < thing.life_quarters:
+    """Share of the price that is charged in the period beginning at an age."""
+    if not 0 <= age < thing.life_periods:
         return 0.0
     now, then = (
-        _value_ratio(thing.life_quarters, thing.residual_ratio, thing.value_by_age, when, g)
+        _value_ratio(thing.life_periods, thing.residual_ratio, thing.value_by_age, when, g)
         for when in (age, age + 1)
     )
     return g * now - then
 
 
 def _tax_ratio(finance: Finance, thing: Owned | Offer, age: int) -> float:
-    """Property tax over the price in the quarter beginning at an age."""
-    life, residual, by_age = thing.life_quarters, thing.residual_ratio, thing.value_by_age
+    """Property tax over the price in the period beginning at an age."""
+    life, residual, by_age = thing.life_periods, thing.residual_ratio, thing.value_by_age
     books = _value_ratio(life, residual, by_age, age, _books_growth(finance))
-    return books * finance.property_tax_ratio_per_year / QUARTERS_PER_YEAR
+    return books * finance.property_tax_ratio_per_year * years(finance)
 
 
-def _ages(owned: Owned, periods: Sequence[str]) -> list[int]:
-    """Quarters in service at the start of each period; none where they are not known."""
-    start = None if owned.in_service is None else quarter_index(owned.in_service)
-    now = [quarter_index(period) for period in periods]
+def _ages(owned: Owned, fleet: Fleet) -> list[int]:
+    """Periods in service at the start of each period; none where they are not known."""
+    start = None if owned.in_service is None else fleet.calendar.index(owned.in_service)
+    now = [fleet.calendar.index(period) for period in fleet.periods]
     return [0 if start is None or index is None else index - start for index in now]
 
 
 def _running(fleet: Fleet, pool: FleetPool, accelerators: float, included: bool) -> dict[str, float]:
-    """Cost of accelerators per quarter besides price and energy, by kind. [USD]"""
+    """Cost of accelerators per period besides price and energy, by kind. [USD]"""
     finance, hosts = fleet.finance, accelerators / pool.hardware.accelerators_per_host
     kw = accelerators * installed_w(pool) / 1000
-    months = MONTHS_PER_YEAR / QUARTERS_PER_YEAR
+    months, quarters = finance.calendar.months, 4 * years(finance)
     kinds = {
-        "software": hosts * finance.software_usd_per_host_quarter,
-        "staff": hosts * finance.staff_usd_per_host_quarter,
+        "software": quarters * hosts * finance.software_usd_per_host_quarter,
+        "staff": quarters * hosts * finance.staff_usd_per_host_quarter,
     }
     if not included:
         kinds["hosting"] = kw * months * pool.region.hosting_usd_per_kw_month
-        kinds["network"] = hosts * finance.network_usd_per_host_quarter
+        kinds["network"] = quarters * hosts * finance.network_usd_per_host_quarter
     return kinds
 
 
-def _idle_energy(pool: FleetPool, accelerators: float, included: bool) -> dict[str, list[float]]:
-    """What so many accelerators draw by standing there, charged at the tariff of each quarter. [USD]"""
+def _idle_energy(
+    fleet: Fleet, pool: FleetPool, accelerators: float, included: bool
+) -> dict[str, list[float]]:
+    """What so many accelerators draw by standing there, charged at the tariff of each period. [USD]"""
     tariff = pool.region.energy_usd_per_kwh
     if included or tariff is None:
         return {}
-    kwh = idle_kw(pool, accelerators) * pool.region.pue * HOURS_PER_YEAR / QUARTERS_PER_YEAR
+    kwh = idle_kw(pool, accelerators) * pool.region.pue * period_hours(fleet.finance)
     return {"idle_energy": [kwh * price for price in tariff]}
 
 
@@ -129,8 +139,8 @@ def idle_kw(pool: FleetPool, accelerators: float) -> float:
     return pool.hardware.idle_w_per_accelerator * accelerators / 1000
 
 
-def _rent_usd(per_hour: float, accelerators: float) -> float:
-    return per_hour * accelerators * HOURS_PER_YEAR / QUARTERS_PER_YEAR
+def _rent_usd(fleet: Fleet, per_hour: float, accelerators: float) -> float:
+    return per_hour * accelerators * period_hours(fleet.finance)
 
 
 def standing_usd(fleet: Fleet, pool: FleetPool) -> UsdByKind:
@@ -143,14 +153,15 @@ def standing_usd(fleet: Fleet, pool: FleetPool) -> UsdByKind:
     rented, owned = existing.rented, existing.owned
     included = rented is not None and rented.energy_included
     kinds = {kind: [usd for _ in every] for kind, usd in _running(fleet, pool, cards, included).items()}
-    kinds |= _idle_energy(pool, cards, included)
+    kinds |= _idle_energy(fleet, pool, cards, included)
     if rented is not None:
-        kinds["rent"] = [_rent_usd(rented.usd_per_accelerator_hour[q], cards) for q in every]
+        kinds["rent"] = [_rent_usd(fleet, rented.usd_per_accelerator_hour[q], cards) for q in every]
     if owned is not None:
         price, g = existing.hosts * owned.capex_usd_per_host, _books_growth(fleet.finance)
-        ages = _ages(owned, fleet.periods)
+        ages = _ages(owned, fleet)
         kinds["depreciation"] = [price * _charge_ratio(owned, age, g) for age in ages]
-        kinds["maintenance"] = [price * owned.maintenance_ratio_per_year / QUARTERS_PER_YEAR for _ in every]
+        yearly = price * owned.maintenance_ratio_per_year
+        kinds["maintenance"] = [yearly * years(fleet.finance) for _ in every]
         kinds["property_tax"] = [price * _tax_ratio(fleet.finance, owned, age) for age in ages]
     return _present(fleet, kinds)
 
@@ -162,20 +173,20 @@ def unit_usd(fleet: Fleet, pool: FleetPool, offer: Offer, ordered: int) -> UsdBy
         kind: [usd for _ in every]
         for kind, usd in _running(fleet, pool, cards, offer.energy_included).items()
     }
-    kinds |= _idle_energy(pool, cards, offer.energy_included)
+    kinds |= _idle_energy(fleet, pool, cards, offer.energy_included)
     price, rent = offer.capex_usd_per_host, offer.rent_usd_per_accelerator_hour
     if price is not None:
-        g, start = _books_growth(fleet.finance), ordered + offer.lead_time_quarters
+        g, start = _books_growth(fleet.finance), ordered + offer.lead_time_periods
         kinds["depreciation"] = [price * _charge_ratio(offer, q - start, g) for q in every]
         yearly = price * offer.maintenance_ratio_per_year
-        kinds["maintenance"] = [yearly / QUARTERS_PER_YEAR for _ in every]
+        kinds["maintenance"] = [yearly * years(fleet.finance) for _ in every]
         kinds["property_tax"] = [price * _tax_ratio(fleet.finance, offer, q - start) for q in every]
         paid = [0.0 for _ in range(start)] + [
             each.interest for each in loan_payments_usd(fleet.finance, price)
         ]
         kinds["interest"] = [paid[q] if q < len(paid) else 0.0 for q in every]
     elif rent is not None:
-        kinds["rent"] = [_rent_usd(rent[ordered], cards) for _ in every]
+        kinds["rent"] = [_rent_usd(fleet, rent[ordered], cards) for _ in every]
     held = {
         kind: [usd if stands(offer, ordered, q) else 0.0 for q, usd in enumerate(values)]
         for kind, values in kinds.items()
@@ -184,22 +195,22 @@ def unit_usd(fleet: Fleet, pool: FleetPool, offer: Offer, ordered: int) -> UsdBy
 
 
 class LoanPayment(NamedTuple):
-    """A payment at the end of a quarter, and the interest in it. [USD]"""
+    """A payment at the end of a period, and the interest in it. [USD]"""
 
     usd: float
     interest: float
 
 
 def loan_payments_usd(finance: Finance, price: float) -> list[LoanPayment]:
-    """What is paid back on the price of a purchase, from the first quarter in service on."""
+    """What is paid back on the price of a purchase, from the first period in service on."""
     loan = finance.loan
     if loan is None:
         return []
-    growth = (1.0 + loan.interest_rate_per_year) ** (1 / QUARTERS_PER_YEAR)
+    growth = (1.0 + loan.interest_rate_per_year) ** years(finance)
     owed = price - price * loan.down_payment_ratio
-    each = owed / sum(growth**-n for n in range(1, loan.quarters + 1))
+    each = owed / sum(growth**-n for n in range(1, loan.periods + 1))
     payments = []
-    for _ in range(loan.quarters):
+    for _ in range(loan.periods):
         interest = owed * growth - owed
         payments.append(LoanPayment(each, interest))
         owed += interest - each
@@ -225,7 +236,7 @@ def leaving_usd(fleet: Fleet, pool: FleetPool, left: int) -> dict[str, float]:
     owned = None if pool.existing is None else pool.existing.owned
     if owned is None:
         return {}
-    books = book_value_usd(fleet.finance, owned, _ages(owned, fleet.periods)[left])
+    books = book_value_usd(fleet.finance, owned, _ages(owned, fleet)[left])
     sale = 0.0 if owned.resale_usd_per_host is None else owned.resale_usd_per_host[left]
     now = worth(fleet.finance, left)
     return {"depreciation": books * now, "resale": -sale * now}

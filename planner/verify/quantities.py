@@ -13,19 +13,15 @@ from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.problem.moments import Moment
 from fleetplan.planner.verify.plan_check import DAY_HOURS, PlanCheck, Run
 from fleetplan.planner.verify.prices import (
-    HOURS_PER_YEAR,
-    QUARTERS_PER_YEAR,
     energy_usd_per_kwh,
     idle_kw,
     installed_w,
+    period_hours,
     worth,
 )
 from fleetplan.planner.verify.supply_rules import FleetPool
 
-HOURS_PER_QUARTER: Final = HOURS_PER_YEAR / QUARTERS_PER_YEAR
 SECONDS_PER_HOUR: Final = 3600.0
-DAYS_PER_QUARTER: Final = HOURS_PER_QUARTER / DAY_HOURS
-"""Every day of a quarter is alike."""
 
 
 def planned(check: PlanCheck, service: str, rate: float) -> float:
@@ -68,8 +64,8 @@ def carried(candidate: Candidate, replicas: int) -> float:
 
 
 def hours(check: PlanCheck, moment: Moment) -> float:
-    """Expected hours of a moment within its quarter. [h]"""
-    return HOURS_PER_QUARTER * check.weight(moment)
+    """Expected hours of a moment within its period. [h]"""
+    return period_hours(check.problem.fleet.finance) * check.weight(moment)
 
 
 def busy_kw(pool: FleetPool, candidate: Candidate) -> float:
@@ -187,7 +183,8 @@ def transition_usd_each(check: PlanCheck, moment: Moment) -> float:
 def tidal_usd_each(check: PlanCheck, moment: Moment) -> float:
     """Expected cost of an accelerator whose replica starts in a part of every day. [USD]"""
     fleet = check.problem.fleet
-    usd = fleet.policy.tidal.usd_per_accelerator * DAYS_PER_QUARTER * check.probability(moment)
+    days = period_hours(fleet.finance) / DAY_HOURS
+    usd = fleet.policy.tidal.usd_per_accelerator * days * check.probability(moment)
     return float(usd * worth(fleet.finance, moment.period + 1))
 
 

@@ -15,6 +15,7 @@ from fleetplan.planner.plan.inputs import (
     ClassInput,
     DemandInput,
     HardwareInput,
+    PeriodInput,
     RegionInput,
     ServiceInput,
     VariantInput,
@@ -23,7 +24,7 @@ from fleetplan.planner.verify.costs import cost_kinds, model_rounding_usd
 from fleetplan.planner.verify.goals import goal_rounding
 from fleetplan.planner.verify.placement_figures import expected_placements
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.records import compared
+from fleetplan.planner.verify.records import FORMATS_WITHOUT_PERIOD_DATES, compared
 from fleetplan.planner.verify.rounding import SHARE_FLOOR, UNMET_RATIO, differs
 from fleetplan.planner.verify.violations import Violation
 
@@ -79,7 +80,16 @@ def _stated_inputs(check: PlanCheck) -> Iterator[Violation]:
     yield from compared("inputs", inputs.regions, regions, ("name",))
     yield from compared("inputs", inputs.hardware, hardware, ("name",))
     key = ("service", "region", "period", "request_class", "slice", "scenario")
+    if check.plan.format_version not in FORMATS_WITHOUT_PERIOD_DATES:
+        yield from compared("inputs", inputs.periods, list(_periods(check)), ("name",))
     yield from compared("inputs", inputs.demand, list(_demand(check)), key)
+
+
+def _periods(check: PlanCheck) -> Iterator[PeriodInput]:
+    for name in check.problem.periods:
+        dates = check.problem.fleet.calendar.dates(name)
+        if dates is not None:
+            yield PeriodInput(name=name, first_day=dates[0], day_after=dates[1])
 
 
 def _demand(check: PlanCheck) -> Iterator[DemandInput]:

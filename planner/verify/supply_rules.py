@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Pool, Region
-from fleetplan.fleet.inventory.periods import quarter_index
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.verify.packing import fits
 
@@ -133,20 +132,20 @@ def kind_of(offer: Offer) -> str:
         return "buy"
     if offer.spot_max_share is not None:
         return "spot"
-    return "rent" if offer.term_quarters == 1 else "reserve"
+    return "rent" if offer.term_periods == 1 else "reserve"
 
 
 def stands(offer: Offer, ordered: int, period: int) -> bool:
     """Whether a unit ordered (rented) in one period is there in another."""
     since = period - ordered
-    return since >= offer.lead_time_quarters if is_bought(offer) else 0 <= since < offer.term_quarters
+    return since >= offer.lead_time_periods if is_bought(offer) else 0 <= since < offer.term_periods
 
 
 def can_be_had(offer: Offer, ordered: int, periods: int) -> bool:
     """Whether an order (a rent) of a period brings anything within so many periods."""
     if is_bought(offer):
-        return ordered + offer.lead_time_quarters <= periods - 1
-    return ordered >= offer.lead_time_quarters
+        return ordered + offer.lead_time_periods <= periods - 1
+    return ordered >= offer.lead_time_periods
 
 
 def counts(offer: Offer, ordered: int, period: int) -> bool:
@@ -161,7 +160,7 @@ def last_period(fleet: Fleet, pool: FleetPool) -> int | None:
     named = rented.lease_end if rented is not None else None if owned is None else owned.end_of_life
     if named is None:
         return None
-    end, first = quarter_index(named), quarter_index(fleet.periods[0])
+    end, first = fleet.calendar.index(named), fleet.calendar.index(fleet.periods[0])
     if end is None or first is None or end - first >= len(fleet.periods):
         return None
     return max(0, end - first)

@@ -15,7 +15,8 @@ from typing import Any
 from fleetplan.planner.plan import Plan
 from tests.fuzz.fleets.made import ONE_PERIOD
 
-QUARTERS = ("2027Q1", "2027Q2", "2027Q3", "2027Q4")
+NEXT_PERIOD = {"2027Q1": "2027Q2", "2027-01": "2027-02", "FY27-Q4": "FY28-Q1"}
+"""What follows the one period of a fleet."""
 
 USD_KEYS = (
     "energy_usd_per_kwh", "hosting_usd_per_kw_month", "network_usd_per_gb", "price_usd_per_accelerator_hour",
@@ -304,12 +305,13 @@ def repeated_period(
         return None
     # What arrives later serves in the second quarter alone.
     late = any(
-        offer.get("lead_time_quarters") or "term_quarters" in offer for offer in file.get("offers", ())
+        any(offer.get(f"lead_time_{unit}") or f"term_{unit}" in offer for unit in ("quarters", "months"))
+        for offer in file.get("offers", ())
     )
     by_name = str(periods[0]) in str({key: block for key, block in file.items() if key != "horizon"})
     if by_name:
         return None
-    file["horizon"]["periods"] = [periods[0], QUARTERS[QUARTERS.index(periods[0]) + 1]]
+    file["horizon"]["periods"] = [periods[0], NEXT_PERIOD[periods[0]]]
     for key in ("opex_usd", "tco_usd"):
         _double(file.get("budget", {}), key)
     starts = "transition_usd_per_accelerator" in file.get("policy", {})

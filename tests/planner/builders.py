@@ -67,9 +67,9 @@ def rent_offer(
         capex_usd_per_host=None,
         rent_usd_per_accelerator_hour=tuple(usd_per_hour for _ in periods),
         energy_included=energy_included,
-        lead_time_quarters=0,
+        lead_time_periods=0,
         max_units=tuple(maximum for _ in periods),
-        life_quarters=16,
+        life_periods=16,
         maintenance_ratio_per_year=0.0,
         price_source="test",
     )
@@ -96,9 +96,9 @@ def buy_offer(
         capex_usd_per_host=capex_usd,
         rent_usd_per_accelerator_hour=None,
         energy_included=False,
-        lead_time_quarters=lead,
+        lead_time_periods=lead,
         max_units=tuple(maximum for _ in periods),
-        life_quarters=life,
+        life_periods=life,
         maintenance_ratio_per_year=0.0,
         price_source="test",
     )

@@ -92,7 +92,7 @@ def whole_fleet() -> Fleet:
         periods=PERIODS,
         policy={"transition_usd_per_accelerator": 55.0, "reserve_hosts_per_pool": 0},
     )
-    loan = Loan(quarters=8, interest_rate_per_year=0.005, down_payment_ratio=0.2)
+    loan = Loan(periods=8, interest_rate_per_year=0.005, down_payment_ratio=0.2)
     finance = Finance("annuity", 0.1, 300.0, 200.0, 100.0, property_tax_ratio_per_year=0.001, loan=loan)
     return replace(built, finance=finance)
 

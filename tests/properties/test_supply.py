@@ -35,10 +35,10 @@ def random_question(seed: int) -> tuple[Fleet, tuple[Candidate, ...]]:
     offers = (
         replace(rent, max_units=(draw.randint(4, 20),) * 4),
         replace(rent, name="spot", spot_max_share=draw.choice((0.25, 0.5, 1.0))),
-        replace(rent, name="reserve", term_quarters=draw.randint(2, 4), lot_units=draw.randint(1, 3)),
+        replace(rent, name="reserve", term_periods=draw.randint(2, 4), lot_units=draw.randint(1, 3)),
         replace(
             buy_offer("buy", draw.uniform(5e3, 5e4), hardware="A", per_unit=2, periods=PERIODS),
-            lead_time_quarters=draw.randint(0, 2),
+            lead_time_periods=draw.randint(0, 2),
             lot_units=draw.randint(1, 3),
             residual_ratio=draw.choice((0.0, 0.2)),
         ),

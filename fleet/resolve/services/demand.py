@@ -24,7 +24,7 @@ from fleetplan.fleet.resolve.services.engine_tables import SINGLE_CLASS
 from fleetplan.fleet.resolve.services.following import followed_demand, followed_paths
 from fleetplan.fleet.resolve.slices_and_scenarios import check_slices
 from fleetplan.fleet.schema.fleet import RequestClassSpec, ServiceSpec
-from fleetplan.fleet.schema.quantities import GROWTH_EXAMPLES, growth_per_quarter
+from fleetplan.fleet.schema.quantities import GROWTH_EXAMPLES, growth_per_period
 
 # How far the shares of a service's classes may be from 1 in all: three of them at 0.333 pass.
 SHARE_TOLERANCE: Final = 2e-3
@@ -161,7 +161,7 @@ def _shape(context: Context, spec: ServiceSpec) -> DayShape:
 
 
 def _growth(context: Context, key_path: KeyPath, spec: ServiceSpec) -> dict[str, float]:
-    """Return the demand of a quarter over that of the one before, by region."""
+    """Return the demand of a period over that of the one before, by region."""
     here = (*key_path, "growth")
     if spec.growth is None:
         return {}
@@ -171,7 +171,7 @@ def _growth(context: Context, key_path: KeyPath, spec: ServiceSpec) -> dict[str,
     for region, text in stated.items():
         place = here if once else (*here, region)
         if once or context.check_name(place, "region", region, context.region_names, at_key=True):
-            ratio = growth_per_quarter(text)
+            ratio = growth_per_period(text, context.calendar.months)
             if ratio is None:
                 context.error(place, f"is not a growth: {text!r}", GROWTH_EXAMPLES)
             else:

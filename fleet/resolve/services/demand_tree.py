@@ -172,7 +172,7 @@ class DemandSplit:
     offline : bool
         Whether a slice holds the mean of the shape within it, or its peak.
     growth : Mapping[str, float]
-        Demand of a quarter over that of the one before, after the last figure, by region; repeated in a
+        Demand of a period over that of the one before, after the last figure, by region; repeated in a
         region that is left out.
     """
 

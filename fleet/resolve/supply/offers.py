@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory import Hardware, Offer
+from fleetplan.fleet.resolve.calendar import periods_of_quarters, stated_periods
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.finance import resolve_residual
 from fleetplan.fleet.resolve.supply.pools import energy_included
@@ -35,8 +36,13 @@ def _offer(
         context.error((*key_path, "energy_included"), "holds for rent, not for a purchase", "leave it out")
     if spec.capex_usd_per_host is None and spec.residual_ratio:
         context.error((*key_path, "residual_ratio"), "holds for a purchase, not for rent", "leave it out")
-    if spec.lead_time_quarters >= len(context.periods):
-        context.warn((*key_path, "lead_time_quarters"), "nothing ordered arrives within the horizon")
+    lead_key = "lead_time_quarters" if spec.lead_time_months is None else "lead_time_months"
+    lead_time = stated_periods(
+        context, key_path, "lead_time", spec.lead_time_quarters, spec.lead_time_months, up=True
+    )
+    term = stated_periods(context, key_path, "term", spec.term_quarters, spec.term_months, up=False)
+    if (lead_time or 0) >= len(context.periods):
+        context.warn((*key_path, lead_key), "nothing ordered arrives within the horizon")
     max_units = _max_units(context, key_path, spec)
     if spec.hardware not in hardware:
         return None
@@ -53,15 +59,15 @@ def _offer(
         capex_usd_per_host=spec.capex_usd_per_host,
         rent_usd_per_accelerator_hour=rent,
         energy_included=rent is not None and energy_included(spec.energy_included, spec.price_book),
-        lead_time_quarters=spec.lead_time_quarters,
+        lead_time_periods=lead_time or 0,
         max_units=max_units,
-        life_quarters=spec.life_quarters,
+        life_periods=periods_of_quarters(context, spec.life_quarters),
         maintenance_ratio_per_year=spec.maintenance_ratio_per_year,
         price_source=source,
         residual_ratio=residual_ratio,
         value_by_age=value_by_age,
         price_as_of=prices.as_of(context, key_path, spec.hardware, spec.price_as_of, spec.price_book),
-        term_quarters=spec.term_quarters or 1,
+        term_periods=term or 1,
         lot_units=(spec.lot_hosts if spec.per == "host" else spec.lot_accelerators) or 1,
         spot_max_share=spec.max_share if spec.spot else None,
     )
@@ -70,8 +76,13 @@ def _offer(
 def _check_rental(context: Context, key_path: KeyPath, spec: OfferSpec) -> None:
     """Note keys that do not go with what is offered."""
     if spec.capex_usd_per_host is not None:
-        for key, given in (("term_quarters", spec.term_quarters is not None), ("spot", spec.spot)):
-            if given:
+        given = {
+            "term_quarters": spec.term_quarters,
+            "term_months": spec.term_months,
+            "spot": spec.spot or None,
+        }
+        for key, value in given.items():
+            if value is not None:
                 context.error((*key_path, key), "holds for rent, not for a purchase", "leave it out")
     wrong, lot = (
         ("lot_accelerators", spec.lot_accelerators) if spec.per == "host" else ("lot_hosts", spec.lot_hosts)
@@ -83,8 +94,9 @@ def _check_rental(context: Context, key_path: KeyPath, spec: OfferSpec) -> None:
         context.error((*key_path, "max_share"), "is missing, and spot capacity may be taken away", hint)
     if spec.max_share is not None and not spec.spot:
         context.error((*key_path, "max_share"), "holds for spot capacity", "add spot: true")
-    if spec.spot and (spec.term_quarters or 1) > 1:
-        context.error((*key_path, "term_quarters"), "does not go with spot", "leave it out")
+    for key, term in (("term_quarters", spec.term_quarters), ("term_months", spec.term_months)):
+        if spec.spot and (term or 1) > 1:
+            context.error((*key_path, key), "does not go with spot", "leave it out")
 
 
 def _offer_regions(context: Context, key_path: KeyPath, spec: OfferSpec) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory import Hardware, Owned, Pool, Region, Rented
-from fleetplan.fleet.inventory.periods import quarter_index
+from fleetplan.fleet.resolve.calendar import period_index, periods_of_quarters
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.finance import resolve_residual
 from fleetplan.fleet.resolve.supply.prices import PriceBook
@@ -102,14 +102,14 @@ def _check_retirement(context: Context, key_path: KeyPath, spec: OwnedSpec) -> N
     """Note retirements whose loss in the books cannot be told, or that come after the horizon."""
     if spec.resale_usd_per_host is None and spec.end_of_life is None:
         return
-    last = quarter_index(context.periods[-1])
+    last = context.calendar.index(context.periods[-1])
     if last is None:
         place = "end_of_life" if spec.resale_usd_per_host is None else "resale_usd_per_host"
-        context.error((*key_path, place), "needs quarters as periods, such as 2027Q1")
+        context.error((*key_path, place), "needs quarters or months as periods, such as 2027Q1")
     elif spec.in_service is None:
         message = "is missing, and a retirement needs it for the book value of the hosts"
         context.error((*key_path, "in_service"), message, "the first quarter in service, such as 2025Q3")
-    end = None if spec.end_of_life is None else quarter_index(spec.end_of_life)
+    end = period_index(context, (*key_path, "end_of_life"), spec.end_of_life)
     if end is not None and last is not None and end > last:
         context.warn((*key_path, "end_of_life"), f"{spec.end_of_life} is after the horizon")
 
@@ -136,10 +136,10 @@ def _maintenance(context: Context, key_path: KeyPath, spec: PoolSpec) -> tuple[i
 def _owned(context: Context, key_path: KeyPath, spec: OwnedSpec) -> Owned:
     _check_retirement(context, key_path, spec)
     if spec.in_service is not None:
-        first = quarter_index(context.periods[0])
-        start = quarter_index(spec.in_service)
+        first = context.calendar.index(context.periods[0])
+        start = period_index(context, (*key_path, "in_service"), spec.in_service)
         if first is None:
-            message = f"the period {context.periods[0]!r} is not a quarter, so every period is charged"
+            message = f"the period {context.periods[0]!r} has no date, so every period is charged"
             context.warn((*key_path, "in_service"), message)
         elif start is not None and start > first:
             context.error(
@@ -154,7 +154,7 @@ def _owned(context: Context, key_path: KeyPath, spec: OwnedSpec) -> Owned:
     return Owned(
         capex_usd_per_host=spec.capex_usd_per_host,
         in_service=spec.in_service,
-        life_quarters=spec.life_quarters,
+        life_periods=periods_of_quarters(context, spec.life_quarters),
         maintenance_ratio_per_year=spec.maintenance_ratio_per_year,
         residual_ratio=residual_ratio,
         value_by_age=value_by_age,
@@ -182,12 +182,12 @@ def _rented(
 
 def _check_lease_end(context: Context, key_path: KeyPath, lease_end: str | None) -> None:
     """Note a lease whose end is before the horizon, or cannot be compared with its periods."""
-    end = None if lease_end is None else quarter_index(lease_end)
+    end = period_index(context, key_path, lease_end)
     if end is None:
         return
-    first = quarter_index(context.periods[0])
+    first = context.calendar.index(context.periods[0])
     if first is None:
-        context.error(key_path, "needs quarters as periods, such as 2027Q1")
+        context.error(key_path, "needs quarters or months as periods, such as 2027Q1")
     elif end <= first:
         message = f"{lease_end} is not after the first period {context.periods[0]}"
         context.error(key_path, message, "leave out a pool that is gone")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from fleetplan.fleet.tco import present_value_ratio
-from fleetplan.fleet.units import SECONDS_PER_QUARTER
 from fleetplan.planner.formulation.variables import LoadKey
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.problem.load_units import load_units
@@ -31,8 +30,9 @@ def data_usd_per_request_per_s(problem: Problem, service: str, way: tuple[str, s
     price = problem.regions[origin].network_usd_per_gb.get(region, 0.0) if origin != region else 0.0
     gb = problem.services[service].mb_per_request / MB_PER_GB
     moment = problem.moments[m]
-    worth = present_value_ratio(problem.fleet.finance.discount_rate_per_year, moment.period + 1)
-    return price * gb * SECONDS_PER_QUARTER * moment.weight * worth
+    finance = problem.fleet.finance
+    worth = present_value_ratio(finance.discount_rate_per_year, moment.period + 1, finance.calendar)
+    return price * gb * finance.calendar.seconds * moment.weight * worth
 
 
 def data_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:

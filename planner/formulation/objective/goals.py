@@ -26,7 +26,6 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.fleet.units import HOURS_PER_QUARTER
 from fleetplan.planner.formulation.bounds import (
     served_cells,
     units_after_loss,
@@ -166,7 +165,7 @@ def energy_kwh_per_load_unit(problem: Problem, key: LoadKey) -> float:
         raise ValueError(f"{candidate.label} has no power figure")
     pue = problem.regions[problem.pools[p].region].pue
     planned_ratio = problem.services[candidate.service].planned_ratio
-    hours = HOURS_PER_QUARTER * moment.weight
+    hours = problem.fleet.calendar.hours * moment.weight
     return load_kw(problem, candidate) * pue * hours / load_units(problem, c, k) / planned_ratio
 
 

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from ortools.sat.python import cp_model
 
 from fleetplan.fleet.tco import present_value_ratio
-from fleetplan.fleet.units import HOURS_PER_DAY, HOURS_PER_QUARTER
+from fleetplan.fleet.units import HOURS_PER_DAY
 from fleetplan.planner.formulation.groups import GROUPS, members
 from fleetplan.planner.formulation.objective.data import data_usd_per_load_unit
 from fleetplan.planner.formulation.objective.supply import supply_charges
@@ -59,16 +59,16 @@ def started_usd(problem: Problem, key: ReplicaKey) -> float:
     """Expected cost of starting one replica for the hours of a moment, paid at the period's start. [USD]"""
     moment, finance = problem.moments[key[2]], problem.fleet.finance
     accelerators = problem.candidates[key[0]].accelerators * moment.weight
-    worth = present_value_ratio(finance.discount_rate_per_year, moment.period)
+    worth = present_value_ratio(finance.discount_rate_per_year, moment.period, finance.calendar)
     return problem.fleet.policy.transition_usd_per_accelerator * accelerators * worth
 
 
 def switched_usd(problem: Problem, key: ReplicaKey) -> float:
     """Expected cost of starting one replica in a slice of every day of a period. [USD]"""
     moment, finance = problem.moments[key[2]], problem.fleet.finance
-    days = HOURS_PER_QUARTER / HOURS_PER_DAY * moment.probability
-    # Paid through the quarter, so like all running cost at its end.
-    worth = present_value_ratio(finance.discount_rate_per_year, moment.period + 1)
+    days = finance.calendar.hours / HOURS_PER_DAY * moment.probability
+    # Paid through the period, so like all running cost at its end.
+    worth = present_value_ratio(finance.discount_rate_per_year, moment.period + 1, finance.calendar)
     usd = problem.fleet.policy.tidal.usd_per_accelerator * problem.candidates[key[0]].accelerators
     return usd * days * worth
 

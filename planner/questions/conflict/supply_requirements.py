@@ -27,8 +27,8 @@ def supply_requirements(fleet: Fleet) -> Iterator[Requirement]:
     for offer in fleet.offers:
         if any(limit is not None for limit in offer.max_units):
             yield _maximum(offer)
-        if offer.lead_time_quarters:
-            yield _lead_time(offer)
+        if offer.lead_time_periods:
+            yield _lead_time(offer, fleet.calendar.kind)
 
 
 def _pool(pool: Pool) -> Requirement:
@@ -95,21 +95,21 @@ def _maximum(offer: Offer) -> Requirement:
     )
 
 
-def _lead_time(offer: Offer) -> Requirement:
-    lead = offer.lead_time_quarters
+def _lead_time(offer: Offer, period: str) -> Requirement:
+    lead = offer.lead_time_periods
 
     def relax(base: Fleet, n: int) -> Fleet:
         return fleet_edits.with_offer(
-            base, offer.name, lambda each: replace(each, lead_time_quarters=max(0, lead - n))
+            base, offer.name, lambda each: replace(each, lead_time_periods=max(0, lead - n))
         )
 
     return Requirement(
-        name=f"offer {offer.name} has a lead time of {lead} quarters",
+        name=f"offer {offer.name} has a lead time of {lead} {period}s",
         kind=RequirementKind.SUPPLY,
         drop=lambda base: relax(base, lead),
         places=frozenset(offer.regions),
         steps=Steps(
-            relax, lambda n: f"offer {offer.name} arrives after {lead - n} quarters, not {lead}", lead
+            relax, lambda n: f"offer {offer.name} arrives after {lead - n} {period}s, not {lead}", lead
         ),
     )
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from fleetplan.fleet.document.text_tables import TextRow, TextTable, read_text_table
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.inventory.periods import quarter_of
+from fleetplan.fleet.inventory.periods import QUARTERS
 from fleetplan.planner.plan import Plan
 
 COLUMNS: Final = (
@@ -150,7 +150,7 @@ class _Names:
 
 def _take(row: TextRow, plan: Plan, names: _Names, into: _Gathered) -> str | None:
     """Add a row, and return its period; None with an issue noted where it is outside the plan."""
-    period = _period(row, plan.periods)
+    period = _period(row, plan)
     service = row.name("service", "service", names.services)
     pool = row.name("pool", "pool", names.pools)
     region = row.name("region", "region", names.regions)
@@ -199,7 +199,8 @@ def _take_load(
         row.note("usd", "is of a pool, not of a service in it")
 
 
-def _period(row: TextRow, periods: Sequence[str]) -> str | None:
+def _period(row: TextRow, plan: Plan) -> str | None:
+    periods = plan.periods
     if "date" not in row.cells:
         if "period" not in row.cells:
             row.note("period", "is missing")
@@ -210,11 +211,19 @@ def _period(row: TextRow, periods: Sequence[str]) -> str | None:
     except ValueError:
         row.note("date", f"is not a date: {written!r}", "2027-01-31 or 2027-01")
         return None
-    found = quarter_of(day)
-    if found not in periods:
+    found = next((name for name, (first, after) in _dates(plan).items() if first <= day < after), None)
+    if found is None:
         row.note("date", f"{written} lies in no period of the plan", f"periods: {', '.join(periods)}")
         return None
     return found
+
+
+def _dates(plan: Plan) -> dict[str, tuple[date, date]]:
+    """First day of each period that has a date, and the day after; plans of older versions have quarters."""
+    if plan.inputs is not None and plan.inputs.periods:
+        return {each.name: (each.first_day, each.day_after) for each in plan.inputs.periods}
+    dated = {name: QUARTERS.dates(name) for name in plan.periods}
+    return {name: dates for name, dates in dated.items() if dates is not None}
 
 
 def _done(table: TextTable, periods: Sequence[str], found: _Gathered) -> Actuals:

@@ -13,8 +13,8 @@ import yaml
 from fleetplan.fleet.document import Document, KeyPath, YamlText
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet, Offer
-from fleetplan.fleet.inventory.periods import quarter_index, quarter_name
-from fleetplan.fleet.schema.quantities import growth_per_quarter
+from fleetplan.fleet.inventory.periods import Calendar
+from fleetplan.fleet.schema.quantities import growth_per_period
 from fleetplan.planner.plan import Plan, Purchase
 from fleetplan.planner.questions.track.variances import NOTABLE_RATIO, TrackReport
 
@@ -32,19 +32,22 @@ class _Shift:
     ----------
     before, after : tuple[str, ...]
         Periods of both.
-    quarters : int
+    periods : int
         Between their first periods.
+    calendar : Calendar
+        Of both.
     """
 
     before: tuple[str, ...]
     after: tuple[str, ...]
-    quarters: int
+    periods: int
+    calendar: Calendar
 
 
 def next_fleet(document: Document, text: str, fleet: Fleet, plan: Plan, report: TrackReport) -> str:
     """Return a fleet file that begins after the last period that was measured.
 
-    The horizon is what is left of the plan's, or as many quarters more where nothing is. Demand is that of
+    The horizon is what is left of the plan's, or as many periods more where nothing is. Demand is that of
     the file times what was measured over what was planned, growth going on from there. Measured rates are in
     `rate_ratio`. What the plan bought, still rents for a term, and retired until then is in the pools.
 
@@ -64,9 +67,9 @@ def next_fleet(document: Document, text: str, fleet: Fleet, plan: Plan, report: 
     Raises
     ------
     InputError
-        The periods are not quarters.
+        The periods have no dates.
     """
-    shift = _shift(plan.periods, report.periods[-1])
+    shift = _shift(plan.periods, report.periods[-1], fleet.calendar)
     plain = document.root.plain()
     if not isinstance(plain, Mapping):
         raise TypeError("a fleet file is a mapping")
@@ -82,14 +85,18 @@ def next_fleet(document: Document, text: str, fleet: Fleet, plan: Plan, report: 
     return edited.changed()
 
 
-def _shift(periods: Sequence[str], last: str) -> _Shift:
-    first, end = quarter_index(periods[0]), quarter_index(last)
+def _shift(periods: Sequence[str], last: str, calendar: Calendar) -> _Shift:
+    first, end = calendar.index(periods[0]), calendar.index(last)
     if first is None or end is None:
-        message = f"the periods of the plan are no quarters: {', '.join(periods)}"
-        raise InputError([Issue("periods", 0, 0, "", message, "name quarters, such as 2027Q1")])
-    left = tuple(period for period in periods if (index := quarter_index(period)) is not None and index > end)
-    after = left or tuple(quarter_name(end + 1 + k) for k in range(len(periods)))
-    return _Shift(tuple(periods), after, end + 1 - first)
+        message = f"the periods of the plan have no dates: {', '.join(periods)}"
+        raise InputError(
+            [Issue("periods", 0, 0, "", message, "name quarters or months, such as 2027Q1 or 2027-01")]
+        )
+    left = tuple(
+        period for period in periods if (index := calendar.index(period)) is not None and index > end
+    )
+    after = left or tuple(calendar.name(end + 1 + k) for k in range(len(periods)))
+    return _Shift(tuple(periods), after, end + 1 - first, calendar)
 
 
 def _tables(node: object, above: KeyPath, shift: _Shift) -> list[tuple[KeyPath, object]]:
@@ -136,7 +143,10 @@ def _put_services(
             if node is None:
                 continue
             scaled = _demand(
-                node, _Scale(shift, regions, demand, overall, _growths(service.get("growth"))), None, None
+                node,
+                _Scale(shift, regions, demand, overall, _growths(service.get("growth"), shift.calendar)),
+                None,
+                None,
             )
             if scaled != node:
                 said = [f"actual over planned: {overall:.3f}"] if _is_off(overall) else []
@@ -194,17 +204,21 @@ class _Scale:
     overall: float
     growth: Mapping[str, float] | float
 
-    def factor(self, region: str | None, quarters: int) -> float:
-        """Return the factor in a region, so many quarters after the figure."""
+    def factor(self, region: str | None, periods: int) -> float:
+        """Return the factor in a region, so many periods after the figure."""
         ratio = self.by_region.get(region, self.overall) if region else self.overall
         growth = self.growth if isinstance(self.growth, float) else self.growth.get(region or "", 1.0)
-        return (ratio if _is_off(ratio) else 1.0) * growth**quarters
+        return (ratio if _is_off(ratio) else 1.0) * growth**periods
 
 
-def _growths(stated: object) -> Mapping[str, float] | float:
+def _growths(stated: object, calendar: Calendar) -> Mapping[str, float] | float:
     if isinstance(stated, Mapping):
-        return {str(region): growth_per_quarter(str(text)) or 1.0 for region, text in stated.items()}
-    return 1.0 if stated is None else growth_per_quarter(str(stated)) or 1.0
+        return {region: _growth(str(text), calendar) for region, text in stated.items()}
+    return 1.0 if stated is None else _growth(str(stated), calendar)
+
+
+def _growth(text: str, calendar: Calendar) -> float:
+    return growth_per_period(text, calendar.months) or 1.0
 
 
 def _demand(node: object, scale: _Scale, region: str | None, period: str | None) -> object:
@@ -212,7 +226,7 @@ def _demand(node: object, scale: _Scale, region: str | None, period: str | None)
     shift = scale.shift
     if not isinstance(node, Mapping):
         # A figure without a period is that of the first one, and grows from it.
-        return _times(node, scale.factor(region, shift.quarters if period is None else 0))
+        return _times(node, scale.factor(region, shift.periods if period is None else 0))
     if node and all(key in shift.before for key in node):
         return _demand_by_period(node, scale, region)
     return {
@@ -226,22 +240,22 @@ def _demand_by_period(node: Mapping[str, object], scale: _Scale, region: str | N
     shift = scale.shift
     index = {period: k for k, period in enumerate(shift.before)}
     kept = {key: _scaled(node[key], scale, region, 0) for key in node if key in shift.after}
-    over = [key for key in node if index[key] < shift.quarters]
+    over = [key for key in node if index[key] < shift.periods]
     if shift.after[0] not in kept and over:
         latest = max(over, key=lambda key: index[key])
         # Growth goes on after the last period that is given.
-        quarters = 0 if kept else shift.quarters - index[latest]
-        kept = {shift.after[0]: _scaled(node[latest], scale, region, quarters), **kept}
+        periods = 0 if kept else shift.periods - index[latest]
+        kept = {shift.after[0]: _scaled(node[latest], scale, region, periods), **kept}
     return kept[shift.after[0]] if set(kept) == {shift.after[0]} else kept
 
 
-def _scaled(node: object, scale: _Scale, region: str | None, quarters: int) -> object:
+def _scaled(node: object, scale: _Scale, region: str | None, periods: int) -> object:
     if isinstance(node, Mapping):
         return {
-            key: _scaled(value, scale, str(key) if key in scale.regions else region, quarters)
+            key: _scaled(value, scale, str(key) if key in scale.regions else region, periods)
             for key, value in node.items()
         }
-    return _times(node, scale.factor(region, quarters))
+    return _times(node, scale.factor(region, periods))
 
 
 def _times(value: object, ratio: float) -> object:
@@ -302,8 +316,8 @@ def _put_pools(edited: YamlText, fleet: Fleet, plan: Plan, shift: _Shift) -> Non
 
 def _pool_of(purchase: Purchase, offer: Offer, plan: Plan, shift: _Shift) -> dict[str, object] | None:
     """Return the pool that a purchase has become; None for a rental that is over."""
-    ordered = quarter_index(purchase.period)
-    first = quarter_index(shift.after[0])
+    calendar = shift.calendar
+    ordered, first = calendar.index(purchase.period), calendar.index(shift.after[0])
     if ordered is None or first is None:
         return None
     pool: dict[str, object] = {
@@ -313,16 +327,18 @@ def _pool_of(purchase: Purchase, offer: Offer, plan: Plan, shift: _Shift) -> dic
     }
     by_host = purchase.unit == "host"
     if offer.capex_usd_per_host is not None:
-        start = ordered + offer.lead_time_quarters
+        start = ordered + offer.lead_time_periods
         owned: dict[str, object] = {
             "capex_usd_per_host": offer.capex_usd_per_host,
-            "in_service": quarter_name(min(start, first)),
-            "life_quarters": offer.life_quarters,
+            "in_service": calendar.name(min(start, first)),
+            "life_quarters": offer.life_periods // calendar.per_quarter,
         }
         if offer.maintenance_ratio_per_year:
             owned["maintenance_ratio_per_year"] = offer.maintenance_ratio_per_year
         if offer.value_by_age:
-            owned["residual_ratio"] = {str(age): value for age, value in offer.value_by_age}
+            owned["residual_ratio"] = {
+                str(age // calendar.per_quarter): value for age, value in offer.value_by_age
+            }
         elif offer.residual_ratio:
             owned["residual_ratio"] = offer.residual_ratio
         pool |= {"hosts": purchase.units, "owned": owned}
@@ -331,7 +347,7 @@ def _pool_of(purchase: Purchase, offer: Offer, plan: Plan, shift: _Shift) -> dic
         if away:
             pool["maintenance_hosts"] = dict.fromkeys(away, purchase.units)
     else:
-        end = ordered + offer.term_quarters
+        end = ordered + offer.term_periods
         if end <= first or offer.spot_max_share is not None or offer.rent_usd_per_accelerator_hour is None:
             return None
         price = offer.rent_usd_per_accelerator_hour[plan.periods.index(purchase.period)]
@@ -339,6 +355,6 @@ def _pool_of(purchase: Purchase, offer: Offer, plan: Plan, shift: _Shift) -> dic
         pool["rented"] = {
             "usd_per_accelerator_hour": price,
             "energy_included": offer.energy_included,
-            "lease_end": quarter_name(end),
+            "lease_end": calendar.name(end),
         }
     return pool

@@ -35,9 +35,9 @@ def supplied(fleet: Fleet, subject: Subject) -> Fleet:
         capex_usd_per_host=None,
         rent_usd_per_accelerator_hour=tuple(reference_price(subject.name)[0] for _ in fleet.periods),
         energy_included=False,
-        lead_time_quarters=0,
+        lead_time_periods=0,
         max_units=tuple(None for _ in fleet.periods),
-        life_quarters=1,
+        life_periods=1,
         maintenance_ratio_per_year=0.0,
         price_source=reference_price(subject.name)[1],
     )

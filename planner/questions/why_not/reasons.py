@@ -112,8 +112,8 @@ def _offer_reasons(subject: Subject, fleet: Fleet) -> Iterator[Reason]:
     offer = next(each for each in fleet.offers if each.name == subject.name)
     if all(limit == 0 for limit in offer.max_units):
         yield Reason(Cause.SUPPLY, None, "its maximum is 0")
-    if offer.lead_time_quarters >= len(fleet.periods):
-        text = f"orders arrive after {offer.lead_time_quarters} quarters, beyond the horizon"
+    if offer.lead_time_periods >= len(fleet.periods):
+        text = f"orders arrive after {offer.lead_time_periods} {fleet.calendar.kind}s, beyond the horizon"
         yield Reason(Cause.SUPPLY, None, text)
 
 

@@ -98,14 +98,14 @@ def test_the_example_of_the_format() -> None:
     assert (pool.hosts, pool.accelerators_per_host, pool.accelerators) == (40, 8, 320)
     assert pool.rented is None
     assert pool.owned is not None
-    assert (pool.owned.capex_usd_per_host, pool.owned.in_service, pool.owned.life_quarters) == (
+    assert (pool.owned.capex_usd_per_host, pool.owned.in_service, pool.owned.life_periods) == (
         3e5,
         "2025Q3",
         16,
     )
     buy, rent = fleet.offers
     assert (buy.unit, buy.accelerators_per_unit, buy.capex_usd_per_host) == ("host", 8, 420000)
-    assert (buy.max_units, buy.lead_time_quarters, buy.price_source) == ((0, 20, 0, 0), 1, "fleet.yaml:16")
+    assert (buy.max_units, buy.lead_time_periods, buy.price_source) == ((0, 20, 0, 0), 1, "fleet.yaml:16")
     assert buy.rent_usd_per_accelerator_hour is None
     assert (rent.unit, rent.accelerators_per_unit, rent.max_units) == ("accelerator", 1, (512,) * 4)
     assert (rent.rent_usd_per_accelerator_hour, rent.energy_included) == ((1.99,) * 4, False)

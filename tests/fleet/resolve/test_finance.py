@@ -11,6 +11,7 @@ import pytest
 from fleetplan.fleet import tco
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet, Loan
+from fleetplan.fleet.inventory.periods import QUARTERS
 from fleetplan.fleet.resolve import stale_prices
 from fleetplan.scenarios.load import load_fleet
 
@@ -78,7 +79,7 @@ def test_an_annuity_needs_interest() -> None:
     ("change", "expected"),
     [
         (("in_service: 2025Q1}", "resale_usd_per_host: 1}"), "a retirement needs it"),
-        (("horizon: {periods: [2027Q1, 2027Q2]}\n", ""), "needs quarters as periods"),
+        (("horizon: {periods: [2027Q1, 2027Q2]}\n", ""), "needs quarters or months as periods"),
         (("price_book: rental_3y}", "price_book: rental_3y, residual_ratio: 0.1}"), "not for rent"),
         (("price_book: rental_3y}", "price_book: rental_3y, price_as_of: 2026-08}"), "dates its own"),
         (("hour: 2.0}", "hour: 2.0, price_as_of: 2026-02-30}"), "no such day"),
@@ -112,8 +113,8 @@ def test_retirement_is_resolved_by_period() -> None:
 
 def test_terms_lots_and_spot_are_resolved() -> None:
     fleet = loaded(("hour: 2.0}", "hour: 2.0, term_quarters: 4, lot_hosts: 3}"))
-    assert (fleet.offers[0].term_quarters, fleet.offers[0].lot_units) == (1, 1)
-    assert (fleet.offers[1].term_quarters, fleet.offers[1].lot_units) == (4, 3)
+    assert (fleet.offers[0].term_periods, fleet.offers[0].lot_units) == (1, 1)
+    assert (fleet.offers[1].term_periods, fleet.offers[1].lot_units) == (4, 3)
     spot = loaded(
         ("hour: 2.0}", "hour: 2.0, per: accelerator, lot_accelerators: 8, spot: true, max_share: 0.3}")
     )
@@ -140,7 +141,7 @@ def test_no_warning_is_asked_for_by_default() -> None:
 
 
 def test_an_annuity_pays_the_price_back() -> None:
-    interest = tco.interest_per_quarter(0.08)
+    interest = tco.interest_per_period(0.08, QUARTERS)
     # 20,000 in four years are worth 14,700.60 now; the rest over 13.63959 quarters at 1.94265 %.
     charge = tco.write_off_usd(100_000, 16, 0, 0.2, interest)
     assert charge == pytest.approx(6_253.8096, rel=1e-6)
@@ -157,8 +158,8 @@ def test_the_residual_is_not_written_off() -> None:
 
 
 def test_a_year_of_discounting() -> None:
-    assert tco.present_value_ratio(0.08, 4) == pytest.approx(1 / 1.08)
-    assert tco.present_value_ratio(0.0, 7) == 1
+    assert tco.present_value_ratio(0.08, 4, QUARTERS) == pytest.approx(1 / 1.08)
+    assert tco.present_value_ratio(0.0, 7, QUARTERS) == 1
 
 
 def test_values_by_age_are_written_off_between_the_ages() -> None:
@@ -173,7 +174,7 @@ def test_values_by_age_are_written_off_between_the_ages() -> None:
 
 
 def test_an_annuity_between_the_ages_pays_the_price_back() -> None:
-    interest, by_age = tco.interest_per_quarter(0.08), ((4, 0.6), (8, 0.3))
+    interest, by_age = tco.interest_per_period(0.08, QUARTERS), ((4, 0.6), (8, 0.3))
     book = 100_000.0
     for age in range(16):
         assert tco.book_value_usd(100_000, 16, age, 0.1, interest, by_age) == pytest.approx(book)
@@ -228,7 +229,7 @@ def test_a_lease_a_loan_and_property_tax_are_resolved() -> None:
     ("changes", "more", "message"),
     [
         ((("2028Q1", "2027Q1"),), "", "lease_end: 2027Q1 is not after the first period 2027Q1"),
-        ((("[2027Q1, 2027Q2]", "[spring]"),), "", "lease_end: needs quarters as periods"),
+        ((("[2027Q1, 2027Q2]", "[spring]"),), "", "lease_end: needs quarters or months as periods"),
         (
             ((LEASED, f"{LEASED}\n    maintenance_hosts: {{2027Q1: 1}}"),),
             "",
@@ -252,9 +253,13 @@ def test_leases_and_loans_that_cannot_be_are_refused(
 
 def test_a_loan_is_paid_back_with_its_interest() -> None:
     loan = Loan(8, 1.03**4 - 1, 0.5)
-    payment = tco.loan_payment_usd(200_000.0, loan)
-    interest = [tco.loan_interest_usd(200_000.0, loan, quarter) for quarter in range(8)]
+    payment = tco.loan_payment_usd(200_000.0, loan, QUARTERS)
+    interest = [tco.loan_interest_usd(200_000.0, loan, quarter, QUARTERS) for quarter in range(8)]
     assert interest[0] == pytest.approx(3_000.0)
     # What the payments hold besides interest is what was borrowed.
     assert 8 * payment - sum(interest) == pytest.approx(100_000.0)
-    assert tco.loan_interest_usd(200_000.0, loan, 8) == tco.loan_interest_usd(200_000.0, loan, -1) == 0.0
+    assert (
+        tco.loan_interest_usd(200_000.0, loan, 8, QUARTERS)
+        == tco.loan_interest_usd(200_000.0, loan, -1, QUARTERS)
+        == 0.0
+    )

@@ -10,7 +10,7 @@ import pytest
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.resolve.day_shapes import STEPS_PER_DAY, ratios_of_hours
-from fleetplan.fleet.schema.quantities import growth_per_quarter, quantity
+from fleetplan.fleet.schema.quantities import growth_per_period, quantity
 from fleetplan.scenarios.load import load_fleet
 
 HEAD = """\
@@ -151,10 +151,12 @@ def test_regions_grow_each_in_their_own_way(tmp_path: Path) -> None:
 
 
 def test_growth_of_a_month_or_a_year_is_that_of_its_quarters() -> None:
-    assert growth_per_quarter("3 %/month") == pytest.approx(1.03**3)
-    assert growth_per_quarter("25% per year") == pytest.approx(1.25**0.25)
-    assert growth_per_quarter("-100 %/year") is None
-    assert growth_per_quarter("10 percent") is None
+    assert growth_per_period("3 %/month", 3) == pytest.approx(1.03**3)
+    assert growth_per_period("25% per year", 3) == pytest.approx(1.25**0.25)
+    assert growth_per_period("10 %/quarter", 1) == pytest.approx(1.1 ** (1 / 3))
+    assert growth_per_period("25 %/year", 1) == pytest.approx(1.25 ** (1 / 12))
+    assert growth_per_period("-100 %/year", 3) is None
+    assert growth_per_period("10 percent", 3) is None
 
 
 def test_a_shape_by_region(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def _energy(model: Formulation) -> tuple[Terms, float]:
     terms: Terms = {}
     for key, path in model.paths.items():
         moment, service = model.moments[path.moment], model.facts.services[path.service]
-        hours = money.HOURS_PER_QUARTER * moment.weight / (1 + service.headroom)
+        hours = money.hours(model.facts) * moment.weight / (1 + service.headroom)
         terms[key] = sum(
             model.busy_kw(model.engine(spot))
             / model.engine(spot).rates[path.name]
@@ -148,7 +148,7 @@ def _energy(model: Formulation) -> tuple[Terms, float]:
     offset = 0.0
     for p, pool in enumerate(model.pools):
         kw = model.facts.parts[pool.part].idle_w * pool.unit / money.WATTS_PER_KW
-        unit_kwh = kw * model.facts.places[pool.region].pue * money.HOURS_PER_QUARTER
+        unit_kwh = kw * model.facts.places[pool.region].pue * money.hours(model.facts)
         for q in range(len(model.facts.periods)):
             units, columns = installed_units(model, p, q)
             offset += units * unit_kwh

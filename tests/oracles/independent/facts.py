@@ -153,6 +153,8 @@ class Facts:
     """A fleet file, resolved."""
 
     periods: tuple[str, ...]
+    months: int
+    """Of a period."""
     moments: tuple[Moment, ...]
     places: Mapping[str, Place]
     parts: Mapping[str, Part]

@@ -15,13 +15,16 @@ BELOW = {
         "per_host_usd_per_quarter.software per_host_usd_per_quarter.staff"
     ),
     "hardware": "accelerators_per_host all_in_w idle_w",
-    "horizon": "periods slices slices.hours slices.name",
+    "horizon": (
+        "fiscal_year fiscal_year.first_month fiscal_year.named_after period periods slices slices.hours "
+        "slices.name"
+    ),
     "name": "",
     "objective": "",
     "offers": (
-        "capex_usd_per_host energy_included hardware lead_time_quarters life_quarters "
+        "capex_usd_per_host energy_included hardware lead_time_months lead_time_quarters life_quarters "
         "lot_accelerators lot_hosts maintenance_ratio_per_year max_accelerators max_hosts max_share "
-        "name per regions rent_usd_per_accelerator_hour residual_ratio spot term_quarters"
+        "name per regions rent_usd_per_accelerator_hour residual_ratio spot term_months term_quarters"
     ),
     "policy": (
         "kv_pairs kv_pairs.decode kv_pairs.prefill kv_transfer max_configs_per_service_region "

@@ -154,7 +154,7 @@ class Formulation:
             if path.region != path.there
             else 0.0
         )
-        gb_per_period = service.mb_per_request / MB_PER_GB * SECONDS_PER_HOUR * money.HOURS_PER_QUARTER
+        gb_per_period = service.mb_per_request / MB_PER_GB * SECONDS_PER_HOUR * money.hours(facts)
         usd = way * gb_per_period * money.worth_at_end(facts, moment.period)
         for spot in path.spots:
             engine, pool = self.engine(spot), self.pools[spot[2]]

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from tests.oracles.independent.facts import Facts, Offer, Owned, Stock
 
-HOURS_PER_QUARTER = 2190.0
+HOURS_PER_YEAR = 8760.0
 MONTHS_PER_QUARTER = 3
-QUARTERS_PER_YEAR = 4
-DAYS_PER_QUARTER = HOURS_PER_QUARTER / 24
+MONTHS_PER_YEAR = 12
 WATTS_PER_KW = 1000.0
 
 
@@ -37,33 +36,43 @@ class Usd:
 NOTHING = Usd()
 
 
+def hours(facts: Facts) -> float:
+    """Return the hours of a period."""
+    return HOURS_PER_YEAR * years(facts)
+
+
+def years(facts: Facts) -> float:
+    """Return the length of a period in years."""
+    return facts.months / MONTHS_PER_YEAR
+
+
 def worth_at_end(facts: Facts, period: int) -> float:
-    """Return what a dollar paid at the end of a quarter is worth at the start of the horizon."""
-    return float((1 + facts.discount_rate) ** (-(period + 1) / QUARTERS_PER_YEAR))
+    """Return what a dollar paid at the end of a period is worth at the start of the horizon."""
+    return float((1 + facts.discount_rate) ** (-(period + 1) * years(facts)))
 
 
 def worth_at_start(facts: Facts, period: int) -> float:
-    """Return the same of a dollar paid at the start of a quarter."""
-    return float((1 + facts.discount_rate) ** (-period / QUARTERS_PER_YEAR))
+    """Return the same of a dollar paid at the start of a period."""
+    return float((1 + facts.discount_rate) ** (-period * years(facts)))
 
 
 def _interest(facts: Facts) -> float:
-    return (1 + facts.discount_rate) ** (1 / QUARTERS_PER_YEAR) - 1 if facts.annuity else 0.0
+    return (1 + facts.discount_rate) ** years(facts) - 1 if facts.annuity else 0.0
 
 
 def books(owned: Owned, interest: float) -> tuple[list[float], list[float]]:
-    """Return the value in the books at each age, and the charge of each quarter of the write-off. [USD]
+    """Return the value in the books at each age, and the charge of each period of the write-off. [USD]
 
     Between two ages the charges are even, and the books grow by interest less the charge. The charge is what
     brings them from one value to the next.
     """
     values, charges = [owned.capex_usd], []
     for (age, _), (later, share) in itertools.pairwise(owned.residual):
-        quarters = later - age
-        growth = (1 + interest) ** quarters
-        paid_per_dollar = sum((1 + interest) ** n for n in range(quarters))
+        steps = later - age
+        growth = (1 + interest) ** steps
+        paid_per_dollar = sum((1 + interest) ** n for n in range(steps))
         charge = (values[-1] * growth - owned.capex_usd * share) / paid_per_dollar
-        for _ in range(quarters):
+        for _ in range(steps):
             values.append(values[-1] * (1 + interest) - charge)
             charges.append(charge)
     return values, charges
@@ -82,17 +91,18 @@ def _value(facts: Facts, owned: Owned, age: int) -> float:
 def _standing(
     facts: Facts, region: str, part: str, accelerators: int, *, included: bool, period: int
 ) -> float:
-    """Hosting, network, software, staff and idle power of installed accelerators for a quarter. [USD]"""
+    """Hosting, network, software, staff and idle power of installed accelerators for a period. [USD]"""
     kind = facts.parts[part]
     kw = kind.all_in_w * accelerators / WATTS_PER_KW
-    hosting = 0.0 if included else kw * facts.places[region].hosting_usd * MONTHS_PER_QUARTER
+    hosting = 0.0 if included else kw * facts.places[region].hosting_usd * facts.months
     per_host = sum(
         usd for name, usd in facts.host_usd.items() if not (included and name == "network")
     )  # fmt: skip
     place = facts.places[region]
-    idle_kwh = kind.idle_w * accelerators / WATTS_PER_KW * HOURS_PER_QUARTER * place.pue
+    idle_kwh = kind.idle_w * accelerators / WATTS_PER_KW * hours(facts) * place.pue
     energy = 0.0 if included else idle_kwh * place.energy_usd[period]
-    return hosting + energy + per_host * accelerators / kind.per_host
+    quarters = facts.months / MONTHS_PER_QUARTER
+    return hosting + energy + per_host * quarters * accelerators / kind.per_host
 
 
 def stock_usd(facts: Facts, stock: Stock, period: int) -> Usd:
@@ -101,10 +111,10 @@ def stock_usd(facts: Facts, stock: Stock, period: int) -> Usd:
     running = _standing(facts, stock.region, stock.part, stock.unit, included=included, period=period)
     capital = 0.0
     if stock.owned is None:
-        running += stock.rent_usd[period] * HOURS_PER_QUARTER * stock.unit
+        running += stock.rent_usd[period] * hours(facts) * stock.unit
     else:
         capital = _charge(facts, stock.owned, stock.ages[period])
-        running += stock.owned.capex_usd * stock.owned.maintenance_ratio / QUARTERS_PER_YEAR
+        running += stock.owned.capex_usd * stock.owned.maintenance_ratio * years(facts)
     return Usd(capital, running).times(worth_at_end(facts, period))
 
 
@@ -128,10 +138,10 @@ def offer_usd(facts: Facts, offer: Offer, region: str, ordered: int) -> Usd:
         running = _standing(facts, region, offer.part, offer.unit, included=included, period=q)
         capital = 0.0
         if offer.owned is None:
-            running += offer.rent_usd[ordered] * HOURS_PER_QUARTER * offer.unit
+            running += offer.rent_usd[ordered] * hours(facts) * offer.unit
         else:
             capital = _charge(facts, offer.owned, q - ordered - offer.lead)
-            running += offer.owned.capex_usd * offer.owned.maintenance_ratio / QUARTERS_PER_YEAR
+            running += offer.owned.capex_usd * offer.owned.maintenance_ratio * years(facts)
         total += Usd(capital, running).times(worth_at_end(facts, q))
     return total
 
@@ -146,4 +156,4 @@ def stands(offer: Offer, ordered: int, period: int) -> bool:
 def energy_usd_per_kw(facts: Facts, region: str, period: int) -> float:
     """Return the cost of a kW of IT load over a whole period at its present value. [USD/kW]"""
     place = facts.places[region]
-    return place.energy_usd[period] * place.pue * HOURS_PER_QUARTER * worth_at_end(facts, period)
+    return place.energy_usd[period] * place.pue * hours(facts) * worth_at_end(facts, period)

@@ -33,7 +33,17 @@ def by_period(value: Any, periods: Sequence[str]) -> tuple[Any, ...]:
     return (value,) * len(periods)
 
 
-def quarter(name: str) -> int:
-    """Return the number of a quarter such as 2027Q1."""
-    year, part = name.split("Q")
-    return int(year) * 4 + int(part) - 1
+def month(name: str, fiscal_first_month: int = 1) -> int | None:
+    """Return the months since the year 0 at which 2027Q1, 2027-01 or FY27-Q1 begins; None for other names.
+
+    A fiscal year is named after the year that it ends in.
+    """
+    if name.startswith("FY"):
+        year, part = name.removeprefix("FY").split("-Q")
+        first = (2000 + int(year)) * 12 + fiscal_first_month - 1 - (12 if fiscal_first_month > 1 else 0)
+        return first + 3 * (int(part) - 1)
+    if "Q" in name:
+        year, part = name.split("Q")
+        return int(year) * 12 + 3 * (int(part) - 1)
+    year, dash, part = name.partition("-")
+    return int(year) * 12 + int(part) - 1 if dash else None

@@ -11,7 +11,7 @@ import yaml
 from tests.oracles.independent.facts import WHOLE_DAY_HOURS, Facts, Moment, Part, Place, Policy
 from tests.oracles.independent.nodes import Node, by_period, take
 from tests.oracles.independent.reading_services import Frame, read_services
-from tests.oracles.independent.reading_supply import read_offer, read_stock
+from tests.oracles.independent.reading_supply import Periods, read_offer, read_stock
 
 FILE_KEYS = (
     "version", "name", "horizon", "regions", "hardware", "pools", "offers", "services", "policy", "budget",
@@ -31,8 +31,13 @@ def read_facts(path: Path) -> Facts:
         If the file uses a key that the formulation leaves out.
     """
     file = take(yaml.safe_load(path.read_text(encoding="utf-8")), *FILE_KEYS)
-    horizon = take(file.get("horizon", {"periods": [ONE_PERIOD]}), "periods", "slices")
+    horizon = take(
+        file.get("horizon", {"periods": [ONE_PERIOD]}), "periods", "period", "fiscal_year", "slices"
+    )
     periods = tuple(str(name) for name in horizon["periods"])
+    fiscal = take(horizon.get("fiscal_year", {}), "first_month", "named_after")
+    months = 1 if horizon.get("period") == "month" or _by_month(periods) else 3
+    dated = Periods(periods, months, fiscal.get("first_month", 1))
     scenarios = _scenarios(file.get("uncertainty"))
     moments = _moments(horizon, scenarios, len(periods))
     regions = {name: node or {} for name, node in file.get("regions", {ONE_REGION: {}}).items()}
@@ -44,11 +49,12 @@ def read_facts(path: Path) -> Facts:
     frame = Frame(periods, moments, list(places), parts, scenarios, ways["round_trip_ms"])
     return Facts(
         periods=periods,
+        months=months,
         moments=moments,
         places=places,
         parts=parts,
-        stocks=tuple(read_stock(node, periods, list(places), parts) for node in file.get("pools", [])),
-        offers=tuple(read_offer(node, periods, list(places), parts) for node in file.get("offers", [])),
+        stocks=tuple(read_stock(node, dated, list(places), parts) for node in file.get("pools", [])),
+        offers=tuple(read_offer(node, dated, list(places), parts) for node in file.get("offers", [])),
         services=read_services(file["services"], path.parent, frame),
         policy=_policy(file.get("policy", {})),
         capex_limits=_capex_limits(budget.get("capex_usd"), periods),
@@ -61,6 +67,10 @@ def read_facts(path: Path) -> Facts:
         round_trip_ms=ways["round_trip_ms"],
         objective=file.get("objective", "tco"),
     )
+
+
+def _by_month(periods: tuple[str, ...]) -> bool:
+    return all("-" in name and not name.startswith("FY") for name in periods)
 
 
 def _scenarios(node: Node | None) -> dict[str, Node]:

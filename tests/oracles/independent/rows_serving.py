@@ -230,7 +230,7 @@ def _tides(model: Formulation) -> None:
         ]
         key = ("tide", spot)
         model.program.column(key)
-        usd = policy.tidal_usd * model.engine(spot).size * money.DAYS_PER_QUARTER * now.probability
+        usd = policy.tidal_usd * model.engine(spot).size * money.hours(model.facts) / 24 * now.probability
         model.usd[key] = Usd(operating=usd * money.worth_at_end(model.facts, now.period))
         _at_least_the_rise(model, key, spot, (s, e, p, day[day.index(m) - 1]))
         started[p, m][key] = float(model.engine(spot).size)

@@ -47,7 +47,7 @@ def question(**changes: object) -> Fleet:
             replace(owned_pool("old", 1, 160_000.0, hardware="O"), owned=owned),
         ],
         offers=[
-            replace(term, term_quarters=4),
+            replace(term, term_periods=4),
             buy_offer("buy", 320_000.0, hardware="B", periods=QUARTERS),
             hourly,
         ],

@@ -17,7 +17,7 @@ from statsmodels.tsa.statespace.structural import UnobservedComponents
 from tests.planner.command_line import in_folder, run
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.fleet.inventory.periods import quarter_dates, quarter_of
+from fleetplan.fleet.inventory.periods import QUARTERS
 from fleetplan.planner.forecast import Forecast, History, forecast_demand, read_history
 from fleetplan.planner.forecast.fit import PATHS, futures
 from fleetplan.planner.forecast.history import Step
@@ -67,21 +67,21 @@ def process(step: Step, n_steps: int, seed: int, start: date) -> tuple[History, 
 
 
 def actual(whole: History, period: str) -> float:
-    dates = quarter_dates(period)
+    dates = QUARTERS.dates(period)
     assert dates is not None
     starts = whole.starts(whole.values.size)
     return max(v for v, s in zip(whole.values, starts, strict=True) if dates[0] <= s < dates[1])
 
 
 def forecast_of(history: History, periods: list[str]) -> Forecast:
-    return forecast_demand([history], periods, lambda _: None).forecasts[0]
+    return forecast_demand([history], periods, QUARTERS, lambda _: None).forecasts[0]
 
 
 @pytest.mark.parametrize(("step", "n_steps"), [("week", 156), ("month", 36)])
 def test_growth_and_season_of_a_known_process_are_found(step: Step, n_steps: int) -> None:
     start = date(2024, 1, 1)
     history, whole = process(step, n_steps, 5, start)
-    last = quarter_of(history.starts(n_steps)[-1])
+    last = QUARTERS.period_of(history.starts(n_steps)[-1])
     found = forecast_of(history, ["2027Q1", "2027Q2", "2027Q3"])
     assert last == "2026Q4"
     assert found.seasonal
@@ -125,7 +125,7 @@ def test_low_and_high_hold_the_errors_of_the_past() -> None:
     history, _ = process("month", 36, 3, date(2024, 1, 1))
     values = history.values * np.where(np.arange(36) >= 30, 2.5, 1.0)
     jump = History("code", "us", "requests", False, "month", history.first, values, True)
-    ran = forecast_demand([history, jump], ["2027Q1"], lambda _: None)
+    ran = forecast_demand([history, jump], ["2027Q1"], QUARTERS, lambda _: None)
     trials = [trial for each in ran.forecasts for trial in each.trials]
     assert ran.coverage == pytest.approx(np.mean([t.low <= t.actual <= t.high for t in trials]))
     for each in ran.forecasts:
@@ -379,7 +379,7 @@ def test_saved_answers_of_prometheus_are_a_history() -> None:
 def test_a_forecast_needs_no_more_than_its_error_says() -> None:
     history = History("chat", None, "requests", False, "month", date(2026, 1, 1), np.ones(3), True)
     with pytest.raises(InputError, match="has 3 months; needs 12"):
-        forecast_demand([history], ["2027Q1"], lambda _: None)
+        forecast_demand([history], ["2027Q1"], QUARTERS, lambda _: None)
 
 
 def test_a_server_with_a_login_gets_the_token_of_a_file(capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,7 +37,7 @@ NO_PRICES = {
     "_sum",
     "_unmet_exponent",
     "_unmet_weights",
-    "owned_ages_quarters",
+    "owned_ages",
     "_running_terms",
     "change_terms",
     "prices_of_changes",

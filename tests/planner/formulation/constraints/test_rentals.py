@@ -35,7 +35,7 @@ def taken(solved: Solved) -> list[tuple[str, str, str, int]]:
 
 def reserved(usd_per_hour: float, term: int, maximum: int | None = None) -> Offer:
     offer = rent_offer("reserve", usd_per_hour, hardware="A", maximum=maximum, periods=PERIODS)
-    return replace(offer, term_quarters=term)
+    return replace(offer, term_periods=term)
 
 
 def test_a_term_is_paid_to_its_end() -> None:
@@ -77,7 +77,7 @@ def test_the_maximum_holds_for_what_is_held() -> None:
 
 
 def test_a_term_starts_after_its_lead_time() -> None:
-    offer = replace(reserved(1.0, 4), lead_time_quarters=1)
+    offer = replace(reserved(1.0, 4), lead_time_periods=1)
     assert taken(solve(asked((0.0, 1.0, 1.0, 1.0), offer), RUNS)) == [("reserve", "reserve", "2027Q2", 1)]
     assert is_infeasible(asked((1.0,) * 4, offer), RUNS)
 

@@ -14,6 +14,7 @@ from tests.planner.random_fleets import several_periods_case
 from tests.planner.solving import Solved, solve
 
 from fleetplan.fleet.inventory import Finance, Fleet
+from fleetplan.fleet.inventory.periods import QUARTERS as CALENDAR
 from fleetplan.planner.candidates.dominance import prune_dominated
 from fleetplan.planner.candidates.rejections import RejectionLog
 from fleetplan.planner.plan import Plan
@@ -117,7 +118,7 @@ def test_a_better_configuration_is_not_worth_its_change() -> None:
     changed = solve(cheap, runs, baseline=only_b)
     assert changed.usd == pytest.approx(RENT_USD + 150.0)
     assert {row.hardware: row.accelerators for row in plan_of(changed).transitions} == {"A": 1, "B": -1}
-    assert period_in_force(only_b, now) == "now"
+    assert period_in_force(only_b, now, CALENDAR) == "now"
 
 
 def test_of_two_plans_of_the_same_cost_the_one_with_fewer_changes_is_taken() -> None:
@@ -134,10 +135,10 @@ def test_of_two_plans_of_the_same_cost_the_one_with_fewer_changes_is_taken() -> 
 
 def test_the_plan_in_force_is_that_of_the_quarter_before() -> None:
     plan = plan_of(solve(one_service((1.0, 2.0, 3.0), 100.0), [candidate("chat", "A", 1.0)]))
-    assert period_in_force(plan, ("2026Q3", "2026Q4")) == "2026Q2"
-    assert period_in_force(plan, ("2027Q1",)) == "2026Q3"
-    assert period_in_force(plan, QUARTERS) == "2026Q1"
-    assert period_in_force(plan, ("2025Q4",)) is None
+    assert period_in_force(plan, ("2026Q3", "2026Q4"), CALENDAR) == "2026Q2"
+    assert period_in_force(plan, ("2027Q1",), CALENDAR) == "2026Q3"
+    assert period_in_force(plan, QUARTERS, CALENDAR) == "2026Q1"
+    assert period_in_force(plan, ("2025Q4",), CALENDAR) is None
     later = one_service((3.0,), 100.0, ("2026Q3",))
     solved = solve(later, [candidate("chat", "A", 1.0)], baseline=plan)
     assert solved.usd == pytest.approx(3 * RENT_USD + 100.0)

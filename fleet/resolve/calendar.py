@@ -1,0 +1,119 @@
+"""The periods of the horizon resolved: their length and names, and dates and durations that must fit them."""
+
+from __future__ import annotations
+
+from fleetplan.fleet.document import KeyPath
+from fleetplan.fleet.inventory.periods import MONTHS_OF, Calendar, FiscalYear, kind_of_name
+from fleetplan.fleet.resolve.context import Context
+from fleetplan.fleet.schema.fleet import HorizonSpec
+
+_HERE: KeyPath = ("horizon", "periods")
+
+
+def calendar_of(spec: HorizonSpec | None) -> Calendar:
+    """Return the calendar of a horizon; `check_periods` notes what is wrong with it."""
+    if spec is None:
+        return Calendar()
+    kinds = {kind_of_name(name) for name in spec.periods}
+    fiscal = spec.fiscal_year
+    return Calendar(
+        months=MONTHS_OF[spec.period or ("month" if kinds == {"month"} else "quarter")],
+        fiscal=None if fiscal is None else FiscalYear(fiscal.first_month, fiscal.named_after),
+        names_fiscal=kinds == {"fiscal quarter"},
+    )
+
+
+def check_periods(context: Context, spec: HorizonSpec | None) -> None:
+    """Note periods that are given twice, leave a gap, are of several kinds, or cannot be dated."""
+    if spec is None:
+        return
+    kinds = [kind_of_name(name) for name in spec.periods]
+    for i, (name, kind) in enumerate(zip(spec.periods, kinds, strict=True)):
+        here = (*_HERE, i)
+        if name in spec.periods[:i]:
+            context.error(here, f"the period {name!r} is given twice")
+            return
+        if kind != kinds[0]:
+            said = " and ".join(
+                f"{each} ({_said(of)})" for each, of in ((spec.periods[0], kinds[0]), (name, kind))
+            )
+            context.error(here, f"periods are of one kind, not {said}")
+            return
+        if kind == "fiscal quarter" and spec.fiscal_year is None:
+            hint = "give horizon.fiscal_year, such as {first_month: 2}"
+            context.error(here, f"it is not said when the fiscal year of {name} begins", hint)
+            return
+        if kind is not None and spec.period is not None and not kind.endswith(spec.period):
+            context.error(("horizon", "period"), f"is {spec.period}, and {name} is a {kind}", "leave it out")
+            return
+    gap = context.calendar.gap(context.periods)
+    if gap is not None:
+        position, expected = gap
+        message = f"{context.periods[position]} does not follow {context.periods[position - 1]}"
+        context.error((*_HERE, position), message, f"the next {context.calendar.kind} is {expected}")
+
+
+def _said(kind: str | None) -> str:
+    return "a name without a date" if kind is None else f"a {kind}"
+
+
+def period_index(context: Context, key_path: KeyPath, name: str | None) -> int | None:
+    """Return the periods since the year 0 at which a date of the file begins, or note that none does.
+
+    Parameters
+    ----------
+    context : Context
+        The calendar, and where issues go.
+    key_path : KeyPath
+        The date.
+    name : str or None
+        A quarter, month or fiscal quarter; None is none.
+    """
+    if name is None:
+        return None
+    calendar = context.calendar
+    month, index = calendar.first_month(name), calendar.index(name)
+    if month is None:
+        hint = "give horizon.fiscal_year, such as {first_month: 2}"
+        context.error(key_path, f"it is not said when the fiscal year of {name} begins", hint)
+    elif index is None:
+        around = calendar.around(month)
+        hint = f"{calendar.name(around)} or {calendar.name(around + 1)}"
+        context.error(key_path, f"{name} begins within a {calendar.kind}", hint)
+    return index
+
+
+def periods_of_quarters(context: Context, quarters: int) -> int:
+    """Return how many periods so many quarters are."""
+    return quarters * context.calendar.per_quarter
+
+
+def stated_periods(
+    context: Context, key_path: KeyPath, key: str, quarters: int | None, months: int | None, *, up: bool
+) -> int | None:
+    """Return a duration that is given in quarters or in months. [periods]
+
+    Parameters
+    ----------
+    context : Context
+        The calendar, and where issues go.
+    key_path : KeyPath
+        The block.
+    key : str
+        Name of the key without its unit, such as `term`.
+    quarters, months : int or None
+        What the file gives.
+    up : bool
+        Whether months are rounded up to whole periods; otherwise they must be whole periods.
+    """
+    if months is None:
+        return None if quarters is None else periods_of_quarters(context, quarters)
+    here = (*key_path, f"{key}_months")
+    if quarters:
+        context.error(here, f"and {key}_quarters are both given", "keep one of the two")
+    length = context.calendar.months
+    if months % length and not up:
+        lower = months // length * length
+        allowed = " or ".join(str(each) for each in (lower, lower + length) if each)
+        context.error(here, f"{months} months are no whole {context.calendar.kind}s", f"{allowed} months")
+    return -(-months // length)

@@ -1,0 +1,59 @@
+"""Other lengths and names of the periods of a random fleet; with dice of its own, so that all else stays."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from tests.fuzz.fleets.made import Made
+
+MONTHS = 0.15
+"""Share of the fleets with quarters whose periods are months instead."""
+
+FISCAL = 0.15
+"""Share of them whose quarters are fiscal ones."""
+
+MONTH_NAMES = {f"2027Q{n}": f"2027-{n:02}" for n in (1, 2, 3)}
+FISCAL_NAMES = {"2027Q1": "FY27-Q4", "2027Q2": "FY28-Q1", "2027Q3": "FY28-Q2"}
+"""Of a fiscal year from April, named after the year that it ends in."""
+
+
+def state_periods(made: Made) -> None:
+    """Let the periods be months, or name quarters by a fiscal year."""
+    dice = random.Random(f"periods {made.seed}")
+    drawn = dice.random()
+    if not made.quarters:
+        return
+    if drawn < MONTHS and made.allows("horizon.period"):
+        _rename(made, MONTH_NAMES)
+        if dice.random() < 0.5:
+            made.file["horizon"]["period"] = "month"
+        _durations_in_months(made, dice)
+    elif drawn < MONTHS + FISCAL and made.allows("horizon.fiscal_year"):
+        _rename(made, FISCAL_NAMES)
+        made.file["horizon"]["fiscal_year"] = {"first_month": 4}
+        if dice.random() < 0.5:
+            made.file["horizon"]["fiscal_year"]["named_after"] = "end"
+        if dice.random() < 0.3:
+            made.file["horizon"]["period"] = "quarter"
+
+
+def _rename(made: Made, names: dict[str, str]) -> None:
+    made.file = _renamed(made.file, names)
+    made.periods = tuple(names[period] for period in made.periods)
+
+
+def _renamed(node: Any, names: dict[str, str]) -> Any:
+    if isinstance(node, dict):
+        return {names.get(key, key): _renamed(value, names) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_renamed(each, names) for each in node]
+    return names.get(node, node) if isinstance(node, str) else node
+
+
+def _durations_in_months(made: Made, dice: random.Random) -> None:
+    """State some lead times and terms by the month."""
+    for offer in made.file.get("offers", []):
+        for key in ("lead_time", "term"):
+            if f"{key}_quarters" in offer and made.allows(f"offers.{key}_months") and dice.random() < 0.7:
+                offer[f"{key}_months"] = offer.pop(f"{key}_quarters")
