@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.assemble import build_plan, provenance, solve_record, within_budgets
 from fleetplan.planner.candidates import CandidateSet, OutOfTimeError, prepare
+from fleetplan.planner.limit_reached import LimitReachedError
 from fleetplan.planner.plan import (
     Infeasible,
     Plan,
@@ -37,6 +38,8 @@ from fleetplan.planner.search import (
 )
 from fleetplan.planner.verify import require_valid
 
+_FoundT = TypeVar("_FoundT")
+
 EXPLANATION_S: Final = 5.5
 """Time past the limit at the most, candidates included: for a first plan, or to say why there is none. A
 process takes some four seconds more: imports, the fleet file, and what nothing cuts short, such as the last
@@ -49,7 +52,7 @@ SHORTAGES_SHARE_OF_TIME: Final = 0.5
 """Share of the time left to find out what is short; the rest is for the conflict and the ways out of it."""
 
 
-class NoPlanFoundError(Exception):
+class NoPlanFoundError(LimitReachedError):
     """A limit was reached before the first plan, and infeasibility is not proven."""
 
 
@@ -114,14 +117,22 @@ def plan_fleet(
 def prepare_within(
     limits: SearchLimits, prepared: Callable[[Callable[[], bool]], tuple[CandidateSet, Problem]]
 ) -> tuple[CandidateSet, Problem, SearchLimits]:
-    """Candidates and problem of a fleet, and the limits of a search in the time that they leave.
+    """Candidates and problem of a fleet, and the limits of a search; as `evaluate_within`."""
+    found, left = evaluate_within(limits, prepared)
+    return *found, left
+
+
+def evaluate_within(
+    limits: SearchLimits, evaluated: Callable[[Callable[[], bool]], _FoundT]
+) -> tuple[_FoundT, SearchLimits]:
+    """What is made of the candidates of a fleet, and the limits of a search in the time that they leave.
 
     Parameters
     ----------
     limits : SearchLimits
         Of the candidates and the search together. Where the clock must not decide, candidates have no limit.
-    prepared : callable
-        Returns both, given what says whether the time is over.
+    evaluated : callable
+        Evaluates them, given what says whether the time is over.
 
     Raises
     ------
@@ -129,17 +140,16 @@ def prepare_within(
         If the limit came before all candidates were evaluated.
     """
     if limits.reproducible:
-        return *prepared(lambda: False), limits
+        return evaluated(lambda: False), limits
     all_over = limits.latest.within(limits.time_limit_s + EXPLANATION_S)
-    evaluated = limits.latest.within(limits.time_limit_s + EXPLANATION_S - LEAST_EXPLANATION_S)
+    too_late = limits.latest.within(limits.time_limit_s + EXPLANATION_S - LEAST_EXPLANATION_S)
     try:
-        candidates, problem = prepared(lambda: evaluated.passed)
+        found = evaluated(lambda: too_late.passed)
     except OutOfTimeError as error:
-        text = f"{error} within {limits.time_limit_s:g} s; run again or raise --time-limit"
-        raise NoPlanFoundError(text) from error
+        raise NoPlanFoundError(str(error.within(limits.time_limit_s))) from error
     # One evaluation is not cut short.
     latest = Deadline(max(all_over.ends, Deadline.after(LEAST_EXPLANATION_S).ends))
-    return candidates, problem, replace(limits, latest=latest, explained=all_over)
+    return found, replace(limits, latest=latest, explained=all_over)
 
 
 def solve_problem(

@@ -123,17 +123,24 @@ def _program() -> Callable[..., Any]:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code.
 
-    A user's mistake, or a file that cannot be written, prints its message and exits with 2; anything
-    unforeseen keeps its traceback and exits with 1.
+    A user's mistake, or a file that cannot be written, prints its message and exits with 2; a limit that
+    was reached before there is an answer with 4; anything unforeseen keeps its traceback and exits with 1.
     """
     from fleetplan.fleet.errors import InputError
     from fleetplan.fleet.files import FileNotWrittenError
+    from fleetplan.planner.limit_reached import LimitReachedError
 
     try:
         _program()(args=_with_command(sys.argv[1:] if arguments is None else arguments))
     except (InputError, FileNotWrittenError) as error:
-        sys.stderr.write(f"{printable(str(error))}\n")
-        sys.exit(ExitCode.BAD_INPUT)
+        _end(error, ExitCode.BAD_INPUT)
+    except LimitReachedError as error:
+        _end(error, ExitCode.LIMIT)
+
+
+def _end(error: Exception, code: ExitCode) -> None:
+    sys.stderr.write(f"{printable(str(error))}\n")
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -23,12 +23,17 @@ from fleetplan.planner.candidates.landscape import candidates_over_ways
 from fleetplan.planner.candidates.rejections import NOT_ALLOWED, RejectionLog
 from fleetplan.planner.candidates.remote import require_caches, ways_in_time, ways_ms
 from fleetplan.planner.candidates.variants import service_variants
+from fleetplan.planner.limit_reached import LimitReachedError
 from fleetplan.planner.plan import CalibrationUse, Rejections, StatedTable
 from fleetplan.planner.problem import Candidate, ConfigurationKey
 
 
-class OutOfTimeError(Exception):
+class OutOfTimeError(LimitReachedError):
     """The time was over before every service was evaluated on every hardware."""
+
+    def within(self, time_limit_s: float) -> OutOfTimeError:
+        """The same with the limit that was kept."""
+        return OutOfTimeError(f"{self} within {time_limit_s:g} s; run again or raise --time-limit")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,25 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.planner.commands.shared import Assignments, BaselineFile, ExitCode, FleetFile, Scenarios, load
+from fleetplan.planner.commands.shared import (
+    Assignments,
+    BaselineFile,
+    EvaluationLimit,
+    ExitCode,
+    FleetFile,
+    Scenarios,
+    load,
+    time_for_candidates,
+)
 from fleetplan.planner.commands.terminal import console
 
 
-def check(fleet_file: FleetFile, scenario: Scenarios = None, assignment: Assignments = None) -> None:
+def check(
+    fleet_file: FleetFile,
+    scenario: Scenarios = None,
+    assignment: Assignments = None,
+    time_limit: EvaluationLimit = None,
+) -> None:
     """Validate a fleet and report which numbers are measured, interpolated, extrapolated or roofline.
 
     Example: plan check fleet.yaml -s growth
@@ -22,7 +36,10 @@ def check(fleet_file: FleetFile, scenario: Scenarios = None, assignment: Assignm
 
     errors = console(stderr=True)
     fleet = load(fleet_file, scenario, assignment, errors)
-    candidates = build_candidates(fleet, lambda text: errors.print(text, style="dim"))
+    with time_for_candidates(time_limit) as late:
+        candidates = build_candidates(
+            fleet, lambda text: errors.print(text, style="dim", markup=False), out_of_time=late
+        )
     print_coverage(fleet, candidates, console())
 
 
@@ -32,6 +49,7 @@ def verify(
     scenario: Scenarios = None,
     assignment: Assignments = None,
     baseline: BaselineFile = None,
+    time_limit: EvaluationLimit = None,
 ) -> None:
     """Check a plan against its fleet without the solver, in unrounded numbers.
 
@@ -47,7 +65,8 @@ def verify(
     plan = read_plan(plan_file)
     fleet = load(fleet_file, scenario, assignment, errors)
     in_force = None if baseline is None else read_plan(baseline)
-    candidates, problem = prepare(fleet, lambda _: None, in_force)
+    with time_for_candidates(time_limit) as late:
+        candidates, problem = prepare(fleet, lambda _: None, in_force, late)
     evidence = Evidence(
         candidates.rejections,
         candidates.table_sources,

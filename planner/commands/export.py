@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.planner.commands.shared import Assignments, FleetFile, Scenarios, load
+from fleetplan.planner.commands.shared import (
+    Assignments,
+    EvaluationLimit,
+    FleetFile,
+    Scenarios,
+    load,
+    time_for_candidates,
+)
 from fleetplan.planner.commands.terminal import console
 
 FORMAT_NAMES = (
@@ -92,6 +99,7 @@ def dump(
     out: Annotated[Path, typer.Option(help="folder for the tables", metavar="DIR")],
     scenario: Scenarios = None,
     assignment: Assignments = None,
+    time_limit: EvaluationLimit = None,
 ) -> None:
     """Write the solver's input as CSV tables, and the model in text form, without solving it.
 
@@ -101,5 +109,7 @@ def dump(
 
     errors = console(stderr=True)
     fleet = load(fleet_file, scenario, assignment, errors)
-    for path in write_dump(fleet, out, lambda text: errors.print(text, style="dim", markup=False)):
+    with time_for_candidates(time_limit) as late:
+        paths = write_dump(fleet, out, lambda text: errors.print(text, style="dim", markup=False), late)
+    for path in paths:
         errors.print(f"written to {path}", style="dim", markup=False)

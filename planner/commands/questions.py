@@ -118,7 +118,9 @@ def compare(
     scenario: Scenarios = None,
     assignment: Assignments = None,
     out: Annotated[Path | None, typer.Option(help="folder for the plan of each", metavar="DIR")] = None,
-    time_limit: Annotated[float, typer.Option(help="seconds for each fleet", metavar="S", min=0.1)] = 120.0,
+    time_limit: Annotated[
+        float, typer.Option(help="seconds for each fleet, candidates included", metavar="S", min=0.1)
+    ] = 120.0,
     gap: SolveGap = "0.5%",
     seed: Seed = 1,
     calibration: CalibrationFile = None,
@@ -128,7 +130,6 @@ def compare(
 
     Example: plan compare fleet.yaml --against homogeneous --against no-disaggregation --against without:L40S
     """
-    from fleetplan.planner.api import NoPlanFoundError
     from fleetplan.planner.commands.run_compare import read_counterfactuals, write_comparison
     from fleetplan.planner.plan import Infeasible, read_plan
     from fleetplan.planner.questions.compare import compare as compare_fleets
@@ -151,8 +152,8 @@ def compare(
             lambda text: errors.print(text, style="dim"),
             None if baseline is None else read_plan(baseline),
         )
-    except (NoPlanFoundError, KeyboardInterrupt) as error:
-        errors.print(str(error) or "stopped before there was a plan", style="red", markup=False)
+    except KeyboardInterrupt as error:
+        errors.print("stopped before there was a plan", style="red", markup=False)
         raise typer.Exit(ExitCode.LIMIT) from error
     for warning in found.warnings:
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)

@@ -58,6 +58,14 @@ def replay(
         Path | None, typer.Option(help="folder for replay.json, tables and plots", metavar="DIR")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print replay.json instead of the table")] = False,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            help="seconds for configurations and simulations (default: until all are done)",
+            metavar="S",
+            min=0.1,
+        ),
+    ] = None,
 ) -> None:
     """Simulate the requests of a plan: latencies against limits, queues and utilisation over time.
 
@@ -71,7 +79,9 @@ def replay(
         trace, poisson, mmpp, (busy_ratio, busy_share, busy_seconds), duration, load_ratio, seed
     )
     fleet = load(fleet_file, scenario, assignment, errors)
-    asked = ReplayRequest(plan_file, choice, period, part_of_day, tuple(service or ()), router, ROUTERS)
+    asked = ReplayRequest(
+        plan_file, choice, period, part_of_day, tuple(service or ()), router, ROUTERS, time_limit
+    )
     run_replay(fleet, asked, out, echo_json if as_json else None, console(), errors)
 
 

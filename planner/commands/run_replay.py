@@ -15,6 +15,7 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.perfmodel.replay import Router
 from fleetplan.planner.candidates import prepare
 from fleetplan.planner.cells import csv_text
+from fleetplan.planner.commands.shared import time_for_candidates
 from fleetplan.planner.plan import read_plan
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.replay.outcome import ReplayOutcome
@@ -47,6 +48,8 @@ class ReplayRequest:
         As it was given.
     routers : Sequence[str]
         Those that there are.
+    time_limit_s : float or None
+        For candidates and simulations together; None for no limit. [s]
     """
 
     plan_file: Path
@@ -56,6 +59,7 @@ class ReplayRequest:
     services: tuple[str, ...]
     router: str
     routers: Sequence[str]
+    time_limit_s: float | None = None
 
 
 def run_replay(
@@ -70,6 +74,8 @@ def run_replay(
 
     Raises
     ------
+    LimitReachedError
+        If the time was over before there was an outcome.
     InputError
         A router, period or service that does not exist, or a plan of another fleet.
     """
@@ -83,12 +89,13 @@ def run_replay(
         errors.print(text, style="dim", markup=False)
 
     problem = build_problem(fleet, ())
-    if any(lacks_batch(problem, row) for row in plan.placements):
-        _, problem = prepare(fleet, say)
     period = asked.period or plan.periods[0]
     router = cast("Router", asked.router)
     scope = ReplayScope(period, asked.part_of_day, asked.services, router)
-    outcome = replay_plan(problem, plan, asked.choice, scope, say)
+    with time_for_candidates(asked.time_limit_s) as late:
+        if any(lacks_batch(problem, row) for row in plan.placements):
+            _, problem = prepare(fleet, say, out_of_time=late)
+        outcome = replay_plan(problem, plan, asked.choice, scope, say, late)
     if out is not None:
         write_replay(outcome, out)
         errors.print(f"written to {out}/replay.json", style="dim", markup=False)

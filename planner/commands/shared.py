@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,6 +44,35 @@ BaselineFile = Annotated[
     Path | None,
     typer.Option("--baseline", help="the plan in force; changes are counted from it", metavar="PLAN.json"),
 ]
+
+EvaluationLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit",
+        help="seconds for the evaluation of configurations (default: until all are evaluated)",
+        metavar="S",
+        min=0.1,
+    ),
+]
+"""Of a command that evaluates candidates and solves nothing."""
+
+
+@contextmanager
+def time_for_candidates(time_limit_s: float | None) -> Iterator[Callable[[], bool]]:
+    """Give what says whether the time for candidates is over, for a command that does not search.
+
+    Raises
+    ------
+    OutOfTimeError
+        With the limit, where candidates took longer.
+    """
+    from fleetplan.planner.candidates import OutOfTimeError
+
+    ends = math.inf if time_limit_s is None else time.monotonic() + time_limit_s
+    try:
+        yield lambda: time.monotonic() >= ends
+    except OutOfTimeError as error:
+        raise error if time_limit_s is None else error.within(time_limit_s) from error
 
 
 def ratio(text: str) -> float:

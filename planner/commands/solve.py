@@ -48,7 +48,7 @@ def solve(
         Path | None, typer.Option(help="folder for plan.json and its tables", metavar="DIR")
     ] = None,
     time_limit: Annotated[
-        float, typer.Option(help="seconds for all solves together", metavar="S", min=0.1)
+        float, typer.Option(help="seconds for candidates and all solves together", metavar="S", min=0.1)
     ] = 120.0,
     gap: Annotated[str, typer.Option(help="stop at this optimality gap", metavar="RATIO")] = "0.5%",
     seed: Seed = 1,
@@ -122,14 +122,11 @@ def _planned_on(
 def _planned(
     fleet: Fleet, limits: SearchLimits, log: SearchLog, errors: Console, in_force: Plan | None
 ) -> Planned:
-    """Plan a fleet, or say that the time was too short for a plan."""
-    from fleetplan.planner.api import NoPlanFoundError, plan_fleet
+    """Plan a fleet, or say that Ctrl-C came before a plan."""
+    from fleetplan.planner.api import plan_fleet
 
     try:
         return plan_fleet(fleet, limits, log, lambda text: errors.print(text, style="dim"), in_force)
-    except NoPlanFoundError as error:
-        errors.print(str(error), style="red")
-        raise typer.Exit(ExitCode.LIMIT) from error
     except KeyboardInterrupt as interrupt:
         errors.print("stopped before there was a plan", style="red")
         raise typer.Exit(ExitCode.LIMIT) from interrupt

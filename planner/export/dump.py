@@ -21,7 +21,12 @@ MODEL_FILE: Final = "model.txtpb"
 """Text form of the CP-SAT model: every variable and row with its name, TCO as the objective."""
 
 
-def write_dump(fleet: Fleet, folder: Path, announce: Callable[[str], None]) -> list[Path]:
+def write_dump(
+    fleet: Fleet,
+    folder: Path,
+    announce: Callable[[str], None],
+    out_of_time: Callable[[], bool] = lambda: False,
+) -> list[Path]:
     """Write the tables and the model of a fleet; nothing is solved.
 
     Parameters
@@ -32,6 +37,8 @@ def write_dump(fleet: Fleet, folder: Path, announce: Callable[[str], None]) -> l
         Created if it does not exist.
     announce : callable
         Told what is being done.
+    out_of_time : callable
+        Asked before a service is evaluated on one hardware.
 
     Returns
     -------
@@ -40,10 +47,12 @@ def write_dump(fleet: Fleet, folder: Path, announce: Callable[[str], None]) -> l
 
     Raises
     ------
+    OutOfTimeError
+        If the time is over before the last of them.
     InputError
         The folder cannot be written to.
     """
-    candidates, problem = prepare(fleet, announce)
+    candidates, problem = prepare(fleet, announce, out_of_time=out_of_time)
     texts = {f"{name}.csv": table.to_csv(index=False) for name, table in tables(candidates, problem).items()}
     texts[MODEL_FILE] = model_text(problem)
     try:

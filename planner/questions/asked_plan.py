@@ -102,6 +102,8 @@ def require_current(asked: AskedPlan, resolver: Resolver) -> None:
 
     Raises
     ------
+    NoPlanFoundError
+        If the limit came before all candidates of its fleet were evaluated.
     InputError
         If the plan does not hold with the rates of this program, leaves demand unserved, or was not made
         for the least TCO.
@@ -113,7 +115,8 @@ def require_current(asked: AskedPlan, resolver: Resolver) -> None:
     if plan.shortages:
         hint = "plan explain without options says what would serve it"
         raise _mistake(asked.path, "unmet", "the plan leaves demand unserved, so its cost says little", hint)
-    broken = verify(resolver.problem(asked.fleet)[1], plan)
+    (_, problem), _ = resolver.problem_in_time(asked.fleet)
+    broken = verify(problem, plan)
     if broken:
         message = f"the plan does not hold with the rates of this version: {broken[0].message}"
         raise _mistake(asked.path, "placements", message, PLAN_AGAIN)

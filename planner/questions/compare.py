@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.api import NoPlanFoundError, solve_problem
+from fleetplan.planner.api import NoPlanFoundError, evaluate_within, solve_problem
 from fleetplan.planner.candidates import CandidateSet, build_candidates
 from fleetplan.planner.plan import Infeasible, Plan, Shortage
 from fleetplan.planner.problem import Candidate, build_problem
@@ -171,7 +171,7 @@ def compare(
     counterfactuals : Sequence[Counterfactual]
         What to hold its plan against.
     limits : SearchLimits
-        Of each solve.
+        Of each fleet. Candidates count with the first fleet that is planned with them.
     watch, announce : callable, optional
         As `plan_fleet` has them.
     baseline : Plan, optional
@@ -186,8 +186,8 @@ def compare(
     keep = frozenset().union(*(each.configurations for each in counterfactuals))
     if baseline is not None:
         keep |= configurations_in_force(baseline)
-    candidates = build_candidates(fleet, solver.say, keep)
-    outcome = solver.solve("the plan", fleet, candidates)
+    candidates, left = evaluate_within(limits, lambda late: build_candidates(fleet, solver.say, keep, late))
+    outcome = replace(solver, limits=left).solve("the plan", fleet, candidates)
     if isinstance(outcome, Infeasible):
         return Comparison(outcome, candidates.warnings, ())
     rows = [_compared(fleet, candidates, outcome, each, solver) for each in counterfactuals]
@@ -201,8 +201,15 @@ def _compared(
     other = against.fleet or fleet
     if not _same_candidates(fleet, other):
         running = solver.baseline
-        kept_anyway = frozenset() if running is None else configurations_in_force(running)
-        candidates = build_candidates(other, solver.say, kept_anyway)
+        keep = frozenset() if running is None else configurations_in_force(running)
+        try:
+            candidates, left = evaluate_within(
+                solver.limits, lambda late: build_candidates(other, solver.say, keep, late)
+            )
+        except NoPlanFoundError as error:
+            late = tuple(OptionResult(each.label, None, False, (str(error),)) for each in against.options)
+            return Compared(against.name, against.definition, late, None, None, None, None, 0.0, ())
+        solver = replace(solver, limits=left)
     known = plan if against.fleet is None else None
     trials = tuple(_trial(other, candidates, against, option, solver, known) for option in against.options)
     planned = [(trial, trial.plan) for trial in trials if trial.plan is not None]

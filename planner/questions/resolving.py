@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from fleetplan.fleet.inventory import Fleet, Service
-from fleetplan.planner.api import NoPlanFoundError, solve_problem
+from fleetplan.planner.api import NoPlanFoundError, evaluate_within, solve_problem
 from fleetplan.planner.candidates import CandidateSet, OutOfTimeError, build_candidates, supplied_hardware
 from fleetplan.planner.jobs import RunJobs, run_here
 from fleetplan.planner.plan import Infeasible, Plan
@@ -115,7 +115,7 @@ class Resolver:
     Attributes
     ----------
     limits : SearchLimits
-        Of each solve.
+        Of each fleet: candidates and solve together.
     say : callable
         Told what is being done.
     watch : callable or None
@@ -168,6 +168,9 @@ class Resolver:
             for number, found in self.each(Resolver.candidates, apart):
                 self.say(f"evaluated {missing[number].name}")
                 self._known.append((fleet, missing[number], found))
+                if late is not None and late():
+                    done = sum(self._found(fleet, service) is not None for service in fleet.services)
+                    raise OutOfTimeError(f"{done} of {len(fleet.services)} services evaluated and kept")
         return _joined([self._of_service(fleet, service, late) for service in fleet.services])
 
     @property
@@ -231,10 +234,24 @@ class Resolver:
         """
         if not asked.with_baseline and self.baseline is not None:
             return replace(self, baseline=None).answer(replace(asked, with_baseline=True))
-        candidates, problem = self.problem(asked.fleet, asked.change)
+        try:
+            (candidates, problem), left = self.problem_in_time(asked.fleet, asked.change)
+        except NoPlanFoundError as error:
+            return FleetAnswer(build_problem(asked.fleet, ()), None, False, (str(error),))
         if asked.program and program_sha256(problem) == asked.program:
             return FleetAnswer(problem, asked.begin, False, known=True)
-        return self._solved(asked, candidates, problem)
+        return replace(self, limits=left)._solved(asked, candidates, problem)
+
+    def problem_in_time(
+        self, fleet: Fleet, change: Change | None = None
+    ) -> tuple[tuple[CandidateSet, Problem], SearchLimits]:
+        """Candidates and problem of a fleet, and the limits that they leave; raises as `evaluate_within`.
+
+        Where a deadline limits all questions together, it is theirs.
+        """
+        if not math.isinf(self.limits.latest.ends):
+            return self.problem(fleet, change), self.limits
+        return evaluate_within(self.limits, lambda late: self.problem(fleet, change, late))
 
     def _solved(self, asked: FleetQuestion, candidates: CandidateSet, problem: Problem) -> FleetAnswer:
         problem = replace(problem, begins_with=asked.begin or problem.begins_with)
@@ -278,7 +295,7 @@ class Resolver:
             return known
         # One that would be cut short is not begun: it takes about as long as others before it.
         if self.limits.latest.left_s <= max(self._took_s, default=0.0):
-            raise OutOfTimeError
+            raise OutOfTimeError(f"{service.name} is not evaluated")
         left_s = self.limits.latest.left_s
         found = build_candidates(
             replace(fleet, services=(service,)),

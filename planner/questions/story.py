@@ -112,7 +112,7 @@ def story(plan: Plan, fleet: Fleet, service: Service, resolver: Resolver) -> Sto
     resolver : Resolver
         Has its candidates.
     """
-    found = resolver.candidates(fleet)
+    (found, _), _ = resolver.problem_in_time(fleet)
     rejected = next((row.by_hardware for row in found.rejections if row.service == service.name), {})
     placements = tuple(row for row in plan.placements if row.service == service.name)
     placed: Counter[tuple[str, str]] = Counter()

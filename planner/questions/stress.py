@@ -15,6 +15,7 @@ from enum import StrEnum
 import pandas as pd
 
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.api import NoPlanFoundError
 from fleetplan.planner.formulation import fixed_usd
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate, Cell, Problem
@@ -200,7 +201,10 @@ def _holds_as_it_is(case: Case, before: Problem, resolver: Resolver) -> bool:
     """Whether a plan serves everything under a case as well: prices alone have changed, or demand fell."""
     if case.kind not in (StressKind.DEMAND, StressKind.PRICE):
         return False
-    after = resolver.problem(case.fleet, case.change)[1]
+    try:
+        (_, after), _ = resolver.problem_in_time(case.fleet, case.change)
+    except NoPlanFoundError:
+        return False
     if after.candidates != before.candidates:
         return False
     asked = {(cell.service, cell.region, cell.moment): cell.most_requests_per_s for cell in before.cells}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.perfmodel.parallelism import Configuration
 from fleetplan.perfmodel.replay import Router, run_service
+from fleetplan.planner.limit_reached import LimitReachedError
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.replay.deployment import (
@@ -48,6 +49,7 @@ def replay_plan(
     choice: TrafficChoice,
     scope: ReplayScope,
     announce: Callable[[str], None] = lambda _: None,
+    out_of_time: Callable[[], bool] = lambda: False,
 ) -> ReplayOutcome:
     """Simulate the requests of a plan.
 
@@ -63,9 +65,13 @@ def replay_plan(
         Which part of the plan.
     announce : callable
         Told what is being done.
+    out_of_time : callable
+        Asked before a service is simulated in a region.
 
     Raises
     ------
+    LimitReachedError
+        If the time is over before the last of them.
     InputError
         The plan has no such period, slice or service, or runs what the fleet file does not allow.
     """
@@ -78,6 +84,11 @@ def replay_plan(
     builder = DeploymentBuilder(problem.fleet, problem)
     outcomes, requests, cpu_s = [], 0, 0.0
     for number, place in enumerate(places):
+        if out_of_time():
+            done = f"{number} of {len(places)} services in a region simulated"
+            raise LimitReachedError(
+                f"{done}; choose a --service, a shorter --duration, or raise --time-limit"
+            )
         announce(f"replaying {place.service.name} in {place.region} ({number + 1} of {len(places)})")
         outcome, count, took_s = _replay_place(builder, place, choice, number, scope.router)
         outcomes.append(outcome)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.planner.command_line import run
@@ -11,8 +14,12 @@ from tests.planner.command_line import run
 from fleetplan.perfmodel.landscape import cache
 from fleetplan.planner import api
 from fleetplan.planner.candidates import OutOfTimeError, build_candidates, prepare
+from fleetplan.planner.commands import shared
 from fleetplan.planner.commands.page.child import Planner
 from fleetplan.planner.commands.page.messages import PlanRequest, Settings
+from fleetplan.planner.questions import compare
+from fleetplan.planner.questions.counterfactuals import Counterfactual, FleetOption
+from fleetplan.planner.questions.resolving import FleetQuestion, Resolver
 from fleetplan.planner.search import Deadline, SearchLimits
 from fleetplan.scenarios.load import load_fleet
 
@@ -72,6 +79,77 @@ def test_plan_says_how_far_it_came(
     assert "0 of 2 pairs of a service and hardware evaluated and kept within 0.5 s" in said
     assert "run again or raise --time-limit" in said
     assert not (fleet_file.parent / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["check", "dump"])
+def test_a_command_that_solves_nothing_keeps_its_limit(
+    command: str, fleet_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = iter(range(1000))
+    monkeypatch.setattr(shared, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    options = ("--out", fleet_file.parent / "out") if command == "dump" else ()
+    # The clock moves a second each time that it is read: at the start, and before each pair.
+    assert run(command, fleet_file, *options, "--time-limit", 2) == 4
+    said = capsys.readouterr().err
+    assert "1 of 2 pairs of a service and hardware evaluated and kept within 2 s; run again" in said
+    assert not (fleet_file.parent / "out").exists()
+    assert run(command, fleet_file, *options) == 0
+
+
+def test_plan_verify_and_replay_keep_their_limits(
+    fleet_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = fleet_file.parent / "out/plan.json"
+    assert run("solve", fleet_file, "--out", plan.parent) == 0
+    late = SimpleNamespace(monotonic=iter((0.0, *[9.0] * 9)).__next__)
+    monkeypatch.setattr(shared, "time", late)
+    assert run("verify", plan, fleet_file, "--time-limit", 1) == 4
+    assert "0 of 2 pairs" in capsys.readouterr().err
+    monkeypatch.setattr(shared, "time", SimpleNamespace(monotonic=iter((0.0, 9.0)).__next__))
+    assert run("replay", plan, fleet_file, "--duration", 5, "--time-limit", 1, "--json") == 4
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "0 of 1 services in a region simulated; choose a --service" in said.err
+
+
+def test_compare_counts_candidates_against_the_limit_of_their_fleet(
+    fleet_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("compare", fleet_file, "--against", "without:MI300X", "--time-limit", 0.5)
+    monkeypatch.setattr(api, "EXPLANATION_S", api.LEAST_EXPLANATION_S - 1.0)
+    assert run(*asked) == 4
+    assert "0 of 2 pairs of a service and hardware evaluated and kept within 0.5 s" in capsys.readouterr().err
+
+
+def test_an_alternative_whose_candidates_take_too_long_is_undecided(
+    fleet_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = load_fleet(fleet_file)
+    longer = load_fleet(fleet_file, (), ("services.chat.workload.output_tokens=200",))
+    within = api.evaluate_within
+    times_s = iter((20.0, -9.0))
+
+    def in_less_time(limits: SearchLimits, evaluated: Any) -> Any:
+        return within(replace(limits, time_limit_s=next(times_s)), evaluated)
+
+    monkeypatch.setattr(compare, "evaluate_within", in_less_time)
+    against = Counterfactual("longer", "longer answers", (FleetOption("", lambda _: True),), longer)
+    (row,) = compare.compare(fleet, (against,), SearchLimits(time_limit_s=20.0)).rows
+    assert row.chosen is None
+    assert [(each.infeasible, each.plan) for each in row.trials] == [(False, None)]
+    assert "0 of 2 pairs of a service and hardware evaluated and kept" in row.trials[0].reasons[0]
+
+
+def test_a_changed_fleet_of_a_question_keeps_the_limit_of_a_solve(
+    fleet_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "EXPLANATION_S", api.LEAST_EXPLANATION_S - 1.0)
+    resolver = Resolver(SearchLimits(time_limit_s=0.5))
+    answer = resolver.answer(FleetQuestion(load_fleet(fleet_file)))
+    assert answer.plan is None
+    assert not answer.infeasible
+    (reason,) = answer.reasons
+    assert reason.startswith("0 of 2 pairs of a service and hardware evaluated and kept within 0.5 s; run")
 
 
 def test_candidates_and_search_share_the_time(fleet_file: Path) -> None:
