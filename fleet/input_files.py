@@ -80,6 +80,10 @@ def opened(path: Path, most_bytes: int) -> Iterator[BinaryIO]:
     """
     if "\0" in str(path):
         _refuse(errno.EINVAL, "its name holds a NUL character", path)
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        _refuse(errno.EINVAL, "its name holds half a character", path)
     # A pipe that nobody writes to would hold up a plain open.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

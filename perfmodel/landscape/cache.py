@@ -80,7 +80,7 @@ def cached_landscape(
         The model has layers that are not evaluated.
     """
     key = landscape_key(evaluator, request, target, space, framework, scheduling)
-    if key is None or os.environ.get(SWITCH) == "off":
+    if key is None or not is_cache_on():
         return service_landscape(evaluator, request, target, space, framework, scheduling).without_excluded()
     place = cache_folder() if folder is None else folder
     path = place / f"{key}.npz"
@@ -92,8 +92,13 @@ def cached_landscape(
     # A full disk or a folder that cannot be written costs time, not the answer.
     with contextlib.suppress(OSError):
         _write(found, _sources_of(evaluator), path)
-        _forget_oldest(place)
+        forget_oldest(place, "*.npz", KEPT_FILES)
     return found
+
+
+def is_cache_on() -> bool:
+    """Whether what was computed before may be taken."""
+    return os.environ.get(SWITCH) != "off"
 
 
 def landscape_key(
@@ -107,9 +112,7 @@ def landscape_key(
     """Hash of all that a landscape depends on; None where the source of its times cannot be told apart."""
     if not isinstance(evaluator.source, OperatorSource):
         return None
-    parts = [f"{name} {installed_version(name)}" for name in _DEPENDENCIES]
-    parts.append(program_sha256())
-    parts += evaluator.source.fingerprint()
+    parts = [*program_parts(), *evaluator.source.fingerprint()]
     # Frozen dataclasses of numbers and names: equal ones are written alike.
     parts += [
         f"{field.name}={getattr(evaluator, field.name)!r}"
@@ -118,6 +121,11 @@ def landscape_key(
     ]
     parts += [repr(request), repr(target), repr(space), framework, repr(scheduling)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def program_parts() -> list[str]:
+    """The program and the versions of what it computes with, as parts of a hash."""
+    return [*(f"{name} {installed_version(name)}" for name in _DEPENDENCIES), program_sha256()]
 
 
 @cache
@@ -201,7 +209,8 @@ def _write(found: Landscape, sources: tuple[TableSource, ...], path: Path) -> No
         np.savez(stream, **blocks)  # type: ignore[arg-type]
 
 
-def _forget_oldest(folder: Path) -> None:
-    files = sorted(folder.glob("*.npz"), key=lambda path: path.stat().st_mtime_ns)
-    for path in files[: max(0, len(files) - KEPT_FILES)]:
+def forget_oldest(folder: Path, pattern: str, most: int) -> None:
+    """Delete the files of a cache folder that were used longest ago, all but as many as may stay."""
+    files = sorted(folder.glob(pattern), key=lambda path: path.stat().st_mtime_ns)
+    for path in files[: max(0, len(files) - most)]:
         path.unlink(missing_ok=True)

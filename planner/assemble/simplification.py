@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fleetplan.planner.assemble.costs import cost_breakdown
+from fleetplan.planner.assemble.placements import placements
 from fleetplan.planner.assemble.traffic import spread_traffic
 from fleetplan.planner.formulation import ReplicaKey
 from fleetplan.planner.plan import Simplification
@@ -12,15 +14,30 @@ from fleetplan.planner.search import SearchResult
 
 
 def simplification(
-    problem: Problem, result: SearchResult, replicas: Iterable[ReplicaKey]
+    problem: Problem, result: SearchResult, replicas: Iterable[ReplicaKey], objective_usd: float
 ) -> Simplification | None:
-    """Return what was paid for a simpler plan with these replicas; None where none was looked for."""
+    """Return what was paid for a simpler plan; None where none was looked for.
+
+    Parameters
+    ----------
+    problem, result : Problem, SearchResult
+        What was searched, and what was found.
+    replicas : Iterable[ReplicaKey]
+        Of the simpler plan.
+    objective_usd : float
+        What it costs, recomputed without rounding. [USD]
+    """
     if result.cheapest is None or result.objective_usd is None:
         return None
-    before = list(spread_traffic(problem, result.cheapest.solution).replicas)
-    after = list(replicas)
+    cheapest = result.cheapest.solution
+    traffic = spread_traffic(problem, cheapest)
+    before, after = list(traffic.replicas), list(replicas)
+    cheapest_usd = sum(cost_breakdown(problem, cheapest, placements(problem, traffic, cheapest)).values())
+    # A solution may waste load that its plan leaves out, either of them: the smaller difference leaves the
+    # cheapest plan above the bound, and the price within the policy, by which the search went.
+    usd = min(objective_usd - cheapest_usd, result.objective_usd - result.cheapest.usd)
     return Simplification(
-        usd=max(result.objective_usd - result.cheapest.usd, 0.0),
+        usd=max(usd, 0.0),
         hardware_kinds=_kinds(problem, after),
         hardware_kinds_before=_kinds(problem, before),
         configurations=_configurations(problem, after),

@@ -4,7 +4,7 @@ In: a resolved fleet, from its own rates or from perfmodel. Out: a `CandidateSet
 Entry points: `prepare.prepare` (with the problem), `build.build_candidates`, `landscape.service_evaluator`.
 """
 
-from fleetplan.planner.candidates.build import CandidateSet, OutOfTimeError, build_candidates
+from fleetplan.planner.candidates.build import CandidateSet, build_candidates
 from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.dominance import replaces
 from fleetplan.planner.candidates.figures import supplied_hardware
@@ -34,7 +34,6 @@ __all__ = [
     "UNDER_LOAD",
     "Calibrator",
     "CandidateSet",
-    "OutOfTimeError",
     "RejectionLog",
     "build_candidates",
     "front_end_of",

@@ -23,17 +23,9 @@ from fleetplan.planner.candidates.landscape import candidates_over_ways
 from fleetplan.planner.candidates.rejections import NOT_ALLOWED, RejectionLog
 from fleetplan.planner.candidates.remote import require_caches, ways_in_time, ways_ms
 from fleetplan.planner.candidates.variants import service_variants
-from fleetplan.planner.limit_reached import LimitReachedError
+from fleetplan.planner.limit_reached import OutOfTimeError
 from fleetplan.planner.plan import CalibrationUse, Rejections, StatedTable
 from fleetplan.planner.problem import Candidate, ConfigurationKey
-
-
-class OutOfTimeError(LimitReachedError):
-    """The time was over before every service was evaluated on every hardware."""
-
-    def within(self, time_limit_s: float) -> OutOfTimeError:
-        """The same with the limit that was kept."""
-        return OutOfTimeError(f"{self} within {time_limit_s:g} s; run again or raise --time-limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +70,8 @@ def build_candidates(
     keep : Collection[ConfigurationKey]
         Configurations that stay even where others dominate them: those that run already.
     out_of_time : callable
-        Asked before a service is evaluated on one hardware; what was evaluated before stays in the cache.
+        Asked before a service is evaluated on one hardware, and before each simulation; what was evaluated
+        before stays in the cache.
 
     Raises
     ------
@@ -148,15 +141,15 @@ class _Evaluations:
             self.log.add(service.name, hardware.name, refusal)
             return []
         if self._out_of_time():
-            pairs = f"{self._done} of {self._asked} pairs of a service and hardware"
-            raise OutOfTimeError(f"{pairs} evaluated and kept")
-        self._done += 1
+            raise self._cut_short
         found: list[Candidate] = []
         for name, variant in service_variants(service, hardware.name, self.log):
             try:
                 candidates, sources = candidates_over_ways(
-                    self._fleet, variant, hardware, self.log, self.calibrator
+                    self._fleet, variant, hardware, self.log, self.calibrator, self._out_of_time
                 )
+            except OutOfTimeError as error:
+                raise self._cut_short from error
             except UnsupportedArchitecture as error:
                 place = f"services.{service.name}.model"
                 raise InputError([Issue(str(self._fleet.path), 1, 1, place, str(error))]) from error
@@ -166,7 +159,13 @@ class _Evaluations:
                 if each.configuration is not None
             ]
             self.tables.update(dict.fromkeys(sources))
+        self._done += 1
         return found
+
+    @property
+    def _cut_short(self) -> OutOfTimeError:
+        pairs = f"{self._done} of {self._asked} pairs of a service and hardware"
+        return OutOfTimeError(f"{pairs} evaluated and kept")
 
 
 def _as_measured(candidate: Candidate, ratio: float) -> Candidate:

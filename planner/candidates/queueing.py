@@ -7,7 +7,7 @@ and with lines below its load as a function of the replicas.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -29,9 +29,11 @@ from fleetplan.perfmodel.queueing import (
     prefill_shares,
     prompt_spread,
 )
-from fleetplan.perfmodel.replay import EnginePool, LoadTarget, deployed_engine, sustained_rate_per_s
+from fleetplan.perfmodel.replay import EnginePool, LoadTarget, deployed_engine
 from fleetplan.perfmodel.serving import FRONT_ENDS, FrontEnd, RequestKind
 from fleetplan.perfmodel.steps import ConfigurationBatch
+from fleetplan.planner.candidates.kept_rates import kept_rate_per_s
+from fleetplan.planner.limit_reached import OutOfTimeError
 
 CARRIED: Final = "carried_per_s"
 """Column: requests/s of one replica in a pool that serves the largest demand within the limits. [1/s]"""
@@ -152,7 +154,12 @@ def load_question(service: Service, request_class: RequestClass) -> LoadQuestion
     return LoadQuestion(service, service.traffic, request_kind(request_class, service.traffic), demand)
 
 
-def under_load(question: LoadQuestion | None, evaluator: Evaluator, usable: pd.DataFrame) -> pd.DataFrame:
+def under_load(
+    question: LoadQuestion | None,
+    evaluator: Evaluator,
+    usable: pd.DataFrame,
+    out_of_time: Callable[[], bool] = lambda: False,
+) -> pd.DataFrame:
     """Rows of a landscape with what their pools carry in the columns `CARRIED` and `LOADS`.
 
     Parameters
@@ -163,11 +170,18 @@ def under_load(question: LoadQuestion | None, evaluator: Evaluator, usable: pd.D
         The model on its accelerator.
     usable : pandas.DataFrame
         Rows that meet the limits without load and fit.
+    out_of_time : callable
+        Asked before each simulation; what was simulated before stays in the cache.
 
     Returns
     -------
     pandas.DataFrame
         Without rows whose pools carry nothing; `requests_per_s` of aggregated rows is the simulated one.
+
+    Raises
+    ------
+    OutOfTimeError
+        If the time is over before the last simulation.
     """
     if question is None or usable.empty:
         whole = [POOL_SIZES.astype(np.float64)] * len(usable)
@@ -175,7 +189,7 @@ def under_load(question: LoadQuestion | None, evaluator: Evaluator, usable: pd.D
     parts = []
     for phase, rows in usable.groupby("phase", sort=False):
         if phase == AGGREGATED:
-            parts.append(_aggregated(question, evaluator, rows))
+            parts.append(_aggregated(question, evaluator, rows, out_of_time))
             continue
         loads = (_prefill if phase == PREFILL else _decode)(question, evaluator, rows)
         carried = rows["requests_per_s"].to_numpy(dtype=np.float64)
@@ -253,7 +267,9 @@ def _decode(question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame) ->
     return loads * float(question.carried_ratio(variation))
 
 
-def _aggregated(question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame) -> pd.DataFrame:
+def _aggregated(
+    question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame, out_of_time: Callable[[], bool]
+) -> pd.DataFrame:
     """Simulate the most promising layouts, each with the largest batch that meets the limits."""
     largest = rows.sort_values("batch", kind="stable").drop_duplicates("parallelism", keep="last")
     best_rate = rows.groupby("parallelism", sort=False)["requests_per_s"].max()
@@ -261,6 +277,8 @@ def _aggregated(question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame
     chosen = largest.loc[_promising(question, evaluator, largest, each)]
     found = []
     for index, row in chosen.iterrows():
+        if out_of_time():
+            raise OutOfTimeError("simulations are left")
         layout = parse_parallelism(str(row["parallelism"]))
         batch, mean_rate = int(row["batch"]), float(best_rate[row["parallelism"]])
         rates = _simulated_rates(question, evaluator, layout, batch, mean_rate)
@@ -329,7 +347,7 @@ def _simulated_rates(
     rates: dict[int, float] = {}
     for replicas in sorted(sizes):
         pool = EnginePool(engine.costs, engine.limits, replicas * engines_each)
-        rate = sustained_rate_per_s(pool, target, _RATE_SEARCH * mean_rate * replicas)
+        rate = kept_rate_per_s(pool, target, _RATE_SEARCH * mean_rate * replicas)
         # A larger pool carries no less a replica; chance in a simulation must not say otherwise.
         rates[replicas] = max([rate / replicas, *rates.values()])
     return rates

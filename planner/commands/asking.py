@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
@@ -27,7 +27,10 @@ FleetOfPlan = Annotated[
 ]
 SolveTimeLimit = Annotated[float, typer.Option(help="seconds for each solve", metavar="S", min=0.1)]
 SolveGap = Annotated[str, typer.Option(help="stop each solve at this optimality gap", metavar="RATIO")]
-Seed = Annotated[int, typer.Option(help="seed of the solver", min=0)]
+MOST_SEED: Final = 2**31 - 1
+"""Largest seed of CP-SAT and HiGHS, which hold it in 32 bits."""
+
+Seed = Annotated[int, typer.Option(help="seed of the solver", min=0, max=MOST_SEED)]
 Workers = Annotated[int, typer.Option("--workers", help="solves in parallel", metavar="N", min=1)]
 Full = Annotated[
     bool, typer.Option("--full", help="print every pool and placement in every moment, however many")

@@ -40,7 +40,7 @@ def report(
         Path | None, typer.Option(help="the plan in force, for comparison", metavar="PLAN.json")
     ] = None,
 ) -> None:
-    """Write the report of a plan as one self-contained HTML page.
+    """Write the report of a plan, or of an infeasible fleet, as one self-contained HTML page.
 
     Frontiers are drawn from frontiers.csv beside the plan, which `plan solve --out` writes.
 
@@ -48,12 +48,15 @@ def report(
     """
     from fleetplan.planner.export.new_file import write_new
     from fleetplan.planner.landscape.frontier_points import FRONTIER_FILE, read_frontier
-    from fleetplan.planner.plan import read_plan
-    from fleetplan.planner.report.html.page import REPORT_FILE, report_page
+    from fleetplan.planner.plan import Infeasible, read_outcome, read_plan
+    from fleetplan.planner.report.html.page import REPORT_FILE, infeasible_page, report_page
 
-    plan = read_plan(plan_file)
+    outcome = read_outcome(plan_file)
     in_force = None if baseline is None else read_plan(baseline)
-    page = report_page(plan, read_frontier(plan_file.with_name(FRONTIER_FILE)), in_force)
+    if isinstance(outcome, Infeasible):
+        page = infeasible_page(outcome)
+    else:
+        page = report_page(outcome, read_frontier(plan_file.with_name(FRONTIER_FILE)), in_force)
     target = plan_file.with_name(REPORT_FILE) if out is None else out
     write_new(target, page, over=True)
     console(stderr=True).print(f"written to {target}", style="dim", markup=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -20,6 +20,15 @@ from fleetplan.planner.commands.shared import (
 )
 from fleetplan.planner.commands.terminal import console
 
+MOST_WHOLE: Final = 10**9
+"""Largest whole number of an option, as of a fleet file."""
+
+MOST_BATCH: Final = 100_000
+"""Largest batch that may be tried one by one: far above what any cache holds."""
+
+MOST_ROWS: Final = 2**63 - 1
+"""Rows of a landscape are numbered in 64 bits."""
+
 
 def landscape(
     fleet_file: Annotated[
@@ -30,10 +39,15 @@ def landscape(
     service: Annotated[str | None, typer.Option(help="a service of the fleet")] = None,
     model: Annotated[str | None, typer.Option(help="model: HF id, alias or config.json")] = None,
     hardware: Annotated[str | None, typer.Option(help="names of the catalogue, with commas")] = None,
-    input_tokens: Annotated[int | None, typer.Option("--input", help="new prompt tokens", min=1)] = None,
-    output_tokens: Annotated[int | None, typer.Option("--output", help="generated tokens", min=1)] = None,
+    input_tokens: Annotated[
+        int | None, typer.Option("--input", help="new prompt tokens", min=1, max=MOST_WHOLE)
+    ] = None,
+    output_tokens: Annotated[
+        int | None, typer.Option("--output", help="generated tokens", min=1, max=MOST_WHOLE)
+    ] = None,
     context: Annotated[
-        int | None, typer.Option(help="context length; tokens beyond --input are cached", min=1)
+        int | None,
+        typer.Option(help="context length; tokens beyond --input are cached", min=1, max=MOST_WHOLE),
     ] = None,
     ttft: Annotated[float | None, typer.Option(help="limit [ms]", min=0)] = None,
     tpot: Annotated[float | None, typer.Option(help="limit [ms]", min=0)] = None,
@@ -41,8 +55,12 @@ def landscape(
     kv: Annotated[str, typer.Option("--kv", help="data types of the KV cache, with commas")] = "bf16",
     framework: Annotated[str, typer.Option(help="trtllm, sglang or vllm")] = "vllm",
     prices: Annotated[str, typer.Option(help="column of the price book")] = "rental_3y",
-    max_accelerators: Annotated[int | None, typer.Option(help="largest replica", min=1)] = None,
-    every_batch: Annotated[int | None, typer.Option(help="try every batch up to this one", min=1)] = None,
+    max_accelerators: Annotated[
+        int | None, typer.Option(help="largest replica", min=1, max=MOST_WHOLE)
+    ] = None,
+    every_batch: Annotated[
+        int | None, typer.Option(help="try every batch up to this one", min=1, max=MOST_BATCH)
+    ] = None,
     condition: Annotated[
         str | None, typer.Option("--filter", help="rows to show and write, e.g. 'tp <= 8 and batch >= 16'")
     ] = None,
@@ -51,7 +69,9 @@ def landscape(
     parquet: Annotated[Path | None, typer.Option(help="write all rows", metavar="FILE")] = None,
     plot: Annotated[Path | None, typer.Option(help="draw into this folder", metavar="DIR")] = None,
     plot_format: Annotated[str, typer.Option(help="svg or png")] = "svg",
-    explain: Annotated[int | None, typer.Option(help="explain one row", metavar="ROW", min=0)] = None,
+    explain: Annotated[
+        int | None, typer.Option(help="explain one row", metavar="ROW", min=0, max=MOST_ROWS)
+    ] = None,
     menu: Annotated[bool, typer.Option("--menu", help="cost of each latency class")] = False,
 ) -> None:
     """Evaluate every configuration of a service or model: counts, best rows, Pareto frontier.

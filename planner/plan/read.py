@@ -28,10 +28,15 @@ def read_plan(path: Path) -> Plan:
     Raises
     ------
     InputError
-        If it cannot be read or is not a plan of a known format.
+        If it cannot be read, is not a plan of a known format, or says that there is none.
     """
-    with _plan_mistakes(path):
-        return Plan.model_validate_json(_text(path))
+    outcome = read_outcome(path)
+    if isinstance(outcome, Infeasible):
+        hint = f"plan explain {path} says which requirements are in conflict"
+        raise InputError(
+            [Issue(str(path), 1, 1, "status", "the fleet is infeasible, so there is no plan", hint)]
+        )
+    return outcome
 
 
 def read_outcome(path: Path) -> Plan | Infeasible:

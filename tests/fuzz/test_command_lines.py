@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from fleetplan.planner.commands.shared import ExitCode
 from tests.fuzz import command_lines
 from tests.fuzz.command_lines import Command, commands, small_fleet, tried
-from tests.fuzz.commands import CommandAnswer
+from tests.fuzz.commands import CommandAnswer, run
 
 LINES = 12
 """Command lines of each command; `make soak` tries more."""
@@ -34,6 +35,29 @@ def test_a_mistake_is_told_and_nothing_is_written(
         words, wrong = tried(command, seed, small, folder)
         failures += [f"plan {words}: {wrong}"] if wrong else []
     assert failures == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        # Found by random lines: an overflow, an incompatible argument, a name that cannot be encoded.
+        ("landscape", "fleet.yaml", "--every-batch", "99999999999999999999"),
+        ("landscape", "--model", "llama3-8b", "--hardware", "L40S", "--input", "99999999999999999999"),
+        ("alternatives", "out/plan.json", "--seed", "99999999999999999999"),
+        ("solve", "fleet.yaml", "--seed", "2147483648"),
+        ("import", "dcgm", "\ud83d", "--out", "power.yaml"),
+        ("verify", "\ud83d", "fleet.yaml"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_mistake_that_was_a_traceback_is_told(
+    words: tuple[str, ...], small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(small)
+    answer = run(words)
+    assert answer.code == ExitCode.BAD_INPUT
+    assert answer.errors
+    assert "Traceback" not in answer.errors
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,11 +13,13 @@ import pytest
 from tests.planner.command_line import run
 
 from fleetplan.perfmodel.landscape import cache
+from fleetplan.perfmodel.replay import EnginePool, LoadTarget
 from fleetplan.planner import api
-from fleetplan.planner.candidates import OutOfTimeError, build_candidates, prepare
+from fleetplan.planner.candidates import build_candidates, kept_rates, prepare
 from fleetplan.planner.commands import shared
 from fleetplan.planner.commands.page.child import Planner
 from fleetplan.planner.commands.page.messages import PlanRequest, Settings
+from fleetplan.planner.limit_reached import OutOfTimeError
 from fleetplan.planner.questions import compare
 from fleetplan.planner.questions.counterfactuals import Counterfactual, FleetOption
 from fleetplan.planner.questions.resolving import FleetQuestion, Resolver
@@ -57,6 +60,31 @@ def test_what_was_evaluated_in_time_is_kept(fleet_file: Path) -> None:
         "H100-SXM",
     }
     assert kept.stat().st_ino == written
+
+
+def test_a_service_with_limits_under_load_gets_further_with_each_run(
+    fleet_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Simulations were done anew by every run, so that a limit shorter than all of them was never enough."""
+    limited = ("services.chat.slo.ttft_p95_ms=2000", "services.chat.runtimes=[aggregated]")
+    fleet = load_fleet(fleet_file, (), limited)
+    simulated: list[float] = []
+
+    def counted(pool: EnginePool, target: LoadTarget, most_per_s: float) -> float:
+        simulated.append(most_per_s)
+        return most_per_s / 2
+
+    monkeypatch.setattr(kept_rates, "sustained_rate_per_s", counted)
+    runs, found = 0, None
+    while found is None and runs < 20:
+        runs += 1
+        # Each run has the time for one simulation.
+        done = len(simulated)
+        with suppress(OutOfTimeError):
+            found = build_candidates(fleet, lambda _: None, out_of_time=lambda n=done: len(simulated) > n)
+    assert found is not None
+    assert {each.hardware for each in found.candidates} == {"MI300X", "H100-SXM"}
+    assert 4 <= len(simulated) <= runs <= 10
 
 
 def test_the_page_counts_candidates_against_its_limit(
