@@ -1,4 +1,4 @@
-"""Errors of the user: where, which values are allowed, and the nearest match."""
+"""What ends a command in words: a user's mistake with its place and the nearest match, or a limit."""
 
 from __future__ import annotations
 
@@ -54,6 +54,10 @@ def brief(text: str) -> str:
     """Return a message in which no word, and not the whole, is longer than a reader wants."""
     short = _LONG_WORD.sub(lambda found: f"{found[0][:_LONGEST_WORD]}...", text)
     return short if len(short) <= _LONGEST_MESSAGE else f"{short[:_LONGEST_MESSAGE]}..."
+
+
+class LimitReachedError(Exception):
+    """A limit was reached before there was anything to show."""
 
 
 class InputError(Exception):

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
+from fleetplan.fleet.errors import LimitReachedError
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.assemble import build_plan, provenance, solve_record, within_budgets
-from fleetplan.planner.candidates import CandidateSet, prepare
-from fleetplan.planner.limit_reached import LimitReachedError, OutOfTimeError
+from fleetplan.planner.candidates import CandidateSet, OutOfTimeError, prepare
 from fleetplan.planner.plan import (
     Infeasible,
     Plan,

@@ -126,9 +126,8 @@ def main(arguments: list[str] | None = None) -> None:
     A user's mistake, or a file that cannot be written, prints its message and exits with 2; a limit that
     was reached before there is an answer with 4; anything unforeseen keeps its traceback and exits with 1.
     """
-    from fleetplan.fleet.errors import InputError
+    from fleetplan.fleet.errors import InputError, LimitReachedError
     from fleetplan.fleet.files import FileNotWrittenError
-    from fleetplan.planner.limit_reached import LimitReachedError
 
     try:
         _program()(args=_with_command(sys.argv[1:] if arguments is None else arguments))

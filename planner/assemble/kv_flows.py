@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -10,17 +11,17 @@ from fleetplan.planner.assemble.row_place import row_moment
 from fleetplan.planner.assemble.traffic import ServedTraffic
 from fleetplan.planner.plan import Binding, KvFlow, MomentKey
 from fleetplan.planner.problem import Problem, Slot
-from fleetplan.planner.problem.kv_pairs import KvPairs, Pair, cell_pairs
+from fleetplan.planner.problem.kv_pairs import KvPairs, Pair, SlotGroup, cell_pairs
 
 ROUNDING_RATIO: Final = 1e-9
 """What is left of a pair's traffic below this share of it is rounding, no flow."""
 
 
 def kv_flows(problem: Problem, traffic: ServedTraffic) -> tuple[KvFlow, ...]:
-    """Flows of every cell and class that has several pairs of groups, or links with a capacity."""
+    """Flows of every cell and class where links count, or not every prefill may pass to every decode."""
     rows = []
     for (cell_index, k), known in cell_pairs(problem).items():
-        if len(known.pairs) < 2 and not any(pair.links for pair in known.pairs):
+        if _is_free(traffic, (cell_index, k), known):
             continue
         for pair, sender, receiver, rate in _flows(traffic, (cell_index, k), known):
             rows.append(_row(problem, (cell_index, k), pair, sender, receiver, rate))
@@ -49,6 +50,17 @@ def used_up_links(problem: Problem, flows: Sequence[KvFlow]) -> tuple[Binding, .
                     Binding(family="kv_transfer", name=name, used=used, limit=link.gb_per_s, unit="GB/s")
                 )
     return tuple(found)
+
+
+def _is_free(traffic: ServedTraffic, place: tuple[int, int], known: KvPairs) -> bool:
+    """Whether every group that prefills may pass to every one that decodes, over no link with a capacity."""
+    (cell, k), free = place, {(pair.prefill, pair.decode) for pair in known.pairs if not pair.links}
+
+    def running(groups: Sequence[SlotGroup]) -> list[int]:
+        return [g for g, group in enumerate(groups)
+                if any(traffic.rates.get((c, k, p, cell), 0.0) > 0 for c, p in group.slots)]  # fmt: skip
+
+    return free.issuperset(itertools.product(running(known.prefill), running(known.decode)))
 
 
 def _flows(

@@ -14,6 +14,7 @@ from fleetplan.planner.candidates.landscape import (
     service_space,
 )
 from fleetplan.planner.candidates.model_errors import model_errors
+from fleetplan.planner.candidates.out_of_time import OutOfTimeError
 from fleetplan.planner.candidates.prepare import prepare
 from fleetplan.planner.candidates.queueing import front_end_of, request_kind
 from fleetplan.planner.candidates.rejections import (
@@ -34,6 +35,7 @@ __all__ = [
     "UNDER_LOAD",
     "Calibrator",
     "CandidateSet",
+    "OutOfTimeError",
     "RejectionLog",
     "build_candidates",
     "front_end_of",

@@ -20,10 +20,10 @@ from fleetplan.planner.candidates.dominance import prune_dominated
 from fleetplan.planner.candidates.engine import engine_candidates
 from fleetplan.planner.candidates.figures import supplied_hardware
 from fleetplan.planner.candidates.landscape import candidates_over_ways
+from fleetplan.planner.candidates.out_of_time import OutOfTimeError
 from fleetplan.planner.candidates.rejections import NOT_ALLOWED, RejectionLog
 from fleetplan.planner.candidates.remote import require_caches, ways_in_time, ways_ms
 from fleetplan.planner.candidates.variants import service_variants
-from fleetplan.planner.limit_reached import OutOfTimeError
 from fleetplan.planner.plan import CalibrationUse, Rejections, StatedTable
 from fleetplan.planner.problem import Candidate, ConfigurationKey
 

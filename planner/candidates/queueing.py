@@ -33,7 +33,7 @@ from fleetplan.perfmodel.replay import EnginePool, LoadTarget, deployed_engine
 from fleetplan.perfmodel.serving import FRONT_ENDS, FrontEnd, RequestKind
 from fleetplan.perfmodel.steps import ConfigurationBatch
 from fleetplan.planner.candidates.kept_rates import kept_rate_per_s
-from fleetplan.planner.limit_reached import OutOfTimeError
+from fleetplan.planner.candidates.out_of_time import OutOfTimeError
 
 CARRIED: Final = "carried_per_s"
 """Column: requests/s of one replica in a pool that serves the largest demand within the limits. [1/s]"""

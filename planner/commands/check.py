@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -29,6 +30,8 @@ def check(
 ) -> None:
     """Validate a fleet and report which numbers are measured, interpolated, extrapolated or roofline.
 
+    Mistakes in scenarios of the file that are not chosen are warnings.
+
     Example: plan check fleet.yaml -s growth
     """
     from fleetplan.planner.candidates import build_candidates
@@ -36,11 +39,31 @@ def check(
 
     errors = console(stderr=True)
     fleet = load(fleet_file, scenario, assignment, errors)
+    for warning in _mistakes_of_scenarios(fleet_file, scenario or (), assignment or ()):
+        errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     with time_for_candidates(time_limit) as late:
         candidates = build_candidates(
             fleet, lambda text: errors.print(text, style="dim", markup=False), out_of_time=late
         )
     print_coverage(fleet, candidates, console())
+
+
+def _mistakes_of_scenarios(
+    fleet_file: Path, chosen: Sequence[str], assignments: Sequence[str]
+) -> Iterator[str]:
+    """Yield what is wrong with each other scenario on top of what was chosen; it may be made for another."""
+    from fleetplan.fleet.document import read_document
+    from fleetplan.fleet.errors import InputError
+    from fleetplan.scenarios.load import load_fleet
+
+    block = read_document(fleet_file).root.child("scenarios")
+    for name in () if block is None else block.entries:
+        if name in chosen:
+            continue
+        try:
+            load_fleet(fleet_file, [*chosen, name], assignments)
+        except InputError as error:
+            yield from (f"with -s {name}: {issue}" for issue in error.issues)
 
 
 def verify(

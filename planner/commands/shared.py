@@ -66,7 +66,7 @@ def time_for_candidates(time_limit_s: float | None) -> Iterator[Callable[[], boo
     OutOfTimeError
         With the limit, where candidates took longer.
     """
-    from fleetplan.planner.limit_reached import OutOfTimeError
+    from fleetplan.planner.candidates import OutOfTimeError
 
     ends = math.inf if time_limit_s is None else time.monotonic() + time_limit_s
     try:

@@ -9,9 +9,8 @@ from typing import Generic, TypeVar
 
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.api import NoPlanFoundError, evaluate_within, solve_problem
-from fleetplan.planner.candidates import CandidateSet, build_candidates, supplied_hardware
+from fleetplan.planner.candidates import CandidateSet, OutOfTimeError, build_candidates, supplied_hardware
 from fleetplan.planner.jobs import RunJobs, run_here
-from fleetplan.planner.limit_reached import OutOfTimeError
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.problem import Candidate, ConfigurationKey, KnownBound, Problem, build_problem
 from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline

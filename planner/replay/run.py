@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.fleet.errors import InputError, Issue, LimitReachedError, names_hint
 from fleetplan.perfmodel.parallelism import Configuration
 from fleetplan.perfmodel.replay import Router, run_service
-from fleetplan.planner.limit_reached import LimitReachedError
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.replay.deployment import (

@@ -89,7 +89,7 @@ def _placed(check: PlanCheck, row: Placement) -> _Placed | None:
 
 def _room(each: _Placed, tokens: int) -> Iterator[Violation]:
     label = " ".join(each.key)
-    if tokens < 0 or (tokens > 0 and not each.holds(tokens)):
+    if not 0 <= tokens <= LONGEST_TRIED_TOKENS or (tokens > 0 and not each.holds(tokens)):
         yield Violation("inputs", f"{label}: no memory for a sequence of {tokens} tokens")
     elif tokens < LONGEST_TRIED_TOKENS and each.holds(tokens + 1):
         yield Violation("inputs", f"{label}: there is memory for a sequence of more than {tokens} tokens")

@@ -31,15 +31,17 @@ OVERRUN_S = 10.0
 """How much longer than its limit a solve may take. [s]"""
 
 EFFORT = TrialEffort(
-    most_cells=6, time_limit_s=3.0, gap_ratio=1e-4, workers=2, laws=2, questions=2, explain=True,
-    overrun_s=OVERRUN_S,
+    most_cells=6, time_limit_s=3.0, gap_ratio=1e-4, workers=2, laws=2, questions=2, tamperings=40,
+    explain=True, overrun_s=OVERRUN_S,
 )  # fmt: skip
 
 LARGE_EVERY = 50
 """Of so many fleets one is large enough for the search over blocks."""
 
 LARGE_CELLS, LARGE_SERVICES = 12, 16
-LARGE_EFFORT = replace(EFFORT, most_cells=LARGE_CELLS, time_limit_s=15.0, gap_ratio=0.02, laws=1, questions=1)
+LARGE_EFFORT = replace(
+    EFFORT, most_cells=LARGE_CELLS, time_limit_s=15.0, gap_ratio=0.02, laws=1, questions=1, tamperings=10
+)
 
 LINES_A_FLEET = 0.02
 """Command lines that are tried of each command for every fleet."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fleetplan.planner.search.blocks import solve
+from tests.fuzz import tampered
 from tests.fuzz.fleets import random_fleet
 from tests.fuzz.keys import KeyCoverage
 from tests.fuzz.laws import LAWS
@@ -20,6 +21,8 @@ BLOCKS = 20
 
 EFFORT = TrialEffort(most_cells=3, time_limit_s=1.0, gap_ratio=0.01)
 LAW_EVERY, QUESTION_EVERY = 4, 8
+TAMPERINGS = 10
+"""Of each plan; those of all fleets are some thousand, of every field."""
 
 FEWEST_PLANS = 3
 """Of each part: fleets that cannot be served say little."""
@@ -56,7 +59,12 @@ def test_random_fleets_hold(block: int, tmp_path: Path) -> None:
     kinds: Counter[str] = Counter()
     failures = []
     for seed in range(block * size, (block + 1) * size):
-        effort = replace(EFFORT, laws=int(seed % LAW_EVERY == 0), questions=int(seed % QUESTION_EVERY == 1))
+        effort = replace(
+            EFFORT,
+            laws=int(seed % LAW_EVERY == 0),
+            questions=int(seed % QUESTION_EVERY == 1),
+            tamperings=TAMPERINGS,
+        )
         report = try_fleet(seed, effort, tmp_path / str(seed))
         kinds[report.kind] += 1
         failures += [f"seed {seed}: {failure}" for failure in report.failures]
@@ -74,6 +82,14 @@ def test_fleets_hold_that_are_solved_in_blocks(
     report = try_fleet(seed, replace(EFFORT, questions=0), tmp_path)
     assert report.failures == []
     assert report.kind == "plan"
+
+
+def test_what_nobody_notices_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tampered, "verify", lambda *_: [])
+    report = try_fleet(1, replace(EFFORT, laws=0, questions=0, tamperings=5), tmp_path)
+    assert report.kind == "plan"
+    assert len(report.failures) >= 2
+    assert all(failure.startswith("not noticed: ") for failure in report.failures)
 
 
 def test_the_dice_of_a_seed_fall_alike() -> None:

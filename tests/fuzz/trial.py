@@ -16,6 +16,7 @@ from tests.fuzz.commands import ask, questions
 from tests.fuzz.fleets import Made, random_fleet
 from tests.fuzz.laws import laws_of
 from tests.fuzz.outcome import Outcome, broken, solved
+from tests.fuzz.tampered import unnoticed
 
 Found = TypeVar("Found")
 
@@ -30,7 +31,7 @@ class TrialEffort:
         Regions, periods, slices and scenarios of a fleet together.
     time_limit_s, gap_ratio, workers
         Of each solve.
-    laws, questions : int
+    laws, questions, tamperings : int
         How many of each.
     explain : bool
         Whether it is found out of an infeasible fleet what is short.
@@ -44,6 +45,7 @@ class TrialEffort:
     workers: int = 1
     laws: int = 1
     questions: int = 1
+    tamperings: int = 0
     explain: bool = False
     overrun_s: float | None = None
 
@@ -87,6 +89,7 @@ def try_fleet(
         dice = random.Random(seed)
         if isinstance(first.plan, Plan):
             _hold_to_laws(report, made, first, first.plan, place, effort)
+            _tamper(report, path, first.plan, effort)
         for question in list(questions(made, path, first.plan, dice))[: effort.questions]:
             report.tried[f"plan {question.command}"] += 1
             wrong = _guarded(report, str(question), lambda asked=question: ask(asked))  # type: ignore[misc]
@@ -110,6 +113,15 @@ def _hold_to_laws(
         wrong = broken(first, second, law)
         if wrong:
             report.failures.append(f"{law.name}: {wrong}")
+
+
+def _tamper(report: Report, path: Path, plan: Plan, effort: TrialEffort) -> None:
+    """Change fields of a plan, each alone; what is not noticed is a failure."""
+    dice = random.Random(f"tampered {report.seed}")
+    if not effort.tamperings:
+        return
+    found = _guarded(report, "tampered", lambda: list(unnoticed(path, plan, dice, effort.tamperings)))
+    report.failures += [f"not noticed: {each}" for each in found or ()]
 
 
 def _check_time(report: Report, what: str, outcome: Outcome, effort: TrialEffort) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.limit_reached import OutOfTimeError
+from fleetplan.planner.candidates import OutOfTimeError
 from fleetplan.planner.plan import Conflict, GivenWay, Infeasible, Plan, Shortage, StatedWayOut
 from fleetplan.planner.questions.conflict.core import Core, CoreSearch
 from fleetplan.planner.questions.conflict.requirement import Requirement, RequirementKind

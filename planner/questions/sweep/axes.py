@@ -160,6 +160,9 @@ def _demand(fleet: Fleet, name: str, ratio: float, label: str) -> Fleet:
 
 def _price(fleet: Fleet, name: str, ratio: float, label: str) -> Fleet:
     offers = {offer.name for offer in fleet.offers if name in ("", offer.name, offer.hardware)}
+    if not fleet.offers:
+        hint = "give offers whose price can change, or leave out the axis"
+        raise InputError([Issue(label, 0, 0, "", "the fleet has no offers", hint)])
     if not offers:
         names = [offer.hardware for offer in fleet.offers] + [offer.name for offer in fleet.offers]
         raise _unknown(label, f"no offer is or brings {name!r}", name, list(dict.fromkeys(names)))

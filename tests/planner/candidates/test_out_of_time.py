@@ -15,11 +15,10 @@ from tests.planner.command_line import run
 from fleetplan.perfmodel.landscape import cache
 from fleetplan.perfmodel.replay import EnginePool, LoadTarget
 from fleetplan.planner import api
-from fleetplan.planner.candidates import build_candidates, kept_rates, prepare
+from fleetplan.planner.candidates import OutOfTimeError, build_candidates, kept_rates, prepare
 from fleetplan.planner.commands import shared
 from fleetplan.planner.commands.page.child import Planner
 from fleetplan.planner.commands.page.messages import PlanRequest, Settings
-from fleetplan.planner.limit_reached import OutOfTimeError
 from fleetplan.planner.questions import compare
 from fleetplan.planner.questions.counterfactuals import Counterfactual, FleetOption
 from fleetplan.planner.questions.resolving import FleetQuestion, Resolver

@@ -64,7 +64,7 @@ def test_one_kind_of_hardware_is_worth_what_the_policy_allows() -> None:
 
 
 def test_load_that_the_solver_wastes_is_no_price_of_simplicity() -> None:
-    """A random fleet: the simpler plan cost 2.37 USD more by the solver, and 1.50 USD less than that itself."""
+    """A random fleet: the solver counted 2.37 USD more for the simpler plan, of which it wasted 1.50 USD."""
     solved = solve(mixed(0.5), MIXED, gap=GAP)
     plan = plan_of(solved)
     waste_usd = 7.0

@@ -12,10 +12,11 @@ from tests.planner.verify.plans import PLANS, example
 from tests.planner.verify.tampering import ANNOTATIONS, CLAIMS, Tampering, is_listed, tamperings
 from tests.planner.whole_fleet import whole_plan
 
+from fleetplan.perfmodel.steps.room import LONGEST_TRIED_TOKENS
 from fleetplan.planner.plan import CalibrationUse, Plan, Rejections, StatedTable
 from fleetplan.planner.plan.inputs import PlanInputs
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.verify import Evidence, verify
+from fleetplan.planner.verify import Evidence, launches, verify
 
 NO_EVIDENCE = Evidence((), (), (), "")
 
@@ -123,6 +124,18 @@ def test_what_was_left_out_and_what_gave_the_rates_is_held_against_what_is_found
     evidence = Evidence((left_out,), (table,), (calibration,), "0d")
     assert verify(problem, stated, evidence) == []
     assert missed(problem, stated, evidence)[1] == []
+
+
+def test_a_sequence_longer_than_any_that_is_tried_is_not_stated() -> None:
+    """A random fleet: a small model on much memory held the longest sequence, and one token more."""
+    problem, plan = PLANS["launched models"]()
+    assert plan.inputs is not None
+    longest = plan.inputs.launches[0].model_copy(update={"sequence_tokens": LONGEST_TRIED_TOKENS + 1})
+    inputs = plan.inputs.model_copy(update={"launches": (longest, *plan.inputs.launches[1:])})
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(launches, "sequence_fits", lambda *_: True)
+        found = verify(problem, plan.model_copy(update={"inputs": inputs}), NO_EVIDENCE)
+    assert any(f"sequence of {LONGEST_TRIED_TOKENS + 1} tokens" in each.message for each in found)
 
 
 def test_annotations_and_claims_are_few_and_exist() -> None:

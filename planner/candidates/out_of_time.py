@@ -1,10 +1,8 @@
-"""Errors of a limit that comes before there is an answer: a sentence, and exit code 4."""
+"""The error of a time limit that comes before all candidates are evaluated."""
 
 from __future__ import annotations
 
-
-class LimitReachedError(Exception):
-    """A limit was reached before there was anything to show."""
+from fleetplan.fleet.errors import LimitReachedError
 
 
 class OutOfTimeError(LimitReachedError):

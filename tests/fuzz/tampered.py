@@ -1,0 +1,69 @@
+"""Changes of single fields of a random plan that `plan verify` does not notice."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fleetplan.planner.candidates import prepare
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.verify import Evidence, verify
+from fleetplan.planner.verify.rounding import MONEY_FLOOR_RATIO, SHARE_FLOOR
+from fleetplan.scenarios.load import load_fleet
+from tests.planner.verify.tampering import ANNOTATIONS, CLAIMS, Tampering, is_listed, tamperings
+from tests.planner.verify.tampering import Path as FieldPath
+
+
+def unnoticed(path: Path, plan: Plan, dice: random.Random, most: int) -> Iterator[str]:
+    """Yield changes that mean something and that nobody notices.
+
+    Parameters
+    ----------
+    path : Path
+        The fleet file.
+    plan : Plan
+        Of this fleet, without a plan in force.
+    dice : random.Random
+        For which fields are changed, and in which row.
+    most : int
+        Changes that are tried at the most, each of another field or kind.
+    """
+    candidates, problem = prepare(load_fleet(path), lambda _: None)
+    evidence = Evidence(candidates.rejections, candidates.table_sources, candidates.calibrations, "")
+    document: dict[str, Any] = json.loads(plan.model_dump_json())
+    by_field: dict[tuple[str, str], list[Tampering]] = defaultdict(list)
+    for each in tamperings(document):
+        if not is_listed(each.pattern, ANNOTATIONS) and not is_listed(each.pattern, CLAIMS):
+            by_field[each.pattern, each.kind].append(each)
+    for field in dice.sample(sorted(by_field), min(most, len(by_field))):
+        each = dice.choice(by_field[field])
+        changed = each.plan(document)
+        # What cannot be read any more is noticed.
+        if changed is None or changed == plan or _is_rounding(each.path, document, changed, plan):
+            continue
+        if not verify(problem, changed, evidence):
+            yield f"{each.pattern} {each.kind}, {each.path}: {_at(document, each.path)!r:.200}"
+
+
+def _is_rounding(path: FieldPath, before: dict[str, Any], changed: Plan, plan: Plan) -> bool:
+    """Whether a number changed by less than what stated figures may be off by (planner/FORMULATION.md)."""
+    old, new = _at(before, path), _at(json.loads(changed.model_dump_json()), path)
+    if not isinstance(old, float) or not isinstance(new, int | float):
+        return False
+    is_money = any("usd" in str(part) for part in path)
+    largest_usd = max(abs(plan.objective_usd), sum(abs(row.usd) for row in plan.purchases))
+    return abs(new - old) <= max(SHARE_FLOOR, MONEY_FLOOR_RATIO * largest_usd * is_money)
+
+
+def _at(document: Any, path: FieldPath) -> Any:
+    """The value of a field; None where it is not there."""
+    for part in path:
+        if isinstance(part, int):
+            document = document[part] if part < len(document) else None
+        else:
+            document = (document or {}).get(part)
+    return document
