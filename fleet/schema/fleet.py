@@ -331,3 +331,6 @@ class FleetSpec(Spec):
     """Named changes to this file: a list of names from `overrides`, or a mapping laid on the file."""
     overrides: dict[str, object] = Field(default_factory=dict)
     """Named mappings that scenarios lay on the file."""
+
+
+FleetSpec.model_rebuild()

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Annotated, Final, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    GetJsonSchemaHandler,
+    Tag,
+    WithJsonSchema,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from fleetplan.fleet.schema.quantities import GROWTH_PATTERN, QUANTITY_PATTERN
 
@@ -15,9 +29,33 @@ TAG_MARK: Final = "\0"
 class Spec(BaseModel):
     """Base of everything in the file: unknown keys refused, nothing converted, nothing changed later."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )
+    # The whole is built when it is imported (fleet.py): alone, most parts would be built for nothing.
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Describe each key by the text below its field.
+
+        `use_attribute_docstrings` would parse this source at every start of a program that needs no schema.
+        """
+        found = handler(core_schema)
+        keys = handler.resolve_ref_schema(found)["properties"]
+        for part in cls.__mro__:
+            if issubclass(part, Spec):
+                for name, text in _texts_below_fields(part):
+                    keys[name].setdefault("description", text)
+        return found
+
+
+def _texts_below_fields(model: type[Spec]) -> Iterator[tuple[str, str]]:
+    body = ast.parse(inspect.getsource(model)).body[0]
+    assert isinstance(body, ast.ClassDef)
+    for field, text in pairwise(body.body):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
+                yield name, inspect.cleandoc(said)
 
 
 # Names become labels such as coverage[chat,us-east]; the characters that structure those are refused.

@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.special import gammainc
 
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.serving.iteration_times import IterationTimes
@@ -136,6 +135,9 @@ def renewals(expected: FloatArray, burstiness: float) -> FloatArray:
     """Mean number of arrivals that follow one within a time in which `expected` arrive on average."""
     if burstiness == 1.0:
         return expected
+    # It parses its own docstrings: a tenth of a start that most fleets need not wait for.
+    from scipy.special import gammainc  # noqa: PLC0415
+
     terms = np.arange(1, _MOST_RENEWALS + 1)[:, None] / burstiness
     found: FloatArray = gammainc(terms, expected / burstiness).sum(axis=0)
     return found

@@ -203,3 +203,6 @@ class Plan(Record):
             If it is not a plan.
         """
         return cls.model_validate_json(read_text(path))
+
+
+Plan.model_rebuild()

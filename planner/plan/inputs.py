@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from datetime import date
 
-from pydantic import BaseModel, ConfigDict
+from fleetplan.planner.plan.record import Record
 
 
-class InputRecord(BaseModel):
-    """One stated input; a reader ignores what it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="null")
+class InputRecord(Record):
+    """One stated input."""
 
 
 class ClassInput(InputRecord):

@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict
 class Record(BaseModel):
     """A part of a plan."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="null")
+    # The whole plan is built when it is imported (document.py), what else is needed at its first use.
+    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="null", defer_build=True)
 
 
 MomentKey = tuple[str, str | None, str | None]

@@ -22,12 +22,11 @@ from typing import Final
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from fleetplan.planner.search.blocks.bound import Lagrangian, Priced
 from fleetplan.planner.search.blocks.columns import Column
 from fleetplan.planner.search.blocks.master import Master
-from fleetplan.planner.search.blocks.split import Split
+from fleetplan.planner.search.blocks.split import Split, components
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job, Rows
 from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntArray
 from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY
@@ -256,7 +255,7 @@ def _groups(by_block: sp.csr_array, local: BoolArray) -> tuple[IntArray, IntArra
     entries = joined.tocoo()
     size = n_rows + n_blocks
     graph = sp.coo_array((entries.data, (entries.row, n_rows + entries.col)), shape=(size, size))
-    _, label = connected_components(graph, directed=False)
+    label = components(graph)
     names, group = np.unique(label[n_rows:], return_inverse=True)
     number = {int(name): position for position, name in enumerate(names)}
     of_row = np.full(len(local), -1, dtype=np.int64)

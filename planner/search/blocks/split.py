@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from fleetplan.planner.search.solvers.matrix import BoolArray, IntArray, Program
 
@@ -97,6 +96,14 @@ class Split:
         return found
 
 
+def components(graph: sp.coo_array) -> IntArray:
+    """Return the number of the connected component that each vertex of a graph belongs to."""
+    # It brings scipy.linalg, a tenth of a start; most fleets are solved whole.
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
+
+    return connected_components(graph, directed=False)[1].astype(np.int64)
+
+
 def split(program: Program, block_keys: Sequence[int] | IntArray) -> Split:
     """Split a program into blocks.
 
@@ -118,7 +125,7 @@ def split(program: Program, block_keys: Sequence[int] | IntArray) -> Split:
         (np.ones(int(inner.sum())), (rows.indices[inner], n_variables + row_of_entry[inner])),
         shape=(n_variables + n_rows, n_variables + n_rows),
     )
-    _, label = connected_components(graph, directed=False)
+    label = components(graph)
     touched = np.zeros(n_variables, dtype=bool)
     touched[rows.indices[inner]] = True
     names, first = np.unique(label[:n_variables][touched], return_index=True)
