@@ -57,12 +57,9 @@ class HighsRace:
         self._said: SimpleQueue[object] = SimpleQueue()
         self._heard: SimpleQueue[HighsAnswer | None] = SimpleQueue()
         effort = Effort(time_limit_s, ANY_NODES, gap_ratio, restarts=False)
-        for said in (
-            (),
-            SearchJob(self._program.rows, self._program.cost, effort),
-            *[ONE_MORE] * (searches - 1),
-        ):
-            self._said.put(said)
+        self._said.put(SearchJob(self._program.rows, self._program.cost, effort))
+        for _ in range(searches - 1):
+            self._said.put(ONE_MORE)
 
     def __enter__(self) -> HighsRace:
         self._child = started_child()
