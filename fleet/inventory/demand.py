@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Final, Literal
 
@@ -30,18 +31,24 @@ SIGNIFICANT_DIGITS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A part of every day.
+    """A part of every day, or of every day of a kind.
 
     Attributes
     ----------
     name : str
-        The name in the fleet file.
+        The name in the fleet file, after that of the kind of day where there are several.
     hours : float
         Its length; the slices of a day add up to 24. [h]
+    day_kind : str or None
+        Such as weekend; None where all days are alike.
+    days_share : Fraction
+        Share of all days that are of the kind.
     """
 
     name: str
     hours: float
+    day_kind: str | None = None
+    days_share: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)

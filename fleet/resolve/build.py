@@ -87,7 +87,10 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
     check_periods(context, spec.horizon)
     service_names = _item_names(document, "services")
     classes = [name for each in spec.services for name in _class_names(each)]
-    context.slices = resolve_slices(context, None if spec.horizon is None else spec.horizon.slices, classes)
+    slices, day_kinds = (
+        (None, None) if spec.horizon is None else (spec.horizon.slices, spec.horizon.day_kinds)
+    )
+    context.slices = resolve_slices(context, slices, day_kinds, classes)
     first_hour = 0.0 if spec.horizon is None else spec.horizon.first_slice_utc_hour
     context.day_shapes = resolve_day_shapes(context, spec.day_shapes, spec.regions, first_hour)
     context.scenarios = resolve_scenarios(context, spec.uncertainty, service_names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final
 
 from fleetplan.fleet.inventory import Slice
@@ -16,7 +17,8 @@ STEPS_PER_HOUR: Final = 4
 STEPS_PER_DAY: Final = round(HOURS_PER_DAY * STEPS_PER_HOUR)
 
 Ratios = tuple[float, ...]
-"""Demand of each quarter of an hour over what the file states, from the start of the first slice on."""
+"""Demand of each quarter of an hour over what the file states, from the start of the first slice on: of one
+day after the other where there are several kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +39,16 @@ class DayShape:
 
     def mean(self, region: str, slices: Sequence[Slice], part: Slice | None) -> float:
         """Return the mean ratio of a slice, or of the day."""
-        within = self._within(region, slices, part)
-        return math.fsum(within) / len(within)
+        if part is None:
+            return math.fsum(
+                float(share)
+                * _mean(self._within(region, slices, None)[day * STEPS_PER_DAY :][:STEPS_PER_DAY])
+                for day, share in enumerate(day_shares(slices))
+            )
+        return _mean(self._within(region, slices, part))
 
     def _within(self, region: str, slices: Sequence[Slice], part: Slice | None) -> Ratios:
-        day = self.ratios.get(region, (1.0,) * STEPS_PER_DAY)
+        day = self.ratios.get(region, (1.0,) * STEPS_PER_DAY * len(day_shares(slices)))
         if part is None:
             return day
         start, end = next((start, end) for each, start, end in slice_steps(slices) if each.name == part.name)
@@ -51,6 +58,30 @@ class DayShape:
 
 FLAT: Final = DayShape({})
 """The same demand all day."""
+
+
+def _mean(ratios: Ratios) -> float:
+    return math.fsum(ratios) / len(ratios)
+
+
+def day_shares(slices: Sequence[Slice]) -> tuple[Fraction, ...]:
+    """Return the share of all days of each kind, in order; 1 where days are alike."""
+    return tuple({part.day_kind: part.days_share for part in slices}.values()) or (Fraction(1),)
+
+
+def of_kinds(shapes: Sequence[DayShape], regions: Sequence[str]) -> DayShape:
+    """Return the shape that has on each kind of day that of another one."""
+    flat = (1.0,) * STEPS_PER_DAY * len(shapes)
+    return DayShape(
+        {
+            region: tuple(
+                ratio
+                for day, shape in enumerate(shapes)
+                for ratio in shape.ratios.get(region, flat)[day * STEPS_PER_DAY :][:STEPS_PER_DAY]
+            )
+            for region in regions
+        }
+    )
 
 
 def slice_steps(slices: Sequence[Slice]) -> list[tuple[Slice, int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Final
 
 from fleetplan.fleet.document import KeyPath
@@ -12,6 +13,8 @@ from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.day_shapes import (
     FLAT,
     DayShape,
+    day_shares,
+    of_kinds,
     ratios_of_hours,
     ratios_of_slices,
     shape_of_slices,
@@ -26,9 +29,12 @@ PROBABILITY_TOLERANCE: Final = 2e-3
 
 
 def resolve_slices(
-    context: Context, specs: Sequence[SliceSpec] | None, service_classes: Sequence[str]
+    context: Context,
+    specs: Sequence[SliceSpec] | None,
+    day_kinds: Mapping[str, int] | None,
+    service_classes: Sequence[str],
 ) -> tuple[Slice, ...]:
-    """Return the slices of a day; what is wrong with them goes to the context.
+    """Return the slices of a day of each kind; what is wrong with them goes to the context.
 
     Parameters
     ----------
@@ -36,12 +42,15 @@ def resolve_slices(
         Regions and periods, whose names demand must tell from those of slices.
     specs : Sequence[SliceSpec] or None
         As they are written.
+    day_kinds : Mapping[str, int] or None
+        Days of each kind; None where all days are alike.
     service_classes : Sequence[str]
         Names of request classes of all services, for the same reason.
     """
-    if specs is None:
+    if specs is None and day_kinds is None:
         return ()
     here: KeyPath = ("horizon", "slices")
+    specs = specs or ()
     taken = {
         **dict.fromkeys(service_classes, "request class"),
         **dict.fromkeys(context.region_names, "region"),
@@ -54,9 +63,22 @@ def resolve_slices(
         elif name in taken:
             context.error((*here, i, "name"), f"there is a {taken[name]} of the same name {name!r}")
     hours = sum(spec.hours for spec in specs)
-    if hours != HOURS_PER_DAY:
+    if specs and hours != HOURS_PER_DAY:
         context.error(here, f"the hours add up to {hours:g}, not {HOURS_PER_DAY:g}")
-    return tuple(Slice(spec.name, spec.hours) for spec in specs)
+    parts = [(spec.name, spec.hours) for spec in specs]
+    if day_kinds is None:
+        return tuple(Slice(name, hours) for name, hours in parts)
+    for kind in day_kinds:
+        if kind in taken:
+            context.error(
+                ("horizon", "day_kinds", kind), f"there is a {taken[kind]} of the same name", at_key=True
+            )
+    week = sum(day_kinds.values())
+    return tuple(
+        Slice(f"{kind}-{name}" if name else kind, length, kind, Fraction(days, week))
+        for kind, days in day_kinds.items()
+        for name, length in parts or [("", HOURS_PER_DAY)]
+    )
 
 
 def resolve_day_shapes(
@@ -78,10 +100,35 @@ def resolve_day_shapes(
     first_slice_utc_hour : float
         When the first slice of the day begins. [h UTC]
     """
-    return {
+    found = {
         name: _shape(context, ("day_shapes", name), spec, regions or {}, first_slice_utc_hour)
         for name, spec in specs.items()
+        if spec.by_day_kind is None
     }
+    for name, spec in specs.items():
+        if spec.by_day_kind is not None:
+            found[name] = _by_day_kind(context, ("day_shapes", name), spec, found)
+    return found
+
+
+def _by_day_kind(
+    context: Context, key_path: KeyPath, spec: DayShapeSpec, shapes: Mapping[str, DayShape]
+) -> DayShape:
+    """Return the shape that is another one on each kind of day; those are not by kind of day themselves."""
+    here, named = (*key_path, "by_day_kind"), spec.by_day_kind or {}
+    if any(value is not None for value in (spec.by_slice, spec.by_region, spec.by_local_hour)):
+        context.error(key_path, f"needs exactly one of {', '.join(DayShapeSpec.model_fields)}")
+    kinds = [kind for kind in dict.fromkeys(part.day_kind for part in context.slices) if kind is not None]
+    if not kinds:
+        context.error(here, "all days are alike", "give horizon.day_kinds, such as {weekday: 5, weekend: 2}")
+        return FLAT
+    for kind, shape in named.items():
+        if context.check_name((*here, kind), "kind of day", kind, kinds, at_key=True):
+            context.check_name((*here, kind), "shape of the day", shape, tuple(shapes))
+    missing = [kind for kind in kinds if kind not in named]
+    if missing:
+        context.error(here, f"has no shape for {', '.join(missing)}", "give every kind of day")
+    return of_kinds([shapes.get(named.get(kind, ""), FLAT) for kind in kinds], context.region_names)
 
 
 def _shape(
@@ -93,7 +140,7 @@ def _shape(
 ) -> DayShape:
     given = {"by_slice": spec.by_slice, "by_region": spec.by_region, "by_local_hour": spec.by_local_hour}
     if sum(value is not None for value in given.values()) != 1:
-        context.error(key_path, f"needs exactly one of {', '.join(given)}")
+        context.error(key_path, f"needs exactly one of {', '.join(DayShapeSpec.model_fields)}")
     elif spec.by_local_hour is not None:
         return _by_local_hour(context, key_path, spec.by_local_hour, regions, first_slice_utc_hour)
     elif spec.by_slice is not None:
@@ -152,6 +199,7 @@ def _by_local_hour(
     return DayShape(
         {
             name: ratios_of_hours(steps, first_slice_utc_hour + (hours or 0.0))
+            * len(day_shares(context.slices))
             for name, hours in offsets.items()
         }
     )

@@ -32,7 +32,7 @@ class SliceSpec(Spec):
 
 
 class DayShapeSpec(Spec):
-    """A shape of the day, which services name in `demand_by_slice`: one of its keys."""
+    """A shape of the day, which services name in `demand_by_slice`: exactly one of these keys."""
 
     by_slice: Annotated[dict[Name, NotNegative], Field(min_length=1)] | None = None
     """Demand of each slice over the figure that the service gives, in every region; 1 for slices left out."""
@@ -41,6 +41,8 @@ class DayShapeSpec(Spec):
     by_local_hour: Annotated[dict[str, NotNegative], Field(min_length=1)] | None = None
     """The same by local time, `regions.*.utc_offset_hours` from UTC: from each hour given (0 to 23.75, in
     quarters) to the next one. A slice has the largest ratio within it, an offline service the mean."""
+    by_day_kind: Annotated[dict[Name, Name], Field(min_length=1)] | None = None
+    """Another shape for every kind of day, by name: {weekday: office, weekend: quiet}."""
 
 
 def _shape_form(value: object) -> str:

@@ -6,7 +6,6 @@ from fleetplan.planner.formulation.scaling import RateScale, whole_weights
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.load_units import largest_demands, load_parts
 from fleetplan.planner.problem.memo import memoised
-from fleetplan.planner.units import exact
 
 
 @memoised
@@ -31,5 +30,5 @@ def rate_units_at_most(problem: Problem, c: int, k: int) -> int:
 
 
 def hour_weights(problem: Problem) -> list[int]:
-    """Hours of each moment as small whole numbers in their exact ratio: slices last quarters of an hour."""
-    return whole_weights([exact(moment.hours) for moment in problem.moments])
+    """Hours of each moment on a mean day as small whole numbers in their exact ratio."""
+    return whole_weights([moment.hours_of_mean_day for moment in problem.moments])

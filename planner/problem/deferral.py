@@ -51,8 +51,10 @@ def work_places(moments: Sequence[Moment], deadline_hours: float) -> Mapping[int
 
 
 def _same_day(moments: Sequence[Moment], m: int) -> list[int]:
-    here = (moments[m].period, moments[m].scenario)
-    return [other for other, each in enumerate(moments) if (each.period, each.scenario) == here]
+    here = (moments[m].period, moments[m].scenario, moments[m].day_kind)
+    return [
+        other for other, each in enumerate(moments) if (each.period, each.scenario, each.day_kind) == here
+    ]
 
 
 def _starts(moments: Sequence[Moment], m: int) -> dict[int, float]:

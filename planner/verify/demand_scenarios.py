@@ -72,7 +72,7 @@ def _expected(
         best, bound, missing = stated.best_usd, stated.best_bound_usd, stated.best_unmet_requests_per_s
         missing_gap = stated.best_unmet_gap
     unmet = sum(
-        row.requests_per_s * check.hours(check.problem.moments[check.moments[row.moment_key]])
+        row.requests_per_s * check.mean_hours(check.problem.moments[check.moments[row.moment_key]])
         for row in check.plan.unmet
         if row.scenario == name
     )

@@ -58,12 +58,20 @@ def _in_time(check: PlanCheck, row: OfflineWork) -> Iterator[Violation]:
     offline = check.problem.services[row.service].offline
     if offline is None or row.arises_in == row.slice:
         return
-    starts, hours = 0.0, {}
-    begins = {}
+    starts: dict[str | None, float] = defaultdict(float)
+    begins, hours, kinds = {}, {}, {}
     for part in check.problem.fleet.slices:
-        begins[part.name], hours[part.name] = starts, part.hours
-        starts += part.hours
+        begins[part.name], hours[part.name], kinds[part.name] = (
+            starts[part.day_kind],
+            part.hours,
+            part.day_kind,
+        )
+        starts[part.day_kind] += part.hours
     one, other = row.arises_in or "", row.slice or ""
+    if kinds[one] != kinds[other]:
+        yield Violation(
+            "offline", f"{row.service} {row.moment_key}: work of {one} is done on another kind of day"
+        )
     first = (begins[other] - begins[one]) % DAY_HOURS
     last = first + hours[other] - hours[one]
     if exceeds(max(first, last), offline.deadline_hours):

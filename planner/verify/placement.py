@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from fleetplan.planner.problem import Phase, Problem
+from fleetplan.planner.problem import Phase
 from fleetplan.planner.problem.load_units import units_requests_per_s
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.rounding import exceeds
@@ -31,7 +31,7 @@ def check_placement(check: PlanCheck) -> Iterator[Violation]:
         # An offline service is counted by the day, others moment by moment.
         offline = problem.services[row.service].offline is not None
         together = problem.day_of(m) if offline else (m,)
-        hours = check.hours(problem.moments[m])
+        hours = check.mean_hours(problem.moments[m])
         for phase in (Phase.PREFILL, Phase.DECODE):
             if candidate.phase in (phase, Phase.AGGREGATED):
                 key = (row.service, together, row.pool, phase)
@@ -41,15 +41,18 @@ def check_placement(check: PlanCheck) -> Iterator[Violation]:
         share = min((limit for limit in limits if limit is not None), default=None)
         if share is None:
             continue
-        asked = sum(sum(problem.demand(name, m).values()) * problem.moments[m].hours for m in together)
-        if exceeds(done, share * asked + _rounding(problem, (name, together, pool, phase))):
+        asked = sum(
+            sum(problem.demand(name, m).values()) * check.mean_hours(problem.moments[m]) for m in together
+        )
+        if exceeds(done, share * asked + _rounding(check, (name, together, pool, phase))):
             label = f"{name} {phase} {problem.moments[together[0]].label}"
             text = f"{label}: {pool} serves {done / asked:.6g} of it, {share} at most"
             yield Violation("placement", text)
 
 
-def _rounding(problem: Problem, group: Group) -> float:
+def _rounding(check: PlanCheck, group: Group) -> float:
     """Traffic of one load unit of every load of a group, without headroom. [requests/s x h]"""
+    problem = check.problem
     name, together, pool_name, phase = group
     p = next(index for index, pool in enumerate(problem.pools) if pool.name == pool_name)
     runs = [
@@ -67,5 +70,5 @@ def _rounding(problem: Problem, group: Group) -> float:
                 for k in range(len(cell.requests_per_s))
                 if problem.may_serve((c, p), k, cell.region)
             )
-            total += units * problem.moments[cell.moment].hours
+            total += units * check.mean_hours(problem.moments[cell.moment])
     return total / (1 + problem.services[name].headroom)

@@ -200,13 +200,26 @@ class PlanCheck:
         """Length of a moment's part of the day. [h]"""
         return self._hours[moment.slice]
 
+    @cached_property
+    def _days(self) -> dict[str | None, float]:
+        shares = {part.name: float(part.days_share) for part in self.problem.fleet.slices}
+        return shares | {None: 1.0}
+
+    def days(self, moment: Moment) -> float:
+        """Share of all days that have a moment's part of the day."""
+        return self._days[moment.slice]
+
+    def mean_hours(self, moment: Moment) -> float:
+        """Hours of a moment on a day, in the mean of all kinds of days. [h]"""
+        return self.hours(moment) * self.days(moment)
+
     def probability(self, moment: Moment) -> float:
         """Chance of a moment's demand scenario."""
         return self._probabilities[moment.scenario]
 
     def weight(self, moment: Moment) -> float:
         """Share of its period's expected hours that a moment is; those of a period add up to 1."""
-        return self.hours(moment) / DAY_HOURS * self.probability(moment)
+        return self.mean_hours(moment) / DAY_HOURS * self.probability(moment)
 
     def moment_of(self, row: Placement) -> Moment:
         """The moment of a placement."""

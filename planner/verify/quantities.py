@@ -184,7 +184,7 @@ def tidal_usd_each(check: PlanCheck, moment: Moment) -> float:
     """Expected cost of an accelerator whose replica starts in a part of every day. [USD]"""
     fleet = check.problem.fleet
     days = period_hours(fleet.finance) / DAY_HOURS
-    usd = fleet.policy.tidal.usd_per_accelerator * days * check.probability(moment)
+    usd = fleet.policy.tidal.usd_per_accelerator * days * check.days(moment) * check.probability(moment)
     return float(usd * worth(fleet.finance, moment.period + 1))
 
 

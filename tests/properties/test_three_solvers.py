@@ -13,6 +13,7 @@ from tests.planner.random_fleets import PlanningCase, several_periods_case, tiny
 from tests.planner.solving import solve
 
 from fleetplan.fleet import tco
+from fleetplan.fleet.inventory.periods import QUARTERS
 from fleetplan.planner.problem import Problem, build_problem
 
 FLEETS = 200
@@ -91,5 +92,5 @@ def test_three_quarters_by_hand() -> None:
     # A host costs 10,000 $ a quarter bought and 17,520 $ rented. Q1 must rent one; two ordered then serve
     # Q2 and Q3, a third ordered in Q2 serves Q3.
     bought = 2 * 2 * 160_000 / 16 + 160_000 / 16
-    assert solved.usd == pytest.approx(tco.rent_usd(1.0, 8) + bought)
+    assert solved.usd == pytest.approx(tco.rent_usd(1.0, 8, QUARTERS) + bought)
     assert agree(solved.usd, highs_usd(solved.problem))

@@ -66,7 +66,7 @@ def started_usd(problem: Problem, key: ReplicaKey) -> float:
 def switched_usd(problem: Problem, key: ReplicaKey) -> float:
     """Expected cost of starting one replica in a slice of every day of a period. [USD]"""
     moment, finance = problem.moments[key[2]], problem.fleet.finance
-    days = finance.calendar.hours / HOURS_PER_DAY * moment.probability
+    days = finance.calendar.hours / HOURS_PER_DAY * float(moment.days_share) * moment.probability
     # Paid through the period, so like all running cost at its end.
     worth = present_value_ratio(finance.discount_rate_per_year, moment.period + 1, finance.calendar)
     usd = problem.fleet.policy.tidal.usd_per_accelerator * problem.candidates[key[0]].accelerators

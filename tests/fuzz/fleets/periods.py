@@ -1,4 +1,4 @@
-"""Other lengths and names of the periods of a random fleet; with dice of its own, so that all else stays."""
+"""Kinds of days, and other lengths and names of periods; with dice of their own, so that all else stays."""
 
 from __future__ import annotations
 
@@ -16,6 +16,36 @@ FISCAL = 0.15
 MONTH_NAMES = {f"2027Q{n}": f"2027-{n:02}" for n in (1, 2, 3)}
 FISCAL_NAMES = {"2027Q1": "FY27-Q4", "2027Q2": "FY28-Q1", "2027Q3": "FY28-Q2"}
 """Of a fiscal year from April, named after the year that it ends in."""
+
+
+DAY_KINDS = 0.2
+"""Share of the fleets without slices whose weekends are not like other days."""
+
+
+def state_day_kinds(made: Made) -> None:
+    """Let weekends differ, by name or by a shape of the day."""
+    dice = random.Random(f"kinds of days {made.seed}")
+    cells = len(made.regions) * len(made.periods) * max(len(made.scenarios), 1)
+    drawn = dice.random()
+    stated = any("slices" in str(each) for each in (made.file.get("horizon"), made.file.get("day_shapes")))
+    fits = made.quarters and not stated and 2 * cells <= made.most_cells
+    if drawn >= DAY_KINDS or not fits or not made.allows("horizon.day_kinds"):
+        return
+    kinds = {"weekday": 5, "weekend": 2} if dice.random() < 0.7 else {"open": 1, "closed": 1}
+    made.file["horizon"]["day_kinds"] = kinds
+    usual, quiet = kinds
+    shapes = made.file.get("day_shapes", {})
+    if made.allows("day_shapes.by_day_kind") and dice.random() < 0.5:
+        shapes |= {
+            "usual": {"by_slice": {usual: 1.0}},
+            "quiet": {"by_slice": {quiet: 0.3}},
+            "week": {"by_day_kind": {usual: "usual", quiet: "quiet"}},
+        }
+        made.file["day_shapes"] = shapes
+    for service in made.file["services"]:
+        plain = "demand" in service and not {"demand_by_slice"} & set(service)
+        if plain and dice.random() < 0.7 and "service_defaults" not in made.file:
+            service["demand_by_slice"] = "week" if "week" in shapes else {quiet: 0.4}
 
 
 def state_periods(made: Made) -> None:

@@ -16,6 +16,7 @@ from tests.planner.builders import (
 from tests.planner.solving import solve
 
 from fleetplan.fleet import tco
+from fleetplan.fleet.inventory.periods import QUARTERS
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.search.result import SolveStatus
 
@@ -77,7 +78,7 @@ def test_hosts_do_not_join_a_pool_of_single_accelerators() -> None:
     joined = {pool.name: [a.offer.name for a in pool.acquisitions] for pool in problem.pools}
     assert joined == {"cards": ["rent"], "here/buy": ["buy"]}
     solved = solve(question, [candidate("chat", "H", 1.0)])
-    assert solved.usd == pytest.approx(tco.rent_usd(1.0, 4) + 160_000 / 16)
+    assert solved.usd == pytest.approx(tco.rent_usd(1.0, 4, QUARTERS) + 160_000 / 16)
 
 
 def test_a_service_far_smaller_than_one_replica_stays_within_64_bits() -> None:
