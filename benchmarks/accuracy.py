@@ -21,6 +21,7 @@ if __package__ in (None, ""):
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from benchmarks.accuracy_bars import AccuracyBar, bars
+from benchmarks.accuracy_blind import blind_text, predicted_blind
 from benchmarks.accuracy_disaggregated import disaggregated_rows, pool_bars, pools_text, predicted_pools
 from benchmarks.accuracy_elsewhere import bars as elsewhere_bars
 from benchmarks.accuracy_elsewhere import elsewhere_text, predicted_elsewhere
@@ -75,6 +76,7 @@ PACKAGED: Final = "The rows that aiconfigurator-core 0.12.0 carries"
 FULLER: Final = "A fuller table"
 SERVING: Final = "Saturation and other benchmarks than InferenceX"
 ELSEWHERE: Final = "Figures of other pages"
+BLIND: Final = "Figures that were predicted before anything was decided with them in view"
 BARS: Final = ("<!-- bars of the accuracy page -->", "<!-- end of the bars -->")
 
 
@@ -90,7 +92,7 @@ def write(text: str, found: list[AccuracyBar], is_fuller: bool, serving: str, el
     parts += [f"# {title}", text]
     if serving:
         parts += [f"# {SERVING}", serving]
-    parts += [f"# {ELSEWHERE}", elsewhere]
+    parts += [f"# {ELSEWHERE}", elsewhere, f"# {BLIND}", blind_text(predicted_blind())]
     RESULT.write_text("\n\n".join(parts) + "\n", "utf-8")
     verdicts = "\n\n".join(f"{name}:\n\n{bars_text(each)}" for name, each in bars_of.items())
     before, _, rest = RESULTS.read_text("utf-8").partition(BARS[0])

@@ -41,6 +41,7 @@ from fleetplan.perfmodel.steps import (
     prefill_shape,
     steady_shape,
 )
+from fleetplan.perfmodel.steps.latency import with_wait
 from fleetplan.perfmodel.techniques.chunked_prefill import (
     PromptTimes,
     batching,
@@ -49,7 +50,6 @@ from fleetplan.perfmodel.techniques.chunked_prefill import (
     scaled_times,
 )
 from fleetplan.perfmodel.techniques.memory import session_gib
-from fleetplan.perfmodel.techniques.offload import with_wait
 from fleetplan.perfmodel.techniques.session_cache import TierHits, tier_hits
 from fleetplan.perfmodel.techniques.speculative import step_cost_ratio, tokens_per_step
 

@@ -30,7 +30,8 @@ from fleetplan.perfmodel.steps import (
 from fleetplan.perfmodel.steps.communication import dispatched
 from fleetplan.perfmodel.steps.experts import ExpertSpread
 from fleetplan.perfmodel.steps.grid_latency import grid_step_times
-from fleetplan.perfmodel.steps.latency import concatenated_times
+from fleetplan.perfmodel.steps.host_launches import HOST_NAME, US_PER_LAUNCH, launch_ms
+from fleetplan.perfmodel.steps.latency import concatenated_times, with_wait
 from fleetplan.perfmodel.steps.memory import (
     RESERVE_OF_FREE_FRAMEWORKS,
     KvResidency,
@@ -110,7 +111,7 @@ class StepEvaluator:
             The model has layers that are not evaluated yet.
         """
         if shape.is_full_grid:
-            return self._finished(shape, self._computed(shape))
+            return self._chunk(shape)
         n_configs = shape.rank_tokens.size
         starts = range(0, max(n_configs, 1), CHUNK_CONFIGURATIONS)
         if len(starts) == 1:
@@ -136,21 +137,28 @@ class StepEvaluator:
         return [times.part(slice(start, end)) for start, end in zip(starts, ends, strict=True)]
 
     def _chunk(self, shape: StepShape) -> StepTimes:
-        return self._finished(shape, self._computed(shape))
+        operators = list(self.operators(shape))
+        computed = calibrated(self._computed(shape, operators), shape, self.phase_ratios)
+        return self._launched(shape, operators, self._streamed(shape, computed))
 
-    def _computed(self, shape: StepShape) -> StepTimes:
+    def _computed(self, shape: StepShape, operators: list[Operator]) -> StepTimes:
         """Times of the operators, of the whole batch or of two halves that overlap."""
         times = grid_step_times if shape.is_full_grid else step_times
         overlap, source = self.techniques.expert_overlap, self._routed_source
         if overlap != "two-batch" or not dispatched(shape.layouts).any():
-            return times(self.operators(shape), source, self.accelerator, overlap)
-        whole = times(self.operators(shape), source, self.accelerator)
+            return times(operators, source, self.accelerator, overlap)
+        whole = times(operators, source, self.accelerator)
         half = times(self.operators(half_batch(shape)), source, self.accelerator, overlap)
         return faster_of(whole, half, shape)
 
-    def _finished(self, shape: StepShape, times: StepTimes) -> StepTimes:
-        """Times with the calibration and what is waited for."""
-        return self._streamed(shape, calibrated(times, shape, self.phase_ratios))
+    def _launched(self, shape: StepShape, operators: list[Operator], times: StepTimes) -> StepTimes:
+        """Times with the wait for a host that launches the kernels of prompts one by one."""
+        framework = self.source.framework if isinstance(self.source, OperatorSource) else ""
+        if framework not in US_PER_LAUNCH or not np.any(shape.prefill_sequences):
+            return times
+        launched_ms = launch_ms(operators, framework)
+        waits_ms = np.maximum(0.0, launched_ms - times.latency_ms)
+        return with_wait(times, np.where(shape.prefill_sequences > 0, waits_ms, 0.0), HOST_NAME)
 
     def _spread(self, layouts: Layouts) -> ExpertSpread:
         experts = self.architecture.routed_experts

@@ -241,10 +241,12 @@ class _Run:
         costs, work = self.costs, self.work
         decoding = 0 if self.limits.prompts_apart else self.running
         if tokens:
-            self.now += costs.token_ms[tokens + decoding] + attention_ms
+            took_ms = costs.token_ms[tokens + decoding] + attention_ms
             if decoding:
                 slope_ms = costs.decode_ms_per_context_token[decoding]
-                self.now += costs.decode_ms[decoding] + slope_ms * self.context
+                took_ms += costs.decode_ms[decoding] + slope_ms * self.context
+            self.now += max(took_ms, costs.prompt_floor_ms)
+            if decoding:
                 self.step += 1
                 self.context += decoding
                 self.held += decoding

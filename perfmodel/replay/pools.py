@@ -219,4 +219,5 @@ def _batch_ms(pool: PrefillPool, tokens: list[int], attention: list[float]) -> f
 def _rank_ms(pool: PrefillPool, tokens: int, attention: float) -> float:
     whole, rest = divmod(tokens, pool.chunk_tokens)
     token_ms = pool.costs.token_ms
-    return whole * token_ms[pool.chunk_tokens] + (token_ms[rest] if rest else 0.0) + attention
+    took_ms = whole * token_ms[pool.chunk_tokens] + (token_ms[rest] if rest else 0.0) + attention
+    return max(took_ms, (whole + bool(rest)) * pool.costs.prompt_floor_ms)

@@ -152,10 +152,13 @@ class IterationTimes:
         whole = np.floor(prompt_tokens / room + _ROUNDING)
         rest = np.maximum(0.0, prompt_tokens - whole * room)
         each = self._generation_ms(sequences)
-        found = np.where(rest > _ROUNDING * room, self._tokens_ms(rest + sequences) + each, 0.0)
+        floor = self.grids.prompt_floor_ms[self.layouts]
+        attention = self._attention_ms_per_token
+        last = np.maximum(floor, self._tokens_ms(rest + sequences) + each + rest * attention)
+        found = np.where(rest > _ROUNDING * room, last, 0.0)
         if whole.any():
-            found = found + whole * (self._tokens_ms(room + sequences) + each)
-        found = found + prompt_tokens * self._attention_ms_per_token
+            full = self._tokens_ms(room + sequences) + each + room * attention
+            found = found + whole * np.maximum(floor, full)
         return np.where(prompt_tokens > 0, found, self._tokens_ms(sequences) + each)
 
     def cycle_ms(self, prompt_tokens: FloatArray, sequences: FloatArray) -> FloatArray:

@@ -207,6 +207,19 @@ class _Totals:
         return ratio
 
 
+def with_wait(times: StepTimes, wait_ms: FloatArray, name: str) -> StepTimes:
+    """Return the times with a wait after them; it rests on a stated figure, as the roofline does."""
+    if not np.any(wait_ms):
+        return times
+    latency = times.latency_ms + wait_ms
+    if times.names == (NO_DETAIL,):
+        return StepTimes.without_detail(latency)
+    by_provenance = times.by_provenance_ms.copy()
+    by_provenance[Provenance.ROOFLINE] += wait_ms
+    breakdown = np.vstack([times.breakdown_ms, np.broadcast_to(wait_ms, latency.shape)])
+    return StepTimes(latency, by_provenance, (*times.names, name), breakdown)
+
+
 def concatenated_times(parts: list[StepTimes]) -> StepTimes:
     """Return the times of all `parts`, one after the other."""
     # A chunk without, say, any pipeline does not name its operators.

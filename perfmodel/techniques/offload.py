@@ -13,8 +13,9 @@ import numpy as np
 
 from fleetplan.fleet.inventory import Offload
 from fleetplan.fleet.units import BYTES_PER_GIB, BYTES_PER_MS_OF_GB_PER_S
-from fleetplan.perfmodel.operators import FloatArray, IntArray, Provenance
-from fleetplan.perfmodel.steps import NO_DETAIL, StepTimes
+from fleetplan.perfmodel.operators import FloatArray, IntArray
+from fleetplan.perfmodel.steps import StepTimes
+from fleetplan.perfmodel.steps.latency import with_wait
 from fleetplan.perfmodel.techniques.record import ALL_MODES, LARGEST, SMALLEST, Technique, number
 
 STREAMED_LAYERS: Final = 2
@@ -44,19 +45,6 @@ def stream_ms(offload: Offload, stages: IntArray, weights_gib: FloatArray, kv_gi
 def with_stall(times: StepTimes, streaming_ms: FloatArray) -> StepTimes:
     """Return the times of a step that waits where the link takes longer than the computation."""
     return with_wait(times, np.maximum(0.0, streaming_ms - times.latency_ms), STALL_NAME)
-
-
-def with_wait(times: StepTimes, wait_ms: FloatArray, name: str) -> StepTimes:
-    """Return the times with a wait after them; it rests on a declared bandwidth, as the roofline does."""
-    if not np.any(wait_ms):
-        return times
-    latency = times.latency_ms + wait_ms
-    if times.names == (NO_DETAIL,):
-        return StepTimes.without_detail(latency)
-    by_provenance = times.by_provenance_ms.copy()
-    by_provenance[Provenance.ROOFLINE] += wait_ms
-    breakdown = np.vstack([times.breakdown_ms, np.broadcast_to(wait_ms, latency.shape)])
-    return StepTimes(latency, by_provenance, (*times.names, name), breakdown)
 
 
 def resident_weights_ratio(offload: Offload | None, layers_per_stage: FloatArray) -> FloatArray:

@@ -1,0 +1,75 @@
+"""`plan predict` against measurements that it was held against before anything was decided with them in view.
+
+    python benchmarks/accuracy_blind.py
+
+There are no bars: the errors say what a stranger will find. Exit 1 where a row is refused.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+if __package__ in (None, ""):
+    # As a script, Python looks beside this file alone.
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+import pandas as pd
+from benchmarks.accuracy_table import error_figures, markdown_table
+from benchmarks.blind_rows import blind_rows
+
+from fleetplan.perfmodel.predict import predict
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+
+
+def predicted_blind() -> pd.DataFrame:
+    """Return the rows with `error` and `ttft_error`, predicted over measured less one."""
+    rows = blind_rows()
+    found = predict(rows.drop(columns=["set", "page", "quantity", "measured", "ttft_ms"]), ROOT)
+    ours = {
+        "tpot_ms": found["tpot_ms"],
+        "tokens_per_s": found["requests_per_s"] * rows["output_tokens"],
+        "latency_ms": found["latency_ms"],
+    }
+    chosen = pd.concat([column[rows["quantity"] == name] for name, column in ours.items()]).sort_index()
+    usable = found["status"] == "ok"
+    return rows.assign(
+        status=found["status"],
+        reason=found["reason"],
+        predicted=chosen,
+        error=(chosen / rows["measured"] - 1.0).where(usable),
+        ttft_error=(found["ttft_ms"] / rows["ttft_ms"] - 1.0).where(usable),
+    )
+
+
+def blind_text(rows: pd.DataFrame) -> str:
+    """Errors by set and by part and model, as Markdown."""
+    keys = ["set", "quantity", "hardware", "model"]
+    by_set = [
+        [name, quantity, error_figures(group["error"]), error_figures(group["ttft_error"])]
+        for (name, quantity), group in rows.groupby(["set", "quantity"], sort=True)
+    ]
+    by_model = [
+        [*map(str, labels), error_figures(group["error"]), f"{group['error'].median():+.0%}"]
+        for labels, group in rows.groupby(keys, sort=True)
+    ]
+    return "\n\n".join(
+        [
+            markdown_table(["set", "quantity", "error", "error of TTFT"], by_set),
+            markdown_table([*keys, "error", "bias"], by_model),
+        ]
+    )
+
+
+def main() -> int:
+    rows = predicted_blind()
+    print(blind_text(rows))
+    refused = rows.loc[rows["status"] != "ok", "reason"]
+    print(f"\nrefused: {refused.value_counts().to_dict()}")
+    return 1 if len(refused) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
