@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import grimp
@@ -98,6 +100,41 @@ def test_a_class_name_of_two_files_is_found(tmp_path: Path) -> None:
     for name in ("roof.py", "floor.py"):
         (tmp_path / name).write_text("class Beam:\n    pass\n", "utf-8")
     assert classes_of_several_meanings(tmp_path) == {"Beam": ["floor.py", "roof.py"]}
+
+
+def names_that_nobody_uses(*folders: Path) -> dict[str, str]:
+    """Return the file of every name that a module defines and no line of these folders has again."""
+    texts = {file: file.read_text("utf-8") for folder in folders for file in sorted(folder.rglob("*.py"))}
+    written = Counter(word for text in texts.values() for word in re.findall(r"\w+", text))
+    return {
+        name: file.name
+        for file, text in texts.items()
+        for name in defined_names(ast.parse(text))
+        if written[name] == 1
+    }
+
+
+def defined_names(module: ast.Module) -> Iterator[str]:
+    """Yield what a module defines; a decorator may have given it to somebody, as those of commands do."""
+    for node in module.body:
+        match node:
+            case ast.FunctionDef(name=name, decorator_list=[]) | ast.ClassDef(name=name, decorator_list=[]):
+                yield name
+            case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
+                yield name
+
+
+def test_no_module_defines_what_nobody_uses() -> None:
+    folders = ("benchmarks", "fleet", "perfmodel", "planner", "scenarios")
+    unused = names_that_nobody_uses(*(ROOT / folder for folder in folders))
+    # Python itself asks for these.
+    assert {name for name in unused if not name.startswith("__")} == set()
+
+
+def test_a_name_that_nobody_uses_is_found(tmp_path: Path) -> None:
+    (tmp_path / "roof.py").write_text("SLOPE = 0.5\nTILES: int = 3\n\ndef leak() -> int: ...\n", "utf-8")
+    (tmp_path / "floor.py").write_text("from roof import TILES\n\n@app.command\ndef walk(): ...\n", "utf-8")
+    assert names_that_nobody_uses(tmp_path) == {"SLOPE": "roof.py", "leak": "roof.py"}
 
 
 def test_the_picture_shows_every_room_and_two_runs_draw_the_same(

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from statsmodels.tsa.statespace.structural import UnobservedComponents
 from tests.planner.command_line import in_folder, run
 
 from fleetplan.fleet.errors import InputError
@@ -96,6 +95,9 @@ def test_growth_and_season_of_a_known_process_are_found(step: Step, n_steps: int
 
 @pytest.mark.parametrize(("level", "n_steps"), [("lldtrend", 20), ("lltrend", 20), ("lltrend", 36)])
 def test_futures_have_the_mean_and_the_variance_of_the_model(level: str, n_steps: int) -> None:
+    # Every worker would wait for it at the start, and one needs it.
+    from statsmodels.tsa.statespace.structural import UnobservedComponents  # noqa: PLC0415
+
     history, _ = process("month", n_steps, 5, date(2024, 1, 1))
     season: dict[str, Any] = {"freq_seasonal": [{"period": 12.0, "harmonics": 2}]} if n_steps > 24 else {}
     with warnings.catch_warnings():
