@@ -25,6 +25,7 @@ The file is strict YAML: unknown and duplicate keys are errors, only `true` and 
 periods such as `2027Q1` are text. The reader reports all mistakes at once, with file, line and column.
 `imports: [other.yaml]` merges this file over others: mappings key by key, lists of named items by name.
 
+Names hold no blanks, commas, brackets or bars; the name of the plan is any text.
 A value that may differ by region, period or class can be given once if it is the same everywhere. **Bold**
 keys are required. Each number has the stated range; without one, numbers are at most 1e12 and whole numbers
 at most 1e9. Demand, and the rates of engine tables, are 0 or between 1e-6 and 1e9 requests/s. An offer

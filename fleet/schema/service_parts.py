@@ -26,7 +26,7 @@ class FollowsSpec(Spec):
     """Another service whose requests bring requests of this one: safety checks, rewriting, reward models."""
 
     service: Name
-    """The service that is followed; it may follow another one itself."""
+    """The service that is followed; it may follow another one itself, and is not offline."""
     ratio: RatioByClass
     """Requests of this service for each request of the other one: a number, or numbers by its classes
     (default 0). Regions, periods and growth are those of the other service."""

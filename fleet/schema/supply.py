@@ -132,7 +132,8 @@ class OwnedSpec(Spec):
     capex_usd_per_host: UsdPerHost
     """Purchase price of a host. [USD]"""
     in_service: Quarter | None = None
-    """First quarter or month in service. Default: every period of the horizon is charged a write-off."""
+    """First quarter or month in service; required where hosts can be retired. Default: every period of the
+    horizon is charged a write-off."""
     life_quarters: PositiveCount = DEFAULT_LIFE_QUARTERS
     """Quarters of write-off."""
     maintenance_ratio_per_year: Ratio = 0.0
