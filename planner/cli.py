@@ -26,6 +26,7 @@ from fleetplan.planner.commands.explain import explain
 from fleetplan.planner.commands.export import dump, export, report
 from fleetplan.planner.commands.forecast import forecast
 from fleetplan.planner.commands.importing import import_app
+from fleetplan.planner.commands.merge import merge
 from fleetplan.planner.commands.new import new_fleet_file, print_schema
 from fleetplan.planner.commands.optables import optables_app
 from fleetplan.planner.commands.predict import predict
@@ -87,6 +88,7 @@ app.command("pareto")(pareto)
 app.command("replay")(replay)
 app.command("forecast")(forecast)
 app.command("track")(track)
+app.command("merge")(merge)
 app.command("calibrate")(calibrate_measurements)
 app.command("serve")(serve)
 app.command("report")(report)

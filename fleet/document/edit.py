@@ -9,6 +9,7 @@ from typing import Final
 import yaml
 
 from fleetplan.fleet.document.document import KeyPath
+from fleetplan.fleet.document.three_way import by_name, same_written
 
 _ALIAS: Final = re.compile(r"\s*\*[^\s,\]}]+")
 _LONGEST_LINE: Final = 100
@@ -96,6 +97,76 @@ class YamlText:
             place = self._line_end(self._end(node, 0))
             self._changes[place, place] = "".join(f"\n{indent}- {line}" for line in lines)
 
+    def become(self, value: Mapping[str, object], now: Mapping[str, object]) -> None:
+        """Give the whole file a value: what is the same stays as it is written.
+
+        Parameters
+        ----------
+        value : Mapping[str, object]
+            What the file is to say, plain.
+        now : Mapping[str, object]
+            What it says.
+        """
+        if _is_block(self._root):
+            self._become(self._root, (), value, now)
+        else:
+            self._changes[self._root.start_mark.index, self._root.end_mark.index] = _flow(value)
+
+    def _become(
+        self, node: yaml.MappingNode, here: KeyPath, value: Mapping[str, object], now: Mapping[str, object]
+    ) -> None:
+        for key in now:
+            if key not in value:
+                self._remove_entry(node, key)
+        for key, new in value.items():
+            if key in now and same_written(now[key], new):
+                continue
+            below, path = self._node((*here, key)), (*here, key)
+            old = now.get(key)
+            if isinstance(new, Mapping) and isinstance(old, Mapping) and _is_block(below) and new:
+                assert isinstance(below, yaml.MappingNode)
+                self._become(below, path, new, old)
+            elif isinstance(below, yaml.SequenceNode) and _is_block(below) and by_name(new) and by_name(old):
+                self._become_items(below, path, by_name(new) or {}, by_name(old) or {})
+            else:
+                self.put(path, new)
+
+    def _become_items(
+        self, node: yaml.SequenceNode, here: KeyPath, value: Mapping[str, object], now: Mapping[str, object]
+    ) -> None:
+        for name, item in zip(now, node.value, strict=True):
+            new, old = value.get(name), now[name]
+            if same_written(new, old):
+                continue
+            # Its first key stands in the line of the dash: without it, the item is written anew.
+            if (
+                isinstance(new, Mapping)
+                and isinstance(old, Mapping)
+                and isinstance(item, yaml.MappingNode)
+                and _is_block(item)
+                and item.value[0][0].value in new
+            ):
+                self._become(item, (*here, name), new, old)
+                continue
+            if new is None:
+                self._remove_lines(item)
+            else:
+                self._changes[item.start_mark.index, self._end(item, 0)] = _flow(new)
+        added = [item for name, item in value.items() if name not in now and isinstance(item, Mapping)]
+        if added:
+            self.append(here, added)
+
+    def _remove_entry(self, node: yaml.MappingNode, key: str) -> None:
+        """Take a key out of a block mapping, with its lines; of one entry alone, nothing would be left."""
+        name, written = next(each for each in node.value if each[0].value == key)
+        start = self._text.rfind("\n", 0, name.start_mark.index) + 1
+        self._changes[start, self._line_end(self._end(written, name.end_mark.index)) + 1] = ""
+
+    def _remove_lines(self, item: yaml.Node) -> None:
+        """Take an item out of a block list."""
+        start = self._text.rfind("\n", 0, item.start_mark.index) + 1
+        self._changes[start, self._line_end(self._end(item, 0)) + 1] = ""
+
     def changed(self) -> str:
         """Return the text with all changes."""
         text = self._text
@@ -130,7 +201,8 @@ class YamlText:
     def _insert(self, parent: yaml.MappingNode, entry: str) -> None:
         if parent.flow_style:
             place = parent.end_mark.index - 1
-            self._changes[place, place] = f", {entry}" if parent.value else entry
+            before = self._changes.get((place, place), "")
+            self._changes[place, place] = f"{before}, {entry}" if parent.value or before else entry
         else:
             place = self._line_end(self._end(parent, 0))
             indent = " " * self._indent(parent)
@@ -143,6 +215,10 @@ class YamlText:
     def _line_end(self, place: int) -> int:
         found = self._text.find("\n", place)
         return len(self._text) if found < 0 else found
+
+
+def _is_block(node: yaml.Node | None) -> bool:
+    return isinstance(node, yaml.CollectionNode) and not node.flow_style and bool(node.value)
 
 
 def _item(node: yaml.SequenceNode, key: str | int) -> yaml.Node | None:
