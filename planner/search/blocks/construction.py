@@ -113,8 +113,7 @@ def root_of(structure: Structure, answer: Answer) -> RootRelaxation | None:
     program, slot = structure.program, structure.roles.slot
     reduced = structure.cost - program.rows.T @ answer.row_duals
     price = SlotPrices(program, slot).at(reduced)
-    used = np.zeros(len(price), dtype=bool)
-    used[slot[(slot != NONE) & (answer.values > USED)]] = True
+    used = slots_used(structure, answer.values)
     rank = np.zeros(len(price))
     others = np.flatnonzero(~used)
     rank[others[np.argsort(price[others], kind="stable")]] = np.arange(1, len(others) + 1)
@@ -185,24 +184,30 @@ def construction_job(
     )
 
 
-def used_slots_job(
-    structure: Structure, root: RootRelaxation, effort: Effort, plan: FloatArray | None = None
-) -> Job:
-    """The whole program among the slots that the root relaxation uses, and those of a plan.
+def slots_used(structure: Structure, values: FloatArray) -> Mask:
+    """Which slots some values use, by slot."""
+    slot = structure.roles.slot
+    used = np.zeros(int(slot.max(initial=NONE)) + 1, dtype=bool)
+    used[slot[(values > USED) & (slot != NONE)]] = True
+    return used
+
+
+def used_slots_job(structure: Structure, used: Mask, effort: Effort, plan: FloatArray | None = None) -> Job:
+    """The whole program among some slots, and those of a plan.
 
     Parameters
     ----------
-    structure, root
-        The program, and an optimum of its linear relaxation.
+    structure : Structure
+        The program.
+    used : array of bool
+        The slots.
     effort : Effort
         How long.
     plan : FloatArray, optional
         Scaled values of a plan, with which it begins.
     """
     program, slot = structure.program, structure.roles.slot
-    opened = root.rank == 0
-    if plan is not None:
-        opened[slot[(plan > USED) & (slot != NONE)]] = True
+    opened = used if plan is None else used | slots_used(structure, plan)
     closed = (slot != NONE) & ~opened[slot]
     upper = np.where(closed, np.maximum(program.lower, 0.0), program.upper)
     return Job(program.within(program.lower, upper), structure.cost, effort, plan, length=np.inf)

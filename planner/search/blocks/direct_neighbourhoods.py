@@ -31,6 +31,9 @@ NEIGHBOURHOOD_S: Final = 3.0
 GAP: Final = 2e-5
 """Gap at which one is content, over the cost of the plan."""
 
+OPEN_SHARE: Final = 0.01
+"""The same over what plan and bound differ by: the last of a gain is not worth the time of another one."""
+
 FIRST_SHARE: Final = 0.25
 """Share of the services that a neighbourhood of services frees at first."""
 
@@ -89,9 +92,17 @@ class DirectNeighbourhoods:
         An optimum of its linear relaxation.
     seed : int
         Of what is decided anew.
+    earlier : DirectNeighbourhoods, optional
+        Of an earlier relaxation; how much of it was solved in time is still known.
     """
 
-    def __init__(self, structure: Structure, root: RootRelaxation, seed: int) -> None:
+    def __init__(
+        self,
+        structure: Structure,
+        root: RootRelaxation,
+        seed: int,
+        earlier: DirectNeighbourhoods | None = None,
+    ) -> None:
         roles = structure.roles
         self._roles = roles
         self._cost = structure.cost
@@ -110,6 +121,8 @@ class DirectNeighbourhoods:
         self._share = dict.fromkeys(self._kinds, FIRST_SHARE)
         # One region and moment is solved to its optimum in less than a second, more of them seldom.
         self._share["region"] = LEAST_SHARE
+        if earlier is not None:
+            self._share = earlier._share
         # Where limits are violated, while some are.
         self._hot_moments: list[int] = []
         self._hot_services: list[int] = []
@@ -219,7 +232,9 @@ class DirectNeighbourhoods:
         beyond = np.maximum(used - program.row_upper, program.row_lower - used)
         return np.where(beyond > VIOLATION_TOLERANCE, beyond, 0.0)
 
-    def improve(self, workers: Workers, clock: Clock, values: FloatArray) -> list[Change]:
+    def improve(
+        self, workers: Workers, clock: Clock, values: FloatArray, open_cost: float = 0.0
+    ) -> list[Change]:
         """Some neighbourhoods at a time, each as if the rest stayed as it is.
 
         Parameters
@@ -228,6 +243,8 @@ class DirectNeighbourhoods:
             Who does it, and for how long.
         values : FloatArray
             Scaled values of the plan. Where they violate limits, so may what is decided anew, at a price.
+        open_cost : float
+            What plan and bound differ by. [objective units]
 
         Returns
         -------
@@ -237,7 +254,7 @@ class DirectNeighbourhoods:
         elastic = self._look_where_violated(values)
         picked = [self._pick(values) for _ in range(AT_A_TIME)]
         effort = clock.master(NEIGHBOURHOOD_S)
-        gap = GAP * abs(float(self._cost @ values))
+        gap = max(GAP * abs(float(self._cost @ values)), OPEN_SHARE * open_cost)
         effort = Effort(effort.time_limit_s, effort.node_limit, 0.0, gap=gap, rounds=True)
         jobs = [self._job(variables, closed, values, effort, elastic) for _, variables, closed, _ in picked]
         answers = workers.solve(jobs)

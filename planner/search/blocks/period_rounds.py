@@ -148,6 +148,9 @@ class PeriodRounds:
         self._state.tell("periods", "what is worth buying, where a part of a replica may run")
         if best.values is not None and not self._state.finished():
             self._plan(workers, best.values)
+            self._plans.plan_among(best.values, workers)
+            # What runs beside whole supply is nearer to plans than what runs beside fractions of it.
+            self._plans.note_root(workers.solve_one(self._periods.linear_job_at(best.values)))
 
     def _plan(self, workers: Workers, supply: FloatArray) -> None:
         """Decide, once, what runs in every period with some supply, or with more; offer that as a plan."""

@@ -46,6 +46,11 @@ SHARED: Final = -1
 JOINING: Final = -2
 """Period of rows that join several."""
 
+NEXT_TO_NOTHING: Final = 2e-3
+"""Share of all cost below which changes from period to period are left out when supply is decided. Their rows
+are a third of a team's, and HiGHS takes 18 and 28 instead of 30 and 46 s of a core for seeds 2 and 5 without
+them; the bound is 0.1 % lower."""
+
 SLACK: Final = 1e-6
 """How far a row is from its limits that does not bind. [scaled units]"""
 
@@ -94,10 +99,12 @@ class Periods:
         self._parts = Parts(self._program)
         rows = self.relaxation.rows
         self.period, self.of_row = _periods(structure.roles, rows)
+        self._indicators = indicators
         self._shared = np.flatnonzero(self.period == SHARED)
         self._joining = np.flatnonzero(self.of_row == JOINING)
         self.count = int(self.period.max(initial=SHARED)) + 1
         self._bounding = self._rows_of_bound(indicators, root.values)
+        self._deciding_supply = self._bounding & ~self._cheap_following(root.values)
         self._duals = root.duals
         self._cuts: list[_PeriodCut] = []
         self.wanted_supplies: list[FloatArray] = []
@@ -120,6 +127,14 @@ class Periods:
             program.rows, np.array(sorted(indicators), dtype=np.int64)
         )
         return kept
+
+    def _cheap_following(self, values: FloatArray) -> BoolArray:
+        """Rows of what only follows other variables, where that costs next to nothing."""
+        following = np.flatnonzero(self._following)
+        spent = float(self._cost[following] @ values[following])
+        if spent > NEXT_TO_NOTHING * float(np.abs(self._cost) @ values):
+            return np.zeros(len(self.of_row), dtype=bool)
+        return _holds(self.relaxation.rows, following)
 
     def jobs(self, effort: Effort) -> list[Job]:
         """The program of every period at the last prices."""
@@ -214,7 +229,7 @@ class Periods:
             Scaled values of a plan.
         """
         program = self._with_cuts().program
-        kept = np.flatnonzero(np.concatenate([self._bounding, np.ones(len(self._cuts), dtype=bool)]))
+        kept = np.flatnonzero(np.concatenate([self._deciding_supply, np.ones(len(self._cuts), dtype=bool)]))
         of_all = (self.period == SHARED) | ((self._service == NONE) & (self._growth == 0))
         few = replace(
             program,
@@ -224,6 +239,20 @@ class Periods:
             whole=program.whole & of_all,
         )
         return Job(few, self._cost, effort, start)
+
+    def linear_job_at(self, supply: FloatArray) -> Job:
+        """The linear relaxation of the whole where what stands in several periods is given.
+
+        Parameters
+        ----------
+        supply : FloatArray
+            Scaled values of all variables; those of shared supply are looked at.
+        """
+        relaxed = self.relaxation
+        lower, upper = relaxed.lower.copy(), relaxed.upper.copy()
+        lower[self._shared] = upper[self._shared] = np.round(supply[self._shared])
+        given = replace(relaxed, lower=lower, upper=upper)
+        return whole_job(given.without_limits_on(self._indicators), self._cost)
 
     def supply_key(self, values: FloatArray) -> tuple[int, ...]:
         """What stands in several periods, in whole numbers."""

@@ -13,6 +13,7 @@ from fleetplan.planner.search.blocks.construction import (
     Structure,
     construction_job,
     root_of,
+    slots_used,
     used_slots_job,
 )
 from fleetplan.planner.search.blocks.direct_neighbourhoods import DirectNeighbourhoods
@@ -90,12 +91,27 @@ class PlanSearch:
         # The best plan that still violates limits, in scaled values.
         self._draft: FloatArray | None = None
 
-    def note_root(self, answer: Answer) -> None:
-        """Let a relaxation root constructions and neighbourhoods."""
-        root = root_of(self._structure, answer)
+    def note_root(self, answer: Answer, structure: Structure | None = None) -> RootRelaxation | None:
+        """Let a relaxation root constructions and neighbourhoods.
+
+        Parameters
+        ----------
+        answer : Answer
+            To the linear relaxation.
+        structure : Structure, optional
+            The program that it relaxes, where that has cuts; plans are looked for in it from now on.
+
+        Returns
+        -------
+        RootRelaxation or None
+            None where the answer has no optimum.
+        """
+        structure = structure or self._structure
+        root = root_of(structure, answer)
         if root is not None:
-            self.root = root
-            self._direct = DirectNeighbourhoods(self._structure, root, self._seed)
+            self._structure, self.root = structure, root
+            self._direct = DirectNeighbourhoods(structure, root, self._seed, self._direct)
+        return root
 
     def selection_of(self, values: IntArray) -> Selection:
         """A plan as columns, which are remembered."""
@@ -200,9 +216,34 @@ class PlanSearch:
             if self._state.finished():
                 return
             effort = replace(self._clock.master(USED_SLOTS_SHARE_OF_TIME * self._clock.limit_s), rounds=True)
-            answer = workers.solve_one(used_slots_job(self._structure, self.root, effort, plan))
+            answer = workers.solve_one(used_slots_job(self._structure, self.root.rank == 0, effort, plan))
             if answer.values is not None and self.offer(answer.values):
                 self._state.tell("construction", "whole, among the slots that the root relaxation uses")
+                return
+
+    def plan_among(self, values: FloatArray, workers: Workers) -> None:
+        """Look for the best plan among the slots that some values use, or they and the plan.
+
+        Neighbourhoods go on beside it.
+
+        Parameters
+        ----------
+        values : FloatArray
+            Scaled, of all variables; replicas may be in fractions.
+        workers : Workers
+            Who does it.
+        """
+        used = slots_used(self._structure, values)
+        # A poor plan's slots make the program several times as hard.
+        for plan in (None, self._scaled()):
+            if self._state.finished():
+                return
+            effort = replace(self._clock.master(USED_SLOTS_SHARE_OF_TIME * self._clock.limit_s), rounds=True)
+            job = used_slots_job(self._structure, used, effort, plan)
+            answer = self.improve_beside(workers, job, lambda _: None)
+            if answer.values is not None:
+                if self.offer(answer.values):
+                    self._state.tell("construction", "whole, among the slots that the best supply uses")
                 return
 
     def _scaled(self) -> FloatArray | None:
@@ -215,7 +256,7 @@ class PlanSearch:
         now = self._scaled()
         if now is None or self._direct is None:
             return
-        for change in self._direct.improve(workers, self._clock, now):
+        for change in self._direct.improve(workers, self._clock, now, self.open_cost()):
             changed = now.copy()
             changed[change.variables] = change.values
             if self.offer(changed):

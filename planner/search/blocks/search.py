@@ -14,7 +14,8 @@ import numpy as np
 from fleetplan.planner.search.blocks.block_programs import block_programs
 from fleetplan.planner.search.blocks.bound import Lagrangian
 from fleetplan.planner.search.blocks.columns import ColumnPool
-from fleetplan.planner.search.blocks.construction import Structure, sifting_job
+from fleetplan.planner.search.blocks.construction import RootRelaxation, Structure, sifting_job
+from fleetplan.planner.search.blocks.cover_cuts import CoverRows
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.incumbent import Incumbent
 from fleetplan.planner.search.blocks.linear import whole_job
@@ -26,6 +27,7 @@ from fleetplan.planner.search.blocks.pricing import InfeasibleBlockError, PartFa
 from fleetplan.planner.search.blocks.pricing_search import PricingSearch
 from fleetplan.planner.search.blocks.request import BlockOutcome, Request
 from fleetplan.planner.search.blocks.state import SearchState
+from fleetplan.planner.search.blocks.strengthening import Strengthening
 from fleetplan.planner.search.solvers.highs_process import Programs
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY, Relaxation, relax
@@ -52,6 +54,7 @@ class BlockSearch:
     def __init__(self, request: Request, clock: Clock, seed: int) -> None:
         self._request = request
         self._clock = clock
+        self._seed = seed
         self.parts = request.parts
         self._relaxation: Relaxation = relax(self.parts.program, request.continuous)
         self._lagrangian = Lagrangian(self.parts, self._relaxation)
@@ -110,20 +113,38 @@ class BlockSearch:
         prices = self._root(workers)
         if prices is None:
             return True
-        rounds = self._period_rounds()
+        rounds = self._period_rounds(workers)
         if rounds is not None:
             rounds.run(workers)
         else:
             self._pricing.run(workers, prices, experienced)
         return False
 
-    def _period_rounds(self) -> PeriodRounds | None:
+    def _period_rounds(self, workers: Workers) -> PeriodRounds | None:
         """Rounds that decide every period whole, where that is within reach."""
-        root = self._plans.root
+        root, indicators = self._plans.root, self._request.indicators
         if root is None or len(root.duals) != len(self._relaxation.row_lower):
             return None
-        periods = Periods(self._structure, self._request.indicators, root)
-        return PeriodRounds(periods, self._state, self._clock, self._plans) if periods.worthwhile else None
+        if not Periods(self._structure, indicators, root).worthwhile:
+            return None
+        structure, root = self._strengthened(root, workers)
+        return PeriodRounds(Periods(structure, indicators, root), self._state, self._clock, self._plans)
+
+    def _strengthened(self, root: RootRelaxation, workers: Workers) -> tuple[Structure, RootRelaxation]:
+        """The program with cuts, and its linear relaxation; plans are looked for in it from now on."""
+        cover = CoverRows(self.parts.program, self._relaxation)
+        look = Strengthening(self._structure, cover, self._request.indicators, self._seed)
+        found = look.found(root.values, workers, self._clock)
+        relaxed = found.relaxation.without_limits_on(self._request.indicators)
+        answer = workers.solve_one(whole_job(relaxed, found.cost))
+        if answer.row_duals is None:
+            return self._structure, root
+        bound = found.relaxation.bound(found.cost, answer.row_duals)
+        self._state.raise_bound(bound - BOUND_SAFETY * abs(bound), "linear relaxation")
+        n_cuts = len(found.relaxation.row_lower) - len(self._relaxation.row_lower)
+        self._state.tell("root relaxation", f"with {n_cuts} cuts for whole replicas")
+        strengthened = self._plans.note_root(answer, found)
+        return (self._structure, root) if strengthened is None else (found, strengthened)
 
     def _root(self, workers: Workers) -> Prices | None:
         """First prices: those that are known, or from a linear relaxation.

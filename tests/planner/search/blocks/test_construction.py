@@ -80,8 +80,8 @@ def test_a_plan_among_used_slots_costs_no_less_than_the_optimum_and_no_more_than
         root = root_of(structure, workers.solve_one(whole_job(structure.relaxation, structure.cost)))
         if best.values is None or root is None:
             return
-        few = workers.solve_one(used_slots_job(structure, root, exact))
-        again = workers.solve_one(used_slots_job(structure, root, exact, best.values))
+        few = workers.solve_one(used_slots_job(structure, root.rank == 0, exact))
+        again = workers.solve_one(used_slots_job(structure, root.rank == 0, exact, best.values))
     tolerance = 1e-6 * abs(best.objective) + 1
     for found in (few, again):
         if found.values is not None:
