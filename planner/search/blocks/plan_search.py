@@ -208,18 +208,14 @@ class PlanSearch:
             self._state.tell("construction", "repaired by neighbourhoods")
 
     def plan_among_used_slots(self, workers: Workers) -> None:
-        """Look, once, for the best plan among the slots that the root relaxation uses, or it and a plan."""
+        """Look, once, for the best plan among the slots that the root relaxation uses."""
         if self.root is None or self._looked_among_used:
             return
         self._looked_among_used = True
-        for plan in (None, self._scaled()):
-            if self._state.finished():
-                return
-            effort = replace(self._clock.master(USED_SLOTS_SHARE_OF_TIME * self._clock.limit_s), rounds=True)
-            answer = workers.solve_one(used_slots_job(self._structure, self.root.rank == 0, effort, plan))
-            if answer.values is not None and self.offer(answer.values):
-                self._state.tell("construction", "whole, among the slots that the root relaxation uses")
-                return
+        effort = replace(self._clock.master(USED_SLOTS_SHARE_OF_TIME * self._clock.limit_s), rounds=True)
+        answer = workers.solve_one(used_slots_job(self._structure, self.root.rank == 0, effort))
+        if answer.values is not None and self.offer(answer.values):
+            self._state.tell("construction", "whole, among the slots that the root relaxation uses")
 
     def plan_among(self, values: FloatArray, workers: Workers) -> None:
         """Look for the best plan among the slots that some values use, or they and the plan.

@@ -17,10 +17,10 @@ from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.search.solvers.relaxation import Relaxation
 from fleetplan.planner.search.solvers.workers import Workers
 
-MOST_ROUNDS: Final = 8
+MOST_ROUNDS: Final = 5
 """Linear relaxations after which no more cuts are looked for at the same prices."""
 
-OTHER_PRICES: Final = 8
+OTHER_PRICES: Final = 4
 """Random prices of supply at which cuts are looked for besides. Whole supply is not that of the relaxation,
 and what runs on it misses other cuts: of team 2 these raise the bound from 877 to 892 thousand USD, all
 1,220 cuts by coefficients to 893 in half as long again."""
