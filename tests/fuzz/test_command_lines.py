@@ -11,6 +11,7 @@ from fleetplan.planner.commands.shared import ExitCode
 from tests.fuzz import command_lines
 from tests.fuzz.command_lines import Command, commands, small_fleet, tried
 from tests.fuzz.commands import CommandAnswer, run
+from tests.fuzz.right_values import ALWAYS, RIGHT, right_value
 
 LINES = 12
 """Command lines of each command; `make soak` tries more."""
@@ -35,6 +36,22 @@ def test_a_mistake_is_told_and_nothing_is_written(
         words, wrong = tried(command, seed, small, folder)
         failures += [f"plan {words}: {wrong}"] if wrong else []
     assert failures == []
+
+
+def test_every_right_value_is_of_some_parameter() -> None:
+    named = {parameter.name for command in commands() for parameter in command.parameters}
+    assert sorted(set(RIGHT) - named) == []
+
+
+def test_most_commands_are_reached() -> None:
+    """Right values are known of all that a command asks for."""
+    deep = [command for command in commands() if command.way not in (("serve",), *ALWAYS)]
+    right = [
+        command
+        for command in deep
+        if all(right_value(command.way, each) for each in command.parameters if each.required)
+    ]
+    assert len(right) >= 0.6 * len(deep)
 
 
 @pytest.mark.parametrize(
