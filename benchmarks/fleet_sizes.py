@@ -37,6 +37,7 @@ SIZES: Final[Mapping[str, FleetSize]] = {
     "medium": FleetSize(services=30, regions=3, hardware=3, quarters=4),
     "large": FleetSize(services=100, regions=8, hardware=4, quarters=4),
     "xl": FleetSize(services=300, regions=20, hardware=4, quarters=8),
+    "xxl": FleetSize(services=1000, regions=40, hardware=4, quarters=12),
 }
 
 

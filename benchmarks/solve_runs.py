@@ -214,7 +214,7 @@ def measured(run: SolverRun, solve: Callable[[SolverRun], None]) -> SolverRun:
     def sample() -> None:
         nonlocal most
         while not ended.wait(0.25):
-            most = max(most, sum(_resident_bytes(pid) for pid in (os.getpid(), *_children(os.getpid()))))
+            most = max(most, sum(resident_bytes(pid) for pid in (os.getpid(), *children(os.getpid()))))
 
     watcher = threading.Thread(target=sample, daemon=True)
     watcher.start()
@@ -225,12 +225,12 @@ def measured(run: SolverRun, solve: Callable[[SolverRun], None]) -> SolverRun:
     return run
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
     listed = subprocess.run(["ps", "--ppid", str(pid), "-o", "pid="], stdout=subprocess.PIPE, check=False)
     return [int(each) for each in listed.stdout.split()]
 
 
-def _resident_bytes(pid: int) -> int:
+def resident_bytes(pid: int) -> int:
     try:
         fields = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
     except OSError:

@@ -237,7 +237,7 @@ def _gcp_parts(record: Record) -> list[tuple[str, str, str, bool, float]]:
     )
     name = name.removeprefix("Spot Preemptible ")
     places = [(family, part) for family, parts in _gcp_table().items()
-              for part in ("accelerator", "core", "ram") if parts.get(part) == name]  # fmt: skip
+              for part in ("accelerator", "core", "ram") if name in parts.get(part, ())]  # fmt: skip
     if not places:
         raise RejectedRowError("is no part of a machine that is known with its accelerators")
     price = at(record, "pricingInfo")
@@ -264,7 +264,7 @@ def _gcp_machines(
             continue
         rule = _gcp_table()[family]
         others = [parts.get((family, name, region, spot)) for name in ("core", "ram") if name in rule]
-        place = f"{rule['accelerator']} in {region}"
+        place = f"{rule['accelerator'][0]} in {region}"
         if None in others:
             fragment.reject(place, "has no price of the cores or the memory of its machine")
             continue

@@ -23,7 +23,7 @@ from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob
 from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
-from fleetplan.planner.search.solvers.workers import LEAST_WITH_BACKGROUND, UNKNOWN, Background, Workers
+from fleetplan.planner.search.solvers.workers import LEAST_WITH_BACKGROUND, UNKNOWN, Batch, Workers
 
 USED_SLOTS_SHARE_OF_TIME: Final = 0.15
 """Share of the time for the whole program among the slots that the root relaxation uses."""
@@ -291,9 +291,12 @@ class PlanSearch:
         if background is None:
             return UNKNOWN if self._state.finished() else workers.solve_one(job)
         self._improve_meanwhile(workers, background)
-        return UNKNOWN if self._state.content() else background.answer()
+        if self._state.content():
+            return UNKNOWN
+        workers.wait(background)
+        return background.ordered[0]
 
-    def _improve_meanwhile(self, workers: Workers, background: Background) -> None:
+    def _improve_meanwhile(self, workers: Workers, background: Batch) -> None:
         """Improve the plan, or mend what violates limits, until a job in the background has ended."""
         while background.running and self._direct is not None and not self._state.finished():
             if self._state.incumbent.values is not None:

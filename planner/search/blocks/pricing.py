@@ -15,7 +15,7 @@ import numpy as np
 from fleetplan.planner.search.blocks.bound import Priced
 from fleetplan.planner.search.blocks.columns import ColumnPool
 from fleetplan.planner.search.blocks.master import PriceRange
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
+from fleetplan.planner.search.solvers.highs_jobs import Effort, Job
 from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 
 SMOOTHING: Final = 0.3
@@ -43,7 +43,7 @@ class Prices:
     bound : float
         The best bound. [objective units]
     rounds : int
-        Rounds so far.
+        Rounds that have begun.
     box : float
         Half-width of the box around the best prices, over their size.
     to_gain : float
@@ -68,7 +68,6 @@ class Prices:
 
     def note(self, duals: FloatArray, bound: float, block_bounds: FloatArray) -> bool:
         """Keep the bound of a round; True if it is the best so far."""
-        self.rounds += 1
         better = bound > self.bound
         if better:
             self.best, self.bound, self.block_bounds = duals, bound, block_bounds
@@ -125,19 +124,3 @@ class PartFailedError(Exception):
 
 class InfeasibleBlockError(Exception):
     """A block has no column at all, so there is no plan."""
-
-
-def take(answers: list[Answer], pool: ColumnPool) -> tuple[FloatArray, int]:
-    """The bounds of all blocks, and how many columns are new.
-
-    Raises
-    ------
-    InfeasibleBlockError
-        If a block has none.
-    """
-    if any(answer.infeasible for answer in answers):
-        raise InfeasibleBlockError
-    new = sum(
-        pool.add(block, answer.values) for block, answer in enumerate(answers) if answer.values is not None
-    )
-    return np.array([answer.bound for answer in answers]), new

@@ -10,30 +10,23 @@ prices of their own and chosen anew; once they have settled, rounds whose bound 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from fleetplan.planner.search.blocks.bound import Lagrangian, Priced, total_bound
+from fleetplan.planner.search.blocks.block_pricing import BlockPricing, PricingRound
+from fleetplan.planner.search.blocks.bound import Lagrangian
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.integer_supply import IntegerSupply
 from fleetplan.planner.search.blocks.master import Selection
 from fleetplan.planner.search.blocks.neighbourhoods import Neighbourhoods
 from fleetplan.planner.search.blocks.plan_search import PlanSearch, SideJob
-from fleetplan.planner.search.blocks.pricing import (
-    InfeasibleBlockError,
-    PartFailedError,
-    Prices,
-    pricing_jobs,
-    take,
-)
+from fleetplan.planner.search.blocks.pricing import PartFailedError, Prices
 from fleetplan.planner.search.blocks.restricted_masters import RestrictedMasters
 from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.blocks.state import SearchState
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
-from fleetplan.planner.search.solvers.matrix import FloatArray
+from fleetplan.planner.search.solvers.highs_jobs import Answer
 from fleetplan.planner.search.solvers.workers import Workers
 
 PENALTY_RATIO: Final = 20.0
@@ -102,8 +95,7 @@ class PricingSearch:
         self._seed = seed
         n_blocks, n_linking = len(parts.blocks), len(parts.linking_rows)
         self._masters = RestrictedMasters(plans.master, plans.pool, state, clock, n_blocks, n_linking)
-        self._variables = [block.variables for block in parts.blocks]
-        self._nodes: FloatArray = np.zeros(n_blocks)
+        self._blocks = BlockPricing(parts, plans.pool, state, clock)
 
     def run(self, workers: Workers, prices: Prices, experienced: bool) -> None:
         """Rounds, then bound and plan by turns, until the search ends.
@@ -151,14 +143,15 @@ class PricingSearch:
         penalty = self._penalty(prices)
         while not self._state.finished():
             before, began, open_cost = prices.bound, self._clock.spent_s(), self._plans.open_cost()
-            new = self._price_blocks(workers, prices)
-            if new is None:
+            found = self._price_blocks(workers, prices)
+            if found is None:
                 return True
             columns = list(self._pool.columns)
             master_lp = self._masters.solve_lp_near_best(workers, prices, columns, penalty)
             self._state.tell(
                 "pricing",
-                f"round {prices.rounds}: {new} new columns of {len(columns)}, master LP {master_lp:.6g}",
+                f"round {prices.rounds}: {found.new} new columns of {len(columns)}, "
+                f"master LP {master_lp:.6g}",
             )
             # Even past the limit: any plan is better than none.
             self._masters.choose_first(workers, prices.best)
@@ -169,12 +162,12 @@ class PricingSearch:
             self._masters.pending = prices.best
             if not self._state.good():
                 self._masters.choose_pending(workers)
-            prices.settled = new == 0 or prices.spread <= SETTLED_RATIO
+            prices.settled = (found.complete and not found.new) or prices.spread <= SETTLED_RATIO
             steep = prices.bound - before > STEEP_GAIN * abs(prices.bound)
             share = STEEP_ROUNDS_SHARE_OF_TIME if steep else ROUNDS_SHARE_OF_TIME
             spent = self._clock.spent_s() > share * self._clock.limit_s
             if prices.settled or spent:
-                if self._masters.violated and new:
+                if self._masters.violated and found.new:
                     penalty *= PENALTY_GROWTH
                     continue
                 if self._state.incumbent.objective is None and not self._state.finished():
@@ -184,61 +177,38 @@ class PricingSearch:
                 return False
         return True
 
-    def _price_blocks(self, workers: Workers, prices: Prices) -> int | None:
+    def _price_blocks(self, workers: Workers, prices: Prices) -> PricingRound | None:
         """Price all blocks, an integer master over earlier columns beside them.
 
         Returns
         -------
-        int or None
-            New columns; None where the time is over before every block has one.
+        PricingRound or None
+            What is known by now; None where the time is over before every block has a column.
         """
         priced = self._lagrangian.price(prices.current)
         # For the sake of the bound, every other round does without a master while the plan is near it.
-        pending = self._masters.take_pending() if prices.rounds % 2 == 0 or self._state.far() else None
+        # One at a time: masters beside two rounds would leave no seat to blocks.
+        turn = (prices.rounds % 2 == 0 or self._state.far()) and not self._blocks.side_jobs_run
+        pending = self._masters.take_pending() if turn else None
         side_jobs: list[SideJob] = [] if pending is None else [self._masters.side_job(pending)]
         side_jobs += self._integer_supply_side_jobs(prices)
         side_jobs += self._plans.construction_side_jobs()
-        bounds, new = self._solve_blocks(workers, priced, self._clock.pricing(prices.spread), side_jobs)
-        if prices.note(priced.duals, total_bound(priced, bounds), bounds):
-            self._state.raise_bound(prices.bound, "pricing of blocks")
-        return new if self._complete_pool(workers, priced) else None
+        prices.rounds += 1
 
-    def _solve_blocks(
-        self, workers: Workers, priced: Priced, effort: Effort, side_jobs: Sequence[SideJob] = ()
-    ) -> tuple[FloatArray, int]:
-        """Bounds of all blocks at some prices, and how many of their columns are new."""
-        jobs = pricing_jobs(priced, self._variables, self._pool, effort, self._nodes)
+        def on_bound(of: PricingRound) -> None:
+            if prices.note(of.priced.duals, of.bound, of.bounds):
+                self._state.raise_bound(prices.bound, "pricing of blocks")
 
-        def on_answer(number: int, answer: Answer) -> None:
-            if number >= len(jobs):
-                side_jobs[number - len(jobs)][1](answer)
-
-        together = [*jobs, *(job for job, _ in side_jobs)]
-        if self._clock.deterministic:
-            # Which answer comes first depends on the machine.
-            answers = workers.solve(together)
-            for number in range(len(jobs), len(together)):
-                on_answer(number, answers[number])
-        else:
-            answers = workers.solve(together, self._state.expired, on_answer)
-        priced_blocks = answers[: len(jobs)]
-        self._nodes = np.array([answer.nodes for answer in priced_blocks], dtype=float)
-        return take(priced_blocks, self._pool)
-
-    def _complete_pool(self, workers: Workers, priced: Priced) -> bool:
-        """Find a column for the blocks whose pricing ended without one; False if the time is over."""
-        without = self._pool.blocks_without_column()
-        effort = self._clock.first_column()
-        jobs = [
-            Job(block, priced.reduced_cost[self._parts.blocks[block].variables], effort) for block in without
-        ]
-        answers = workers.solve(jobs, self._state.expired)
-        for block, answer in zip(without, answers, strict=True):
-            if answer.infeasible:
-                raise InfeasibleBlockError
-            if answer.values is not None:
-                self._pool.add(block, answer.values)
-        return not self._pool.blocks_without_column()
+        found = self._blocks.price(
+            workers,
+            priced,
+            self._clock.pricing(prices.spread),
+            side_jobs=side_jobs,
+            on_bound=on_bound,
+            # Without any bound there are no best prices to stay near.
+            ahead=prices.bound > -math.inf,
+        )
+        return found if self._blocks.complete_pool(workers, priced) else None
 
     def _alternate(self, workers: Workers, prices: Prices, settled: bool) -> None:
         """Raise the bound and improve the plan for about as long each, until the search ends."""
@@ -309,10 +279,10 @@ class PricingSearch:
             raise PartFailedError(f"HiGHS did not solve the linear program of a supply: {answer.status}")
         priced = self._lagrangian.price(supply.next_prices(answer.row_duals))
         side_jobs = [] if pending is None else [self._masters.side_job(pending)]
-        bounds, new = self._solve_blocks(workers, priced, self._clock.pricing(spread=0.0), side_jobs)
-        if np.isfinite(bounds).all():
-            supply.cut(priced, bounds)
-        self._state.tell("supply", f"{new} new columns of {len(self._pool.columns)}")
+        found = self._blocks.price(workers, priced, self._clock.pricing(spread=0.0), side_jobs=side_jobs)
+        if np.isfinite(found.bounds).all():
+            supply.cut(priced, found.bounds)
+        self._state.tell("supply", f"{found.new} new columns of {len(self._pool.columns)}")
 
     def _integer_supply_side_jobs(self, prices: Prices) -> list[SideJob]:
         """The program that says what the best prices prove once supply is whole, where that may be much.

@@ -9,6 +9,7 @@ from fleetplan.planner.search.blocks.columns import ColumnMemory
 from fleetplan.planner.search.blocks.incumbent import Completion
 from fleetplan.planner.search.blocks.roles import VariableRoles
 from fleetplan.planner.search.blocks.split import Split
+from fleetplan.planner.search.solvers.job_times import OnJob, nobody
 from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 from fleetplan.planner.search.solvers.request import PATIENT, Listener, Overtime, Patience
 from fleetplan.planner.search.solvers.seats import OpenSeats
@@ -89,6 +90,8 @@ class Request:
         For a plan that is far from good when the time is over.
     warm_start : WarmStart
         What it begins with.
+    on_job : callable
+        Told of the times of each job.
     """
 
     parts: Split
@@ -103,3 +106,4 @@ class Request:
     patience: Patience = PATIENT
     overtime: Overtime | None = None
     warm_start: WarmStart = field(default_factory=WarmStart)
+    on_job: OnJob = nobody

@@ -83,7 +83,10 @@ class BlockSearch:
             limit_s += self._request.overtime.seconds
         try:
             seats = self._request.seats(programs)
-            with Workers(seats, self._clock.count) as workers, ending(workers, stop, limit_s):
+            with (
+                Workers(seats, self._clock.count, self._request.on_job) as workers,
+                ending(workers, stop, limit_s),
+            ):
                 infeasible = self._run(workers)
         except WorkersStoppedError:
             # The best plan so far is what somebody who stops a search wants.

@@ -149,6 +149,7 @@ def solve_in_blocks(
         patience=limits.patience,
         overtime=None if limits.overtime is None else _without_offset(limits.overtime, offset),
         warm_start=warm_start or WarmStart(),
+        on_job=limits.on_job,
     )
     found = BlockSearch(request, clock, limits.seed).run(limits.stop)
     if found.values is None and limits.patience.ends:

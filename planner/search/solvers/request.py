@@ -14,6 +14,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.search.deadline import NEVER, Deadline
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.job_times import OnJob, nobody
 from fleetplan.planner.search.solvers.seats import OpenSeats
 
 
@@ -117,6 +118,8 @@ class SolverLimits:
         When the question is over that the model is a part of.
     seats : callable or None
         Opens the seats of a search over blocks; None for processes, as many as workers and cores.
+    on_job : callable
+        Told of the times of each job of a search over blocks.
     """
 
     time_limit_s: float
@@ -127,6 +130,7 @@ class SolverLimits:
     overtime: Overtime | None = None
     latest: Deadline = NEVER
     seats: OpenSeats | None = None
+    on_job: OnJob = nobody
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,15 @@ import math
 import pickle
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Final
 
 from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.job_times import JobTime, OnJob, nobody
 from fleetplan.planner.search.solvers.seats import Seats
 
 UNKNOWN: Final = Answer(None, math.inf, -math.inf)
@@ -27,39 +29,78 @@ class WorkersStoppedError(Exception):
     """The search was stopped while a job was running."""
 
 
-class Background:
-    """A job that a seat of its own does meanwhile.
+class Batch:
+    """Jobs that are given out together.
 
-    Parameters
+    Attributes
     ----------
-    ask : callable
-        Does it.
-    end : callable
-        Told of the answer, or of what `ask` raised, when somebody asks for it; returns it.
+    jobs : Sequence
+        In their order.
+    number : int
+        Place among the batches of its workers.
+    answers : dict[int, Answer]
+        By number of the job: those that were handed on so far.
     """
 
-    def __init__(self, ask: Callable[[], Answer], end: Callable[[Answer | Exception], Answer]) -> None:
-        self._end = end
-        self._answer: Answer | Exception = UNKNOWN
+    def __init__(
+        self,
+        number: int,
+        jobs: Sequence[AnyJob],
+        expired: Callable[[], bool],
+        on_answer: Callable[[int, Answer], None],
+    ) -> None:
+        self.number = number
+        self.jobs = jobs
+        self.answers: dict[int, Answer] = {}
+        self._expired = expired
+        self._on_answer = on_answer
+        # The longest first. Seats take from it, and count those that they have done.
+        self._waiting = deque(sorted(range(len(jobs)), key=lambda each: -jobs[each].length))
+        self._unfinished = len(jobs)
 
-        def run() -> None:
-            try:
-                self._answer = ask()
-            except Exception as error:
-                self._answer = error
-
-        self._thread = threading.Thread(target=run, daemon=True)
-        self._thread.start()
+    @property
+    def waiting(self) -> int:
+        """Jobs that no seat has begun."""
+        return len(self._waiting)
 
     @property
     def running(self) -> bool:
-        """Whether there is no answer yet."""
-        return self._thread.is_alive()
+        """Whether some job has no answer yet, handed on or not."""
+        return self._unfinished > 0
 
-    def answer(self) -> Answer:
-        """Wait for the answer; raises as `Workers.solve` does."""
-        self._thread.join()
-        return self._end(self._answer)
+    @property
+    def complete(self) -> bool:
+        """Whether all answers were handed on."""
+        return len(self.answers) == len(self.jobs)
+
+    @property
+    def ordered(self) -> list[Answer]:
+        """All answers, in the order of the jobs."""
+        return [self.answers[number] for number in range(len(self.jobs))]
+
+    def take(self, size: int) -> list[int]:
+        """Take the jobs of one way to a seat: a long one alone, or some short ones."""
+        numbers: list[int] = []
+        while self._waiting and len(numbers) < size:
+            numbers.append(self._waiting.popleft())
+            if self.jobs[numbers[-1]].length == math.inf:
+                break
+        return numbers
+
+    def done_by(self, ask: Callable[[list[bytes]], list[Answer]], numbers: Sequence[int]) -> list[Answer]:
+        """Answers to some jobs: nothing known once the time is over."""
+        if self._expired():
+            return [UNKNOWN] * len(numbers)
+        return ask([pickled(self.jobs[number]) for number in numbers])
+
+    def finish(self, count: int) -> None:
+        """Count jobs that are done."""
+        self._unfinished -= count
+
+    def hand_on(self, number: int, answer: Answer) -> None:
+        """Tell whoever gave the jobs of an answer."""
+        self.answers[number] = answer
+        self._on_answer(number, answer)
 
 
 class Workers:
@@ -70,15 +111,27 @@ class Workers:
     seats : Seats
         Where they are done.
     note : callable
-        Told of all answers to every `solve`, to count the work.
+        Told of all answers to every batch, to count the work.
+    on_job : callable
+        Told of each job that was done, with its times.
     """
 
-    def __init__(self, seats: Seats, note: Callable[[Sequence[Answer]], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        seats: Seats,
+        note: Callable[[Sequence[Answer]], None] = lambda _: None,
+        on_job: OnJob = nobody,
+    ) -> None:
         self._note = note
+        self._on_job = on_job
         self._seats = seats
         self._stopped = False
-        self._busy = 0
-        self._unfinished = 0
+        self._given = 0
+        self._open: list[Batch] = []
+        self._background: Batch | None = None
+        self._busy: set[int] = set()
+        self._failure: Exception | None = None
+        self._answered: queue.SimpleQueue[tuple[Batch, int, Answer] | Exception] = queue.SimpleQueue()
         # Re-entrant: a signal may stop the search while it ends.
         self._lock = threading.RLock()
         self._left = False
@@ -89,7 +142,7 @@ class Workers:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Leave the seats to the next search, or end what they do if some answer was not waited for."""
         with self._lock:
-            if self._stopped or self._busy or self._unfinished or kind is not None:
+            if self._stopped or self._open or kind is not None:
                 self.stop_search()
                 return
             self._left = True
@@ -101,11 +154,66 @@ class Workers:
         return self._seats.count
 
     def stop_search(self) -> None:
-        """End what is running; a running `solve` raises."""
+        """End what is running; a running `wait` raises."""
         with self._lock:
             self._stopped = True
             if not self._left:
                 self._seats.end()
+
+    def give(
+        self,
+        jobs: Sequence[AnyJob],
+        expired: Callable[[], bool] = lambda: False,
+        on_answer: Callable[[int, Answer], None] = lambda _, __: None,
+    ) -> Batch:
+        """Give out jobs, and go on; those of earlier batches come first.
+
+        Parameters
+        ----------
+        jobs : Sequence[AnyJob]
+            What to solve: each at the next seat that is free, the longest first.
+        expired : callable
+            Asked before each job; once it says so, those that are left are answered with nothing known.
+        on_answer : callable
+            Told the number of each job and its answer, while somebody waits for this batch or a later one.
+        """
+        batch = Batch(self._given, jobs, expired, on_answer)
+        self._given += 1
+        if not jobs:
+            return batch
+        with self._lock:
+            self._open.append(batch)
+            free = [seat for seat in range(self.count) if seat not in self._busy][: len(jobs)]
+            self._busy.update(free)
+        for seat in free:
+            threading.Thread(target=self._serve, args=(seat,), daemon=True).start()
+        return batch
+
+    def wait(self, batch: Batch, enough: Callable[[], bool] = lambda: False) -> None:
+        """Wait for the answers to a batch; hand on those of others that come meanwhile.
+
+        Parameters
+        ----------
+        batch : Batch
+            What `give` returned.
+        enough : callable
+            Asked after each answer whether to go on without the others, which are handed on later.
+
+        Raises
+        ------
+        WorkersStoppedError
+            If `stop_search` was called meanwhile.
+        """
+        while not batch.complete and not enough():
+            answered = self._failure or self._answered.get()
+            if isinstance(answered, Exception):
+                raise WorkersStoppedError if self._stopped else answered
+            of, number, answer = answered
+            of.hand_on(number, answer)
+            if of.complete:
+                with self._lock:
+                    self._open.remove(of)
+                self._note(of.ordered)
 
     def solve(
         self,
@@ -113,101 +221,55 @@ class Workers:
         expired: Callable[[], bool] = lambda: False,
         on_answer: Callable[[int, Answer], None] = lambda _, __: None,
     ) -> list[Answer]:
-        """Solve jobs, each at the next seat that is free, the longest first.
-
-        Parameters
-        ----------
-        jobs : Sequence[AnyJob]
-            What to solve.
-        expired : callable
-            Asked before each job; once it says so, those that are left are answered with nothing known.
-        on_answer : callable
-            Told the number of each job and its answer when it comes, while others are still solved.
-
-        Returns
-        -------
-        list[Answer]
-            In the order of the jobs.
-
-        Raises
-        ------
-        WorkersStoppedError
-            If `stop_search` was called meanwhile.
-        """
-        waiting = deque(sorted(range(len(jobs)), key=lambda number: -jobs[number].length))
-        answered: queue.SimpleQueue[tuple[int, Answer] | BaseException] = queue.SimpleQueue()
-        failed = threading.Event()
-
-        def serve(seat: int) -> None:
-            try:
-                while not failed.is_set() and (numbers := self._next(waiting, jobs)):
-                    if expired():
-                        answers = [UNKNOWN] * len(numbers)
-                    else:
-                        answers = self._seats.ask(seat, [pickled(jobs[number]) for number in numbers])
-                    for numbered in zip(numbers, answers, strict=True):
-                        answered.put(numbered)
-            # Whatever it is, nobody must wait for an answer that does not come.
-            except Exception as error:
-                failed.set()
-                answered.put(error)
-
-        threads = [
-            threading.Thread(target=serve, args=(seat,), daemon=True)
-            for seat in range(min(self.count - self._busy, len(jobs)))
-        ]
-        for thread in threads:
-            thread.start()
-        answers: dict[int, Answer] = {}
-        self._unfinished += 1
-        while len(answers) < len(jobs):
-            answer = answered.get()
-            if isinstance(answer, BaseException):
-                for thread in threads:
-                    thread.join()
-                raise WorkersStoppedError if self._stopped else answer
-            answers[answer[0]] = answer[1]
-            on_answer(*answer)
-        self._unfinished -= 1
-        ordered = [answers[number] for number in range(len(jobs))]
-        self._note(ordered)
-        return ordered
-
-    def _next(self, waiting: deque[int], jobs: Sequence[AnyJob]) -> list[int]:
-        """Take the jobs of one way to a seat: a long one alone, or some short ones."""
-        numbers: list[int] = []
-        size = self._seats.batch(len(waiting))
-        with suppress(IndexError):
-            while len(numbers) < size:
-                numbers.append(waiting.popleft())
-                if jobs[numbers[-1]].length == math.inf:
-                    break
-        return numbers
+        """Answers to jobs, in their order; `give` and `wait` say more."""
+        batch = self.give(jobs, expired, on_answer)
+        self.wait(batch)
+        return batch.ordered
 
     def solve_one(self, job: AnyJob) -> Answer:
-        """Solve one job; raises like `solve`."""
+        """Solve one job; raises like `wait`."""
         return self.solve([job])[0]
 
-    def begin(self, job: AnyJob) -> Background:
-        """Solve one job in the last process, while the others go on; the next job waits for its answer.
+    def begin(self, job: AnyJob) -> Batch:
+        """Solve one job beside those that are given next; the next one of this kind waits for its answer.
 
         Raises
         ------
         ValueError
-            If there is no other process, or the last one has such a job already.
+            If there is no other process, or one has such a job already.
         """
-        if self.count - self._busy < LEAST_WITH_BACKGROUND or self._busy:
+        if self.count < LEAST_WITH_BACKGROUND or (self._background and not self._background.complete):
             raise ValueError("a job in the background needs a process of its own")
-        self._busy = 1
-        return Background(lambda: self._seats.ask(self.count - 1, [pickled(job)])[0], self._end_background)
+        self._background = self.give([job])
+        return self._background
 
-    def _end_background(self, answer: Answer | Exception) -> Answer:
-        """Take the last seat back, and hand on the answer, or what there is instead of one."""
-        self._busy = 0
-        if isinstance(answer, Exception):
-            raise WorkersStoppedError if self._stopped else answer
-        self._note([answer])
-        return answer
+    def _serve(self, seat: int) -> None:
+        """Let a seat do jobs while some wait."""
+        while (taken := self._take(seat)) is not None:
+            batch, numbers = taken
+            began_s = time.monotonic()
+            try:
+                answers = batch.done_by(lambda jobs: self._seats.ask(seat, jobs), numbers)
+            # Whatever it is, nobody must wait for an answer that does not come.
+            except Exception as error:
+                self._failure = error
+                self._answered.put(error)
+                return
+            ended_s, share = time.monotonic(), 1 / len(numbers)
+            with self._lock:
+                batch.finish(len(numbers))
+            for number, answer in zip(numbers, answers, strict=True):
+                self._on_job(JobTime(batch.number, seat, began_s, share * (ended_s - began_s)))
+                self._answered.put((batch, number, answer))
+
+    def _take(self, seat: int) -> tuple[Batch, list[int]] | None:
+        """The next jobs for a seat; None where none wait, and the seat is free again."""
+        with self._lock:
+            for batch in self._open:
+                if batch.waiting and self._failure is None:
+                    return batch, batch.take(self._seats.batch(batch.waiting))
+            self._busy.discard(seat)
+            return None
 
 
 def pickled(job: AnyJob) -> bytes:

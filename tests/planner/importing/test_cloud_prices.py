@@ -270,6 +270,35 @@ def test_machines_of_google_are_the_sum_of_their_parts() -> None:
         assert reason in reasons(found)
 
 
+def test_h200_and_h100_mega_of_google_have_names_of_their_own() -> None:
+    skus = [
+        sku("H200 141GB GPU running in Netherlands", 10.5),
+        sku("A3Ultra Instance Core running in Netherlands", 0.03),
+        sku("A3Ultra Instance Ram running in Netherlands", 0.003),
+        # The prices of Americas in 2026; the machine costs 92.74 USD an hour.
+        sku("Nvidia H100 80GB Plus GPU running in Americas", 10.344276),
+        sku("A3Plus Instance Core running in Americas", 0.026924),
+        sku("A3Plus Instance Ram running in Americas", 0.002344),
+        sku("Nvidia H100 80GB Mega GPU attached to Spot Preemptible VMs running in Tokyo", 4.0),
+        sku("Spot Preemptible A3Plus Instance Core running in Tokyo", 0.01),
+        sku("Spot Preemptible A3Plus Instance Ram running in Tokyo", 0.001),
+        # Reserved for a time, at half the price: no offer on demand.
+        sku("Reserved Nvidia H100 80GB Mega GPU in Americas in Calendar Mode", 4.841121),
+        sku("Nvidia H100 Mega 80GB GPU attached to DWS Defined Duration VMs running in Americas", 4.423936),
+    ]
+    found = gcp_offers({"skus": skus}, "skus.json", OPTIONS)
+    by_name = offers(found)
+    rents = {name: each["rent_usd_per_accelerator_hour"] for name, each in by_name.items()}
+    assert rents == {
+        "a3-ultragpu-8g": pytest.approx(10.5 + 28 * 0.03 + 369 * 0.003),
+        "a3-megagpu-8g": pytest.approx(92.74 / 8, abs=0.005),
+        "a3-megagpu-8g-spot": pytest.approx(4.0 + 26 * 0.01 + 234 * 0.001),
+    }
+    assert by_name["a3-ultragpu-8g"]["hardware"] == "H200-SXM"
+    assert by_name["a3-megagpu-8g"]["hardware"] == "H100-SXM"
+    assert "no part of a machine" in reasons(found)
+
+
 @pytest.mark.parametrize("cloud", ["aws", "azure", "gcp"])
 @pytest.mark.parametrize(
     "document",

@@ -26,6 +26,7 @@ from fleetplan.planner.report.search_console import SearchLog, print_search
 from fleetplan.planner.search import unmet
 from fleetplan.planner.search.blocks import pricing_search, restricted_masters
 from fleetplan.planner.search.blocks import solve as block_solve
+from fleetplan.planner.search.blocks.block_pricing import BlockPricing, PricingRound
 from fleetplan.planner.search.blocks.incumbent import Incumbent
 from fleetplan.planner.search.blocks.integer_supply import IntegerSupply
 from fleetplan.planner.search.blocks.linear import linear_optimum
@@ -385,7 +386,7 @@ def test_a_search_that_knows_columns_chooses_among_them_beside_its_first_round(
 ) -> None:
     price, beside = PricingSearch._price_blocks, []
 
-    def look_and_price(self: PricingSearch, workers: Workers, prices: Prices) -> int | None:
+    def look_and_price(self: PricingSearch, workers: Workers, prices: Prices) -> PricingRound | None:
         if not prices.rounds:
             beside.append(self._masters.pending is not None)
             # What known columns would make of the first prices is worth less than these.
@@ -428,13 +429,13 @@ def test_a_plan_that_is_far_from_good_is_chosen_anew_after_every_round(
 def test_while_the_plan_is_far_from_good_a_master_runs_beside_every_round(
     far: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    solve_blocks, beside = PricingSearch._solve_blocks, []
+    price, beside = BlockPricing.price, []
 
-    def look(self: PricingSearch, *given: Any) -> object:
-        beside.append(bool(given[-1]))
-        return solve_blocks(self, *given)
+    def look(self: BlockPricing, *given: Any, **named: Any) -> object:
+        beside.append(bool(named["side_jobs"]))
+        return price(self, *given, **named)
 
-    monkeypatch.setattr(PricingSearch, "_solve_blocks", look)
+    monkeypatch.setattr(BlockPricing, "price", look)
     monkeypatch.setattr(SearchState, "far", lambda _: far)
     # The program of integer supply and the construction may run beside a round too.
     monkeypatch.setattr(PlanSearch, "construction_side_jobs", lambda _: [])
@@ -509,7 +510,7 @@ def test_overtime_lets_a_round_come_to_its_end(monkeypatch: pytest.MonkeyPatch) 
     """The first round of a large scarce fleet took longer than the time for weighing."""
     price, bounds = PricingSearch._price_blocks, []
 
-    def when_time_is_over(self: PricingSearch, workers: Workers, prices: Prices) -> int | None:
+    def when_time_is_over(self: PricingSearch, workers: Workers, prices: Prices) -> PricingRound | None:
         # On a slow machine it may be over already, and overtime have begun.
         if not bounds and not self._state._late:
             time.sleep(max(self._clock.left_s(), 0.0) + 0.01)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import pickle
+import threading
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from fleetplan.planner.search.solvers.highs_jobs import Answer, CompressedRows, 
 from fleetplan.planner.search.solvers.highs_process import HighsProcess, ProcessLostError, Programs
 from fleetplan.planner.search.solvers.idle_processes import IDLE
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.job_times import JobTime
 from fleetplan.planner.search.solvers.seats import ProcessSeats, SeatsLostError
 from fleetplan.planner.search.solvers.workers import UNKNOWN, Workers, WorkersStoppedError, ending
 
@@ -148,11 +152,75 @@ def test_a_job_in_the_background_has_a_process_of_its_own() -> None:
         with pytest.raises(ValueError, match="background"):
             workers.begin(jobs(1.0)[0])
         assert [answer.objective for answer in workers.solve(jobs(1.0, 2.0))] == [1.0, 2.0]
-        assert background.answer().objective == 1.0
+        workers.wait(background)
+        assert background.ordered[0].objective == 1.0
         assert not background.running
         assert [answer.objective for answer in workers.solve(jobs(1.0, 2.0))] == [1.0, 2.0]
     with Workers(ProcessSeats(1)) as alone, pytest.raises(ValueError, match="background"):
         alone.begin(jobs(1.0)[0])
+
+
+class HeldSeats:
+    """Two seats that answer with the least value at once, but hold one job until it is let go."""
+
+    def __init__(self, held: float) -> None:
+        self.count = 2
+        self.ended = False
+        self.let_go = threading.Event()
+        self._held = held
+
+    def batch(self, waiting: int) -> int:
+        del waiting
+        return 1
+
+    def ask(self, seat: int, asked: Sequence[bytes]) -> list[Answer]:
+        del seat
+        least = [float(pickle.loads(job).rows.row_lower[0]) for job in asked]
+        if self._held in least:
+            assert self.let_go.wait(30.0)
+        return [Answer(np.array([each]), each, each) for each in least]
+
+    def end(self) -> None:
+        self.ended = True
+        self.let_go.set()
+
+    def leave(self) -> None:
+        assert not self.ended
+
+
+def test_who_has_enough_answers_goes_on_and_hears_the_last_one_later() -> None:
+    seats, heard, noted = HeldSeats(1.5), [], []
+    with Workers(seats, lambda answers: noted.append(len(answers))) as workers:
+        batch = workers.give(jobs(1.0, 2.0, 3.0), on_answer=lambda number, _: heard.append(number))
+        workers.wait(batch, lambda: len(batch.answers) == 2)
+        assert sorted(heard) == [0, 2]
+        assert batch.running
+        # The other seat does what is given next, while one is held.
+        assert workers.solve_one(jobs(1.0)[0]).objective == 0.5
+        assert noted == [1]
+        seats.let_go.set()
+        workers.wait(batch)
+        assert sorted(heard) == [0, 1, 2]
+        assert noted == [1, 3]
+    assert not seats.ended
+
+
+def test_workers_whose_last_answer_nobody_heard_end_their_seats() -> None:
+    seats = HeldSeats(1.5)
+    with Workers(seats) as workers:
+        batch = workers.give(jobs(1.0, 2.0))
+        workers.wait(batch, lambda: bool(batch.answers))
+    assert seats.ended
+
+
+def test_the_times_of_jobs_are_told_by_batch() -> None:
+    times: list[JobTime] = []
+    with Workers(ProcessSeats(1), on_job=times.append) as workers:
+        workers.solve(jobs(1.0, 2.0))
+        workers.solve_one(jobs(1.0)[0])
+    assert [each.batch for each in times] == [0, 0, 1]
+    assert all(each.wall_s > 0 for each in times)
+    assert times[0].began_s + times[0].wall_s <= times[1].began_s
 
 
 @pytest.mark.parametrize("limit_s", [math.inf, 0.0])

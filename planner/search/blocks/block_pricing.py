@@ -1,0 +1,167 @@
+"""Prices all blocks, round after round; the next round may begin before the last block has answered.
+
+A round waits for nobody where runs need not repeat: once no block waits for a seat and one is idle, the
+master goes on with the columns that are known. What is still under way is answered to its own round: the
+Lagrangian bound is a sum over all blocks at the same prices, told when the last has come, never before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from fleetplan.planner.search.blocks.bound import Priced, total_bound
+from fleetplan.planner.search.blocks.columns import ColumnPool
+from fleetplan.planner.search.blocks.effort import Clock
+from fleetplan.planner.search.blocks.plan_search import SideJob
+from fleetplan.planner.search.blocks.pricing import InfeasibleBlockError, pricing_jobs
+from fleetplan.planner.search.blocks.split import Split
+from fleetplan.planner.search.blocks.state import SearchState
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
+from fleetplan.planner.search.solvers.matrix import FloatArray
+from fleetplan.planner.search.solvers.workers import Batch, Workers
+
+
+class PricingRound:
+    """What is known of all blocks at some prices.
+
+    Parameters
+    ----------
+    priced : Priced
+        The prices.
+    pool : ColumnPool
+        Receives the columns.
+
+    Attributes
+    ----------
+    bounds : FloatArray
+        Of every block that has answered. [objective units]
+    new : int
+        New columns so far.
+    """
+
+    def __init__(self, priced: Priced, pool: ColumnPool) -> None:
+        self.priced = priced
+        self._pool = pool
+        self._left = len(pool.parts.blocks)
+        self.bounds: FloatArray = np.full(self._left, -np.inf)
+        self.new = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether every block has answered."""
+        return self._left == 0
+
+    @property
+    def bound(self) -> float:
+        """The Lagrangian bound; no bound at all before every block has one. [objective units]"""
+        return total_bound(self.priced, self.bounds) if self.complete else -np.inf
+
+    def take(self, block: int, answer: Answer) -> None:
+        """Note what a block has answered.
+
+        Raises
+        ------
+        InfeasibleBlockError
+            If it has no column.
+        """
+        if answer.infeasible:
+            raise InfeasibleBlockError
+        self.bounds[block] = answer.bound
+        self._left -= 1
+        if answer.values is not None:
+            self.new += self._pool.add(block, answer.values)
+
+
+class BlockPricing:
+    """Prices all blocks.
+
+    Parameters
+    ----------
+    parts, pool : Split, ColumnPool
+        The program in blocks, and the columns that are known.
+    state, clock : SearchState, Clock
+        Say when to end, and whether runs must repeat.
+    """
+
+    def __init__(self, parts: Split, pool: ColumnPool, state: SearchState, clock: Clock) -> None:
+        self._variables = [block.variables for block in parts.blocks]
+        self._pool = pool
+        self._state = state
+        self._clock = clock
+        # How long each block takes compared with others: the nodes of its last answer.
+        self._nodes: FloatArray = np.zeros(len(self._variables))
+        self._last: tuple[Batch, PricingRound] | None = None
+
+    @property
+    def side_jobs_run(self) -> bool:
+        """Whether jobs beside an earlier round have no answer yet."""
+        return self._last is not None and self._last[1].complete and not self._last[0].complete
+
+    def price(
+        self,
+        workers: Workers,
+        priced: Priced,
+        effort: Effort,
+        *,
+        side_jobs: Sequence[SideJob] = (),
+        on_bound: Callable[[PricingRound], None] = lambda _: None,
+        ahead: bool = False,
+    ) -> PricingRound:
+        """Price all blocks.
+
+        Parameters
+        ----------
+        workers, priced, effort
+            Who does it, at which prices, and how long each block may take.
+        side_jobs : Sequence
+            Jobs that run beside.
+        on_bound : callable
+            Told of the round when its last block has answered.
+        ahead : bool
+            Whether to return as soon as a seat is idle, where runs need not repeat and at most one round
+            is not complete.
+        """
+        found, n_blocks = PricingRound(priced, self._pool), len(self._variables)
+        jobs = pricing_jobs(priced, self._variables, self._pool, effort, self._nodes)
+
+        def on_answer(number: int, answer: Answer) -> None:
+            if number >= n_blocks:
+                side_jobs[number - n_blocks][1](answer)
+                return
+            self._nodes[number] = answer.nodes
+            found.take(number, answer)
+            if found.complete:
+                on_bound(found)
+
+        together = [*jobs, *(job for job, _ in side_jobs)]
+        if self._clock.deterministic:
+            # Which answer comes first depends on the machine.
+            answers = workers.solve(together)
+            for number in (*range(n_blocks, len(together)), *range(n_blocks)):
+                on_answer(number, answers[number])
+            return found
+        before, batch = self._last, workers.give(together, self._state.expired, on_answer)
+        self._last = batch, found
+
+        def enough() -> bool:
+            known = before is None or before[1].complete
+            idle = not batch.waiting and len(batch.jobs) - len(batch.answers) < workers.count
+            return ahead and known and (idle or self._state.content())
+
+        workers.wait(batch, enough)
+        return found
+
+    def complete_pool(self, workers: Workers, priced: Priced) -> bool:
+        """Find a column for the blocks whose pricing ended without one; False if the time is over."""
+        without = self._pool.blocks_without_column()
+        effort = self._clock.first_column()
+        jobs = [Job(block, priced.reduced_cost[self._variables[block]], effort) for block in without]
+        answers = workers.solve(jobs, self._state.expired)
+        for block, answer in zip(without, answers, strict=True):
+            if answer.infeasible:
+                raise InfeasibleBlockError
+            if answer.values is not None:
+                self._pool.add(block, answer.values)
+        return not self._pool.blocks_without_column()
