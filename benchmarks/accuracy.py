@@ -76,7 +76,7 @@ PACKAGED: Final = "The rows that aiconfigurator-core 0.12.0 carries"
 FULLER: Final = "A fuller table"
 SERVING: Final = "Saturation and other benchmarks than InferenceX"
 ELSEWHERE: Final = "Figures of other pages"
-BLIND: Final = "Figures that were predicted before anything was decided with them in view"
+BLIND: Final = "Figures that were predicted before the model was changed with them in view"
 BARS: Final = ("<!-- bars of the accuracy page -->", "<!-- end of the bars -->")
 
 

@@ -23,15 +23,15 @@ _OF_EXPERTS: Final = 10
 and a copy. Source: SGLang, srt/layers/moe/fused_moe_triton/fused_moe.py and srt/layers/moe/topk.py (2025)."""
 
 _OF_ATTENTION: Final = 4
-"""Rotary positions, writing keys and values (2), attention. Source: srt/layers/attention of the same."""
+"""Rotary positions, writing keys and values (2), attention. An estimate: not counted in a trace."""
 
 _OF_LATENT_ATTENTION: Final = 9
 """Two norms, rotary positions, the cache write, expansion and joining of keys and values (3), quantisation,
-attention. Source: srt/models/deepseek_v2.py of the same."""
+attention. An estimate: not counted in a trace."""
 
 _OF_RECURRENCE: Final = 18
 """Norms of queries and keys (2), the chunked kernels (6; srt/layers/attention/fla/chunk.py of the same), the
-convolution, two gates, and seven copies between them."""
+convolution, two gates, and seven copies between them; an estimate beyond the chunked kernels."""
 
 LAUNCHES: Final = {
     OperatorKind.PREFILL_ATTENTION: _OF_ATTENTION,
@@ -53,9 +53,10 @@ US_PER_LAUNCH: Final = {"sglang": 45.0}
 
 Chosen on the rows of InferenceX under SGLang, October 2025 to June 2026: from 35 to 55 us the median error of
 TPOT is 8.5 to 9.4 % (866 rows) and that of median TTFTs 20 to 30 % (365 rows); with a fixed time of 160 ms a
-request in front of the engine instead, 9.1 and 51 %. The rows of SGLang's own cookbook were left out
-(`benchmarks/blind_rows.py`). vLLM and TensorRT-LLM compile their layers and capture pieces of prompts: with
-15 us vLLM's TPOT stays as it is (7.0 %, 1,084 rows), so that they have none."""
+request in front of the engine instead, 9.1 and 51 %. Of SGLang's own cookbook only TTFTs were in view, when
+kernels were counted (`benchmarks/blind_rows.py`). vLLM compiles its layers and captures pieces of prompts:
+with 15 us its TPOT stays as it is (7.0 %, 1,084 rows), with 25 us it is 6.7 % and TTFT 20 instead of 17 %, so
+it has none. TensorRT-LLM was not tried."""
 
 
 def launch_ms(operators: Iterable[Operator], framework: str) -> FloatArray:
