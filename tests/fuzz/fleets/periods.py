@@ -7,10 +7,10 @@ from typing import Any
 
 from tests.fuzz.fleets.made import Made
 
-MONTHS = 0.15
+MONTHS = 0.4
 """Share of the fleets with quarters whose periods are months instead."""
 
-FISCAL = 0.15
+FISCAL = 0.2
 """Share of them whose quarters are fiscal ones."""
 
 MONTH_NAMES = {f"2027Q{n}": f"2027-{n:02}" for n in (1, 2, 3)}
@@ -18,7 +18,7 @@ FISCAL_NAMES = {"2027Q1": "FY27-Q4", "2027Q2": "FY28-Q1", "2027Q3": "FY28-Q2"}
 """Of a fiscal year from April, named after the year that it ends in."""
 
 
-DAY_KINDS = 0.2
+DAY_KINDS = 0.5
 """Share of the fleets without slices whose weekends are not like other days."""
 
 
@@ -35,7 +35,7 @@ def state_day_kinds(made: Made) -> None:
     made.file["horizon"]["day_kinds"] = kinds
     usual, quiet = kinds
     shapes = made.file.get("day_shapes", {})
-    if made.allows("day_shapes.by_day_kind") and dice.random() < 0.5:
+    if made.allows("day_shapes.by_day_kind") and dice.random() < 0.8:
         shapes |= {
             "usual": {"by_slice": {usual: 1.0}},
             "quiet": {"by_slice": {quiet: 0.3}},
@@ -85,5 +85,5 @@ def _durations_in_months(made: Made, dice: random.Random) -> None:
     """State some lead times and terms by the month."""
     for offer in made.file.get("offers", []):
         for key in ("lead_time", "term"):
-            if f"{key}_quarters" in offer and made.allows(f"offers.{key}_months") and dice.random() < 0.7:
+            if f"{key}_quarters" in offer and made.allows(f"offers.{key}_months") and dice.random() < 0.9:
                 offer[f"{key}_months"] = offer.pop(f"{key}_quarters")
