@@ -38,6 +38,9 @@ MOST_MULTIPLES: Final = 60
 LEAST_VIOLATION: Final = 1e-3
 """Share of its limit by which a row is missed that is worth adding."""
 
+BINDS: Final = 1e-6
+"""A cut binds where it is kept by a smaller share of its limit."""
+
 ROUND_UP: Final = 1 + 1e-12
 """Factor on computed fractions: a larger coefficient is a weaker row, and holds."""
 
@@ -125,6 +128,13 @@ class Cuts:
             seen.setdefault(text, number)
         kept = np.array(sorted(seen.values()), dtype=np.int64)
         return Cuts(rows[kept], least[kept])
+
+    def first_and_binding(self, first: int, points: Sequence[FloatArray]) -> Cuts:
+        """The first ones, and of the others those that bind at any of some points."""
+        kept = np.arange(self.count) < first
+        for point in points:
+            kept |= self.rows @ point <= self.least * (1 + BINDS)
+        return Cuts(self.rows[np.flatnonzero(kept)], self.least[kept])
 
 
 class CoverRows:

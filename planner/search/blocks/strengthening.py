@@ -81,16 +81,18 @@ class Strengthening:
         return replace(self.structure, relaxation=with_cuts(self.structure.relaxation, cuts))
 
     def _missed(self, prices: list[FloatArray], cuts: Cuts, workers: Workers) -> Cuts:
-        """All cuts that the relaxations at some prices miss, besides those known."""
+        """Those known, and the cuts that hold the relaxations at some prices."""
         # What only follows replicas would double the time.
         rest = np.concatenate([list(self.indicators), np.flatnonzero(self.structure.following)])
         plain = self.structure.relaxation.without_limits_on(rest.astype(np.int64).tolist())
+        first = cuts.count
         for _ in range(MOST_ROUNDS):
             relaxed = with_cuts(plain, cuts)
             answers = workers.solve([whole_job(relaxed, each) for each in prices])
-            missed = [self.cover.violated_by(each.values) for each in answers if each.values is not None]
+            points = [each.values for each in answers if each.values is not None]
+            missed = [self.cover.violated_by(point) for point in points]
             if not sum(each.count for each in missed):
-                break
+                return cuts.first_and_binding(first, points)
             cuts = cuts.and_more(missed)
         return cuts
 
