@@ -86,9 +86,9 @@ class _CoverRow:
             Coefficients of `variables`, and the limit.
         """
         found, most = None, LEAST_VIOLATION
+        sizes = np.unique(self.coefficients)
         for part in PARTS:
-            divisors = np.unique(self.coefficients)
-            divisors = divisors[part * self.demand <= MOST_MULTIPLES * divisors]
+            divisors = sizes[(part * self.demand) // sizes < MOST_MULTIPLES]
             over = (part * self.demand) % divisors
             divisors, over = divisors[over > 0], over[over > 0]
             if not len(divisors):
@@ -195,7 +195,7 @@ def _cover_rows(program: Program, relaxation: Relaxation) -> list[_CoverRow]:
             continue
         # What is taken away is at least its least, and what else may be added is added as it is.
         taken, added = ~own & (sizes < 0), ~own & able & (sizes > 0)
-        more = sum(-int(a) * int(x) for a, x in zip(sizes[taken], least[variables[taken]], strict=True))
+        more = sum(-int(a) * least[j] for a, j in zip(sizes[taken], variables[taken], strict=True))
         demand = int(program.row_lower[number]) + more
         if 0 < demand <= MOST_COEFFICIENT:
             together = np.concatenate([variables[own], variables[added]])
@@ -204,17 +204,26 @@ def _cover_rows(program: Program, relaxation: Relaxation) -> list[_CoverRow]:
     return found
 
 
-def _least_values(program: Program, whole: BoolArray) -> IntArray:
-    """The least that continuous variables can be, by the rows that hold them; rounded down."""
-    entries = program.rows.tocoo()
+def _least_values(program: Program, whole: BoolArray) -> list[int]:
+    """The least that continuous variables can be, by the rows that hold them; rounded down.
+
+    In whole numbers of any size: a range of 1e18 beside one of 3 would hide it in floating point, and with it
+    what the others can do.
+    """
+    rows = program.rows
+    least: list[int] = program.lower.tolist()
+    most: list[int] = program.upper.tolist()
+    holding = np.zeros(rows.shape[0], dtype=bool)
+    entries = rows.tocoo()
     row, variable = entries.coords
-    size = entries.data.astype(float)
-    least, most = program.lower.astype(float), program.upper.astype(float)
-    limited = (program.row_lower > -UNBOUNDED)[row] & (size > 0) & ~whole[variable]
+    holding[row[(entries.data > 0) & ~whole[variable]]] = True
     for _ in range(PASSES):
-        largest = size * np.where(size > 0, most[variable], least[variable])
-        others = np.bincount(row, largest, program.rows.shape[0])[row] - largest
-        needed = (program.row_lower[row].astype(float) - others)[limited] / size[limited]
-        np.maximum.at(least, variable[limited], needed * (1 - 1e-9))
-    found: IntArray = np.maximum(np.floor(least), program.lower).astype(np.int64)
-    return found
+        for number in np.flatnonzero(holding & (program.row_lower > -UNBOUNDED)).tolist():
+            own = slice(*rows.indptr[number : number + 2])
+            held = list(zip(rows.data[own].tolist(), rows.indices[own].tolist(), strict=True))
+            largest = sum(size * (most[j] if size > 0 else least[j]) for size, j in held)
+            left = int(program.row_lower[number]) - largest
+            for size, j in held:
+                if size > 0 and not whole[j]:
+                    least[j] = max(least[j], left // size + most[j])
+    return least

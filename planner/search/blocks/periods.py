@@ -194,17 +194,9 @@ class Periods:
 
     def _with_cuts(self) -> Relaxation:
         """The relaxation of the whole with all cuts."""
-        whole, n_cuts = self.relaxation, len(self._cuts)
-        cuts = sp.csr_array(
-            np.array([cut.coefficients for cut in self._cuts]).reshape(n_cuts, len(self._cost))
-        )
-        return replace(
-            whole,
-            rows=sp.vstack([whole.rows, cuts], format="csr"),
-            row_lower=np.concatenate([whole.row_lower, [cut.least for cut in self._cuts]]),
-            row_upper=np.concatenate([whole.row_upper, np.full(n_cuts, np.inf)]),
-            row_scale=np.concatenate([whole.row_scale, np.ones(n_cuts)]),
-        )
+        coefficients = np.array([cut.coefficients for cut in self._cuts])
+        cuts = sp.csr_array(coefficients.reshape(len(self._cuts), len(self._cost)))
+        return self.relaxation.with_cuts(cuts, np.array([cut.least for cut in self._cuts]))
 
     def linear_job(self) -> Job:
         """The linear relaxation of the whole with all cuts."""

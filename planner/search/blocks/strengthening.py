@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-import scipy.sparse as sp
 
 from fleetplan.planner.search.blocks.construction import Structure
 from fleetplan.planner.search.blocks.cover_cuts import CoverRows, Cuts
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.linear import whole_job
 from fleetplan.planner.search.solvers.matrix import FloatArray
-from fleetplan.planner.search.solvers.relaxation import Relaxation
 from fleetplan.planner.search.solvers.workers import Workers
 
 MOST_ROUNDS: Final = 5
@@ -78,7 +76,7 @@ class Strengthening:
             cuts = self._missed(prices[first : first + together], cuts, workers)
             if clock.spent_s() > until:
                 break
-        return replace(self.structure, relaxation=with_cuts(self.structure.relaxation, cuts))
+        return replace(self.structure, relaxation=self.structure.relaxation.with_cuts(cuts.rows, cuts.least))
 
     def _missed(self, prices: list[FloatArray], cuts: Cuts, workers: Workers) -> Cuts:
         """Those known, and the cuts that hold the relaxations at some prices."""
@@ -87,7 +85,7 @@ class Strengthening:
         plain = self.structure.relaxation.without_limits_on(rest.astype(np.int64).tolist())
         first = cuts.count
         for _ in range(MOST_ROUNDS):
-            relaxed = with_cuts(plain, cuts)
+            relaxed = plain.with_cuts(cuts.rows, cuts.least)
             answers = workers.solve([whole_job(relaxed, each) for each in prices])
             points = [each.values for each in answers if each.values is not None]
             missed = [self.cover.violated_by(point) for point in points]
@@ -95,14 +93,3 @@ class Strengthening:
                 return cuts.first_and_binding(first, points)
             cuts = cuts.and_more(missed)
         return cuts
-
-
-def with_cuts(relaxation: Relaxation, cuts: Cuts) -> Relaxation:
-    """A relaxation with cuts below its rows."""
-    return replace(
-        relaxation,
-        rows=sp.vstack([relaxation.rows, cuts.rows], format="csr"),
-        row_lower=np.concatenate([relaxation.row_lower, cuts.least]),
-        row_upper=np.concatenate([relaxation.row_upper, np.full(cuts.count, np.inf)]),
-        row_scale=np.concatenate([relaxation.row_scale, np.ones(cuts.count)]),
-    )

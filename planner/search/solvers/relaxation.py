@@ -68,6 +68,24 @@ class Relaxation:
         reduced = cost - self.rows.T @ prices
         return worth + float(np.minimum(reduced * self.lower, reduced * self.upper).sum())
 
+    def with_cuts(self, rows: sp.csr_array, least: FloatArray) -> Relaxation:
+        """The same with `rows @ x >= least` below its rows.
+
+        Parameters
+        ----------
+        rows : csr_array
+            Over scaled variables, shape (n_cuts, n_variables); not scaled themselves.
+        least : FloatArray
+            Shape (n_cuts,).
+        """
+        return replace(
+            self,
+            rows=sp.vstack([self.rows, rows], format="csr"),
+            row_lower=np.concatenate([self.row_lower, least]),
+            row_upper=np.concatenate([self.row_upper, np.full(len(least), np.inf)]),
+            row_scale=np.concatenate([self.row_scale, np.ones(len(least))]),
+        )
+
     def without_limits_on(self, variables: Collection[int]) -> Relaxation:
         """The same without the limits of the rows that hold any of some variables."""
         row_lower, row_upper = self.row_lower.copy(), self.row_upper.copy()

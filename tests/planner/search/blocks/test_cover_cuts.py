@@ -61,6 +61,13 @@ def test_demand_that_other_rows_fix_counts() -> None:
     assert cuts.least == pytest.approx([1.0])
 
 
+def test_a_wide_range_beside_a_narrow_one_raises_no_demand() -> None:
+    # Of the work of 5 the last variable may do 3, so 2 are left: one replica of 3.
+    two = program([[3, 3, -1, 0], [0, 0, 1, 1]], [0, 5], [2, 2, 2**58, 3])
+    cuts = CoverRows(two, relax(two, [2, 3])).violated_by(np.array([0.5, 0.0, 0.0, 1.0]))
+    assert cuts.least == pytest.approx([1.0])
+
+
 @pytest.mark.parametrize("unmet", [False, True])
 def test_no_whole_solution_breaks_a_cut(unmet: bool) -> None:
     rng = np.random.default_rng(7)
