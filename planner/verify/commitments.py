@@ -11,6 +11,7 @@ from fleetplan.fleet.inventory import Offer
 from fleetplan.planner.plan import Commitment, RemainingValue, SupplyOption
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.prices import (
+    MONTHS_PER_QUARTER,
     book_value_usd,
     leaving_usd,
     loan_payments_usd,
@@ -127,7 +128,7 @@ def _values(check: PlanCheck) -> list[RemainingValue]:
 
 def _quarters(check: PlanCheck, age: int | None) -> int | None:
     """Whole quarters of an age in periods; negative before the arrival."""
-    return None if age is None else math.floor(age * check.problem.fleet.calendar.months / 3)
+    return None if age is None else math.floor(age * check.problem.fleet.calendar.months / MONTHS_PER_QUARTER)
 
 
 def _options(check: PlanCheck, pool: FleetPool) -> Iterator[SupplyOption]:
@@ -219,7 +220,7 @@ def _against_rent(check: PlanCheck, pool: FleetPool, offer: Offer, ordered: int)
     if gained <= 0:
         return {"against": name}
     periods = price / gained * (1 - EQUAL_RATIO)
-    return {"against": name, "break_even_quarters": math.ceil(periods * fleet.calendar.months / 3)}
+    return {"against": name, "break_even_quarters": math.ceil(periods * fleet.calendar.months / MONTHS_PER_QUARTER)}
 
 
 def _cash_usd(check: PlanCheck, pool: FleetPool, offer: Offer, when: tuple[int, int]) -> float:

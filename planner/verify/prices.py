@@ -22,6 +22,7 @@ from fleetplan.planner.verify.supply_rules import FleetPool, is_bought, stands
 
 HOURS_PER_YEAR: Final = 8760.0
 MONTHS_PER_YEAR: Final = 12.0
+MONTHS_PER_QUARTER: Final = 3
 
 CAPITAL_KINDS: Final = ("depreciation", "resale", "interest")
 """Kinds that follow from what was paid for hosts; all others are operating cost."""
@@ -106,7 +107,8 @@ def _running(fleet: Fleet, pool: FleetPool, accelerators: float, included: bool)
     """Cost of accelerators per period besides price and energy, by kind. [USD]"""
     finance, hosts = fleet.finance, accelerators / pool.hardware.accelerators_per_host
     kw = accelerators * installed_w(pool) / 1000
-    months, quarters = finance.calendar.months, 4 * years(finance)
+    months = finance.calendar.months
+    quarters = months / MONTHS_PER_QUARTER
     kinds = {
         "software": quarters * hosts * finance.software_usd_per_host_quarter,
         "staff": quarters * hosts * finance.staff_usd_per_host_quarter,
