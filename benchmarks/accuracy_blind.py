@@ -1,4 +1,4 @@
-"""`plan predict` against measurements that it was held against before anything was decided with them in view.
+"""`plan predict` against measurements that it was held against before it was changed with them in view.
 
     python benchmarks/accuracy_blind.py
 

@@ -220,7 +220,8 @@ def _against_rent(check: PlanCheck, pool: FleetPool, offer: Offer, ordered: int)
     if gained <= 0:
         return {"against": name}
     periods = price / gained * (1 - EQUAL_RATIO)
-    return {"against": name, "break_even_quarters": math.ceil(periods * fleet.calendar.months / MONTHS_PER_QUARTER)}
+    quarters = periods * fleet.calendar.months / MONTHS_PER_QUARTER
+    return {"against": name, "break_even_quarters": math.ceil(quarters)}
 
 
 def _cash_usd(check: PlanCheck, pool: FleetPool, offer: Offer, when: tuple[int, int]) -> float:
