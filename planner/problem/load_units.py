@@ -36,6 +36,8 @@ def parts_of_load_unit(requests_per_s: float, largest_requests_per_s: float) -> 
 @memoised
 def largest_demands(problem: Problem) -> dict[str, float]:
     """Largest demand of every service that has any, of a class in a region and moment, with its headroom."""
+    if problem.unit_demands is not None:
+        return dict(problem.unit_demands)
     largest: dict[str, float] = {}
     for cell in problem.cells:
         ratio = problem.services[cell.service].planned_ratio

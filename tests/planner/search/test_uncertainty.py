@@ -293,6 +293,31 @@ def test_plans_for_each_scenario_make_one_for_all(objective: str) -> None:
     assert best_of(problem, lacking, [parts], limits).objective_usd == pytest.approx(20_000)
 
 
+def test_plans_for_each_scenario_are_read_in_the_units_that_they_were_found_in() -> None:
+    """Loads of fast replicas have finer units where demand is small: joined, they broke the share of a pool."""
+    limits = SearchLimits(time_limit_s=60.0, gap_ratio=0.0, workers=1)
+    half_a_pool = replace(question().policy, max_share_per_pool=0.5)
+    asked = question(policy=half_a_pool)
+    runs = tuple(replace(run, requests_per_s=(45.0,)) if run.hardware == "A" else run for run in RUNS)
+
+    def built(part: Problem, result: SearchResult) -> Plan:
+        solve = Solve(wall_s=0.0, deterministic_time=0.0, status=result.status.value, bound_source="test")
+        plan = build_plan(part, CandidateSet(runs, (), (), ()), result, provenance_of(part.fleet), solve)
+        require_valid(part, plan)
+        return plan
+
+    evaluation = Evaluation(limits, Stop(), built, within_budgets)
+    problem, alone = with_scenario_optima(build_problem(asked, runs), evaluation)
+    _, others = wrong_forecasts(problem, evaluation)
+    none = replace(alone["high"], status=SolveStatus.NO_PLAN, solution=None, objective_usd=None)
+    parts = {"high": alone["high"], "low": others["high", "low"]}
+    plan = built(problem, best_of(problem, none, [parts], limits))
+    served = {(row.scenario, row.hardware): row.requests_per_s for row in plan.placements}
+    assert served == pytest.approx(
+        {("low", "A"): 2.5, ("low", "B"): 2.5, ("high", "A"): 5.0, ("high", "B"): 5.0}, rel=1e-3
+    )
+
+
 @pytest.mark.parametrize(
     ("objective", "value"), [("energy", 0.0), ("accelerators", 0.1 * 5 + 0.9 * 10), ("served", 9.5)]
 )
