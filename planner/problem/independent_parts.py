@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from fleetplan.planner.problem.load_units import part_of
 from fleetplan.planner.problem.problem import Problem
 
 
@@ -60,7 +61,7 @@ def components(problem: Problem) -> list[Component]:
     for name in problem.regions:
         if name in cells:
             fixed = sum(sum(pool.fixed_usd) for pool in problem.pools if root(pool.region) == name)
-            own = replace(
+            own = part_of(
                 problem,
                 cells=tuple(problem.cells[index] for index in cells[name]),
                 regions={key: region for key, region in problem.regions.items() if root(key) == name},

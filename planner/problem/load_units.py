@@ -6,7 +6,8 @@ would serve much of the demand; it has more, so that a unit serves at most 7e-5 
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from fleetplan.planner.problem.candidate import Candidate
 from fleetplan.planner.problem.memo import memoised
@@ -45,6 +46,15 @@ def largest_demands(problem: Problem) -> dict[str, float]:
             largest.get(cell.service, 0.0), *(rate * ratio for rate in cell.most_requests_per_s)
         )
     return largest
+
+
+def part_of(problem: Problem, **changes: Any) -> Problem:
+    """A part of a problem, in the units of the whole.
+
+    Units of rates and loads go by the largest demand. What is found of a part is read as a decision on the
+    whole; in units of its own, ten requests/s that stay unmet would be read as a hundred.
+    """
+    return replace(problem, unit_demands=largest_demands(problem), **changes)
 
 
 @memoised

@@ -60,8 +60,8 @@ class Problem:
     fixed_supply: FixedSupply | None = None
     """What was bought, rented and retired already; None where that is to be decided."""
     unit_demands: Mapping[str, float] | None = None
-    """Largest demand of each service, by which rates and loads are counted; None for that of the cells. A
-    solution of one demand scenario is read in the units of all, so it must be found in them. [requests/s]"""
+    """Largest demand of each service, by which rates and loads are counted; None for that of the cells.
+    [requests/s]"""
     strict_budgets: bool = False
     """Whether limits of cost leave no load unit for rounding (planner/formulation/constraints/budgets.py)."""
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from fleetplan.planner.plan import Plan, Unmet, WrongForecast
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.problem.load_units import largest_demands
+from fleetplan.planner.problem.load_units import part_of
 from fleetplan.planner.problem.scenarios import FixedSupply, ScenarioOptimum
 from fleetplan.planner.search.result import SearchLimits, SearchResult
 from fleetplan.planner.search.run import Holds, search
@@ -83,14 +83,7 @@ def single_scenario(problem: Problem, scenario: str) -> Problem:
     fleet = replace(problem.fleet, demand_objective="expected-cost", demand_scenarios=only, policy=policy)
     if fleet.objective == "tco" and fleet.policy.unmet == "forbid":
         fleet = replace(fleet, budget=replace(fleet.budget, tco_usd=None))
-    return replace(
-        problem,
-        fleet=fleet,
-        moments=moments,
-        cells=cells,
-        scenario_optima=None,
-        unit_demands=largest_demands(problem),
-    )
+    return part_of(problem, fleet=fleet, moments=moments, cells=cells, scenario_optima=None)
 
 
 def with_scenario_optima(problem: Problem, evaluation: Evaluation) -> tuple[Problem, dict[str, SearchResult]]:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from tests.planner.random_fleets import PlanningCase, tiny_case
 from tests.planner.solving import solve
 
-from fleetplan.fleet.inventory import Fleet, Offer, Owned, Policy, Pool, Region, Rented, Service
+from fleetplan.fleet.inventory import Budget, Fleet, Offer, Owned, Policy, Pool, Region, Rented, Service
 from fleetplan.planner.candidates.dominance import prune_dominated
 from fleetplan.planner.candidates.rejections import RejectionLog
+from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate
 
 REL = 1e-6
@@ -223,3 +224,69 @@ def test_an_offer_in_two_halves_changes_nothing(case: PlanningCase) -> None:
         offers.append(replace(offer, name=f"{offer.name}-2", max_units=rest))
     split = replace(case.fleet, offers=tuple(offers))
     assert same(usd(split, case.candidates), usd(case.fleet, case.candidates))
+
+
+@given(case=cases, factor=st.sampled_from((1.0, 0.3, 0.1, 9.0)), scarce=st.booleans())
+@law
+def test_regions_that_share_nothing_are_planned_as_if_alone(
+    case: PlanningCase, factor: float, scarce: bool
+) -> None:
+    """Unmet demand of a small region was counted in the units of a large one: ten requests/s as a hundred."""
+    free = replace(
+        case.fleet,
+        offers=() if scarce else case.fleet.offers,
+        policy=replace(case.fleet.policy, unmet="penalise"),
+        budget=Budget((None,), None, None, None),
+    )
+    one, other = (_in_regions_of_its_own(free, label, ratio) for label, ratio in (("x", 1.0), ("y", factor)))
+    both = replace(
+        one,
+        regions=one.regions + other.regions,
+        pools=one.pools + other.pools,
+        offers=one.offers + other.offers,
+        services=tuple(map(_together, one.services, other.services)),
+    )
+    together, *alone = (_planned(fleet, case.candidates) for fleet in (both, one, other))
+    unmet = sum(map(_unmet_requests_per_s, alone))
+    assert _unmet_requests_per_s(together) == pytest.approx(unmet, rel=1e-5, abs=1e-5)
+    assert together.objective_usd == pytest.approx(sum(plan.objective_usd for plan in alone), rel=1e-5)
+
+
+def _in_regions_of_its_own(fleet: Fleet, label: str, factor: float) -> Fleet:
+    """A fleet in regions, pools and offers of other names, its demand times a factor."""
+    return replace(
+        fleet,
+        regions=tuple(replace(each, name=each.name + label) for each in fleet.regions),
+        pools=tuple(
+            replace(each, name=each.name + label, region=each.region + label) for each in fleet.pools
+        ),
+        offers=tuple(
+            replace(each, name=each.name + label, regions=tuple(name + label for name in each.regions))
+            for each in fleet.offers
+        ),
+        services=tuple(
+            replace(
+                each,
+                demand=each.demand.changed(
+                    lambda rates: {(r + label, q, k): rate * factor for (r, q, k), rate in rates.items()}
+                ),
+            )
+            for each in fleet.services
+        ),
+    )
+
+
+def _together(one: Service, other: Service) -> Service:
+    """A service with the demand of two, in regions that differ."""
+    more = other.demand.of((None, None))
+    return replace(one, demand=one.demand.changed(lambda rates: {**rates, **more}))
+
+
+def _planned(fleet: Fleet, candidates: tuple[Candidate, ...]) -> Plan:
+    plan = solve(fleet, candidates).plan
+    assert plan is not None
+    return plan
+
+
+def _unmet_requests_per_s(plan: Plan) -> float:
+    return sum(row.requests_per_s for row in plan.unmet)

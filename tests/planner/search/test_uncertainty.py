@@ -294,7 +294,7 @@ def test_plans_for_each_scenario_make_one_for_all(objective: str) -> None:
 
 
 def test_plans_for_each_scenario_are_read_in_the_units_that_they_were_found_in() -> None:
-    """Loads of fast replicas have finer units where demand is small: joined, they broke the share of a pool."""
+    """Loads of fast replicas have finer units where demand is small: joined, they broke a pool's share."""
     limits = SearchLimits(time_limit_s=60.0, gap_ratio=0.0, workers=1)
     half_a_pool = replace(question().policy, max_share_per_pool=0.5)
     asked = question(policy=half_a_pool)
