@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 
 from fleetplan.fleet.document import Document, compose
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.figures import figure
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.resolve import build_fleet
 from fleetplan.perfmodel.predict import predict as predict_cases
@@ -47,7 +48,7 @@ class InfeasibleFleetError(Exception):
     def __init__(self, outcome: Infeasible) -> None:
         lines = [
             f"{row.service} ({row.request_class}) in {row.region} {row.period}: "
-            f"{row.unmet_requests_per_s:.4g} of {row.demand_requests_per_s:.4g} requests/s, "
+            f"{figure(row.unmet_requests_per_s)} of {figure(row.demand_requests_per_s)} requests/s, "
             f"missing: {row.reason}"
             for row in outcome.shortages
         ]

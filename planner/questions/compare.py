@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from fleetplan.fleet.figures import figure
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import NoPlanFoundError, evaluate_within, solve_problem
 from fleetplan.planner.candidates import CandidateSet, build_candidates
@@ -285,8 +286,9 @@ def _bound_usd(trials: Sequence[OptionResult], cheapest: Plan, unrestricted: Pla
 
 def _shortage_text(row: Shortage) -> str:
     text = (
-        f"{row.service} ({row.request_class}) in {row.region} {row.period}: {row.unmet_requests_per_s:.4g} "
-        f"of {row.demand_requests_per_s:.4g} requests/s unserved; missing: {row.reason}"
+        f"{row.service} ({row.request_class}) in {row.region} {row.period}: "
+        f"{figure(row.unmet_requests_per_s)} of {figure(row.demand_requests_per_s)} requests/s unserved; "
+        f"missing: {row.reason}"
     )
     return f"{text}; additional capacity needed: {row.would_take}" if row.would_take else text
 
@@ -312,7 +314,10 @@ def _demand_note(fleet: Fleet, other: Fleet) -> tuple[str, ...]:
     if _demands(fleet) == _demands(other):
         return ()
     own, its = (sum(sum(rates.values()) for rates in _demands(each).values()) for each in (fleet, other))
-    return (f"it serves another demand: {its:.5g} for {own:.5g} requests/s over all services and periods",)
+    return (
+        f"it serves another demand: {figure(its, 5)} for {figure(own, 5)} requests/s over all services "
+        "and periods",
+    )
 
 
 def _demands(fleet: Fleet) -> dict[str, Mapping[tuple[str, str, str], float]]:

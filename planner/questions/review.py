@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from fleetplan.fleet.figures import figure
 from fleetplan.planner.plan import Plan, read_plan
 from fleetplan.planner.questions.diff import PlanDiff, QuantityChange, diff, same_figure
 
@@ -190,7 +191,8 @@ def _risks(plan: Plan) -> Iterator[str]:
     """What to doubt of a plan, in sentences."""
     for row in plan.shortages:
         when = " ".join(part for part in row.moment_key if part)
-        yield f"{row.requests_per_s:.4g} requests/s of {row.service} in {row.region} stay unserved ({when})."
+        rate = figure(row.requests_per_s)
+        yield f"{rate} requests/s of {row.service} in {row.region} stay unserved ({when})."
     if plan.status == "limit":
         yield f"The search reached its time limit: another plan may cost up to {plan.gap:.1%} less."
     soft = sum(plan.provenance.spend_share.get(name, 0.0) for name in SOFT_SOURCES)
@@ -200,7 +202,8 @@ def _risks(plan: Plan) -> Iterator[str]:
         if error.median_ratio is None:
             yield f"{error.hardware}: no published measurement to compare the predictions with."
     for limit in plan.binding:
-        yield f"{limit.name} ({limit.family}) is used up: {limit.used:.5g} of {limit.limit:.5g} {limit.unit}."
+        used = f"{figure(limit.used, 5)} of {figure(limit.limit, 5)} {limit.unit}"
+        yield f"{limit.name} ({limit.family}) is used up: {used}."
     owed = sum(each.usd for each in plan.commitments)
     if owed:
         yield f"{owed:,.0f} USD are owed after {plan.periods[-1]}, whatever is decided then."

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fleetplan.fleet.figures import figure, money
 from fleetplan.planner.plan import Plan, SupplyOption
-from fleetplan.planner.report.figures import figure, money
 
 QUARTERS_NAMED: Final = 4
 """Quarters that are named; later ones are added up."""

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fleetplan.fleet.figures import LEAST_USD, figure, money
 from fleetplan.planner.plan import (
     Binding,
     MomentKey,
@@ -22,7 +23,6 @@ from fleetplan.planner.plan import (
 )
 from fleetplan.planner.report.day_console import likeliest, pool_lines
 from fleetplan.planner.report.decision import limit_names
-from fleetplan.planner.report.figures import LEAST_USD, figure, money
 
 ROWS_ON_A_SCREEN: Final = 45
 """Rows of pools, supply options and placements that are printed one by one; more are summed up."""

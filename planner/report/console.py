@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fleetplan.fleet.figures import figure, how_sure_all_unmet, how_sure_unmet, money, percent
 from fleetplan.fleet.units import KWH_PER_MWH
 from fleetplan.planner.plan import Infeasible, MomentKey, Placement, Plan, StatedGoal
 from fleetplan.planner.report.beyond_horizon import print_beyond_the_horizon, print_options
@@ -31,7 +32,7 @@ from fleetplan.planner.report.day_console import (
     probability,
 )
 from fleetplan.planner.report.decision import decision, simpler, verb
-from fleetplan.planner.report.figures import figure, how_sure_all_unmet, how_sure_unmet, money, percent
+from fleetplan.planner.report.idle_capacity import all_idle
 from fleetplan.planner.report.weak_parts import print_weak_parts
 
 __all__ = ["PHASES", "STATUS_TEXT", "money", "percent", "print_infeasible", "print_plan"]
@@ -288,8 +289,10 @@ def _costs(plan: Plan, console: Console) -> None:
     idle = sum(row.idle_usd for row in plan.pools)
     of_it = f"idle capacity {money(idle)}"
     idle_mwh = sum(row.idle_energy_kwh for row in plan.pools) / KWH_PER_MWH
-    if idle_mwh:
-        of_it += f" (draws {figure(idle_mwh, 3)} MWh)"
+    known = [f"{name} {money(usd)}" for name, usd in all_idle(plan).parts().items()]
+    known += [f"draws {figure(idle_mwh, 3)} MWh"] if idle_mwh else []
+    if known:
+        of_it += f" ({', '.join(known)})"
     if plan.retirements:
         leaving = sum(row.retirement_usd for row in plan.pools)
         of_it += f", hosts that leave (book value less sale) {money(leaving)}"
@@ -337,7 +340,7 @@ def print_infeasible(outcome: Infeasible, console: Console) -> None:
         when = " ".join(part for part in row.moment_key if part)
         console.print(
             f"  {escape(row.service)} ({escape(row.request_class)}) in {escape(row.region)} {escape(when)}: "
-            f"{row.unmet_requests_per_s:.4g} of {row.demand_requests_per_s:.4g} requests/s unserved; "
+            f"{figure(row.unmet_requests_per_s)} of {figure(row.demand_requests_per_s)} requests/s unserved; "
             f"missing: {escape(row.reason)}"
         )
         if row.would_take:

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fleetplan.fleet.figures import figure, money, percent
 from fleetplan.planner.plan import AtMoment, Plan, PoolUse
-from fleetplan.planner.report.figures import money, percent
 from fleetplan.planner.report.sure_purchases import purchases_by_scenario
 
 
@@ -155,5 +155,5 @@ def _regrets(plan: Plan) -> Sequence[str]:
 
 
 def _outcome(usd: float, unmet_requests_per_s: float) -> str:
-    unmet = f", {unmet_requests_per_s:.4g} req/s unmet" if unmet_requests_per_s > 0 else ""
+    unmet = f", {figure(unmet_requests_per_s)} req/s unmet" if unmet_requests_per_s > 0 else ""
     return f"{money(usd)}{unmet}"

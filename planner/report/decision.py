@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from fleetplan.fleet.figures import money, percent
 from fleetplan.planner.plan import Plan, Purchase
-from fleetplan.planner.report.figures import money, percent
 
 ORDERS_IN_FULL: Final = 3
 """More orders than this are added up by what is done with which hardware."""
@@ -102,7 +102,7 @@ def simpler(plan: Plan) -> str:
     parts = [
         f"{after} instead of {before} {what}"
         for what, before, after in (
-            ("kinds of hardware", stated.hardware_kinds_before, stated.hardware_kinds),
+            ("pairs of service and hardware", stated.hardware_kinds_before, stated.hardware_kinds),
             ("configurations", stated.configurations_before, stated.configurations),
         )
         if before != after

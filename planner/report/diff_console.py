@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fleetplan.fleet.figures import figure
 from fleetplan.planner.questions.diff import Action, CostChange, DiffSubject, FigureChange, PlanDiff
 from fleetplan.planner.report.console import money
 
@@ -77,10 +78,12 @@ def print_diff(found: PlanDiff, console: Console) -> None:
 def change_line(change: FigureChange) -> str:
     """One change as markup: its sign, where and when, what, and its figures."""
     if change.action is Action.CHANGE:
-        figures = [f"{each.name} {each.before:.5g} -> {each.after:.5g}" for each in change.quantities]
+        figures = [
+            f"{each.name} {figure(each.before, 5)} -> {figure(each.after, 5)}" for each in change.quantities
+        ]
     else:
         of_one = "after" if change.action is Action.ADD else "before"
-        figures = [f"{each.name} {getattr(each, of_one):.5g}" for each in change.quantities]
+        figures = [f"{each.name} {figure(getattr(each, of_one), 5)}" for each in change.quantities]
     colour = COLOURS[change.action]
     where = escape(f"{change.period} {change.region}: {change.name}")
     return f"  [{colour}]{change.action.value}[/] {where}: {escape(', '.join(figures))}"

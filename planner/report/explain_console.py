@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fleetplan.fleet.figures import figure
 from fleetplan.fleet.inventory import Offer
 from fleetplan.planner.plan import Conflict, Placement
 from fleetplan.planner.questions.story import Story, left_out
@@ -106,7 +107,7 @@ def _print_used(answer: WhyNot, title: str, console: Console) -> None:
 def _placement_text(row: Placement) -> str:
     return (
         f"{row.period} {row.region}: {row.service} {row.phase} {row.replicas}x {row.config} on "
-        f"{row.hardware} in {row.pool}, {row.requests_per_s:.4g} requests/s"
+        f"{row.hardware} in {row.pool}, {figure(row.requests_per_s)} requests/s"
     )
 
 
@@ -177,8 +178,8 @@ def print_story(found: Story, console: Console) -> None:
     for unmet in found.unmet:
         place = f"{unmet.region} {unmet.period}"
         console.print(
-            f"  unserved in {place}: {unmet.requests_per_s:.4g} requests/s", style="red", markup=False
+            f"  unserved in {place}: {figure(unmet.requests_per_s)} requests/s", style="red", markup=False
         )
     for limit in found.binding:
-        text = f"{limit.name}: {limit.used:.5g} of {limit.limit:.5g} {limit.unit}"
+        text = f"{limit.name}: {figure(limit.used, 5)} of {figure(limit.limit, 5)} {limit.unit}"
         console.print(f"  binding: {text}", soft_wrap=True, markup=False)

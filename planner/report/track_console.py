@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fleetplan.fleet.figures import figure
 from fleetplan.planner.questions.track import Finding, TrackReport
 from fleetplan.planner.report.console import money
 from fleetplan.planner.report.diff_console import signed_money
@@ -45,12 +46,13 @@ def print_track(report: TrackReport, console: Console) -> None:
         console.print(f"  {signed_money(each.usd):>10}  {escape(each.period)}  {escape(finding_text(each))}")
     if len(notable) > FINDINGS_SHOWN:
         console.print(f"  and {len(notable) - FINDINGS_SHOWN} more: findings.csv")
-    late = [row for row in report.latencies if row.limit_ms is not None and row.actual_ms > row.limit_ms]
-    for row in late:
-        figure = row.figure.removesuffix("_ms").upper()
+    for row in report.latencies:
+        if row.limit_ms is None or row.actual_ms <= row.limit_ms:
+            continue
+        latency = row.figure.removesuffix("_ms").upper()
         console.print(
-            f"[red]{figure} of {escape(row.service)} in {escape(row.period)}: {row.actual_ms:.4g} ms, "
-            f"limit {row.limit_ms:.4g} ms[/]"
+            f"[red]{latency} of {escape(row.service)} in {escape(row.period)}: {figure(row.actual_ms)} ms, "
+            f"limit {figure(row.limit_ms)} ms[/]"
         )
     console.print(_pools(report))
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fleetplan.fleet.figures import figure
 from fleetplan.planner.drawing import new_figure
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.alternatives import Alternative
@@ -46,7 +47,8 @@ def _broken_text(broken: tuple[Broken, ...] | None) -> str:
     if not broken:
         return "nothing"
     lines = [
-        f"{row.service} in {row.region} {row.period}: {row.unserved:.4g} of {row.asked:.4g} requests/s"
+        f"{row.service} in {row.region} {row.period}: "
+        f"{figure(row.unserved)} of {figure(row.asked)} requests/s"
         for row in broken[:BROKEN_SHOWN]
     ]
     more = f"; and {len(broken) - BROKEN_SHOWN} more" if len(broken) > BROKEN_SHOWN else ""

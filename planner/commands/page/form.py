@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleetplan.fleet.document import Document, KeyPath, Node
+from fleetplan.fleet.figures import figure
 from fleetplan.fleet.inventory import Fleet, Offer
 from fleetplan.planner.candidates import supplied_hardware
-from fleetplan.planner.report.figures import figure
 
 UNITS: Final = {
     "_ms": "ms",

@@ -7,12 +7,12 @@ from importlib.resources import files
 from typing import Final
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.figures import money, percent
 from fleetplan.planner.commands.page.changes import OpenFile, open_file
 from fleetplan.planner.commands.page.saving import OWN_FORMS
 from fleetplan.planner.commands.page.session import KeptPlan, RunningSolve, Session
 from fleetplan.planner.export.launch.files import FORMATS
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.report.figures import money, percent
 from fleetplan.planner.report.html.page import environment
 
 EXPORT_LABELS: Final = {

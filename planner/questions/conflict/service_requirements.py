@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from fleetplan.fleet.figures import figure
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.conflict.requirement import (
@@ -111,10 +112,11 @@ def _served(service: Service, region: str, periods: Sequence[str]) -> Requiremen
 
     def text(n: int) -> str:
         share = n / DEMAND_STEPS
-        return f"{share:.1%} of {name} in {region} unserved ({share * peak:.4g} of {peak:.4g} requests/s)"
+        rates = f"{figure(share * peak)} of {figure(peak)} requests/s"
+        return f"{share:.1%} of {name} in {region} unserved ({rates})"
 
     return Requirement(
-        name=f"{name} in {region} is served, {peak:.4g} requests/s",
+        name=f"{name} in {region} is served, {figure(peak)} requests/s",
         kind=RequirementKind.DEMAND,
         drop=lambda base: fleet_edits.demand_scaled(base, 0.0, name, region),
         places=frozenset([region]),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fleetplan.planner.plan import Plan, PoolUse
 from fleetplan.planner.report.html.moments import MomentView, moments
+from fleetplan.planner.report.html.svg import SERIES_COLOURS
 
 OWN_COLOURS = 11
 """Services with a colour of their own; a twelfth colour is for all others."""
@@ -83,7 +84,9 @@ def service_styles(plan: Plan) -> dict[str, str]:
     usd: dict[str, float] = defaultdict(float)
     for row in plan.placements:
         usd[row.service] += row.usd
-    dearest = set(sorted(usd, key=lambda name: -usd[name])[:OWN_COLOURS])
+    # One service besides those of a colour of its own would be "other services" alone.
+    most = OWN_COLOURS if len(usd) > SERIES_COLOURS else SERIES_COLOURS
+    dearest = set(sorted(usd, key=lambda name: -usd[name])[:most])
     own = [name for name in usd if name in dearest]
     return {name: f"s{index}" for index, name in enumerate(own)}
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from markupsafe import Markup
 
 from fleetplan.planner.landscape.frontier_points import FrontierPoint
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.plan.inputs import ServiceInput
-from fleetplan.planner.report.html.svg import INK, LIMIT, draw, series, short
+from fleetplan.planner.report.html.svg import INK, LIMIT, Frame, draw, series, short, thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+_FRAME: Final = Frame(3.7, 2.3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class Frontier:
     limit_ms : float or None
         What inference may take. [ms]
     lines : dict[str, tuple[FrontierPoint, ...]]
-        By hardware, fastest first.
+        By hardware, fastest first; of all variants of a model.
     chosen : tuple[Chosen, ...]
         What runs.
     """
@@ -56,10 +59,11 @@ class Frontier:
 
 def frontiers(plan: Plan, points: Sequence[FrontierPoint], services: Sequence[str]) -> tuple[Frontier, ...]:
     """Return the frontiers of the phases that the plan runs, for these services in this order."""
+    stated = {} if plan.inputs is None else {each.name: each for each in plan.inputs.services}
     lines: dict[tuple[str, str], dict[str, list[FrontierPoint]]] = defaultdict(lambda: defaultdict(list))
     for point in points:
-        lines[point.service, point.phase][point.hardware].append(point)
-    stated = {} if plan.inputs is None else {each.name: each for each in plan.inputs.services}
+        name = _without_variant(point.hardware, stated.get(point.service))
+        lines[point.service, point.phase][name].append(point)
     found = []
     for service in services:
         running = {row.phase for row in plan.placements if row.service == service}
@@ -73,10 +77,27 @@ def frontiers(plan: Plan, points: Sequence[FrontierPoint], services: Sequence[st
                     phase,
                     "TTFT" if phase == "prefill" else "TPOT",
                     _limit_ms(stated[service], phase) if service in stated else None,
-                    {name: tuple(sorted(each, key=lambda p: p.latency_ms)) for name, each in own.items()},
+                    {name: _best(each) for name, each in own.items()},
                     _chosen(plan, service, phase),
                 )
             )
+    return tuple(found)
+
+
+def _without_variant(hardware: str, service: ServiceInput | None) -> str:
+    """The hardware of a point, whose variant's name stands before it: `fp8/H100-SXM` is H100-SXM."""
+    for each in () if service is None else service.variants:
+        if each.name and hardware.startswith(f"{each.name}/"):
+            return hardware.removeprefix(f"{each.name}/")
+    return hardware
+
+
+def _best(points: Sequence[FrontierPoint]) -> tuple[FrontierPoint, ...]:
+    """The points that no other beats, fastest first: those of all variants of a model are one line."""
+    found: list[FrontierPoint] = []
+    for point in sorted(points, key=lambda p: (p.latency_ms, -p.requests_per_s_per_accelerator)):
+        if not found or point.requests_per_s_per_accelerator > found[-1].requests_per_s_per_accelerator:
+            found.append(point)
     return tuple(found)
 
 
@@ -99,7 +120,7 @@ def _chosen(plan: Plan, service: str, phase: str) -> tuple[Chosen, ...]:
 
 def frontier_figure(frontier: Frontier, colours: dict[str, int]) -> Markup:
     """Return one frontier a hardware, the limit, and a ring around what the plan runs."""
-    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415  (as in svg.draw)
+    from matplotlib.ticker import LogLocator, NullLocator  # noqa: PLC0415  (as in svg.draw)
 
     def paint(axes: Axes) -> None:
         for name, points in frontier.lines.items():
@@ -121,12 +142,13 @@ def frontier_figure(frontier: Frontier, colours: dict[str, int]) -> Markup:
         low, high = axes.get_xlim()
         # Within two decades 1, 2 and 5 have room for their labels; beyond that powers of ten alone.
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
-        axes.xaxis.set_major_formatter(lambda latency_ms, _: f"{latency_ms:,g}")
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_major_formatter(lambda latency_ms, _: thousands(latency_ms))
+        axes.yaxis.set_major_formatter(lambda rate, _: thousands(rate))
+        axes.xaxis.set_minor_locator(NullLocator())
         axes.set_ylim(bottom=0)
         axes.set_xlabel(f"{frontier.latency} [ms]")
         axes.set_ylabel("requests/s per accelerator")
         axes.set_title(f"{short(frontier.service)}: {frontier.phase}")
         axes.grid(visible=True)
 
-    return draw(paint, f"frontier of {frontier.service} {frontier.phase}", 3.7, 2.5)
+    return draw(paint, f"frontier of {frontier.service} {frontier.phase}", _FRAME)

@@ -11,13 +11,17 @@ from markupsafe import Markup
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.diff import IDLE, CostChange, PlanDiff
 from fleetplan.planner.report.console import money
-from fleetplan.planner.report.html.svg import GAIN, GRID, INK, LOSS, QUIET, draw, series, short
+from fleetplan.planner.report.html.svg import GAIN, GRID, INK, LOSS, QUIET, Frame, draw, series, short
+from fleetplan.planner.report.idle_capacity import all_idle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SMALLEST_SHARE = 0.004
 """Steps below this share of the largest total are one step."""
+
+LETTER_IN = 0.062
+"""Width of a letter of a label of 8 points, the mean over names. [inch]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,15 @@ def by_service(plan: Plan) -> tuple[MoneyStep, ...]:
         usd[row.service] = usd.get(row.service, 0.0) + row.usd
     steps = _largest_first([MoneyStep(name, each) for name, each in usd.items()], plan.objective_usd)
     left = plan.objective_usd - sum(usd.values())
-    return (*steps, MoneyStep(IDLE, left), MoneyStep("TCO", plan.objective_usd, True))
+    leaving = sum(row.retirement_usd for row in plan.pools)
+    kept = all_idle(plan).parts()
+    # Of a plan of an early format nothing but the whole is known.
+    if abs(left - leaving - sum(kept.values())) > SMALLEST_SHARE * abs(plan.objective_usd):
+        return (*steps, MoneyStep(IDLE, left), MoneyStep("TCO", plan.objective_usd, True))
+    idle = [MoneyStep(f"idle: {name}", each) for name, each in kept.items()]
+    if plan.retirements:
+        idle.append(MoneyStep("hosts that leave", left - sum(kept.values())))
+    return (*steps, *idle, MoneyStep("TCO", plan.objective_usd, True))
 
 
 def changes(found: PlanDiff, costs: Sequence[CostChange]) -> tuple[MoneyStep, ...]:
@@ -125,7 +137,11 @@ def waterfall_figure(steps: Sequence[MoneyStep], label: str, *, gains: bool) -> 
         axes.grid(visible=True, axis="x")
         axes.tick_params(axis="y", length=0)
 
-    return draw(paint, label, 4.4, 0.7 + 0.27 * len(steps))
+    letters = max((len(short(step.name)) for step in steps), default=0)
+    frame = Frame(
+        4.4, 0.7 + 0.27 * len(steps), left_in=0.15 + LETTER_IN * letters, top_in=0.06, bottom_in=0.42
+    )
+    return draw(paint, label, frame)
 
 
 def _span(ends: Sequence[float], *, cut: bool) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
@@ -10,6 +10,7 @@ from typing import Final
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from fleetplan.fleet.figures import figure, how_sure_unmet
 from fleetplan.planner.landscape.frontier_points import FrontierPoint
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.questions.diff import PlanDiff, diff
@@ -17,7 +18,6 @@ from fleetplan.planner.report.beyond_horizon import beyond_the_horizon, break_ev
 from fleetplan.planner.report.console import STATUS_TEXT, money, percent
 from fleetplan.planner.report.decision import decision, simpler
 from fleetplan.planner.report.diff_console import signed_money
-from fleetplan.planner.report.figures import figure, how_sure_unmet
 from fleetplan.planner.report.html import money_view
 from fleetplan.planner.report.html.evidence_view import left_out, share_bars
 from fleetplan.planner.report.html.fleet_map import fleet_pictures, service_styles
@@ -26,13 +26,16 @@ from fleetplan.planner.report.html.moments import in_order, moments
 from fleetplan.planner.report.html.purchases_view import timeline
 from fleetplan.planner.report.html.service_views import (
     LARGEST_SERVICES,
+    CapacityBar,
     capacities,
+    capacity_bars,
     capacity_figure,
     hardware_colours,
     largest_services,
     latency_rows,
 )
 from fleetplan.planner.report.html.svg import SERIES_COLOURS, unique_names
+from fleetplan.planner.report.idle_capacity import all_idle, idle_pools
 from fleetplan.planner.report.sure_purchases import purchases_by_scenario
 
 REPORT_FILE: Final = "report.html"
@@ -57,12 +60,15 @@ class PageComparison:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """All drawings of a page; empty where there is nothing to draw."""
+    """All drawings of a page with their legends; empty where there is nothing to draw."""
 
     cost_by_kind: Markup
     cost_by_service: Markup
     capacity: tuple[Markup, ...]
+    bars: tuple[CapacityBar, ...]
+    capacity_styles: dict[str, str]
     frontiers: tuple[Markup, ...]
+    frontier_styles: dict[str, str]
 
 
 def report_page(plan: Plan, frontier: Sequence[FrontierPoint] = (), baseline: Plan | None = None) -> str:
@@ -92,9 +98,8 @@ def report_page(plan: Plan, frontier: Sequence[FrontierPoint] = (), baseline: Pl
         service_styles={**own_styles, "other services": "other"}
         if n_services > len(own_styles)
         else own_styles,
-        hardware_styles={
-            name: f"s{index % SERIES_COLOURS}" for name, index in _colours(plan, frontier).items()
-        },
+        idle=idle_pools(plan),
+        all_idle=all_idle(plan).parts(),
         figures=figures,
         most_services=LARGEST_SERVICES,
         n_services=n_services,
@@ -128,6 +133,7 @@ def environment() -> Environment:
         money=_money,
         percent=percent,
         number=figure,
+        figure3=_figure3,
         how_sure_unmet=how_sure_unmet,
         signed=_signed,
         break_even=break_even,
@@ -149,18 +155,26 @@ def _money(usd: float) -> str:
     return money(usd).replace(" ", "\u00a0")
 
 
+def _figure3(value: float) -> str:
+    return figure(value, 3)
+
+
 def _signed(usd: float) -> str:
     return signed_money(usd).replace(" ", "\u00a0")
 
 
-def _colours(plan: Plan, frontier: Sequence[FrontierPoint]) -> dict[str, int]:
-    """Colour of each hardware, what the plan does not run last."""
-    return in_order([*hardware_colours(plan), *(point.hardware for point in frontier)])
+def _legend(colours: dict[str, int], drawn: Iterable[str]) -> dict[str, str]:
+    """Styles of what is drawn, in the order of the colours."""
+    names = set(drawn)
+    return {name: f"s{index % SERIES_COLOURS}" for name, index in colours.items() if name in names}
 
 
 def _figures(plan: Plan, frontier: Sequence[FrontierPoint]) -> Figures:
-    colours = _colours(plan, frontier)
+    lines = frontiers(plan, frontier, largest_services(plan))
+    # What the plan does not run comes last.
+    colours = in_order([*hardware_colours(plan), *(name for each in lines for name in each.lines)])
     shown = () if plan.inputs is None else capacities(plan, plan.inputs)
+    bars = capacity_bars(shown)
     return Figures(
         unique_names(
             money_view.waterfall_figure(money_view.by_kind(plan), "cost by kind", gains=False), "kind"
@@ -169,11 +183,15 @@ def _figures(plan: Plan, frontier: Sequence[FrontierPoint]) -> Figures:
             money_view.waterfall_figure(money_view.by_service(plan), "cost by service", gains=False),
             "service",
         ),
-        tuple(unique_names(capacity_figure(each, colours), f"capacity{n}") for n, each in enumerate(shown)),
-        tuple(
-            unique_names(frontier_figure(each, colours), f"frontier{n}")
-            for n, each in enumerate(frontiers(plan, frontier, largest_services(plan)))
+        ()
+        if bars
+        else tuple(
+            unique_names(capacity_figure(each, colours), f"capacity{n}") for n, each in enumerate(shown)
         ),
+        bars,
+        _legend(colours, (name for each in shown for name in each.by_hardware)),
+        tuple(unique_names(frontier_figure(each, colours), f"frontier{n}") for n, each in enumerate(lines)),
+        _legend(colours, (name for each in lines for name in each.lines)),
     )
 
 

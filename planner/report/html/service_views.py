@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from markupsafe import Markup
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.plan.inputs import PlanInputs
 from fleetplan.planner.report.html.moments import in_order, moments
-from fleetplan.planner.report.html.svg import INK, LIMIT, draw, series, short
+from fleetplan.planner.report.html.svg import INK, LIMIT, Frame, draw, series, short, thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -149,6 +149,65 @@ def _capacity(plan: Plan, inputs: PlanInputs, service: str) -> CapacityView:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class CapacityBar:
+    """A service's capacity in the only moment of a plan, as a bar.
+
+    Attributes
+    ----------
+    service : str
+        Whose.
+    parts : tuple[tuple[str, float], ...]
+        Hardware and its width, 0 to 1 of the page.
+    demand_at, planned_at : float
+        Where the peak demand and the demand with headroom are, 0 to 1.
+    sustained, demand, planned : float
+        Capacity within the latency limits, peak demand, and with headroom. [requests/s]
+    """
+
+    service: str
+    parts: tuple[tuple[str, float], ...]
+    demand_at: float
+    planned_at: float
+    sustained: float
+    demand: float
+    planned: float
+
+
+WIDEST_BAR = 2.0
+"""Capacity over peak demand at which a bar is cut: the figure beside it says the rest."""
+
+
+def capacity_bars(views: Sequence[CapacityView]) -> tuple[CapacityBar, ...]:
+    """Return one bar a service on a common scale, peak demand at the same place; none with several moments.
+
+    A chart of its own for each service would show one bar each.
+    """
+    if any(len(view.labels) != 1 or view.demand[0] <= 0 for view in views):
+        return ()
+    sums = [sum(values[0] for values in view.by_hardware.values()) for view in views]
+    ratios = [max(total, view.planned[0]) / view.demand[0] for total, view in zip(sums, views, strict=True)]
+    scale = min(max(ratios, default=1.0), WIDEST_BAR)
+    found = []
+    for total, view in zip(sums, views, strict=True):
+        demand, parts, room = view.demand[0], [], 1.0
+        for name, values in view.by_hardware.items():
+            parts.append((name, min(values[0] / demand / scale, room)))
+            room -= parts[-1][1]
+        found.append(
+            CapacityBar(
+                view.service,
+                tuple(parts),
+                1 / scale,
+                min(view.planned[0] / demand / scale, 1.0),
+                total,
+                demand,
+                view.planned[0],
+            )
+        )
+    return tuple(found)
+
+
 def _limiting(rows: list[Placement]) -> list[Placement]:
     """Aggregated replicas, and of each region the phase of the disaggregated ones that sustains less."""
     kept = [row for row in rows if row.phase == "aggregated"]
@@ -181,12 +240,14 @@ def capacity_figure(capacity: CapacityView, colours: dict[str, int]) -> Markup:
                 text.set(rotation=40, horizontalalignment="right")
         axes.set_xlim(-0.6, len(capacity.labels) - 0.4)
         axes.set_ylim(0, 1.08 * max(*bottom, *capacity.planned, 1e-9))
+        axes.yaxis.set_major_formatter(lambda rate, _: thousands(rate))
         axes.set_ylabel("requests/s")
         axes.grid(visible=True, axis="y")
         axes.set_title(short(capacity.service))
 
     slanted = sum(map(len, capacity.labels)) > LABEL_LETTERS
-    return draw(paint, f"capacity against demand of {capacity.service}", 3.7, 2.7 if slanted else 2.1)
+    frame = Frame(3.7, 2.7, bottom_in=0.95) if slanted else Frame(3.7, 2.1, bottom_in=0.26)
+    return draw(paint, f"capacity against demand of {capacity.service}", frame)
 
 
 def hardware_colours(plan: Plan) -> dict[str, int]:

@@ -9,11 +9,11 @@ import pytest
 from rich.console import Console
 from tests.planner.verify.plans import PLANS
 
+from fleetplan.fleet.figures import figure, money
 from fleetplan.planner.plan import MomentKey, Plan
 from fleetplan.planner.plan.document import Binding
 from fleetplan.planner.report.brief_console import LINES_OF_A_TABLE, ROWS_ON_A_SCREEN, fits_a_screen
 from fleetplan.planner.report.console import MOST_LISTED, print_plan
-from fleetplan.planner.report.figures import figure, money
 
 SCREEN_LINES = 60
 """Lines of a screen of 160 columns."""

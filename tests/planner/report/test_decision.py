@@ -8,10 +8,10 @@ import pytest
 from rich.console import Console
 from tests.planner.verify.plans import PLANS
 
+from fleetplan.fleet.figures import figure, money
 from fleetplan.planner.plan import Binding, ModelError, Plan, Purchase, Retired
 from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.report.decision import ORDERS_IN_FULL, decision
-from fleetplan.planner.report.figures import figure, money
 from fleetplan.planner.report.html.page import report_page
 
 

@@ -26,14 +26,15 @@ from fleetplan.planner.plan import (
     StatedWayOut,
     WrongForecast,
 )
+from fleetplan.planner.plan.inputs import VariantInput
 from fleetplan.planner.report.console import money
 from fleetplan.planner.report.html.fleet_map import fleet_pictures, service_styles
 from fleetplan.planner.report.html.frontier_view import frontiers
 from fleetplan.planner.report.html.money_view import by_kind, by_service, changes
 from fleetplan.planner.report.html.page import infeasible_page, report_page
 from fleetplan.planner.report.html.purchases_view import timeline
-from fleetplan.planner.report.html.service_views import capacities, latency_rows
-from fleetplan.planner.report.html.svg import short
+from fleetplan.planner.report.html.service_views import CapacityView, capacities, capacity_bars, latency_rows
+from fleetplan.planner.report.html.svg import short, thousands
 from fleetplan.planner.report.html.write import write_report
 
 SECTIONS = {
@@ -307,6 +308,94 @@ def test_capacity_covers_the_demand_that_is_planned_for() -> None:
     for each in (evil, formula):
         for position, planned in enumerate(each.planned):
             assert sum(values[position] for values in each.by_hardware.values()) >= planned * (1 - 1e-9)
+
+
+def alone() -> Plan:
+    """The plan of the first period alone."""
+    whole = plan()
+    assert whole.inputs is not None
+    demand = tuple(row for row in whole.inputs.demand if row.period == PERIODS[0])
+    return whole.model_copy(
+        update={
+            "periods": PERIODS[:1],
+            "placements": tuple(row for row in whole.placements if row.period == PERIODS[0]),
+            "pools": tuple(row for row in whole.pools if row.period == PERIODS[0]),
+            "purchases": (),
+            "retirements": (),
+            "inputs": whole.inputs.model_copy(update={"demand": demand}),
+        }
+    )
+
+
+def test_services_of_one_moment_share_a_chart() -> None:
+    inputs = alone().inputs
+    assert inputs is not None
+    views = capacities(alone(), inputs)
+    bars = {bar.service: bar for bar in capacity_bars(views)}
+    evil = bars[EVIL]
+    assert (evil.sustained, evil.demand, evil.planned) == pytest.approx((60.0, 40.0, 44.0))
+    # Peak demand is at the same place in every bar, and a part is as long beside it as in requests/s.
+    assert {bar.demand_at for bar in bars.values()} == {evil.demand_at}
+    assert sum(width for _, width in evil.parts) == pytest.approx(1.5 * evil.demand_at)
+    assert evil.planned_at == pytest.approx(1.1 * evil.demand_at)
+    page = report_page(alone(), FRONTIER)
+    assert "capacity against demand of" not in page
+    assert "60 requests/s; peak 40, with headroom 44" in ReportPage(page).words
+    assert capacity_bars(capacities(plan(), inputs)) == ()
+
+
+def test_a_bar_far_above_its_demand_is_cut() -> None:
+    view = CapacityView("s", ("2027Q1",), {"A": (30.0,), "B": (900.0,)}, (20.0,), (22.0,))
+    (bar,) = capacity_bars((view,))
+    assert (bar.demand_at, bar.parts) == (0.5, (("A", 0.75), ("B", 0.25)))
+    assert bar.sustained == 930.0
+
+
+def legend(page: str, section: str) -> str:
+    part = page[page.index(f'<section id="{section}">') :]
+    return part[part.index('<p class="legend">') : part.index("</p>", part.index('<p class="legend">'))]
+
+
+def test_legends_name_what_is_drawn() -> None:
+    drawn = (*FRONTIER, FrontierPoint(EVIL, "decode", "card-in-a-frontier", "x1", "all", 10.0, 5.0))
+    page = report_page(plan(), drawn)
+    assert "card-in-a-frontier" in legend(page, "frontiers")
+    assert "card-in-a-frontier" not in legend(page, "capacity")
+    services = {f"tail-{n}" for n in range(11)}
+    row = plan().placements[0]
+    twelve = (row, *(row.model_copy(update={"service": name}) for name in sorted(services)))
+    styles = service_styles(plan().model_copy(update={"placements": twelve}))
+    # The twelfth colour is for the twelfth service as long as there are no others.
+    assert (len(styles), len(set(styles.values()))) == (12, 12)
+
+
+def test_variants_of_a_model_are_one_line() -> None:
+    whole = plan()
+    assert whole.inputs is not None
+    variants = tuple(VariantInput(name=name, model="m", weights="fp8", kv="fp8") for name in ("fp8", "int8"))
+    services = tuple(each.model_copy(update={"variants": variants}) for each in whole.inputs.services)
+    later = whole.model_copy(update={"inputs": whole.inputs.model_copy(update={"services": services})})
+    points = tuple(
+        FrontierPoint(EVIL, "decode", f"{variant}/A", "x1", "all", latency_ms, rate)
+        for variant, latency_ms, rate in (
+            ("fp8", 10.0, 5.0), ("fp8", 30.0, 9.0), ("int8", 20.0, 7.0), ("int8", 25.0, 6.0)
+        )
+    )  # fmt: skip
+    (found,) = frontiers(later, points, [EVIL])
+    assert list(found.lines) == ["A"]
+    assert [point.latency_ms for point in found.lines["A"]] == [10.0, 20.0, 30.0]
+
+
+def test_a_printed_table_repeats_its_head() -> None:
+    rows = re.findall(r"(<thead>)?<tr><th", text())
+    assert rows
+    assert all(rows)
+
+
+def test_ticks_are_written_out() -> None:
+    assert [thousands(tick) for tick in (0.0, 0.1 + 0.2, 17_500.0, 949_290.0)] == [
+        "0", "0.3", "17,500", "949,290",
+    ]  # fmt: skip
 
 
 def test_latency_stands_against_its_limit_with_the_time_outside() -> None:

@@ -169,7 +169,7 @@ def test_the_price_is_on_the_first_screen_and_in_the_report() -> None:
     found = plan_of(solve(mixed(0.5), MIXED, gap=GAP))
     text = simpler(found)
     assert text == (
-        "1 instead of 2 kinds of hardware, 1 instead of 2 configurations, "
+        "1 instead of 2 pairs of service and hardware, 1 instead of 2 configurations, "
         "for $43.8 (0.11%) more than the cheapest plan found"
     )
     stream = io.StringIO()

@@ -11,6 +11,7 @@ from rich.console import Console
 from tests.planner.builders import candidate, fleet, hardware, rented_pool, service
 from tests.planner.solving import Solved, provenance_of, solve
 
+from fleetplan.fleet.figures import how_sure_unmet
 from fleetplan.planner.assemble import build_plan
 from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.commands.shared import ExitCode
@@ -18,7 +19,6 @@ from fleetplan.planner.commands.solve import exit_code
 from fleetplan.planner.plan import Solve, UnmetGap
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.report.console import print_plan
-from fleetplan.planner.report.figures import how_sure_unmet
 from fleetplan.planner.report.html.page import report_page
 from fleetplan.planner.search import stages
 from fleetplan.planner.search.result import LeastUnmet, SearchLimits, SolveStatus
