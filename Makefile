@@ -8,6 +8,7 @@
 #   make structure              measure the layout of the code, draw docs/structure.svg
 #   make site                   build the documentation site into build/site, every link checked
 #   make interop                vLLM's and SGLang's own parsers on what every scenario exports (an environment of 5 GB)
+#   make interop-benchmarks     load generators' own files against what a server saw (environments of 3 GB more)
 #   make soak                   10,000 random fleets, planned, verified and questioned (hours); FLEETS=100 FIRST=1000
 #   make soak-independent       the same against a second formulation of the documentation
 #
@@ -29,11 +30,11 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help plan test slow site interop soak soak-independent lint format types contracts structure clean
+.PHONY: help plan test slow site interop interop-benchmarks soak soak-independent lint format types contracts structure clean
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,14s/^# *//p' Makefile
+	@sed -n '3,15s/^# *//p' Makefile
 
 # The stamps carry the date of the last install; a newer pyproject.toml or Makefile makes it happen again.
 $(VENV)/bin/python:
@@ -110,6 +111,26 @@ CRDS ?=
 
 interop: $(VENV)/.installed-dev $(INTEROP)/.installed
 	@$(BIN)/python -m tests.interop $(INTEROP)/bin/python $(if $(CRDS),--crds $(CRDS))
+
+# Load generators, each in an environment of its own: they ask for different versions of the same libraries.
+# inference-perf needs Python 3.12: without one it is left out.
+PYTHON312 ?= python3.12
+
+$(INTEROP)-%/.installed: tests/interop/benchmarks/%.txt
+	@echo "installing $* into $(INTEROP)-$* (a minute or two, once)" >&2
+	@$(if $(filter inference-perf,$*),$(PYTHON312),$(PYTHON)) -m venv $(INTEROP)-$*
+	@if [ $* = guidellm ]; then \
+		$(INTEROP)-$*/bin/python -m pip install --quiet '$(TORCH)' \
+		|| $(INTEROP)-$*/bin/python -m pip install --quiet --extra-index-url $(TORCH_INDEX) '$(TORCH)'; \
+	fi
+	@$(INTEROP)-$*/bin/python -m pip --disable-pip-version-check install --quiet -r $<
+	@touch $@
+
+GENERATORS := aiperf guidellm $(if $(shell command -v $(PYTHON312)),inference-perf)
+
+interop-benchmarks: $(VENV)/.installed-dev $(INTEROP)/.installed $(GENERATORS:%=$(INTEROP)-%/.installed)
+	@$(BIN)/python -m tests.interop.benchmarks vllm=$(INTEROP)/bin sglang=$(INTEROP)/bin \
+		$(foreach each,$(GENERATORS),$(each)=$(INTEROP)-$(each)/bin)
 
 # Fleets and the seed of the first one.
 FLEETS ?= 10000

@@ -251,22 +251,30 @@ def model(
 @import_app.command("dcgm")
 def dcgm(
     source: Annotated[
-        str, typer.Argument(help="URL of a server, or a folder of saved answers", metavar="URL|FOLDER")
+        str,
+        typer.Argument(
+            help="URL of a server, a folder of saved answers, or a file of readings",
+            metavar="URL|FOLDER|FILE",
+        ),
     ],
     out: _Out,
     days: Annotated[float, typer.Option(help="how far back a server is asked", min=0.01, max=400)] = 7.0,
     step: Annotated[int, typer.Option(help="step of the range [s]", min=1, max=86_400)] = 300,
     token_file: _Token = None,
+    hardware: Annotated[
+        str | None, typer.Option(help="kind of the cards of dcgmi dmon", metavar="NAME")
+    ] = None,
 ) -> None:
     """Convert power readings of the DCGM exporter to the idle and full power of hardware.
 
     A folder holds answers of /api/v1/query_range to DCGM_FI_DEV_POWER_USAGE in power.json and to
-    DCGM_FI_DEV_GPU_UTIL in utilisation.json.
+    DCGM_FI_DEV_GPU_UTIL in utilisation.json. A file holds what dcgmi dmon -e 155,203 prints (--hardware
+    names its cards), or pages of the exporter's /metrics one after another.
     Example: plan import dcgm http://localhost:9090 --out power.yaml
     """
     from fleetplan.planner.commands.run_prometheus import run_dcgm
 
-    run_dcgm(source, out, days, step, token_file, console(stderr=True))
+    run_dcgm(source, out, days, step, token_file, hardware, console(stderr=True))
 
 
 @import_app.command("trace")

@@ -8,7 +8,9 @@ from pathlib import Path
 from rich.console import Console
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.input_files import is_file, read_text
 from fleetplan.fleet.units import HOURS_PER_DAY
+from fleetplan.planner.commands.shared import hardware_option
 from fleetplan.planner.export.new_file import write_new
 from fleetplan.planner.importing.demand import (
     DemandOptions,
@@ -16,6 +18,7 @@ from fleetplan.planner.importing.demand import (
     lengths_text,
     observed_services,
 )
+from fleetplan.planner.importing.power_files import readings_of
 from fleetplan.planner.importing.power_readings import QUERIES, power_fragment
 from fleetplan.planner.importing.prometheus import (
     answers_of,
@@ -98,7 +101,13 @@ def run_prometheus(
 
 
 def run_dcgm(
-    source: str, out: Path, days: float, step_s: int, token_file: Path | None, errors: Console
+    source: str,
+    out: Path,
+    days: float,
+    step_s: int,
+    token_file: Path | None,
+    hardware: str | None,
+    errors: Console,
 ) -> None:
     """Write the power of hardware as readings have it.
 
@@ -107,10 +116,22 @@ def run_dcgm(
     InputError
         The server does not answer, answers cannot be read, or no figure follows from them.
     """
-    texts = answers_of(source, QUERIES, days, step_s, token_file, "power")
     shown, _ = without_login(source)
-    text, left_out = power_fragment(parse_answers(texts, shown), shown)
+    if is_file(Path(source)):
+        kind = None if hardware is None else hardware_option(hardware)
+        answers = readings_of(_text_of(Path(source)), shown, kind)
+    else:
+        texts = answers_of(source, QUERIES, days, step_s, token_file, "power")
+        answers = parse_answers(texts, shown)
+    text, left_out = power_fragment(answers, shown)
     for line in left_out:
         errors.print(f"left out: {line}", style="yellow", markup=False)
     write_new(out, text, over=True)
     errors.print(f"written to {out}", style="dim", markup=False)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return read_text(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error}")]) from error

@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from fleetplan.fleet.units import MS_PER_NS, MS_PER_S
+from fleetplan.planner.importing.benchmark_loads import check_failures, reached_load
 from fleetplan.planner.importing.benchmark_rows import BenchmarkRow, MeasuredDeployment
 from fleetplan.planner.importing.records import (
     Record,
@@ -39,13 +40,15 @@ INFERENCEX_MEAN_LENGTH_RATIO: Final = 0.9
 `--random-range-ratio 0.8`; measured throughput implies 0.901 at the median of its rows)."""
 
 
-BINDING_CAP_RATIO: Final = 0.95
-"""Mean requests in flight over the cap on them, from which on the cap sets the load and no rate does."""
-
-
 def _vllm(row: Record) -> BenchmarkRow:
     if any(name.startswith("spec_decode") for name in row):
         raise RejectedRowError("speculative decoding: the acceptance of the deployment is not that of a plan")
+    if row.get("ramp_up_strategy") is not None:
+        raise RejectedRowError(f"ramp_up_strategy {row['ramp_up_strategy']}: the rate rises over the run")
+    completed, failed = count(row.get("completed"), "completed"), optional_number(row.get("failed"), "failed")
+    if failed is None and row.get("num_prompts") is not None:
+        failed = max(0.0, number(row["num_prompts"], "num_prompts") - completed)
+    check_failures(failed, completed)
     return _totals(row, MeasuredDeployment(model=_text(row.get("model_id"))))
 
 
@@ -58,6 +61,10 @@ def _sglang(row: Record) -> BenchmarkRow:
     said: Record = server if isinstance(server, Mapping) else {}
     if isinstance(said.get("decode"), list):
         raise RejectedRowError("disaggregated: its two phases are no one layout")
+    errors = row.get("errors")
+    if isinstance(errors, list):
+        # A list of every request, with an empty text where it was answered; only --output-details writes it.
+        check_failures(sum(1 for each in errors if each), number(row.get("completed"), "completed"))
     return _totals(row, _sglang_deployment(said))
 
 
@@ -91,12 +98,12 @@ def _totals(row: Record, deployment: MeasuredDeployment) -> BenchmarkRow:
     ttft = optional_number(row.get("mean_ttft_ms"), "mean_ttft_ms")
     tpot = optional_number(row.get("mean_tpot_ms"), "mean_tpot_ms")
     output = number(row.get("total_output_tokens"), "total_output_tokens") / completed
-    concurrency, rate = _load(
+    concurrency, rate = reached_load(
         optional_number(row.get("max_concurrency"), "max_concurrency"),
         row.get("request_rate"),
         # Older versions wrote what was asked alone, not what was reached.
         optional_number(row.get("request_throughput"), "request_throughput"),
-        (ttft or 0.0) + (tpot or 0.0) * max(0.0, output - 1),
+        _request_ms(ttft, tpot, output),
     )
     return BenchmarkRow(
         deployment,
@@ -109,17 +116,11 @@ def _totals(row: Record, deployment: MeasuredDeployment) -> BenchmarkRow:
     )
 
 
-def _load(
-    cap: float | None, asked: object, reached: float | None, request_ms: float
-) -> tuple[float | None, float | None]:
-    """Concurrency or rate of a run: the rate that was reached, unless a cap on requests in flight binds."""
-    if asked is None or str(asked) == "inf":
-        if cap is None and asked is not None:
-            raise RejectedRowError("all requests at once (request_rate inf, no cap): no steady load")
-        return cap, None
-    rate = number(asked, "request_rate") if reached is None else reached
-    binds = cap is not None and rate * request_ms / MS_PER_S >= BINDING_CAP_RATIO * cap
-    return (cap, None) if binds else (None, rate)
+def _request_ms(ttft_ms: float | None, tpot_ms: float | None, output_tokens: float) -> float:
+    """Mean time of a request; 0 where the file does not say both of its parts. [ms]"""
+    if ttft_ms is None or tpot_ms is None:
+        return 0.0
+    return ttft_ms + tpot_ms * max(0.0, output_tokens - 1)
 
 
 def _aiperf(row: Record) -> BenchmarkRow:
@@ -129,11 +130,16 @@ def _aiperf(row: Record) -> BenchmarkRow:
     def time_ms(name: str) -> float:
         return milliseconds(metric(name).get("avg"), metric(name).get("unit"), name)
 
-    model, cap, asked = _aiperf_input(row)
+    if any("spec_decode" in name for name in row):
+        raise RejectedRowError("speculative decoding: the acceptance of the deployment is not that of a plan")
+    answered = optional_number(at(row, "request_count", "avg"), "request_count") or 0.0
+    failed = optional_number(at(row, "error_request_count", "avg"), "error_request_count") or 0.0
+    model, cap, asked = _aiperf_input(row, answered + failed)
+    check_failures(failed, answered)
     ttft, tpot = time_ms("time_to_first_token"), time_ms("inter_token_latency")
     output = number(metric("output_sequence_length").get("avg"), "output_sequence_length")
     reached = optional_number(at(row, "request_throughput", "avg"), "request_throughput")
-    concurrency, rate = _load(cap, asked, reached, ttft + tpot * max(0.0, output - 1))
+    concurrency, rate = reached_load(cap, asked, reached, _request_ms(ttft, tpot, output))
     return BenchmarkRow(
         MeasuredDeployment(model=model),
         number(metric("input_sequence_length").get("avg"), "input_sequence_length"),
@@ -145,7 +151,7 @@ def _aiperf(row: Record) -> BenchmarkRow:
     )
 
 
-def _aiperf_input(row: Record) -> tuple[str | None, float | None, object]:
+def _aiperf_input(row: Record, requests: float) -> tuple[str | None, float | None, object]:
     """Model, cap on concurrency and asked rate; AIPerf 0.13 lists phases, older versions a load generator."""
     phases = at(row, "input_config", "phases")
     if isinstance(phases, list):
@@ -154,6 +160,11 @@ def _aiperf_input(row: Record) -> tuple[str | None, float | None, object]:
         if len(measured) != 1:
             raise RejectedRowError(f"{len(measured)} phases are measured, and latencies are those of one")
         load: Record = measured[0]
+        # Each phase has a file of its own, and none says which phase it is of.
+        if load.get("requests") != requests and any(
+            each.get("kind") == "warmup" and each.get("requests") == requests for each in entries
+        ):
+            raise RejectedRowError(f"its {requests:g} requests are those of the warm-up")
         models = at(row, "input_config", "models", "items")
         names = [each.get("name") for each in models] if isinstance(models, list) else []
         asked = load.get("rate")
@@ -174,17 +185,31 @@ def _guidellm(row: Record) -> BenchmarkRow:
     def mean(name: str) -> float:
         return number(at(row, "metrics", name, "successful", "mean"), name)
 
-    # Of a paced run, `max_concurrency` is what the client could hold and no load.
-    streams = 1.0 if kind == "synchronous" else optional_number(strategy.get("streams"), "streams")
+    totals = mapping(at(row, "metrics", "request_totals") or {}, "request_totals")
+    check_failures(
+        optional_number(totals.get("errored"), "errored"),
+        optional_number(totals.get("successful"), "successful") or 0.0,
+    )
+    ttft, tpot, output = (
+        mean(name) for name in ("time_to_first_token_ms", "inter_token_latency_ms", "output_token_count")
+    )
     paced = strategy.get("rate") is not None
+    # A paced run has a cap too, of what the client can hold unless one was given.
+    cap = (
+        1.0
+        if kind == "synchronous"
+        else optional_number(strategy.get("max_concurrency" if paced else "streams"), "streams")
+    )
+    reached = optional_number(at(row, "metrics", "requests_per_second", "successful", "mean"), "requests")
+    concurrency, rate = reached_load(cap, strategy.get("rate"), reached, _request_ms(ttft, tpot, output))
     return BenchmarkRow(
         MeasuredDeployment(model=_text(at(row, "config", "backend", "model"))),
         mean("prompt_token_count"),
-        mean("output_token_count"),
-        streams,
-        mean("requests_per_second") if paced else None,
-        mean("time_to_first_token_ms"),
-        mean("inter_token_latency_ms"),
+        output,
+        concurrency,
+        rate,
+        ttft,
+        tpot,
     )
 
 
@@ -202,13 +227,23 @@ def _inference_perf(row: Record) -> BenchmarkRow:
         value = optional_number(at(done, "latency", name, "mean"), name)
         return None if value is None else value * MS_PER_S
 
+    failed = optional_number(at(row, "failures", "count"), "failures")
+    check_failures(failed, optional_number(done.get("count"), "count") or 0.0)
     cap = optional_number(load.get("concurrency"), "concurrency")
+    # With a number of requests at a time, the rate that is asked for is one of the tool's own.
+    reached = at(done, "throughput", "requests_per_sec") if cap is not None else load.get("achieved_rate")
+    concurrency, rate = reached_load(
+        cap,
+        None if cap is not None else number(load.get("requested_rate"), "requested_rate"),
+        optional_number(reached, "achieved_rate"),
+        seconds_as_ms("request_latency") or 0.0,
+    )
     return BenchmarkRow(
         MeasuredDeployment(),
         mean("prompt_tokens", "prompt_len"),
         mean("output_tokens", "output_len"),
-        cap,
-        None if cap is not None else number(load.get("achieved_rate"), "achieved_rate"),
+        concurrency,
+        rate,
         seconds_as_ms("time_to_first_token"),
         seconds_as_ms("time_per_output_token"),
     )

@@ -2,17 +2,17 @@
 
 What is read, as documented (November 2026):
 
-* aws: the price list of AmazonEC2, as a CSV offer file or as `aws pricing get-products` prints it (JSON).
+* aws: the price list of AmazonEC2, as an offer file (CSV or JSON) or as `aws pricing get-products` prints it.
   Linux on shared tenancy; terms are standard reservations without upfront.
 * azure: pages of the Retail Prices API (prices.azure.com/api/retail/prices) with `Items`. A reservation's
-  price is that of its whole term.
+  price is that of its whole term, a savings plan's (`savingsPlan` of the preview version) by the hour. Meters
+  that are not primary are billed to nobody.
 * gcp: pages of the Cloud Billing Catalog API with `skus` of Compute Engine. Google Cloud sells most machines
   by their parts: cloud_prices.yaml says which. Local SSDs are not counted.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -24,6 +24,7 @@ from fleetplan.fleet.catalog.hardware_names import InstanceType, instance_types,
 from fleetplan.fleet.document.headers import check_header
 from fleetplan.fleet.document.records import NumberedRecord, Table
 from fleetplan.fleet.units import HOURS_PER_QUARTER, QUARTERS_PER_YEAR
+from fleetplan.planner.importing.aws_products import product_rows
 from fleetplan.planner.importing.fragments import ImportedSupply, SupplyFragment, check_characters
 from fleetplan.planner.importing.offers import MachinePrice, OfferOptions, take_prices
 from fleetplan.planner.importing.records import Record, RejectedRowError, at, number, rows_of
@@ -40,14 +41,7 @@ _AWS_SOLD: Final = {
     "Pre Installed S/W": "NA",
     "CapacityStatus": "Used",
 }
-_AWS_ATTRIBUTES: Final = {
-    "Instance Type": "instanceType",
-    "Region Code": "regionCode",
-    "Operating System": "operatingSystem",
-    "Tenancy": "tenancy",
-    "Pre Installed S/W": "preInstalledSw",
-    "CapacityStatus": "capacitystatus",
-}
+_SAVINGS_PLAN: Final = "SavingsPlan"
 _YEARS: Final = {"1yr": 1, "3yr": 3, "1 Year": 1, "3 Years": 3, "5 Years": 5}
 
 
@@ -64,13 +58,13 @@ def aws_table_offers(table: Table, path: str, options: OfferOptions) -> Imported
 
 
 def aws_offers(document: object, path: str, options: OfferOptions) -> ImportedSupply:
-    """Return the offers of products as `aws pricing get-products` prints them."""
-    return _offers(_aws_products(document), path, options, _aws, "Price list of Amazon EC2")
+    """Return the offers of a JSON offer file, or of products as `aws pricing get-products` prints them."""
+    return _offers(product_rows(document), path, options, _aws, "Price list of Amazon EC2")
 
 
 def azure_offers(document: object, path: str, options: OfferOptions) -> ImportedSupply:
     """Return the offers of pages of Azure's Retail Prices API."""
-    return _offers(_pages(document, "Items"), path, options, _azure, "Retail prices of Azure")
+    return _offers(_azure_rows(document), path, options, _azure, "Retail prices of Azure")
 
 
 def gcp_offers(document: object, path: str, options: OfferOptions) -> ImportedSupply:
@@ -164,36 +158,6 @@ def _aws(record: Record) -> _Price:
     )
 
 
-def _aws_products(document: object) -> Iterator[NumberedRecord]:
-    """Products with their terms as rows of the offer file."""
-    position = 0
-    for each in (row for page in _documents(document) for row in rows_of(page, ("PriceList",))):
-        position += 1
-        product = _parsed(each)
-        attributes = at(product, "product", "attributes")
-        if not isinstance(attributes, Mapping):
-            yield position, {}
-            continue
-        row = {column: attributes[name] for column, name in _AWS_ATTRIBUTES.items() if name in attributes}
-        for kind in ("OnDemand", "Reserved"):
-            for term in _values(at(product, "terms", kind)):
-                said = at(term, "termAttributes")
-                for dimension in _values(at(term, "priceDimensions")):
-                    currency, usd = next(iter(_items(at(dimension, "pricePerUnit"))), (None, None))
-                    price = {"TermType": kind, "Unit": dimension.get("unit"), "PricePerUnit": usd}
-                    yield position, {**row, **dict(_items(said)), **price, "Currency": currency}
-
-
-def _parsed(each: object) -> Record:
-    """A product: an object, or its JSON as text, as the command prints it."""
-    if isinstance(each, str):
-        try:
-            each = json.loads(each)
-        except ValueError:
-            return {}
-    return each if isinstance(each, Mapping) else {}
-
-
 def _azure(record: Record) -> _Price:
     machine = str(record.get("armSkuName") or "")
     _instance(machine)
@@ -202,19 +166,33 @@ def _azure(record: Record) -> _Price:
         raise RejectedRowError(
             f"{product or 'a product without a name'}: virtual machines with Linux are taken"
         )
+    if record.get("isPrimaryMeterRegion") is False:
+        raise RejectedRowError("is of a meter that is not primary: nobody is billed by it")
     _dollars(record.get("currencyCode"))
     if record.get("unitOfMeasure") != "1 Hour":
         raise RejectedRowError(f"is a price by {record.get('unitOfMeasure')}, not by the hour")
     usd, kind = _positive(record.get("retailPrice"), "retailPrice"), record.get("type")
-    region = str(record.get("armRegionName") or "")
+    region, meter = str(record.get("armRegionName") or ""), str(record.get("meterName") or "")
     if kind == "Reservation":
         term = _term(record.get("reservationTerm"))
         return machine, region, usd / (term * HOURS_PER_QUARTER), False, term
-    if kind != "Consumption" or sku.endswith("Low Priority"):
+    if kind == _SAVINGS_PLAN:
+        return machine, region, usd, False, _term(record.get("term"))
+    if kind != "Consumption" or "Low Priority" in {sku[-12:], meter[-12:]}:
         raise RejectedRowError(
             f"is a price of the kind {kind} {sku}: consumption, spot and reservations are taken"
         )
-    return machine, region, usd, sku.endswith("Spot"), None
+    return machine, region, usd, "Spot" in {sku[-4:], meter[-4:]}, None
+
+
+def _azure_rows(document: object) -> Iterator[NumberedRecord]:
+    """The rows of all pages; each rate of a savings plan, which its row lists, is one of its own."""
+    for position, record in _pages(document, "Items"):
+        yield position, record
+        plans = record.get("savingsPlan")
+        for plan in plans if isinstance(plans, list) else []:
+            if isinstance(plan, Mapping):
+                yield position, {**record, **plan, "type": _SAVINGS_PLAN}
 
 
 @cache
@@ -292,14 +270,6 @@ def _pages(document: object, key: str) -> Iterator[NumberedRecord]:
         for row in rows_of(page, (key,)):
             position += 1
             yield position, row if isinstance(row, Mapping) else {}
-
-
-def _items(value: object) -> list[tuple[str, object]]:
-    return list(value.items()) if isinstance(value, Mapping) else []
-
-
-def _values(value: object) -> list[Record]:
-    return [each for _, each in _items(value) if isinstance(each, Mapping)]
 
 
 def _dollars(currency: object) -> None:

@@ -42,6 +42,12 @@ _MIB_PER_GIB: Final = 1024
 _WORDS: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
 _HOURS_PER_UNIT: Final = {"hours": 1.0, "hour": 1.0, "hrs": 1.0, "h": 1.0, "instancehours": 1.0,
                           "seconds": 1 / 3600, "second": 1 / 3600, "minutes": 1 / 60}  # fmt: skip
+_QUANTITIES: Final = (
+    ("ConsumedQuantity", "ConsumedUnit"),
+    ("PricingQuantity", "PricingUnit"),
+    ("CommitmentDiscountQuantity", "CommitmentDiscountUnit"),
+)
+"""Columns that may hold hours. The unused part of a commitment has no usage, and since FOCUS 1.1 the last."""
 _INSTANCE_COLUMNS: Final = (
     "SkuPriceDetails", "x_InstanceType", "x_UsageType", "x_SkuDetails", "SkuMeter", "x_SkuMeterName",
     "ResourceType", "ChargeDescription", "x_SkuDescription",
@@ -209,10 +215,10 @@ def _focus_row(record: Record) -> tuple[InstanceType, str, str, float, float]:
     currency = record.get("BillingCurrency")
     if currency not in (None, "", "USD"):
         raise RejectedRowError(f"costs are in {currency}, not in USD")
-    for quantity, unit in (("ConsumedQuantity", "ConsumedUnit"), ("PricingQuantity", "PricingUnit")):
-        plain = re.sub("[^a-z]", "", str(record.get(unit) or "").lower())
+    for quantity, unit in _QUANTITIES:
+        many, plain = _unit(record.get(unit))
         if plain in _HOURS_PER_UNIT and record.get(quantity) not in (None, ""):
-            hours = number(record[quantity], quantity) * _HOURS_PER_UNIT[plain]
+            hours = number(record[quantity], quantity) * many * _HOURS_PER_UNIT[plain]
             break
     else:
         raise RejectedRowError(f"usage is in {record.get('ConsumedUnit')!r}, not in hours")
@@ -224,6 +230,13 @@ def _focus_row(record: Record) -> tuple[InstanceType, str, str, float, float]:
     if category not in {"Standard", "Committed", "Dynamic"}:
         raise RejectedRowError(f"pricing category {category}: not Standard, Committed or Dynamic")
     return instance, region, category, number(record.get("EffectiveCost"), "EffectiveCost"), hours
+
+
+def _unit(value: object) -> tuple[float, str]:
+    """How many of a unit one of a quantity is, and the unit in plain letters: FOCUS admits `100 Hours`."""
+    text = str(value or "").strip().lower()
+    many = re.match(r"\d{1,9}(?=\s)", text)
+    return float(many[0]) if many else 1.0, re.sub("[^a-z]", "", text)
 
 
 def _instance(record: Record) -> InstanceType:

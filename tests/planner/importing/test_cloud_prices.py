@@ -171,6 +171,43 @@ def test_products_and_the_offer_file_say_the_same(tmp_path: Path) -> None:
     assert "commits to a term" in reasons(aws_offers(aws_products(), "", replace(OPTIONS, terms=False)))
 
 
+def test_a_json_offer_file_of_aws_keeps_terms_apart_from_products(tmp_path: Path) -> None:
+    # By the Bulk API: products by SKU, terms by kind and SKU.
+    products: dict[str, Any] = {}
+    terms: dict[str, dict[str, Any]] = {"OnDemand": {}, "Reserved": {}}
+    for number, text in enumerate(aws_products()["PriceList"]):
+        listed, sku = json.loads(text), f"SKU{number}"
+        products[sku] = {"sku": sku, "productFamily": "Compute Instance", **listed["product"]}
+        ((kind, found),) = listed["terms"].items()
+        terms[kind][sku] = {f"{sku}.JRTCKXETXF": each for each in found.values()}
+    offer = {
+        "formatVersion": "v1.0",
+        "disclaimer": "made up",
+        "offerCode": "AmazonEC2",
+        "version": "2",
+        "publicationDate": "2026-11-20T00:00:00Z",
+        "products": products,
+        "terms": terms,
+    }
+    (tmp_path / "index.json").write_text(json.dumps(offer), encoding="utf-8")
+    words = [
+        "import",
+        "cloud-prices",
+        "aws",
+        str(tmp_path / "index.json"),
+        "--terms",
+        "--as-of",
+        "2026-11-24",
+    ]
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--out", str(tmp_path / "offers.yaml")])
+    assert not ended.value.code
+    listed = offers(aws_offers(aws_products(), "products.json", OPTIONS))
+    written = yaml.safe_load((tmp_path / "offers.yaml").read_text(encoding="utf-8"))["offers"]
+    assert {each["name"]: each for each in written} == listed
+    assert set(listed) == {"p5.48xlarge", "p5.48xlarge-4q", "p5.4xlarge"}
+
+
 def azure_item(machine: str, usd: float, **changes: object) -> dict[str, object]:
     return {
         "currencyCode": "USD",
@@ -219,6 +256,35 @@ def test_prices_of_azure_are_by_the_hour_also_those_of_a_term() -> None:
     assert by_name["standard_nd96isr_h100_v5-12q"]["term_quarters"] == 12
     for reason in ("Windows", "Low Priority", "is a price in EUR", "no instance type"):
         assert reason in reasons(found)
+
+
+def test_savings_plans_of_azure_are_by_the_hour_and_meters_that_nobody_is_billed_by_are_left_out() -> None:
+    h100 = "Standard_ND96isr_H100_v5"
+    plans = [
+        {"unitPrice": 64.0, "retailPrice": 64.0, "term": "1 Year"},
+        {"unitPrice": 48.0, "retailPrice": 48.0, "term": "3 Years"},
+    ]
+    items = [
+        azure_item(h100, 98.32, isPrimaryMeterRegion=True, savingsPlan=plans),
+        azure_item(h100, 1.0, isPrimaryMeterRegion=False),
+        # The name of the meter says so where the name of the SKU does not.
+        azure_item(h100, 2.0, meterName="ND96isr H100 v5 Low Priority"),
+        azure_item(h100, 40.0, meterName="ND96isr H100 v5 Spot"),
+    ]
+    found = azure_offers({"Items": items}, "prices.json", OPTIONS)
+    rents = {
+        name: (each["rent_usd_per_accelerator_hour"], each.get("term_quarters"))
+        for name, each in offers(found).items()
+    }
+    assert rents == {
+        "standard_nd96isr_h100_v5": (12.29, None),
+        "standard_nd96isr_h100_v5-spot": (5.0, None),
+        "standard_nd96isr_h100_v5-4q": (8.0, 4),
+        "standard_nd96isr_h100_v5-12q": (6.0, 12),
+    }
+    assert "not primary" in reasons(found)
+    untermed = azure_offers({"Items": items}, "prices.json", replace(OPTIONS, terms=False))
+    assert len(offers(untermed)) == 2
 
 
 def sku(

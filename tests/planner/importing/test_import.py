@@ -336,11 +336,66 @@ def test_a_file_that_aiperf_wrote_is_read(run: str, mode: str, concurrency: int 
     assert row["tpot_ms"] == document["inter_token_latency"]["avg"]
 
 
+SPECULATIVE, FAILED, UNFILLED = "speculative decoding", "8 of 40 requests failed", "no steady load"
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("vllm-0.33.0-capped", "closed_loop"),
+        ("vllm-0.33.0-failing", FAILED),
+        ("vllm-0.33.0-drafted", SPECULATIVE),
+        ("vllm-0.33.0-unfilled", UNFILLED),
+        ("sglang-0.5.23-capped", "closed_loop"),
+        ("sglang-0.5.23-failing", FAILED),
+        ("sglang-0.5.23-drafted", SPECULATIVE),
+        ("aiperf-0.13.0-capped", "closed_loop"),
+        ("aiperf-0.13.0-failing", FAILED),
+        ("aiperf-0.13.0-drafted", SPECULATIVE),
+        ("aiperf-0.13.0-warm", "those of the warm-up"),
+        ("guidellm-0.8.1-capped", "closed_loop"),
+        ("guidellm-0.8.1-failing", FAILED),
+        ("inference-perf-0.7.0-failing", FAILED),
+        ("inference-perf-0.7.0-unfilled", UNFILLED),
+    ],
+)
+def test_files_that_tools_wrote_have_the_load_that_was_reached(name: str, read: str) -> None:
+    # Runs of `make interop-benchmarks` on its server: 60 requests a second asked for with four at a time
+    # (which are 28 a second at most), every fifth request refused, four tokens a step, 20 requests for 40
+    # places; and the file of AIPerf's warm-up. Single requests and percentiles were left out.
+    tool = next(each for each in READERS if name.startswith(each))
+    given = MeasuredDeployment("mock", "H100-SXM", weights="bf16", kv="bf16", tp=1)
+    if tool != "sglang":
+        given = replace(given, framework="vllm", framework_version="0.24.0")
+    found = import_benchmarks(tool, read_json(WRITTEN / f"{name}.json"), given)
+    if read == "closed_loop":
+        (row,) = found.rows
+        assert (row["mode"], row["concurrency"], row["requests_per_s"]) == (read, 4, None)
+    else:
+        (rejected,) = found.rejected
+        assert read in rejected.reason
+
+
+def test_few_failures_are_within_what_runs_differ_by() -> None:
+    (row,) = import_benchmarks("vllm", {**VLLM, "completed": 99, "failed": 1}, GIVEN).rows
+    assert row["concurrency"] == 16
+    (rejected,) = import_benchmarks("vllm", {**VLLM, "completed": 98}, GIVEN).rejected
+    assert "2 of 100 requests failed" in rejected.reason
+
+
+def test_a_rate_that_rises_over_the_run_is_no_load() -> None:
+    ramp = {"request_rate": 4.5, "ramp_up_strategy": "linear", "ramp_up_start_rps": 1, "ramp_up_end_rps": 9}
+    (rejected,) = import_benchmarks("vllm", {**VLLM, **ramp}, GIVEN).rejected
+    assert "ramp_up_strategy linear" in rejected.reason
+
+
 def test_a_cap_that_binds_makes_a_closed_loop_of_a_rate() -> None:
     # 16 requests in flight at 95.5 ms + 127 x 11.25 ms each are 10.5 requests/s at most.
-    capped = {**VLLM, "request_rate": 50.0, "request_throughput": 10.4}
-    (row,) = import_benchmarks("vllm", capped, GIVEN).rows
-    assert (row["mode"], row["concurrency"], row["requests_per_s"]) == ("closed_loop", 16, None)
+    # A run that is short reaches less: its first and last requests had fewer beside them.
+    for reached in (10.4, 8.4):
+        capped = {**VLLM, "request_rate": 50.0, "request_throughput": reached}
+        (row,) = import_benchmarks("vllm", capped, GIVEN).rows
+        assert (row["mode"], row["concurrency"], row["requests_per_s"]) == ("closed_loop", 16, None)
     loose = {**VLLM, "request_rate": 5.0, "request_throughput": 4.8}
     (row,) = import_benchmarks("vllm", loose, GIVEN).rows
     assert (row["mode"], row["concurrency"], row["requests_per_s"]) == ("open_loop", None, 4.8)

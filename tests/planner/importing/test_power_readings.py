@@ -97,3 +97,60 @@ def test_a_folder_without_readings_says_what_is_missing(
 ) -> None:
     assert run("import", "dcgm", tmp_path, "--out", tmp_path / "power.yaml") == 2
     assert "power.json" in capsys.readouterr().err
+
+
+def dmon(samples: list[tuple[int, str, str]]) -> str:
+    """What `dcgmi dmon -e 155,203` prints: columns of fixed width, and a header every 15 samples."""
+    lines = []
+    for number, (card, watts, percent) in enumerate(samples):
+        if number % 15 == 0:
+            lines += [f"{'#Entity':<10}{'POWER':<18}{'GPUTL':<18}", f"{'ID':<10}{'W':<18}{'':<18}"]
+        lines.append(f"{f'GPU {card}':<10}{watts:<18}{percent:<18}")
+    return "\n".join([*lines, "", "dmon was stopped do to receiving a signal", ""])
+
+
+def test_the_output_of_dcgmi_dmon_is_read_with_the_kind_of_its_cards(tmp_path: Path) -> None:
+    samples = [(card, f"{690 + n % 10}.000", "98") for n in range(60) for card in (0, 1)]
+    samples += [(card, "120.000", "0") for n in range(60) for card in (0, 1)] + [(0, "N/A", "N/A")]
+    (tmp_path / "dmon.txt").write_text(dmon(samples), encoding="utf-8")
+    done = run(
+        *("import", "dcgm", tmp_path / "dmon.txt", "--hardware", "H100-SXM", "--out", tmp_path / "power.yaml")
+    )
+    assert done == 0
+    text = (tmp_path / "power.yaml").read_text(encoding="utf-8")
+    assert "699 W a card at full load (120 readings)" in text
+    assert "120 W a card that runs nothing (120 readings)" in text
+
+
+def test_dmon_asks_for_the_kind_of_its_cards_and_for_both_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = tmp_path / "dmon.txt", tmp_path / "power.yaml"
+    file.write_text(dmon([(0, "120.000", "0")] * 200), encoding="utf-8")
+    assert run("import", "dcgm", file, "--out", out) == 2
+    assert "--hardware" in capsys.readouterr().err
+    file.write_text(dmon([(0, "120.000", "0")]).replace("GPUTL", "SMCLK"), encoding="utf-8")
+    assert run("import", "dcgm", file, "--hardware", "H100-SXM", "--out", out) == 2
+    assert f"{file}:1:1" in " ".join(capsys.readouterr().err.split())
+    file.write_text("nothing\n", encoding="utf-8")
+    assert run("import", "dcgm", file, "--out", out) == 2
+    assert "holds no readings" in " ".join(capsys.readouterr().err.split())
+
+
+def test_pages_of_the_exporter_are_read_one_after_another(tmp_path: Path) -> None:
+    labels = f'gpu="0",UUID="GPU-1",pci_bus_id="0",device="nvidia0",modelName="{H100}",Hostname="node-1"'
+    pages = []
+    for number in range(300):
+        watts, percent = (698.5, 99) if number < 150 else (118.25, 0)
+        pages += [
+            "# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).",
+            "# TYPE DCGM_FI_DEV_GPU_UTIL gauge",
+            f"DCGM_FI_DEV_GPU_UTIL{{{labels}}} {percent}",
+            "# TYPE DCGM_FI_DEV_POWER_USAGE gauge",
+            f"DCGM_FI_DEV_POWER_USAGE{{{labels}}} {watts}",
+        ]
+    (tmp_path / "metrics.txt").write_text("\n".join(pages) + "\n", encoding="utf-8")
+    assert run("import", "dcgm", tmp_path / "metrics.txt", "--out", tmp_path / "power.yaml") == 0
+    text = (tmp_path / "power.yaml").read_text(encoding="utf-8")
+    assert "698 W a card at full load (150 readings)" in text
+    assert "118 W a card that runs nothing (150 readings)" in text

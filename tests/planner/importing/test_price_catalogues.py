@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -180,3 +181,42 @@ def test_offers_and_pools_are_part_of_a_fleet(
     assert run("import", "focus", tmp_path / "none.csv", "--out", tmp_path / "x.yaml") == 2
     assert run("import", "skypilot", vms, "--hardware", "h1oo", "--out", tmp_path / "x.yaml") == 2
     assert not (tmp_path / "x.yaml").exists()
+
+
+def test_units_of_several_hours_and_the_unused_part_of_a_commitment_count(tmp_path: Path) -> None:
+    # FOCUS admits units such as "100 Hours"; an unused commitment has no usage, and a quantity of its own.
+    unused = {
+        "PricingCategory": "Committed",
+        "CommitmentDiscountStatus": "Unused",
+        "ConsumedQuantity": None,
+        "ConsumedUnit": None,
+        "CommitmentDiscountQuantity": 1.0,
+        "CommitmentDiscountUnit": "Hours",
+        "EffectiveCost": 24.0,
+    }
+    rows = [
+        billed(ConsumedUnit="100 Hours", ConsumedQuantity=0.02, EffectiveCost=112.0),
+        billed(PricingCategory="Committed", EffectiveCost=24.0),
+        billed(**unused),
+    ]
+    path = tmp_path / "bill.csv"
+    pd.DataFrame(rows).to_csv(path, index=False)
+    found = read(path)
+    assert offers(found)["p5.48xlarge-us-east-1"]["rent_usd_per_accelerator_hour"] == 7.0
+    (pool,) = yaml.safe_load(found.text)["pools"]
+    assert (pool["hosts"], pool["rented"]["usd_per_accelerator_hour"]) == (2, 3.0)
+
+
+def test_a_map_of_price_details_and_times_of_parquet_are_read(tmp_path: Path) -> None:
+    # AWS exports SkuPriceDetails as a map and periods as timestamps, Microsoft costs as decimals.
+    row = billed()
+    columns: dict[str, Any] = {name: pa.array([value]) for name, value in row.items()}
+    columns["SkuPriceDetails"] = pa.array(
+        [[("InstanceType", "p5.48xlarge"), ("Tenancy", "Shared")]], pa.map_(pa.string(), pa.string())
+    )
+    for name in ("ChargePeriodStart", "ChargePeriodEnd"):
+        columns[name] = pa.array([pd.Timestamp(row[name])], pa.timestamp("ms", "UTC"))
+    columns["EffectiveCost"] = pa.array([Decimal("56.0")], pa.decimal128(18, 6))
+    pq.write_table(pa.table(columns), tmp_path / "bill.parquet")
+    found = read(tmp_path / "bill.parquet")
+    assert offers(found)["p5.48xlarge-us-east-1"]["rent_usd_per_accelerator_hour"] == 7.0

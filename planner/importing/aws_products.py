@@ -1,0 +1,82 @@
+"""Products of AWS's price list in JSON as rows of its CSV offer file.
+
+What is read, as documented (November 2026): an offer file of the Bulk API (`products` by SKU, `terms` by kind
+and SKU), and what `aws pricing get-products` prints (`PriceList`, each product with its own terms, as an
+object or as text).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from fleetplan.fleet.document.records import NumberedRecord
+from fleetplan.planner.importing.records import Record, at, rows_of
+
+_ATTRIBUTES: Final = {
+    "Instance Type": "instanceType",
+    "Region Code": "regionCode",
+    "Operating System": "operatingSystem",
+    "Tenancy": "tenancy",
+    "Pre Installed S/W": "preInstalledSw",
+    "CapacityStatus": "capacitystatus",
+}
+"""Columns of the offer file, and the attributes that hold the same."""
+
+_KINDS: Final = ("OnDemand", "Reserved")
+
+
+def product_rows(document: object) -> Iterator[NumberedRecord]:
+    """Yield a row for each product and price, with the number of its product.
+
+    Parameters
+    ----------
+    document : object
+        One page, or several as a list.
+    """
+    for position, product in enumerate(_products(document), start=1):
+        attributes = at(product, "product", "attributes")
+        if not isinstance(attributes, Mapping):
+            yield position, {}
+            continue
+        row = {column: attributes[name] for column, name in _ATTRIBUTES.items() if name in attributes}
+        for kind in _KINDS:
+            for term in _values(at(product, "terms", kind)):
+                said = at(term, "termAttributes")
+                for dimension in _values(at(term, "priceDimensions")):
+                    currency, usd = next(iter(_items(at(dimension, "pricePerUnit"))), (None, None))
+                    price = {"TermType": kind, "Unit": dimension.get("unit"), "PricePerUnit": usd}
+                    yield position, {**row, **dict(_items(said)), **price, "Currency": currency}
+
+
+def _products(document: object) -> Iterator[Record]:
+    """Products with their terms."""
+    for page in document if isinstance(document, list) else [document]:
+        offer: Record = page if isinstance(page, Mapping) else {}
+        by_sku = offer.get("products")
+        if not isinstance(by_sku, Mapping):
+            for each in rows_of(page, ("PriceList",)):
+                yield _parsed(each)
+            continue
+        for sku, product in by_sku.items():
+            terms = {kind: at(offer, "terms", kind, str(sku)) for kind in _KINDS}
+            yield {"product": product, "terms": terms}
+
+
+def _parsed(each: object) -> Record:
+    """A product: an object, or its JSON as text, as the command prints it."""
+    if isinstance(each, str):
+        try:
+            each = json.loads(each)
+        except ValueError:
+            return {}
+    return each if isinstance(each, Mapping) else {}
+
+
+def _items(value: object) -> list[tuple[str, object]]:
+    return list(value.items()) if isinstance(value, Mapping) else []
+
+
+def _values(value: object) -> list[Record]:
+    return [each for _, each in _items(value) if isinstance(each, Mapping)]

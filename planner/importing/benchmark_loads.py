@@ -1,0 +1,80 @@
+"""The load that a run of a load generator was under: what was reached, not what was asked for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fleetplan.fleet.units import MS_PER_S
+from fleetplan.planner.importing.records import RejectedRowError, number
+
+BINDING_CAP_RATIO: Final = 0.95
+"""Requests in flight that a rate asks for over the cap on them, from which on the cap sets the load."""
+
+LEAST_FILLED_RATIO: Final = 0.5
+"""Mean requests in flight over the cap on them, below which a run never filled its cap: it had fewer requests
+than two for each place, which all came at once."""
+
+MOST_FAILED_SHARE: Final = 0.01
+"""Share of requests that may fail. What failed left its place to others and is in no mean, so that the load
+is off by as much; two runs of one load differ by 1 % as well."""
+
+
+def reached_load(
+    cap: float | None, asked: object, reached: float | None, request_ms: float
+) -> tuple[float | None, float | None]:
+    """Return concurrency or rate [1/s] of a run: the rate that was reached, unless a cap binds.
+
+    Parameters
+    ----------
+    cap : float or None
+        Most requests in flight.
+    asked : object
+        Rate that was asked for, as the file has it; "inf" or None where the cap alone sets the load. [1/s]
+    reached : float or None
+        Rate that was reached; None where the file does not say. [1/s]
+    request_ms : float
+        Mean time of a request; 0 if unknown. [ms]
+
+    Raises
+    ------
+    RejectedRowError
+        There was no steady load.
+    """
+    if asked is None or str(asked) in {"inf", "Infinity"}:
+        if cap is None and asked is not None:
+            raise RejectedRowError("all requests at once (request_rate inf, no cap): no steady load")
+        _check_filled(cap, reached, request_ms)
+        return cap, None
+    rate = number(asked, "request_rate")
+    # By the rate that was asked for: what a cap holds back never reaches it.
+    if cap is not None and rate * request_ms / MS_PER_S >= BINDING_CAP_RATIO * cap:
+        _check_filled(cap, reached, request_ms)
+        return cap, None
+    return None, rate if reached is None else reached
+
+
+def _check_filled(cap: float | None, reached: float | None, request_ms: float) -> None:
+    if cap is None or reached is None or not request_ms:
+        return
+    in_flight = reached * request_ms / MS_PER_S
+    if in_flight < LEAST_FILLED_RATIO * cap:
+        raise RejectedRowError(
+            f"{in_flight:.3g} requests were in flight in the mean under a cap of {cap:g}: no steady load"
+        )
+
+
+def check_failures(failed: float | None, answered: float) -> None:
+    """Reject a run in which more requests failed than its means can leave out.
+
+    Parameters
+    ----------
+    failed : float or None
+        Requests that failed; None where the file does not say.
+    answered : float
+        Requests that did not.
+    """
+    if failed and failed > MOST_FAILED_SHARE * (failed + answered):
+        raise RejectedRowError(
+            f"{failed:g} of {failed + answered:g} requests failed, {MOST_FAILED_SHARE:.0%} may: "
+            "the load of the others is not known"
+        )

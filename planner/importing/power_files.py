@@ -1,0 +1,124 @@
+"""Power readings in text, as the tools of DCGM print them, as series of cards.
+
+What is read, as documented and written by the sources of DCGM 4 and dcgm-exporter 4 (November 2026):
+
+* `dcgmi dmon -e 155,203`: a header (`#Entity  POWER  GPUTL`) that comes again every few lines, a line of
+  units, and a line a card and sample (`GPU 0  70.512  0`), with N/A where there is no value. Cards have no
+  name there.
+* pages of dcgm-exporter's /metrics, one after another in a file:
+  `DCGM_FI_DEV_POWER_USAGE{gpu="0",...} 70.512`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.planner.importing.prometheus import Answers, Series
+
+_COLUMNS: Final[Mapping[str, str]] = {"POWER": "power", "GPUTL": "utilisation"}
+"""Short names of the fields 155 (power) [W] and 203 (utilisation) [%] by the names of their answers."""
+_METRICS: Final[Mapping[str, str]] = {
+    "DCGM_FI_DEV_POWER_USAGE": "power",
+    "DCGM_FI_DEV_GPU_UTIL": "utilisation",
+}
+_SAMPLE: Final = re.compile(r"(DCGM_FI_DEV_POWER_USAGE|DCGM_FI_DEV_GPU_UTIL)\{(.*)\}\s+(\S+)(?:\s+-?\d+)?\s*")
+_LABEL: Final = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
+_LABELS: Final = ("UUID", "GPU_I_ID", "Hostname", "gpu", "modelName")
+"""Labels that tell a card from others, and its kind."""
+_CARD: Final = re.compile(r"GPU\s+(\d+)\s")
+
+_Reading = tuple[str, tuple[tuple[str, str], ...], float, float]
+"""Name of the answer, labels of the card, number of the sample, and value."""
+
+
+def readings_of(text: str, source: str, hardware: str | None) -> Answers:
+    """Return the readings of a file, with the number of the sample as their time.
+
+    Parameters
+    ----------
+    text : str
+        What the file holds.
+    source : str
+        Its name, for errors.
+    hardware : str or None
+        The kind of the cards of `dcgmi dmon`, which does not name it.
+
+    Raises
+    ------
+    InputError
+        It is neither of the two formats, or the kind of its cards is not said.
+    """
+    lines = text.splitlines()
+    if any(line.startswith("#Entity") for line in lines):
+        if hardware is None:
+            hint = "--hardware NAME, such as H100-SXM"
+            raise InputError([Issue(source, 1, 1, "", "is of dcgmi dmon, which names no cards", hint)])
+        found = _dmon(lines, source, hardware)
+    elif any(line.startswith(tuple(_METRICS)) for line in lines):
+        found = _exporter(lines)
+    else:
+        hint = "what dcgmi dmon -e 155,203 prints, or pages of dcgm-exporter's /metrics"
+        raise InputError([Issue(source, 1, 1, "", "holds no readings of power", hint)])
+    series: dict[str, dict[tuple[tuple[str, str], ...], list[tuple[float, float]]]] = {}
+    for name, labels, time_s, value in found:
+        series.setdefault(name, defaultdict(list))[labels].append((time_s, value))
+    return {
+        name: tuple(
+            Series(dict(labels), *np.array(points, dtype=float).T) for labels, points in by_card.items()
+        )
+        for name, by_card in {"power": {}, **series}.items()
+    }
+
+
+def _dmon(lines: list[str], source: str, hardware: str) -> Iterator[_Reading]:
+    columns: dict[str, slice] = {}
+    samples: dict[str, int] = defaultdict(int)
+    for position, line in enumerate(lines, start=1):
+        if line.startswith("#Entity"):
+            # Values stand below their header, and a name of a card among them may have spaces.
+            starts = [(found[0], found.start()) for found in re.finditer(r"\S+", line)]
+            ends = [start for _, start in starts[1:]] + [None]
+            columns = {name: slice(start, end) for (name, start), end in zip(starts, ends, strict=True)}
+            if not columns.keys() >= _COLUMNS.keys():
+                message = f"has the columns {', '.join(columns)}, not {' and '.join(_COLUMNS)}"
+                raise InputError([Issue(source, position, 1, "", message, "dcgmi dmon -e 155,203")])
+            continue
+        # Units, instances of a card (GPU-I) and what ends the output are no readings.
+        card = _CARD.match(line)
+        if card is None or not columns:
+            continue
+        samples[card[1]] += 1
+        for column, name in _COLUMNS.items():
+            value = _finite(line[columns[column]])
+            if value is not None:
+                labels = (("gpu", card[1]), ("modelName", hardware))
+                yield name, labels, float(samples[card[1]]), value
+
+
+def _exporter(lines: list[str]) -> Iterator[_Reading]:
+    pages: dict[tuple[str, tuple[tuple[str, str], ...]], int] = defaultdict(int)
+    for line in lines:
+        sample = _SAMPLE.fullmatch(line)
+        if sample is None:
+            continue
+        named, name = dict(_LABEL.findall(sample[2])), _METRICS[sample[1]]
+        labels = tuple((key, named[key]) for key in _LABELS if key in named)
+        # A page has each metric of a card once.
+        pages[name, labels] += 1
+        value = _finite(sample[3])
+        if value is not None:
+            yield name, labels, float(pages[name, labels]), value
+
+
+def _finite(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None
