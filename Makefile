@@ -106,7 +106,7 @@ $(INTEROP)/.installed: tests/interop/requirements.txt tests/interop/frameworks.t
 	@$(INTEROP)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps -r tests/interop/frameworks.txt
 	@touch $@
 
-# A folder of CustomResourceDefinitions (Kueue, Karpenter, ...) to hold objects to besides.
+# A folder of CustomResourceDefinitions (Kueue, Karpenter, ...) to hold objects to besides, rules in CEL too.
 CRDS ?=
 
 interop: $(VENV)/.installed-dev $(INTEROP)/.installed

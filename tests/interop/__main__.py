@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from tests.interop import judge
 from tests.interop.cases import ParserCase
 from tests.interop.objects import refusals
 from tests.interop.reading import SCENARIOS, Finding, cases_of
+from tests.interop.rules import rules_of
 
 HERE = Path(__file__).parent
 
@@ -115,9 +116,17 @@ def purchases(plan: Plan, file: Path, python: str) -> Iterator[Finding]:
         )
 
 
+def refused_rules(asked: Mapping[str, dict[str, Any]], python: str) -> Iterator[Finding]:
+    """What the rules of CustomResourceDefinitions say of objects."""
+    for place, answer in zip(asked, verdicts(python, "check_cel", asked.values()), strict=True):
+        if "refused" in answer:
+            yield place, "refused", answer["refused"]
+
+
 def main(plans: Path, exports: Path, python: str, crds: Path | None) -> int:
     """Print figures and findings; 0 if there are none."""
     cases, findings = [], []
+    asked: dict[str, dict[str, Any]] = {}
     checked: Counter[str] = Counter()
     for folder in sorted(each for each in plans.iterdir() if (each / "plan.json").is_file()):
         plan, own = read_plan(folder / "plan.json"), exports / folder.name
@@ -130,9 +139,15 @@ def main(plans: Path, exports: Path, python: str, crds: Path | None) -> int:
             findings += [
                 (f"{folder.name}/{form} {place}", "refused", why) for place, why in refusals(texts, crds)
             ]
+            if crds is not None:
+                asked |= {
+                    f"{folder.name}/{form} {place} {number}": case
+                    for number, (place, case) in enumerate(rules_of(texts, crds))
+                }
         findings += purchases(plan, own / "purchases" / "purchases.json", python)
     findings += findings_of(cases, python)
     findings += pods(exports, python)
+    findings += refused_rules(asked, python)
     for place, kind, why in sorted(set(findings)):
         print(f"{kind}: {place}: {why.splitlines()[0]}")
     by_kind = {
@@ -140,6 +155,7 @@ def main(plans: Path, exports: Path, python: str, crds: Path | None) -> int:
     }
     formats = Counter(each.source.split(" ")[0].split("/")[1] for each in cases)
     print(f"commands: {dict(formats)}; files of objects: {dict(checked)}")
+    print(f"rules of definitions: {len(asked)}")
     print(f"refused: {len(by_kind['refused'])}")
     print(f"started as something else: {len(by_kind['other'])}")
     return 1 if findings else 0

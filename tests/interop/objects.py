@@ -61,8 +61,9 @@ def refusals(texts: Mapping[str, str], crds: Path | None = None) -> Iterator[tup
             },
         }
         checks = [schema]
-        if crds is not None:
-            checks.append(whole[each["kind"], each["apiVersion"]])
+        # A folder need not hold the definitions of every controller.
+        if (definition := whole.get((each["kind"], each["apiVersion"]))) is not None:
+            checks.append(definition)
         for check in checks:
             for error in jsonschema.Draft202012Validator(check).iter_errors(each):
                 yield place, f"{error.json_path}: {error.message}"
@@ -77,6 +78,12 @@ def refusals(texts: Mapping[str, str], crds: Path | None = None) -> Iterator[tup
 @cache
 def definitions(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     """Schemas of CustomResourceDefinitions by kind and API, closed to keys that they do not name."""
+    return {key: _closed(schema) for key, schema in versions(folder).items()}
+
+
+@cache
+def versions(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """Schemas of CustomResourceDefinitions by kind and API, as they are."""
     found = {}
     for file in sorted(folder.glob("*.yaml")):
         for each in yaml.load_all(file.read_text(encoding="utf-8"), Loader=_LOADER):
@@ -85,7 +92,7 @@ def definitions(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
                 api = f"{spec['group']}/{version['name']}"
                 schema = version["schema"]["openAPIV3Schema"]
                 schema["properties"]["metadata"] = {"type": "object"}
-                found[spec["names"]["kind"], api] = _closed(schema)
+                found[spec["names"]["kind"], api] = schema
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.interop.objects import refusals
+from tests.interop.rules import rules_of
 from tests.planner.export.test_launch import deployment, plan
 from tests.planner.whole_fleet import EVIL
 
@@ -302,3 +303,57 @@ def test_mistakes_are_named(
     assert ended.value.code == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+DEFINITION = """
+spec:
+  group: kueue.x-k8s.io
+  names: {kind: ClusterQueue}
+  versions:
+    - name: v1beta2
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec:
+              type: object
+              x-kubernetes-validations: [{rule: "self == oldSelf"}]
+              properties:
+                strategy: {type: string, default: BestEffortFIFO}
+                groups:
+                  type: array
+                  items:
+                    type: object
+                    x-kubernetes-validations: [{rule: "size(self.names) > 0", message: names are missing}]
+                labels:
+                  type: object
+                  additionalProperties:
+                    type: string
+                    x-kubernetes-validations: [{rule: "self != ''"}]
+              required: [strategy]
+              x-kubernetes-preserve-unknown-fields: true
+"""
+
+
+def test_rules_of_definitions_are_asked_of_each_value_with_defaults_filled_in(tmp_path: Path) -> None:
+    # `make interop CRDS=DIR` evaluates them; what compares with the object before is asked of changes alone.
+    whole = yaml.safe_load(DEFINITION)
+    spec = whole["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    spec["x-kubernetes-validations"].append({"rule": "self.strategy != ''"})
+    (tmp_path / "crd.yaml").write_text(yaml.safe_dump(whole), encoding="utf-8")
+    queue = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ClusterQueue",
+        "metadata": {"name": "a"},
+        "spec": {"groups": [{"names": ["x"]}, {"names": []}], "labels": {"team": "search"}},
+    }
+    other = {"apiVersion": "v1", "kind": "Other", "metadata": {"name": "b"}, "spec": {}}
+    asked = dict(rules_of({"a.yaml": yaml.safe_dump_all([queue, other])}, tmp_path))
+    place = "a.yaml ClusterQueue/a .spec"
+    assert {where: case["self"] for where, case in asked.items() if where != place} == {
+        f"{place}.groups[0]": {"names": ["x"]},
+        f"{place}.groups[1]": {"names": []},
+        f"{place}.labels.team": "search",
+    }
+    assert asked[place]["self"]["strategy"] == "BestEffortFIFO"
+    assert asked[f"{place}.groups[1]"]["message"] == "names are missing"
