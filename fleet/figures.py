@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Final, Protocol
+
 LEAST_WHOLE = 999.5
 """From this on figures have no fraction; three digits of it would be written as 1e+03."""
 
@@ -9,14 +15,84 @@ LEAST_USD = 0.005
 """What is less is shown as nothing. [USD]"""
 
 
-def money(usd: float) -> str:
-    """Dollars with three or four significant digits: $412, $8.61 k, -$12.3 M."""
-    sign, size_usd = "-" if usd < 0 else "", abs(usd)
+class Shown(Protocol):
+    """A currency with its rate, such as a fleet states it."""
+
+    @property
+    def code(self) -> str:
+        """ISO 4217."""
+
+    @property
+    def usd_per_unit(self) -> float:
+        """What one unit of it costs. [USD]"""
+
+    @property
+    def as_of(self) -> str:
+        """Date of the rate."""
+
+    @property
+    def source(self) -> str:
+        """Who states the rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Dollar:
+    code: str = "USD"
+    usd_per_unit: float = 1.0
+    as_of: str = ""
+    source: str = ""
+
+
+USD: Final[Shown] = _Dollar()
+
+_SHOWN: ContextVar[Shown] = ContextVar("shown", default=USD)
+
+
+@contextmanager
+def shown_in(currency: Shown | None) -> Iterator[None]:
+    """Show amounts in a currency within a block; None is USD.
+
+    A report says the rate once. Whatever is computed stays in USD.
+    """
+    token = _SHOWN.set(currency or USD)
+    try:
+        yield
+    finally:
+        _SHOWN.reset(token)
+
+
+def currency_code() -> str:
+    """Return the currency that amounts are shown in, for the head of a column."""
+    return _SHOWN.get().code
+
+
+def in_shown(usd: float) -> float:
+    """Return an amount in the currency that is shown."""
+    return usd / _SHOWN.get().usd_per_unit
+
+
+def rate_text(currency: Shown) -> str:
+    """Say the rate of a currency, with its date and source."""
+    return (
+        f"1 {currency.code} = {currency.usd_per_unit:.6g} USD ({currency.as_of}, {currency.source}); "
+        "prices and computations in USD"
+    )
+
+
+def money(usd: float, digits: int = 4) -> str:
+    """Write an amount of USD with some significant digits in the shown currency.
+
+    So $412, $8.61 k, -$12.3 M, and EUR 8.61 k within `shown_in`.
+    """
+    code = currency_code()
+    symbol = "$" if code == USD.code else f"{code} "
+    amount = in_shown(usd)
+    sign, size_shown = "-" if amount < 0 else "", abs(amount)
     for size, unit in ((1e9, " B"), (1e6, " M"), (1e3, " k")):
-        if size_usd >= size:
-            return f"{sign}${size_usd / size:.4g}{unit}"
+        if size_shown >= size:
+            return f"{sign}{symbol}{size_shown / size:.{digits}g}{unit}"
     # Less than half a cent is the rounding of a sum.
-    return f"{sign}${size_usd:.4g}" if size_usd >= LEAST_USD else "$0"
+    return f"{sign}{symbol}{size_shown:.{digits}g}" if abs(usd) >= LEAST_USD else f"{symbol}0"
 
 
 def figure(value: float, digits: int = 4) -> str:

@@ -18,7 +18,7 @@ from fleetplan.fleet.inventory.demand import (
     demand_cases,
 )
 from fleetplan.fleet.inventory.fleet import Fleet
-from fleetplan.fleet.inventory.policy import Budget, Finance, Loan, MustUse, Policy, Tidal
+from fleetplan.fleet.inventory.policy import Budget, Currency, Finance, Loan, MustUse, Policy, Tidal
 from fleetplan.fleet.inventory.service import (
     Follows,
     LayoutSearch,
@@ -43,6 +43,7 @@ from fleetplan.fleet.inventory.traffic import LatencyLimit, LengthBin, LengthHis
 __all__ = [
     "Accelerator",
     "Budget",
+    "Currency",
     "Demand",
     "DemandCase",
     "DemandKey",

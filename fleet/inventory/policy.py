@@ -152,6 +152,26 @@ class Loan:
 
 
 @dataclass(frozen=True, slots=True)
+class Currency:
+    """What reports show amounts in.
+
+    Attributes
+    ----------
+    code : str
+        ISO 4217.
+    usd_per_unit : float
+        What one unit of it costs. [USD]
+    as_of, source : str
+        Date of the rate, and who states it.
+    """
+
+    code: str
+    usd_per_unit: float
+    as_of: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Finance:
     """How prices become cost.
 
@@ -173,6 +193,8 @@ class Finance:
         How purchases are paid; None is in full at the order.
     calendar : Calendar
         The periods that are charged.
+    currency : Currency or None
+        What reports show amounts in; None is USD.
     """
 
     method: str = "straight-line"
@@ -184,3 +206,4 @@ class Finance:
     property_tax_ratio_per_year: float = 0.0
     loan: Loan | None = None
     calendar: Calendar = QUARTERS
+    currency: Currency | None = None

@@ -7,7 +7,7 @@ from datetime import date
 from itertools import pairwise
 
 from fleetplan.fleet.document import KeyPath
-from fleetplan.fleet.inventory import Finance, Fleet, Loan
+from fleetplan.fleet.inventory import Currency, Finance, Fleet, Loan
 from fleetplan.fleet.resolve.calendar import periods_of_quarters
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.finance import FinanceSpec
@@ -22,6 +22,10 @@ def resolve_finance(context: Context, spec: FinanceSpec) -> Finance:
     if spec.method == "annuity" and loan is not None:
         message = "does not go with an annuity, which charges interest on the whole price"
         context.error(("finance", "loan"), message, "method: straight-line")
+    money = spec.currency
+    if money is not None and money.code == "USD":
+        message = "is what amounts are in without a currency"
+        context.error(("finance", "currency", "code"), message, "another code, or no `currency`")
     return Finance(
         method=spec.method,
         discount_rate_per_year=spec.discount_rate,
@@ -34,6 +38,9 @@ def resolve_finance(context: Context, spec: FinanceSpec) -> Finance:
         if loan is None
         else Loan(periods_of_quarters(context, loan.quarters), loan.interest_rate, loan.down_payment_ratio),
         calendar=context.calendar,
+        currency=None
+        if money is None
+        else Currency(money.code, money.usd_per_unit, money.as_of, money.source),
     )
 
 
@@ -97,7 +104,10 @@ def stale_prices(fleet: Fleet, today: date) -> tuple[str, ...]:
 
 
 def _dated_prices(fleet: Fleet) -> list[tuple[str, str | None]]:
-    prices = []
+    currency = fleet.finance.currency
+    prices: list[tuple[str, str | None]] = (
+        [] if currency is None else [(f"rate of {currency.code}", currency.as_of)]
+    )
     for pool in fleet.pools:
         priced = pool.owned if pool.owned is not None else pool.rented
         if priced is not None:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fleetplan.fleet.schema.values import NotNegative, PositiveCount, Spec
+from fleetplan.fleet.schema.values import AsOf, NotNegative, PositiveCount, Spec, Text
 
 
 class PerHostSpec(Spec):
@@ -31,6 +31,19 @@ class LoanSpec(Spec):
     """Share of the price that is paid at the order."""
 
 
+class CurrencySpec(Spec):
+    """The currency of reports. Prices of the file, computations and plan.json stay in USD."""
+
+    code: Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
+    """ISO 4217, such as EUR."""
+    usd_per_unit: Annotated[float, Field(ge=1e-6, le=1e6)]
+    """What one unit of the currency costs: 1.08 if a euro costs 1.08 USD. [USD]"""
+    as_of: AsOf
+    """Year, month or day of the rate, such as 2026-11-01."""
+    source: Text
+    """Who states the rate."""
+
+
 class FinanceSpec(Spec):
     """How prices become cost."""
 
@@ -48,4 +61,7 @@ class FinanceSpec(Spec):
     """How purchases of the plan are paid. Interest is a cost; payments beyond the horizon are owed. Default:
     in full at the order."""
     max_price_age_days: PositiveCount | None = None
-    """A warning lists prices that are older on the day of the plan, and those without a date."""
+    """A warning lists prices and the rate of the currency that are older on the day of the plan, and prices
+    without a date."""
+    currency: CurrencySpec | None = None
+    """Currency of the console, the report, the workbook and the CSV files, at one rate. Default: USD."""

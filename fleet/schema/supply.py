@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
-from pydantic_core import PydanticCustomError
+from pydantic import Discriminator, Field, Tag
 
 from fleetplan.fleet.schema.values import (
     TAG_MARK,
+    AsOf,
     Count,
     CountByPeriod,
     HostCount,
@@ -43,18 +42,6 @@ RatioByAge: TypeAlias = Annotated[
     Annotated[Ratio, Tag(f"{TAG_MARK}once")] | Annotated[dict[str, Ratio], Tag(f"{TAG_MARK}by_age")],
     Discriminator(_residual_form),
 ]
-
-
-def _real_date(value: str) -> str:
-    year, month, day = (*value.split("-"), "1", "1")[:3]
-    try:
-        date(int(year), int(month), int(day))
-    except ValueError as error:
-        raise PydanticCustomError("date", "there is no such day") from error
-    return value
-
-
-AsOf: TypeAlias = Annotated[str, Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$"), AfterValidator(_real_date)]
 
 
 class RegionSpec(Spec):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
+from datetime import date
 from itertools import pairwise
 from typing import Annotated, Final, TypeAlias
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Discriminator,
@@ -18,7 +20,7 @@ from pydantic import (
     WithJsonSchema,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from fleetplan.fleet.schema.quantities import GROWTH_PATTERN, QUANTITY_PATTERN
 
@@ -126,3 +128,15 @@ DemandTree: TypeAlias = Annotated[
         }
     ),
 ]
+
+
+def _real_date(value: str) -> str:
+    year, month, day = (*value.split("-"), "1", "1")[:3]
+    try:
+        date(int(year), int(month), int(day))
+    except ValueError as error:
+        raise PydanticCustomError("date", "there is no such day") from error
+    return value
+
+
+AsOf: TypeAlias = Annotated[str, Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$"), AfterValidator(_real_date)]

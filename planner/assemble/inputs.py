@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from fleetplan.fleet.inventory import RequestClass, Service
 from fleetplan.planner.assemble.bill import cost_lines
@@ -11,6 +12,7 @@ from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.plan.inputs import (
     ClassInput,
+    CurrencyInput,
     DemandInput,
     HardwareInput,
     PeriodInput,
@@ -37,6 +39,7 @@ def state_inputs(
     costs : Mapping[str, float]
         TCO by kind. [USD]
     """
+    currency = problem.fleet.finance.currency
     lines, prices = cost_lines(problem, solution, placements, costs)
     return PlanInputs(
         services=tuple(_service(service) for service in problem.fleet.services),
@@ -63,6 +66,7 @@ def state_inputs(
         cost_lines=lines,
         launches=launches_of(problem, placements),
         periods=_periods(problem),
+        currency=None if currency is None else CurrencyInput(**asdict(currency)),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from fleetplan.fleet.inventory import Currency
 from fleetplan.planner.export.sheets import Formula
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.plan.inputs import CostLine, PlanInputs, PriceInput
@@ -40,10 +41,14 @@ class Bill:
         By period and pool, capacity before what services pay alone.
     placements : tuple[Placement, ...]
         By period, then by service.
-    prices : Mapping[str, PriceInput]
-        By name, in the order of their sheet.
+    stated_prices : tuple[PriceInput, ...]
+        As the plan states them, in the order of their sheet. [USD]
+    price_values : Mapping[str, float]
+        By name, in the currency of the workbook.
     price_cells : Mapping[str, str]
-        Cell of each price.
+        Cell of each price, divided by that of the rate.
+    currency : Currency or None
+        What amounts are in; None is USD. Its rate is the last row of the prices.
     capacity : Mapping[tuple[str, str], Sum]
         By pool and period: what stands there, without what services pay alone.
     by_service : Mapping[tuple[str, str], Sum]
@@ -62,8 +67,10 @@ class Bill:
 
     lines: tuple[CostLine, ...]
     placements: tuple[Placement, ...]
-    prices: Mapping[str, PriceInput]
+    stated_prices: tuple[PriceInput, ...]
+    price_values: Mapping[str, float]
     price_cells: Mapping[str, str]
+    currency: Currency | None
     capacity: Mapping[tuple[str, str], Sum]
     by_service: Mapping[tuple[str, str], Sum]
     by_period: Mapping[str, Sum]
@@ -72,13 +79,34 @@ class Bill:
     retirements: Mapping[str, Sum]
     tariffs: Mapping[tuple[str, str, str], str]
 
+    @property
+    def one_usd(self) -> Formula | float:
+        """The price of a line that is an amount of USD."""
+        if self.currency is None:
+            return 1.0
+        return Formula(f"1/{_cell(len(self.stated_prices))}", 1 / self.currency.usd_per_unit)
+
 
 NOTHING: Final = Sum("0", 0.0)
 """The sum of no cells."""
 
 
-def bill_of(plan: Plan, inputs: PlanInputs) -> Bill:
-    """Return the bill of a plan in the order of a workbook."""
+def _cell(position: int) -> str:
+    """The cell of the value in a row of the sheet of prices."""
+    return f"Prices!$C${position + FIRST_ROW}"
+
+
+def bill_of(plan: Plan, inputs: PlanInputs, currency: Currency | None = None) -> Bill:
+    """Return the bill of a plan in the order of a workbook.
+
+    Parameters
+    ----------
+    plan, inputs : Plan, PlanInputs
+        With amounts in the currency of the workbook; prices stay in USD.
+    currency : Currency, optional
+        That currency. Default: USD.
+    """
+    rate = 1.0 if currency is None else currency.usd_per_unit
     periods = {period: position for position, period in enumerate((*plan.periods, ""))}
     lines = tuple(
         sorted(
@@ -86,6 +114,7 @@ def bill_of(plan: Plan, inputs: PlanInputs) -> Bill:
             key=lambda line: (periods[line.period], line.pool, line.service, line.at_once),
         )
     )
+    count = len(inputs.prices)
     placements = tuple(sorted(plan.placements, key=lambda row: (periods[row.period], row.service)))
     shared = [None if line.service else ((line.pool, line.period), line.usd) for line in lines]
     standing = [None if line.at_once else each for line, each in zip(lines, shared, strict=True)]
@@ -93,10 +122,13 @@ def bill_of(plan: Plan, inputs: PlanInputs) -> Bill:
     return Bill(
         lines=lines,
         placements=placements,
-        prices={price.name: price for price in inputs.prices},
+        stated_prices=inputs.prices,
+        price_values={price.name: price.value / rate for price in inputs.prices},
         price_cells={
-            price.name: f"Prices!$C${position + FIRST_ROW}" for position, price in enumerate(inputs.prices)
+            price.name: _cell(position) if currency is None else f"({_cell(position)}/{_cell(count)})"
+            for position, price in enumerate(inputs.prices)
         },
+        currency=currency,
         capacity=_sums("Bill!H", standing),
         leaving=_sums("Bill!H", leaving),
         by_service=_sums("Placements!R", [((row.service, row.period), row.usd) for row in placements]),

@@ -40,7 +40,7 @@ def _product(bill: Bill, price: str, usd: float) -> tuple[str, float, Formula | 
     """Price, quantity and their product; an amount without a price is a number."""
     if not price:
         return "", usd, usd
-    quantity = usd / bill.prices[price].value
+    quantity = usd / bill.price_values[price]
     return price, quantity, Formula(f"{quantity!r}*{bill.price_cells[price]}", usd)
 
 

@@ -30,6 +30,10 @@ from fleetplan.planner.plan import (
     Transition,
     Unmet,
     WrongForecast,
+    currency_of,
+    in_currency,
+    is_amount,
+    rate_row,
 )
 from fleetplan.planner.plan.inputs import CostLine, DemandInput, PriceInput
 
@@ -51,7 +55,7 @@ def write_plan(outcome: Plan | Infeasible, folder: Path) -> list[Path]:
     """
     texts = {"plan.json": outcome.model_dump_json(indent=2) + "\n"}
     if isinstance(outcome, Plan):
-        tables = plan_tables(outcome)
+        tables = _shown_tables(outcome)
     else:
         tables = {"shortages": table(Shortage, outcome.shortages)}
     texts |= {f"{name}.csv": rows.to_csv(index=False) for name, rows in tables.items()}
@@ -59,6 +63,32 @@ def write_plan(outcome: Plan | Infeasible, folder: Path) -> list[Path]:
         for name, text in texts.items():
             write_whole(parts / name, text)
     return [folder / name for name in texts]
+
+
+def _shown_tables(plan: Plan) -> dict[str, pd.DataFrame]:
+    """Return the tables in the currency of the report, which then stands for USD in the names of columns.
+
+    The rate is a row of the prices, which stay as the fleet file states them.
+    """
+    currency = currency_of(plan)
+    if currency is None:
+        return plan_tables(plan)
+    tables = plan_tables(in_currency(plan, currency))
+    code = currency.code.lower()
+    for name, rows in tables.items():
+        tables[name] = rows.rename(columns=lambda title: _titled(title, code))
+    rate = pd.DataFrame([rate_row(currency).model_dump()])
+    tables["prices"] = pd.concat([tables["prices"], rate], ignore_index=True)
+    return tables
+
+
+def _titled(title: str, code: str) -> str:
+    """The name of a column with a currency in place of USD: `idle_eur`, `eur_by_kind.rent`."""
+    if not is_amount(title):
+        return title
+    first, dot, rest = title.partition(".")
+    words = (code if word == "usd" else word for word in first.split("_"))
+    return "_".join(words) + dot + rest
 
 
 def plan_tables(plan: Plan) -> dict[str, pd.DataFrame]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.figures import USD, rate_text
 from fleetplan.planner.export.bill import FIRST_ROW, NOTHING, Bill, Sum, bill_of
 from fleetplan.planner.export.commitment_sheets import commitments_sheet, options_sheet
 from fleetplan.planner.export.sheets import Cell, Formula, Sheet, write_sheets
-from fleetplan.planner.plan import Plan
+from fleetplan.planner.plan import Plan, currency_of, in_currency, rate_row
 from fleetplan.planner.plan.inputs import PlanInputs
 
 WORKBOOK_FILE: Final = "plan.xlsx"
@@ -32,10 +34,15 @@ def workbook(plan: Plan) -> bytes:
     if plan.inputs is None:
         message = f"states no prices: its format is {plan.format_version}, they came with 1.1"
         raise InputError([Issue("plan", 0, 0, "format_version", message, "solve it again")])
-    bill = bill_of(plan, plan.inputs)
+    currency = currency_of(plan)
+    code = USD.code if currency is None else currency.code
+    if currency is not None:
+        plan = in_currency(plan, currency)
+    assert plan.inputs is not None
+    bill = bill_of(plan, plan.inputs, currency)
     sheets = (
         _summary(plan, bill),
-        _prices(plan.inputs),
+        _prices(bill),
         _bill(bill),
         _pools(plan, bill),
         _placements(plan, bill),
@@ -48,8 +55,17 @@ def workbook(plan: Plan) -> bytes:
         _sources(plan),
     )
     stream = io.BytesIO()
-    write_sheets(stream, sheets)
+    write_sheets(stream, [_in_code(sheet, code) for sheet in sheets])
     return stream.getvalue()
+
+
+def _in_code(sheet: Sheet, code: str) -> Sheet:
+    """A sheet whose titles name the currency of its amounts; prices have their own units."""
+    head = tuple(title.replace(USD.code, code) for title in sheet.head)
+    if sheet.name != "Summary":
+        return replace(sheet, head=head)
+    rows = [(str(first).replace(f"[{USD.code}]", f"[{code}]"), *rest) for first, *rest in sheet.rows]
+    return replace(sheet, rows=rows)
 
 
 def _head(names: str) -> tuple[str, ...]:
@@ -69,15 +85,15 @@ def _summary(plan: Plan, bill: Bill) -> Sheet:
         (f"lower bound{plan.bound_scope}, at the planned prices [USD]", plan.bound_usd),
         ("gap", plan.gap),
         ("made", plan.provenance.created),
+        *([("rate", rate_text(bill.currency))] if bill.currency is not None else []),
         ("how to use it", "change the marked cells of the sheet Prices; the decisions stay as they are"),
     ]
     return Sheet("Summary", ("", ""), rows, widths=(52, 60))
 
 
-def _prices(inputs: PlanInputs) -> Sheet:
-    rows = [
-        (each.name, each.subject, each.value, each.unit, each.as_of, each.source) for each in inputs.prices
-    ]
+def _prices(bill: Bill) -> Sheet:
+    stated = [*bill.stated_prices, *([] if bill.currency is None else [rate_row(bill.currency)])]
+    rows = [(each.name, each.subject, each.value, each.unit, each.as_of, each.source) for each in stated]
     head = _head("price, of, value, unit, as of, source")
     return Sheet("Prices", head, rows, widths=(34, 24, 14, 26, 12, 70), marked=2)
 
@@ -172,15 +188,17 @@ def _placements(plan: Plan, bill: Bill) -> Sheet:
 
 
 def _price(name: str, bill: Bill) -> Cell:
-    """The cell of a price; 1 where a line has none."""
-    return Formula(bill.price_cells[name], bill.prices[name].value) if name else 1.0
+    """The cell of a price; one dollar where a line has none."""
+    if name:
+        return Formula(bill.price_cells[name], bill.price_values[name])
+    return bill.one_usd
 
 
 def _priced(name: str, usd: float, bill: Bill) -> tuple[str, float]:
     """The cell of a price and the quantity that costs so much; 1 and the cost where there is no price."""
-    if name not in bill.prices:
+    if name not in bill.price_values:
         return "1", usd
-    return bill.price_cells[name], usd / bill.prices[name].value
+    return bill.price_cells[name], usd / bill.price_values[name]
 
 
 def _services(plan: Plan, bill: Bill) -> Sheet:

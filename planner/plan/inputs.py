@@ -167,6 +167,17 @@ class CostLine(InputRecord):
     """Whether it is paid once as hosts leave: what the books still held, and their sale."""
 
 
+class CurrencyInput(InputRecord):
+    """The currency of reports; amounts and prices of plan.json are in USD."""
+
+    code: str
+    """ISO 4217."""
+    usd_per_unit: float
+    """What one unit of it costs. [USD]"""
+    as_of: str
+    source: str
+
+
 class PlanInputs(InputRecord):
     """Inputs that a plan states."""
 
@@ -180,3 +191,5 @@ class PlanInputs(InputRecord):
     """Empty in plans of older versions."""
     periods: tuple[PeriodInput, ...] = ()
     """When the periods are, those with a date; empty in plans of older versions."""
+    currency: CurrencyInput | None = None
+    """What the report shows amounts in; None is USD."""

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.figures import figure, money
+from fleetplan.fleet.figures import currency_code, figure, in_shown, money
 from fleetplan.planner.plan import Plan, SupplyOption
 
 QUARTERS_NAMED: Final = 4
@@ -75,7 +75,7 @@ def print_options(plan: Plan, console: Console) -> None:
     table = Table(title="Buy, rent, keep or retire", box=None, pad_edge=False, title_justify="left")
     for name in ("pool", "option", "offer", "cheapest"):
         table.add_column(name, overflow="fold")
-    for name in ("units", "USD/accelerator-h"):
+    for name in ("units", f"{currency_code()}/accelerator-h"):
         table.add_column(name, justify="right")
     table.add_column("break-even", overflow="fold")
     for row in plan.supply_options:
@@ -85,7 +85,7 @@ def print_options(plan: Plan, console: Console) -> None:
             escape(row.offer),
             escape(row.period),
             str(row.units),
-            figure(row.usd_per_accelerator_hour, 3),
+            figure(in_shown(row.usd_per_accelerator_hour), 3),
             escape(break_even(row)),
         )
     console.print(table)

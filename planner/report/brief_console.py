@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.figures import LEAST_USD, figure, money
+from fleetplan.fleet.figures import LEAST_USD, currency_code, figure, money
 from fleetplan.planner.plan import (
     Binding,
     MomentKey,
@@ -53,7 +53,12 @@ def print_brief_pools(plan: Plan, console: Console) -> None:
     for line, _, _, pool_usd, pool_idle_usd in pool_lines(plan):
         usd[line.pool] += pool_usd
         idle_usd[line.pool] += pool_idle_usd
-    table = _table("Pools", ("pool", "hardware"), ("accelerators", "most used", "reserve", "USD", "idle USD"))
+    code = currency_code()
+    table = _table(
+        "Pools",
+        ("pool", "hardware"),
+        ("accelerators", "most used", "reserve", code, f"idle {code}"),
+    )
     # A pool that never holds anything is no news.
     stocked = [
         pool
@@ -89,7 +94,7 @@ def print_services(plan: Plan, console: Console) -> None:
     table = _table(
         "Services, at their peaks",
         ("service", "runs in", "accelerators"),
-        ("req/s", "TTFT ms", "TPOT ms", "USD"),
+        ("req/s", "TTFT ms", "TPOT ms", currency_code()),
     )
     named, others = _dearest(by_service, lambda service: usd[service])
     for service in named:

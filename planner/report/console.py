@@ -10,9 +10,18 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.figures import figure, how_sure_all_unmet, how_sure_unmet, money, percent
+from fleetplan.fleet.figures import (
+    currency_code,
+    figure,
+    how_sure_all_unmet,
+    how_sure_unmet,
+    money,
+    percent,
+    rate_text,
+    shown_in,
+)
 from fleetplan.fleet.units import KWH_PER_MWH
-from fleetplan.planner.plan import Infeasible, MomentKey, Placement, Plan, StatedGoal
+from fleetplan.planner.plan import Infeasible, MomentKey, Placement, Plan, StatedGoal, currency_of
 from fleetplan.planner.report.beyond_horizon import print_beyond_the_horizon, print_options
 from fleetplan.planner.report.brief_console import (
     brief_limits,
@@ -63,6 +72,11 @@ def print_plan(plan: Plan, console: Console, full: bool = False) -> None:
         Whether every pool, supply option and placement has its line in every moment, however many these are.
         Without it, more than a screen holds are one line a pool and one a service.
     """
+    with shown_in(currency_of(plan)):
+        _print_plan(plan, console, full)
+
+
+def _print_plan(plan: Plan, console: Console, full: bool) -> None:
     brief = not full and not fits_a_screen(plan)
     _headline(plan, brief, console)
     _purchases(plan, brief, console)
@@ -100,7 +114,7 @@ def _headline(plan: Plan, brief: bool, console: Console) -> None:
     if plan.goal is not None:
         parts.append(_goal(plan.goal))
     if plan.usd_per_million_tokens is not None:
-        parts.append(f"${plan.usd_per_million_tokens:.3g} per million tokens at peak traffic")
+        parts.append(f"{money(plan.usd_per_million_tokens, 3)} per million tokens at peak traffic")
     console.print(", ".join(parts))
     console.print(f"[bold]Decision[/]: {escape(decision(plan))}")
     console.print(
@@ -108,6 +122,9 @@ def _headline(plan: Plan, brief: bool, console: Console) -> None:
         f"{plan.bound_scope}, proven by {plan.solve.bound_source}); "
         f"{STATUS_TEXT[plan.status]} after {plan.solve.wall_s:.1f} s"
     )
+    currency = currency_of(plan)
+    if currency is not None:
+        console.print(f"[bold]Currency[/]: {escape(rate_text(currency))}")
     if plan.simplification is not None:
         console.print(f"[bold]Simpler plan[/]: {simpler(plan)}")
     print_weak_parts(plan.provenance.model_errors, console)
@@ -155,7 +172,7 @@ def _placements(plan: Plan, period: str, console: Console) -> None:
     if has_slices(placed):
         table.add_column("slice")
     table.add_column("replicas x config on hardware (P prefill, D decode, A aggregated)", overflow="fold")
-    for name in ("req/s", "load", "TTFT ms", "TPOT ms", "P:D", "USD"):
+    for name in ("req/s", "load", "TTFT ms", "TPOT ms", "P:D", currency_code()):
         table.add_column(name, justify="right", no_wrap=True)
     groups: dict[tuple[str, str, str | None], list[Placement]] = defaultdict(list)
     for row in placed:
@@ -192,7 +209,7 @@ def _pools(plan: Plan, console: Console) -> None:
     table = Table(title="Pools", box=None, pad_edge=False, title_justify="left")
     for name in ("pool", "hardware", "period"):
         table.add_column(name, overflow="fold")
-    for name in ("accelerators", "used", "reserve", "in use", "USD", "idle USD"):
+    for name in ("accelerators", "used", "reserve", "in use", currency_code(), f"idle {currency_code()}"):
         table.add_column(name, justify="right")
     for row, used, utilisation, usd, idle_usd in pool_lines(plan):
         table.add_row(

@@ -30,7 +30,7 @@ TITLES: Final = {
 def signed_money(usd: float) -> str:
     """A difference in dollars with its sign: +$412, -$8.61 k; a rounding error is $0."""
     if round(usd, 2) == 0:
-        return "$0"
+        return money(0.0)
     return f"{'+' if usd > 0 else '-'}{money(abs(usd))}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -59,6 +60,10 @@ def _stated_inputs(check: PlanCheck) -> Iterator[Violation]:
         if check.plan.format_version not in FORMATS_WITHOUT_INPUTS:
             yield Violation("inputs", "the plan does not state its inputs")
         return
+    currency = None if fleet.finance.currency is None else asdict(fleet.finance.currency)
+    stated = None if inputs.currency is None else inputs.currency.model_dump()
+    if stated != currency:
+        yield Violation("inputs", f"currency: {stated} stated, {currency} found")
     services = [_service(service) for service in fleet.services]
     regions = [
         RegionInput(

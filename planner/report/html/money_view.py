@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from fleetplan.fleet.figures import currency_code
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.diff import IDLE, CostChange, PlanDiff
 from fleetplan.planner.report.console import money
@@ -129,7 +130,7 @@ def waterfall_figure(steps: Sequence[MoneyStep], label: str, *, gains: bool) -> 
         low, high = _span(ends, cut=gains)
         axes.set_xlim(low, high + 0.28 * (high - low))
         if low > 0:
-            axes.set_xlabel("USD, axis not from zero")
+            axes.set_xlabel(f"{currency_code()}, axis not from zero")
         axes.set_yticks(range(len(steps)), [short(step.name) for step in steps])
         axes.invert_yaxis()
         axes.xaxis.set_major_formatter(lambda usd, _: money(usd))

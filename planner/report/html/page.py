@@ -10,9 +10,9 @@ from typing import Final
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from fleetplan.fleet.figures import figure, how_sure_unmet
+from fleetplan.fleet.figures import currency_code, figure, how_sure_unmet, in_shown, rate_text, shown_in
 from fleetplan.planner.landscape.frontier_points import FrontierPoint
-from fleetplan.planner.plan import Infeasible, Plan
+from fleetplan.planner.plan import Infeasible, Plan, currency_of
 from fleetplan.planner.questions.diff import PlanDiff, diff
 from fleetplan.planner.report.beyond_horizon import beyond_the_horizon, break_even, owed_by_quarter
 from fleetplan.planner.report.console import STATUS_TEXT, money, percent
@@ -83,12 +83,20 @@ def report_page(plan: Plan, frontier: Sequence[FrontierPoint] = (), baseline: Pl
     baseline : Plan, optional
         The plan in force.
     """
+    with shown_in(currency_of(plan)):
+        return _report_page(plan, frontier, baseline)
+
+
+def _report_page(plan: Plan, frontier: Sequence[FrontierPoint], baseline: Plan | None) -> str:
+    currency = currency_of(plan)
     own_styles, n_services = service_styles(plan), len({row.service for row in plan.placements})
     figures = _figures(plan, frontier)
     return render(
         "report.html.j2",
         plan=plan,
         status=STATUS_TEXT[plan.status],
+        currency=currency_code(),
+        rate="" if currency is None else rate_text(currency),
         decision=decision(plan),
         simpler=simpler(plan),
         comparison=None if baseline is None else _comparison(baseline, plan),
@@ -134,6 +142,8 @@ def environment() -> Environment:
         percent=percent,
         number=figure,
         figure3=_figure3,
+        money3=_money3,
+        shown=in_shown,
         how_sure_unmet=how_sure_unmet,
         signed=_signed,
         break_even=break_even,
@@ -153,6 +163,10 @@ def _text(name: str) -> str:
 def _money(usd: float) -> str:
     """Dollars that no line break divides."""
     return money(usd).replace(" ", "\u00a0")
+
+
+def _money3(usd: float) -> str:
+    return money(usd, 3).replace(" ", "\u00a0")
 
 
 def _figure3(value: float) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from fleetplan.fleet import tco
 from fleetplan.fleet.errors import InputError
-from fleetplan.fleet.inventory import Fleet, Loan
+from fleetplan.fleet.inventory import Currency, Fleet, Loan
 from fleetplan.fleet.inventory.periods import QUARTERS
 from fleetplan.fleet.resolve import stale_prices
 from fleetplan.scenarios.load import load_fleet
@@ -263,3 +263,28 @@ def test_a_loan_is_paid_back_with_its_interest() -> None:
         == tco.loan_interest_usd(200_000.0, loan, -1, QUARTERS)
         == 0.0
     )
+
+
+CURRENCY = "{code: EUR, usd_per_unit: 1.08, as_of: 2026-11-01, source: ECB}"
+
+
+def test_a_currency_is_resolved_and_its_rate_can_be_old() -> None:
+    fleet = loaded(more=f"finance: {{max_price_age_days: 30, currency: {CURRENCY}}}\n")
+    assert fleet.finance.currency == Currency("EUR", 1.08, "2026-11-01", "ECB")
+    stale, *_ = stale_prices(fleet, datetime.date(2027, 1, 1))
+    assert "rate of EUR (2026-11-01)" in stale
+    assert loaded().finance.currency is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("EUR", "USD", "fleet.yaml:18:28: finance.currency.code: is what amounts are in without a currency"),
+        ("EUR", "euro", "fleet.yaml:18:28: finance.currency.code"),
+        ("1.08", "0", "fleet.yaml:18:47: finance.currency.usd_per_unit"),
+        ("2026-11-01", "2026-11-31", "there is no such day"),
+        (", source: ECB", "", "finance.currency.source"),
+    ],
+)
+def test_a_currency_without_a_dated_rate_is_refused(old: str, new: str, expected: str) -> None:
+    assert expected in refused(more=f"finance: {{currency: {CURRENCY.replace(old, new)}}}\n")

@@ -41,6 +41,10 @@ def state_finance(made: Made) -> None:
     if made.allows("finance.loan") and not annuity and dice.random() < FINANCED:
         loan = {"quarters": dice.choice((1, 4, 12)), "interest_rate": dice.choice((0, 0.05, 0.11))}
         added["loan"] = loan | ({"down_payment_ratio": 0.25} if dice.random() < FINANCED else {})
+    rated = random.Random(f"currency {made.seed}")
+    if made.allows("finance.currency") and rated.random() < FINANCED:
+        rate = rated.choice((0.0067, 1.08))
+        added["currency"] = {"code": "EUR", "usd_per_unit": rate, "as_of": "2026-11", "source": "a bank"}
     if added:
         made.file.setdefault("finance", {}).update(added)
     if made.allows("policy.simpler_percent") and dice.random() < FINANCED:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.planner.assemble.test_bill import dearer_fleets, with_prices
+from tests.planner.report.test_currency import plan as in_euros
 from tests.planner.whole_fleet import EVIL, FORMULA, PERIODS, whole_fleet, whole_plan
 
 from fleetplan.fleet.errors import InputError
@@ -68,11 +70,15 @@ def test_a_changed_price_changes_the_tco_as_the_planner_does(tmp_path: Path) -> 
             assert values[f"Services!E{row}"] == pytest.approx(stated, rel=1e-9), service
 
 
-def test_every_formula_has_the_value_that_the_planner_computed(tmp_path: Path) -> None:
-    stored = openpyxl.load_workbook(io.BytesIO(workbook(plan())), data_only=True)
-    values = recomputed(tmp_path, book())
+@pytest.mark.parametrize("planned", [plan, in_euros], ids=["USD", "EUR"])
+def test_every_formula_has_the_value_that_the_planner_computed(
+    planned: Callable[[], Plan], tmp_path: Path
+) -> None:
+    stored = openpyxl.load_workbook(io.BytesIO(workbook(planned())), data_only=True)
+    formulas = openpyxl.load_workbook(io.BytesIO(workbook(planned())))
+    values = recomputed(tmp_path, formulas)
     compared = 0
-    for sheet in book().worksheets:
+    for sheet in formulas.worksheets:
         for row in sheet.iter_rows():
             for cell in row:
                 if cell.data_type == "f":
@@ -81,6 +87,14 @@ def test_every_formula_has_the_value_that_the_planner_computed(tmp_path: Path) -
                     assert found == pytest.approx(shown, rel=1e-9, abs=1e-6), (sheet.title, cell.coordinate)
                     compared += 1
     assert compared > 100
+
+
+def test_a_changed_rate_changes_the_tco(tmp_path: Path) -> None:
+    changed = openpyxl.load_workbook(io.BytesIO(workbook(in_euros())))
+    (rate,) = [row[2] for row in changed["Prices"].iter_rows() if row[0].value == "rate of EUR"]
+    rate.value = 2.0
+    values = recomputed(tmp_path, changed)
+    assert values["Summary!B5"] == pytest.approx(plan().objective_usd / 2)
 
 
 def test_services_and_idle_capacity_are_the_whole_cost() -> None:
