@@ -34,8 +34,11 @@ _BRACKET: Final = (0.05, 50.0)
 _CONSTANT: Final = 1e-9
 """Squared coefficient of variation of what does not vary, instead of zero."""
 
-_HALVINGS: Final = 40
-"""Halvings of the bracket, in logarithms: to a relative 1e-11."""
+_HALVINGS: Final = 14
+"""Halvings of the bracket, in logarithms: to a relative 4e-4."""
+
+_NEWTON_STEPS: Final = 4
+"""Steps from there: to a relative 1e-9 in 99 % of random pools, to 2e-4 where next to no request waits."""
 
 
 Numbers: TypeAlias = float | FloatArray
@@ -112,20 +115,24 @@ def fall_rate(servers: FloatArray, utilisation: FloatArray, variability: Variabi
     heavy = 2.0 * (1.0 - utilisation) / (variability.arrivals + variability.service)
     low, high = heavy * _BRACKET[0], heavy * _BRACKET[1]
     high = np.minimum(high, (1.0 - 1e-9) / np.maximum(variability.service, _CONSTANT))
+    service = np.maximum(variability.service, _CONSTANT)
+    arrivals = np.maximum(variability.arrivals, _CONSTANT)
     for _ in range(_HALVINGS):
         middle = np.sqrt(low * high)
-        above = _log_moment(middle, variability.service) + _log_moment(
-            -middle / utilisation, variability.arrivals
-        )
+        above = _log_moment(middle, service) + _log_moment(-middle / utilisation, arrivals)
         low, high = np.where(above < 0, middle, low), np.where(above < 0, high, middle)
+    # The sum is convex: from above, Newton's steps end at the root and never pass it.
+    for _ in range(_NEWTON_STEPS):
+        above = _log_moment(high, service) + _log_moment(-high / utilisation, arrivals)
+        slope = 1.0 / (1.0 - service * high) - 1.0 / (utilisation + arrivals * high)
+        high = np.where((above > 0) & (slope > 0), np.maximum(high - above / slope, low), high)
     found: FloatArray = servers * high
     return found
 
 
 def _log_moment(rate: FloatArray, squared_variation: Numbers) -> FloatArray:
     """Logarithm of E[exp(rate X)] for a gamma-distributed X of mean one."""
-    variation = np.maximum(squared_variation, _CONSTANT)
-    found: FloatArray = -np.log1p(-variation * rate) / variation
+    found: FloatArray = -np.log1p(-squared_variation * rate) / squared_variation
     return found
 
 

@@ -24,11 +24,17 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Operator tables are imported once for all command lines."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.mark.parametrize("command", list(commands()), ids=lambda command: "-".join(command.way))
 def test_a_mistake_is_told_and_nothing_is_written(
-    command: Command, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, small: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     failures = []
     for seed in range(LINES):
         folder = tmp_path / str(seed)

@@ -73,6 +73,15 @@ def test_a_pool_of_n_falls_n_times_as_fast() -> None:
     assert eight == pytest.approx(8 * alone)
 
 
+def test_the_rate_of_fall_solves_its_equation() -> None:
+    dice = np.random.default_rng(7)
+    utilisation = dice.uniform(0.3, 0.999, 2000)
+    arrivals, service = 10 ** dice.uniform(-3, 1.5, (2, 2000))
+    rate = fall_rate(np.ones(2000), utilisation, Variability(arrivals, service))
+    left = -np.log1p(-service * rate) / service - np.log1p(arrivals * rate / utilisation) / arrivals
+    assert np.abs(left / rate).max() < 1e-6
+
+
 def test_bursts_and_load_lengthen_and_servers_shorten() -> None:
     servers, load = one(8), one(0.8)
     plain = sojourn_percentile(servers, load, Variability(1.0, 0.5), 0.95)[0]

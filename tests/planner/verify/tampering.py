@@ -6,6 +6,7 @@ import copy
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -92,7 +93,12 @@ def pattern_of(path: Path) -> str:
 
 def is_listed(pattern: str, known: dict[str, str]) -> bool:
     """Whether a path is one of a list, in which `*` stands for anything."""
-    return any(re.fullmatch(re.escape(each).replace(r"\*", ".*"), pattern) for each in known)
+    return _any_of(tuple(known)).fullmatch(pattern) is not None
+
+
+@lru_cache
+def _any_of(known: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(re.escape(each).replace(r"\*", ".*") for each in known) or "(?!)")
 
 
 def tamperings(document: dict[str, Any]) -> Iterator[Tampering]:
