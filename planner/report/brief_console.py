@@ -35,6 +35,9 @@ PARTS_NAMED: Final = 3
 
 _RowT = TypeVar("_RowT", OfflineWork, Placement, PoolUse, Transition)
 
+MOST_LISTED: Final = 5
+"""Orders, retirements, limits and shortages that are named where a plan is printed in brief."""
+
 
 def fits_a_screen(plan: Plan) -> bool:
     """Whether every pool, supply option and placement of a plan can have a line of its own."""

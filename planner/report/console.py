@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Final
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,22 +12,19 @@ from rich.table import Table
 from fleetplan.fleet.figures import (
     currency_code,
     figure,
-    how_sure_all_unmet,
-    how_sure_unmet,
     money,
     percent,
-    rate_text,
     shown_in,
 )
 from fleetplan.fleet.units import KWH_PER_MWH
-from fleetplan.planner.plan import Infeasible, MomentKey, Placement, Plan, StatedGoal, currency_of
+from fleetplan.planner.plan import Infeasible, MomentKey, Placement, Plan, currency_of
 from fleetplan.planner.report.beyond_horizon import print_beyond_the_horizon, print_options
 from fleetplan.planner.report.brief_console import (
+    MOST_LISTED,
     brief_limits,
     fits_a_screen,
     print_brief_changes,
     print_brief_pools,
-    print_brief_unmet,
     print_services,
     worst,
 )
@@ -40,23 +36,14 @@ from fleetplan.planner.report.day_console import (
     print_scenarios,
     probability,
 )
-from fleetplan.planner.report.decision import decision, simpler, verb
+from fleetplan.planner.report.decision import verb
+from fleetplan.planner.report.headline import STATUS_TEXT, print_headline
 from fleetplan.planner.report.idle_capacity import all_idle
-from fleetplan.planner.report.weak_parts import print_weak_parts
 
 __all__ = ["PHASES", "STATUS_TEXT", "money", "percent", "print_infeasible", "print_plan"]
 
 PHASES = {"prefill": "P", "decode": "D", "aggregated": "A"}
 """Letters of the phases in the placement lines."""
-
-MOST_LISTED: Final = 5
-"""Orders, retirements, limits and shortages that are named where a plan is printed in brief."""
-
-STATUS_TEXT = {
-    "optimal": "optimal",
-    "within_gap": "within the requested gap",
-    "limit": "time limit reached",
-}
 
 
 def print_plan(plan: Plan, console: Console, full: bool = False) -> None:
@@ -78,7 +65,7 @@ def print_plan(plan: Plan, console: Console, full: bool = False) -> None:
 
 def _print_plan(plan: Plan, console: Console, full: bool) -> None:
     brief = not full and not fits_a_screen(plan)
-    _headline(plan, brief, console)
+    print_headline(plan, brief, console)
     _purchases(plan, brief, console)
     _retirements(plan, brief, console)
     _costs(plan, console)
@@ -104,61 +91,6 @@ def _print_plan(plan: Plan, console: Console, full: bool) -> None:
             "Every moment: `--full`, `plan explain PLAN.json --full`, report and tables of `--out`",
             style="dim",
         )
-
-
-def _headline(plan: Plan, brief: bool, console: Console) -> None:
-    periods = plan.periods[0] if len(plan.periods) == 1 else f"{plan.periods[0]} to {plan.periods[-1]}"
-    parts = [f"[bold]{escape(plan.fleet)}[/] {escape(periods)}: TCO [bold]{money(plan.objective_usd)}[/]"]
-    if plan.shortages:
-        parts.append(_unmet(plan))
-    if plan.goal is not None:
-        parts.append(_goal(plan.goal))
-    if plan.usd_per_million_tokens is not None:
-        parts.append(f"{money(plan.usd_per_million_tokens, 3)} per million tokens at peak traffic")
-    console.print(", ".join(parts))
-    console.print(f"[bold]Decision[/]: {escape(decision(plan))}")
-    console.print(
-        f"[bold]Optimality gap[/] {percent(plan.gap)} (lower bound {money(plan.bound_usd)}"
-        f"{plan.bound_scope}, proven by {plan.solve.bound_source}); "
-        f"{STATUS_TEXT[plan.status]} after {plan.solve.wall_s:.1f} s"
-    )
-    currency = currency_of(plan)
-    if currency is not None:
-        console.print(f"[bold]Currency[/]: {escape(rate_text(currency))}")
-    if plan.simplification is not None:
-        console.print(f"[bold]Simpler plan[/]: {simpler(plan)}")
-    print_weak_parts(plan.provenance.model_errors, console)
-    if brief and len(plan.shortages) > MOST_LISTED:
-        print_brief_unmet(plan, console)
-    else:
-        _unmet_rows(plan, console)
-    for each in plan.shortage_gaps:
-        console.print(f"[bold red]unmet[/] {how_sure_unmet(each.priority, each.gap)}")
-
-
-def _unmet_rows(plan: Plan, console: Console) -> None:
-    for row in plan.shortages:
-        when = " ".join(part for part in row.moment_key if part)
-        console.print(
-            f"[bold red]unmet[/] {escape(row.service)} {escape(row.request_class)} in {escape(row.region)} "
-            f"{escape(when)}: {figure(row.requests_per_s)} requests/s"
-        )
-
-
-def _unmet(plan: Plan) -> str:
-    """What is unmet where most is, and how much of it another plan might serve, to follow the cost."""
-    at_moment: dict[MomentKey, float] = defaultdict(float)
-    for row in plan.shortages:
-        at_moment[row.moment_key] += row.requests_per_s
-    gap = max((each.gap for each in plan.shortage_gaps), default=0.0)
-    return f"[bold red]{figure(max(at_moment.values()))} requests/s unmet[/] ({how_sure_all_unmet(gap)})"
-
-
-def _goal(goal: StatedGoal) -> str:
-    """A goal other than TCO with its own gap: `energy 123,400 kWh, gap 0.20% (lower bound ...)`."""
-    side = "upper" if goal.objective == "served" else "lower"
-    reached = f"{goal.objective} [bold]{figure(goal.value)}[/] {goal.unit}"
-    return f"{reached}, gap {percent(goal.gap)} ({side} bound {figure(goal.bound)})"
 
 
 def _placements(plan: Plan, period: str, console: Console) -> None:

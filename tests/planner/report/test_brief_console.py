@@ -12,8 +12,13 @@ from tests.planner.verify.plans import PLANS
 from fleetplan.fleet.figures import figure, money
 from fleetplan.planner.plan import MomentKey, Plan
 from fleetplan.planner.plan.document import Binding
-from fleetplan.planner.report.brief_console import LINES_OF_A_TABLE, ROWS_ON_A_SCREEN, fits_a_screen
-from fleetplan.planner.report.console import MOST_LISTED, print_plan
+from fleetplan.planner.report.brief_console import (
+    LINES_OF_A_TABLE,
+    MOST_LISTED,
+    ROWS_ON_A_SCREEN,
+    fits_a_screen,
+)
+from fleetplan.planner.report.console import print_plan
 
 SCREEN_LINES = 60
 """Lines of a screen of 160 columns."""
@@ -133,3 +138,29 @@ def test_limits_and_shortages_are_counted(small: Plan) -> None:
     assert lines[table + 2].split() == [
         row.service, row.region, *(part for part in most if part), figure(13.0), str(len(PERIODS)),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("status", "wall_s", "ended"),
+    [
+        (
+            "limit",
+            6.0,
+            "time limit reached after 6.0 s of search, of 30 s in all",
+        ),
+        ("limit", 29.0, "time limit reached after 29.0 s of search"),
+        ("within_gap", 6.0, "within the requested gap after 6.0 s of search"),
+    ],
+)
+def test_a_search_that_began_late_says_so(small: Plan, status: str, wall_s: float, ended: str) -> None:
+    """Candidates had taken 24 of 30 s, and the plan said that its time was over after 6."""
+    plan = small.model_copy(
+        update={
+            "status": status,
+            "solve": small.solve.model_copy(update={"wall_s": wall_s}),
+            "provenance": small.provenance.model_copy(update={"time_limit_s": 30.0}),
+        }
+    )
+    line = next(each for each in shown(plan) if each.startswith("Optimality gap"))
+    assert ended in line
+    assert ("in all" in line) == ("in all" in ended)

@@ -1,0 +1,107 @@
+"""The first lines of a plan: its cost, the decision, how far from optimal it may be, what is unmet."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final
+
+from rich.console import Console
+from rich.markup import escape
+
+from fleetplan.fleet.figures import (
+    figure,
+    how_sure_all_unmet,
+    how_sure_unmet,
+    money,
+    percent,
+    rate_text,
+)
+from fleetplan.planner.plan import MomentKey, Plan, StatedGoal, currency_of
+from fleetplan.planner.report.brief_console import MOST_LISTED, print_brief_unmet
+from fleetplan.planner.report.decision import decision, simpler
+from fleetplan.planner.report.weak_parts import print_weak_parts
+
+STATUS_TEXT = {
+    "optimal": "optimal",
+    "within_gap": "within the requested gap",
+    "limit": "time limit reached",
+}
+
+
+MOST_OF_TIME: Final = 0.9
+"""Share of the time limit; a search that ended for want of time after less of it began late."""
+
+
+def print_headline(plan: Plan, brief: bool, console: Console) -> None:
+    """Print cost, decision, gap, currency, the price of a simpler plan, weak parts and unmet demand.
+
+    Parameters
+    ----------
+    plan : Plan
+        A verified plan.
+    brief : bool
+        Whether more than a few shortages are one line a service.
+    console : Console
+        Where to.
+    """
+    periods = plan.periods[0] if len(plan.periods) == 1 else f"{plan.periods[0]} to {plan.periods[-1]}"
+    parts = [f"[bold]{escape(plan.fleet)}[/] {escape(periods)}: TCO [bold]{money(plan.objective_usd)}[/]"]
+    if plan.shortages:
+        parts.append(_unmet(plan))
+    if plan.goal is not None:
+        parts.append(_goal(plan.goal))
+    if plan.usd_per_million_tokens is not None:
+        parts.append(f"{money(plan.usd_per_million_tokens, 3)} per million tokens at peak traffic")
+    console.print(", ".join(parts))
+    console.print(f"[bold]Decision[/]: {escape(decision(plan))}")
+    console.print(
+        f"[bold]Optimality gap[/] {percent(plan.gap)} (lower bound {money(plan.bound_usd)}"
+        f"{plan.bound_scope}, proven by {plan.solve.bound_source}); "
+        f"{_ended(plan)}"
+    )
+    currency = currency_of(plan)
+    if currency is not None:
+        console.print(f"[bold]Currency[/]: {escape(rate_text(currency))}")
+    if plan.simplification is not None:
+        console.print(f"[bold]Simpler plan[/]: {simpler(plan)}")
+    print_weak_parts(plan.provenance.model_errors, console)
+    if brief and len(plan.shortages) > MOST_LISTED:
+        print_brief_unmet(plan, console)
+    else:
+        _unmet_rows(plan, console)
+    for each in plan.shortage_gaps:
+        console.print(f"[bold red]unmet[/] {how_sure_unmet(each.priority, each.gap)}")
+
+
+def _unmet_rows(plan: Plan, console: Console) -> None:
+    for row in plan.shortages:
+        when = " ".join(part for part in row.moment_key if part)
+        console.print(
+            f"[bold red]unmet[/] {escape(row.service)} {escape(row.request_class)} in {escape(row.region)} "
+            f"{escape(when)}: {figure(row.requests_per_s)} requests/s"
+        )
+
+
+def _unmet(plan: Plan) -> str:
+    """What is unmet where most is, and how much of it another plan might serve, to follow the cost."""
+    at_moment: dict[MomentKey, float] = defaultdict(float)
+    for row in plan.shortages:
+        at_moment[row.moment_key] += row.requests_per_s
+    gap = max((each.gap for each in plan.shortage_gaps), default=0.0)
+    return f"[bold red]{figure(max(at_moment.values()))} requests/s unmet[/] ({how_sure_all_unmet(gap)})"
+
+
+def _goal(goal: StatedGoal) -> str:
+    """A goal other than TCO with its own gap: `energy 123,400 kWh, gap 0.20% (lower bound ...)`."""
+    side = "upper" if goal.objective == "served" else "lower"
+    reached = f"{goal.objective} [bold]{figure(goal.value)}[/] {goal.unit}"
+    return f"{reached}, gap {percent(goal.gap)} ({side} bound {figure(goal.bound)})"
+
+
+def _ended(plan: Plan) -> str:
+    """Why the search ended and after how long; what came before it had a part of the time limit."""
+    ended = f"{STATUS_TEXT[plan.status]} after {plan.solve.wall_s:.1f} s of search"
+    limit_s = plan.provenance.time_limit_s
+    if plan.status == "limit" and plan.solve.wall_s < MOST_OF_TIME * limit_s:
+        ended += f", of {limit_s:g} s in all"
+    return ended
