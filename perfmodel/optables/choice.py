@@ -27,8 +27,7 @@ The rules come from predictions of published closed-loop results, without any fi
   they stand for is in `fleetplan.perfmodel.optables.dispatched`.
 * Experts in MXFP4 that no framework measured on a system (A100) take those in INT4, with weights of the same
   size: Marlin runs both there.
-* A site that the framework still lacks takes the fastest of the other frameworks. It, too, counts as
-  interpolated.
+* A site that the framework still lacks takes the fastest of the others, and counts as interpolated too.
 """
 
 from __future__ import annotations

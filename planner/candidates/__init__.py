@@ -13,10 +13,10 @@ from fleetplan.planner.candidates.landscape import (
     service_scheduling,
     service_space,
 )
+from fleetplan.planner.candidates.load_question import front_end_of, request_kind
 from fleetplan.planner.candidates.model_errors import model_errors
 from fleetplan.planner.candidates.out_of_time import OutOfTimeError
 from fleetplan.planner.candidates.prepare import prepare
-from fleetplan.planner.candidates.queueing import front_end_of, request_kind
 from fleetplan.planner.candidates.rejections import (
     BELOW_QUALITY_FLOOR,
     DOMINATED,

@@ -28,14 +28,8 @@ from fleetplan.planner.candidates.figures import (
     replica_power_kw,
     replica_uncapped_kw,
 )
-from fleetplan.planner.candidates.queueing import (
-    CARRIED,
-    LOADS,
-    front_end_of,
-    lines_of,
-    load_question,
-    under_load,
-)
+from fleetplan.planner.candidates.load_question import front_end_of, load_question
+from fleetplan.planner.candidates.queueing import CARRIED, LOADS, lines_of, under_load
 from fleetplan.planner.candidates.rejections import DOMINATED, UNDER_LOAD, RejectionLog
 from fleetplan.planner.candidates.remote import ways_ms
 from fleetplan.planner.plan import StatedTable

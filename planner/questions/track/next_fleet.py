@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import yaml
@@ -14,34 +12,20 @@ from fleetplan.fleet.document import Document, KeyPath, YamlText
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet, Offer
 from fleetplan.fleet.inventory.periods import Calendar
-from fleetplan.fleet.schema.quantities import growth_per_period
 from fleetplan.planner.plan import Plan, Purchase
-from fleetplan.planner.questions.track.variances import NOTABLE_RATIO, TrackReport
+from fleetplan.planner.questions.track.measured_demand import (
+    DemandScale,
+    Shift,
+    demand_from_now,
+    growths,
+    is_off,
+    rounded,
+    times,
+)
+from fleetplan.planner.questions.track.variances import TrackReport
 
-_FIRST_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
-_DIGITS: Final = 6
 _ENDS: Final = {"max_hosts": 0, "max_accelerators": 0, "maintenance_hosts": {}}
 """What a table of periods becomes when none of them is left; any other keeps its last value."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Shift:
-    """From the horizon of the plan to the next one.
-
-    Attributes
-    ----------
-    before, after : tuple[str, ...]
-        Periods of both.
-    periods : int
-        Between their first periods.
-    calendar : Calendar
-        Of both.
-    """
-
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-    periods: int
-    calendar: Calendar
 
 
 def next_fleet(document: Document, text: str, fleet: Fleet, plan: Plan, report: TrackReport) -> str:
@@ -85,7 +69,7 @@ def next_fleet(document: Document, text: str, fleet: Fleet, plan: Plan, report: 
     return edited.changed()
 
 
-def _shift(periods: Sequence[str], last: str, calendar: Calendar) -> _Shift:
+def _shift(periods: Sequence[str], last: str, calendar: Calendar) -> Shift:
     first, end = calendar.index(periods[0]), calendar.index(last)
     if first is None or end is None:
         message = f"the periods of the plan have no dates: {', '.join(periods)}"
@@ -96,10 +80,10 @@ def _shift(periods: Sequence[str], last: str, calendar: Calendar) -> _Shift:
         period for period in periods if (index := calendar.index(period)) is not None and index > end
     )
     after = left or tuple(calendar.name(end + 1 + k) for k in range(len(periods)))
-    return _Shift(tuple(periods), after, end + 1 - first, calendar)
+    return Shift(tuple(periods), after, end + 1 - first, calendar)
 
 
-def _tables(node: object, above: KeyPath, shift: _Shift) -> list[tuple[KeyPath, object]]:
+def _tables(node: object, above: KeyPath, shift: Shift) -> list[tuple[KeyPath, object]]:
     """Return every table by period outside the demand with the periods of the next horizon."""
     if isinstance(node, Mapping):
         if node and all(key in shift.before for key in node):
@@ -120,7 +104,7 @@ def _tables(node: object, above: KeyPath, shift: _Shift) -> list[tuple[KeyPath, 
     return []
 
 
-def _table(node: Mapping[str, object], key: str, shift: _Shift) -> object:
+def _table(node: Mapping[str, object], key: str, shift: Shift) -> object:
     latest = next(node[period] for period in reversed(shift.before) if period in node)
     if not any(period in shift.before for period in shift.after):
         return _ENDS.get(key, latest)
@@ -129,7 +113,7 @@ def _table(node: Mapping[str, object], key: str, shift: _Shift) -> object:
 
 
 def _put_services(
-    edited: YamlText, plain: Mapping[str, object], regions: Sequence[str], shift: _Shift, report: TrackReport
+    edited: YamlText, plain: Mapping[str, object], regions: Sequence[str], shift: Shift, report: TrackReport
 ) -> None:
     services = plain.get("services")
     for service in services if isinstance(services, list) else []:
@@ -142,31 +126,31 @@ def _put_services(
                 node = node.get(key) if isinstance(node, Mapping) else None
             if node is None:
                 continue
-            scaled = _demand(
+            scaled = demand_from_now(
                 node,
-                _Scale(shift, regions, demand, overall, _growths(service.get("growth"), shift.calendar)),
+                DemandScale(shift, regions, demand, overall, growths(service.get("growth"), shift.calendar)),
                 None,
                 None,
             )
             if scaled != node:
-                said = [f"actual over planned: {overall:.3f}"] if _is_off(overall) else []
+                said = [f"actual over planned: {overall:.3f}"] if is_off(overall) else []
                 edited.put(("services", name, *key_path), scaled, said)
         follows = service.get("follows")
         leaders = follows if isinstance(follows, list) else [] if follows is None else [follows]
         ratio = overall / _overall_of_leaders(report, leaders) if leaders else 1.0
-        if name in report.demand_ratio and _is_off(ratio):
-            scaled = [{**each, "ratio": _times(each["ratio"], ratio)} for each in leaders]
+        if name in report.demand_ratio and is_off(ratio):
+            scaled = [{**each, "ratio": times(each["ratio"], ratio)} for each in leaders]
             if isinstance(follows, list):
                 edited.put(("services", name, "follows"), scaled)
             else:
                 edited.put(("services", name, "follows", "ratio"), scaled[0]["ratio"])
-        rates = {kind: ratio for kind, ratio in report.rate_ratio.get(name, {}).items() if _is_off(ratio)}
+        rates = {kind: ratio for kind, ratio in report.rate_ratio.get(name, {}).items() if is_off(ratio)}
         if rates:
             before = service.get("rate_ratio", 1.0)
             merged = dict(before) if isinstance(before, Mapping) else {}
             for kind, ratio in rates.items():
                 old = before.get(kind, 1.0) if isinstance(before, Mapping) else before
-                merged[kind] = _rounded(old * ratio)
+                merged[kind] = rounded(old * ratio)
             edited.put(("services", name, "rate_ratio"), merged, ["measured"])
 
 
@@ -194,101 +178,18 @@ def _overall(report: TrackReport, service: str) -> float:
     return sum(row.actual for row in latest) / sum(row.planned for row in latest)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    """What demand is multiplied by: measured over planned by region, else of all regions, and growth."""
-
-    shift: _Shift
-    regions: Sequence[str]
-    by_region: Mapping[str, float]
-    overall: float
-    growth: Mapping[str, float] | float
-
-    def factor(self, region: str | None, periods: int) -> float:
-        """Return the factor in a region, so many periods after the figure."""
-        ratio = self.by_region.get(region, self.overall) if region else self.overall
-        growth = self.growth if isinstance(self.growth, float) else self.growth.get(region or "", 1.0)
-        return (ratio if _is_off(ratio) else 1.0) * growth**periods
-
-
-def _growths(stated: object, calendar: Calendar) -> Mapping[str, float] | float:
-    if isinstance(stated, Mapping):
-        return {region: _growth(str(text), calendar) for region, text in stated.items()}
-    return 1.0 if stated is None else _growth(str(stated), calendar)
-
-
-def _growth(text: str, calendar: Calendar) -> float:
-    return growth_per_period(text, calendar.months) or 1.0
-
-
-def _demand(node: object, scale: _Scale, region: str | None, period: str | None) -> object:
-    """Return demand as it goes on from what was measured: the same tree without the periods that are over."""
-    shift = scale.shift
-    if not isinstance(node, Mapping):
-        # A figure without a period is that of the first one, and grows from it.
-        return _times(node, scale.factor(region, shift.periods if period is None else 0))
-    if node and all(key in shift.before for key in node):
-        return _demand_by_period(node, scale, region)
-    return {
-        key: _demand(value, scale, str(key) if key in scale.regions else region, period)
-        for key, value in node.items()
-    }
-
-
-def _demand_by_period(node: Mapping[str, object], scale: _Scale, region: str | None) -> object:
-    """Return the periods that are left; the first of them goes on from the last one that is over."""
-    shift = scale.shift
-    index = {period: k for k, period in enumerate(shift.before)}
-    kept = {key: _scaled(node[key], scale, region, 0) for key in node if key in shift.after}
-    over = [key for key in node if index[key] < shift.periods]
-    if shift.after[0] not in kept and over:
-        latest = max(over, key=lambda key: index[key])
-        # Growth goes on after the last period that is given.
-        periods = 0 if kept else shift.periods - index[latest]
-        kept = {shift.after[0]: _scaled(node[latest], scale, region, periods), **kept}
-    return kept[shift.after[0]] if set(kept) == {shift.after[0]} else kept
-
-
-def _scaled(node: object, scale: _Scale, region: str | None, periods: int) -> object:
-    if isinstance(node, Mapping):
-        return {
-            key: _scaled(value, scale, str(key) if key in scale.regions else region, periods)
-            for key, value in node.items()
-        }
-    return _times(node, scale.factor(region, periods))
-
-
-def _times(value: object, ratio: float) -> object:
-    """Return a figure times a ratio: a number, the first number of a quantity, or those of a mapping."""
-    if ratio == 1.0:
-        return value
-    if isinstance(value, Mapping):
-        return {key: _times(each, ratio) for key, each in value.items()}
-    if isinstance(value, str):
-        return _FIRST_NUMBER.sub(lambda found: f"{_rounded(float(found[0]) * ratio):g}", value, count=1)
-    return _rounded(value * ratio) if isinstance(value, int | float) else value
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")
-
-
-def _is_off(ratio: float) -> bool:
-    return abs(ratio - 1) >= NOTABLE_RATIO
-
-
 def _put_prices(edited: YamlText, plain: Mapping[str, object], report: TrackReport) -> None:
     pools = plain.get("pools")
     for pool in pools if isinstance(pools, list) else []:
         ratio = report.price_ratio.get(str(pool["name"]), 1.0)
         rented = pool.get("rented")
         price = rented.get("usd_per_accelerator_hour") if isinstance(rented, Mapping) else None
-        if isinstance(price, int | float) and _is_off(ratio):
+        if isinstance(price, int | float) and is_off(ratio):
             key_path = ("pools", str(pool["name"]), "rented", "usd_per_accelerator_hour")
-            edited.put(key_path, _rounded(price * ratio), ["as paid"])
+            edited.put(key_path, rounded(price * ratio), ["as paid"])
 
 
-def _put_pools(edited: YamlText, fleet: Fleet, plan: Plan, shift: _Shift) -> None:
+def _put_pools(edited: YamlText, fleet: Fleet, plan: Plan, shift: Shift) -> None:
     """Put what the plan bought, rents for a term, and retired before the next horizon into the pools."""
     over = set(plan.periods) - set(shift.after)
     gone: dict[str, int] = defaultdict(int)
@@ -314,7 +215,7 @@ def _put_pools(edited: YamlText, fleet: Fleet, plan: Plan, shift: _Shift) -> Non
         edited.append(("pools",), items)
 
 
-def _pool_of(purchase: Purchase, offer: Offer, plan: Plan, shift: _Shift) -> dict[str, object] | None:
+def _pool_of(purchase: Purchase, offer: Offer, plan: Plan, shift: Shift) -> dict[str, object] | None:
     """Return the pool that a purchase has become; None for a rental that is over."""
     calendar = shift.calendar
     ordered, first = calendar.index(purchase.period), calendar.index(shift.after[0])

@@ -8,7 +8,8 @@ import pytest
 from fleetplan.perfmodel.queueing import POOL_SIZES
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.candidates.build import build_candidates
-from fleetplan.planner.candidates.queueing import derived_headroom, lines_of
+from fleetplan.planner.candidates.load_question import derived_headroom
+from fleetplan.planner.candidates.queueing import lines_of
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.search.result import SearchLimits
