@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from fleetplan.planner.api import NoPlanFoundError, prepare, prepare_within, solve_problem
+from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.plan import Infeasible, Plan
+from fleetplan.planner.problem import Problem
 from fleetplan.planner.search.result import SearchLimits
 from fleetplan.scenarios.load import load_fleet
 from tests.fuzz.laws import Law
@@ -56,6 +58,8 @@ class Outcome:
     figures: tuple[OutcomeFigure, ...] = ()
     plan: Plan | Infeasible | None = None
     energy_usd: float = 0.0
+    prepared: tuple[CandidateSet, Problem] | None = None
+    """What a plan was searched in."""
 
 
 def solved(path: Path, solves: Solves, baseline: Plan | None = None) -> Outcome:
@@ -88,7 +92,8 @@ def solved(path: Path, solves: Solves, baseline: Plan | None = None) -> Outcome:
             value = max(row.regret_at_most_usd or 0.0 for row in found.demand_scenarios)
         figures.append(OutcomeFigure(found.goal.objective, sign * value, sign * found.goal.bound))
     figures.append(OutcomeFigure(COST, found.objective_usd, found.bound_usd))
-    return Outcome(PLAN, wall_s, tuple(figures), found, found.cost_breakdown.get("energy", 0.0))
+    energy_usd = found.cost_breakdown.get("energy", 0.0)
+    return Outcome(PLAN, wall_s, tuple(figures), found, energy_usd, (candidates, problem))
 
 
 def broken(first: Outcome, second: Outcome, law: Law) -> str | None:

@@ -6,25 +6,26 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from fleetplan.planner.candidates import prepare
+from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.plan import Plan
+from fleetplan.planner.problem import Problem
 from fleetplan.planner.verify import Evidence, verify
 from fleetplan.planner.verify.rounding import MONEY_FLOOR_RATIO, SHARE_FLOOR
-from fleetplan.scenarios.load import load_fleet
 from tests.planner.verify.tampering import ANNOTATIONS, CLAIMS, Tampering, is_listed, tamperings
 from tests.planner.verify.tampering import Path as FieldPath
 
 
-def unnoticed(path: Path, plan: Plan, dice: random.Random, most: int) -> Iterator[str]:
+def unnoticed(
+    candidates: CandidateSet, problem: Problem, plan: Plan, dice: random.Random, most: int
+) -> Iterator[str]:
     """Yield changes that mean something and that nobody notices.
 
     Parameters
     ----------
-    path : Path
-        The fleet file.
+    candidates, problem : CandidateSet, Problem
+        Of the fleet.
     plan : Plan
         Of this fleet, without a plan in force.
     dice : random.Random
@@ -32,7 +33,6 @@ def unnoticed(path: Path, plan: Plan, dice: random.Random, most: int) -> Iterato
     most : int
         Changes that are tried at the most, each of another field or kind.
     """
-    candidates, problem = prepare(load_fleet(path), lambda _: None)
     evidence = Evidence(candidates.rejections, candidates.table_sources, candidates.calibrations, "")
     document: dict[str, Any] = json.loads(plan.model_dump_json())
     by_field: dict[tuple[str, str], list[Tampering]] = defaultdict(list)

@@ -89,7 +89,7 @@ def try_fleet(
         dice = random.Random(seed)
         if isinstance(first.plan, Plan):
             _hold_to_laws(report, made, first, first.plan, place, effort)
-            _tamper(report, path, first.plan, effort)
+            _tamper(report, first, first.plan, effort)
         for question in list(questions(made, path, first.plan, dice))[: effort.questions]:
             report.tried[f"plan {question.command}"] += 1
             wrong = _guarded(report, str(question), lambda asked=question: ask(asked))  # type: ignore[misc]
@@ -115,12 +115,17 @@ def _hold_to_laws(
             report.failures.append(f"{law.name}: {wrong}")
 
 
-def _tamper(report: Report, path: Path, plan: Plan, effort: TrialEffort) -> None:
+def _tamper(report: Report, first: Outcome, plan: Plan, effort: TrialEffort) -> None:
     """Change fields of a plan, each alone; what is not noticed is a failure."""
     dice = random.Random(f"tampered {report.seed}")
-    if not effort.tamperings:
+    if not effort.tamperings or first.prepared is None:
         return
-    found = _guarded(report, "tampered", lambda: list(unnoticed(path, plan, dice, effort.tamperings)))
+    candidates, problem = first.prepared
+
+    def tried() -> list[str]:
+        return list(unnoticed(candidates, problem, plan, dice, effort.tamperings))
+
+    found = _guarded(report, "tampered", tried)
     report.failures += [f"not noticed: {each}" for each in found or ()]
 
 

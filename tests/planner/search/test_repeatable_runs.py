@@ -62,7 +62,7 @@ def planned(path: Path, workers: int, limit_s: float, gap: float) -> str:
     return found.model_copy(update={"solve": solve, "provenance": stated}).model_dump_json()
 
 
-@pytest.mark.parametrize(("name", "work_s"), first_parts(WITHIN_SECONDS, 2))
+@pytest.mark.parametrize(("name", "work_s"), first_parts(WITHIN_SECONDS, 1))
 def test_a_deterministic_run_repeats_bit_for_bit_beside_others(name: str, work_s: float) -> None:
     # With so little work most of these end at their limit, which must be at the same step.
     alone = planned(SCENARIOS / name, 2, work_s, 0.0)
