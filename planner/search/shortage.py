@@ -71,6 +71,9 @@ def find_shortages(
         The least total of unmet requests/s; empty if the budget does not even pay for what exists, or if
         there was no time.
     """
+    if not problem.cells:
+        # Nothing is asked for, so no demand is short: what exists costs more than the budget.
+        return ()
     planning = build_model(problem, allow_unmet=True)
     scales = rate_scales(problem)
     finest = max(scale.exponent for scale in scales.values())

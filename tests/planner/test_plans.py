@@ -186,6 +186,19 @@ def test_want_of_power_is_said_in_kilowatts() -> None:
     assert "missing: power\n    additional capacity needed: 6 kW" in screen.export_text()
 
 
+def test_no_demand_is_short_where_nothing_is_asked_for() -> None:
+    """A budget below what stands, and no demand at all, ended in a traceback."""
+    question = fleet(
+        services=[service("chat", 0.0)],
+        hardware=[hardware("A", 4)],
+        pools=[rented_pool("A", 4, 1.0, per_host=4)],
+        budget={"capex_usd_by_period": (None,), "capex_usd": None, "opex_usd": None, "tco_usd": 1.0},
+    )
+    runs = [candidate("chat", "A", 1.5)]
+    assert is_infeasible(question, runs)
+    assert find_shortages(build_problem(question, runs), (), seed=1, workers=1) == ()
+
+
 def infeasible(question: Fleet, shortages: tuple[Shortage, ...]) -> Infeasible:
     solve = Solve(wall_s=0.1, deterministic_time=0.1, status="infeasible", bound_source="")
     return Infeasible(
