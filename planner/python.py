@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 
 from fleetplan.fleet.document import Document, compose
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.figures import figure
+from fleetplan.fleet.figures import figure, money, percent
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.resolve import build_fleet
 from fleetplan.perfmodel.predict import predict as predict_cases
@@ -28,8 +28,8 @@ from fleetplan.planner.landscape.answer import answer
 from fleetplan.planner.landscape.options import ModelOptions, search_of
 from fleetplan.planner.landscape.question import question_of_service
 from fleetplan.planner.plan import Infeasible, Plan
-from fleetplan.planner.report.console import STATUS_TEXT, money, percent
 from fleetplan.planner.report.folder import write_folder
+from fleetplan.planner.report.headline import STATUS_TEXT
 from fleetplan.planner.report.html.page import report_page
 from fleetplan.planner.search import SearchLimits, default_workers
 from fleetplan.scenarios.expand import expand

@@ -114,9 +114,9 @@ def fall_rate(servers: FloatArray, utilisation: FloatArray, variability: Variabi
     # In heavy traffic it is 2 n (1 - rho) / (ca2 + cs2); gamma distributions stay within the bracket.
     heavy = 2.0 * (1.0 - utilisation) / (variability.arrivals + variability.service)
     low, high = heavy * _BRACKET[0], heavy * _BRACKET[1]
-    high = np.minimum(high, (1.0 - 1e-9) / np.maximum(variability.service, _CONSTANT))
     service = np.maximum(variability.service, _CONSTANT)
     arrivals = np.maximum(variability.arrivals, _CONSTANT)
+    high = np.minimum(high, (1.0 - 1e-9) / service)
     for _ in range(_HALVINGS):
         middle = np.sqrt(low * high)
         above = _log_moment(middle, service) + _log_moment(-middle / utilisation, arrivals)

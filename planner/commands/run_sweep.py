@@ -11,13 +11,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.figures import money
 from fleetplan.fleet.files import write_whole
 from fleetplan.planner.cells import csv_text
 from fleetplan.planner.questions.sweep.axes import SweepAxis, grid_points, read_axes
 from fleetplan.planner.questions.sweep.plots import write_sweep_plots
 from fleetplan.planner.questions.sweep.results import PointResult, sweep_table
 from fleetplan.planner.questions.sweep.run import SweepTask, run_sweep
-from fleetplan.planner.report.console import money
 from fleetplan.planner.search import SearchLimits
 from fleetplan.scenarios.load import load_fleet
 

@@ -178,11 +178,11 @@ def _azure(record: Record) -> _Price:
         return machine, region, usd / (term * HOURS_PER_QUARTER), False, term
     if kind == _SAVINGS_PLAN:
         return machine, region, usd, False, _term(record.get("term"))
-    if kind != "Consumption" or "Low Priority" in {sku[-12:], meter[-12:]}:
+    if kind != "Consumption" or any(name.endswith("Low Priority") for name in (sku, meter)):
         raise RejectedRowError(
             f"is a price of the kind {kind} {sku}: consumption, spot and reservations are taken"
         )
-    return machine, region, usd, "Spot" in {sku[-4:], meter[-4:]}, None
+    return machine, region, usd, any(name.endswith("Spot") for name in (sku, meter)), None
 
 
 def _azure_rows(document: object) -> Iterator[NumberedRecord]:

@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fleetplan.fleet.figures import money, percent
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.compare import Compared, Saving
 from fleetplan.planner.questions.diff import Action, PlanDiff
-from fleetplan.planner.report.console import money, percent
 from fleetplan.planner.report.diff_console import change_line, signed_money
 
 LINES_SHOWN: Final = 6

@@ -13,7 +13,6 @@ from fleetplan.fleet.figures import (
     currency_code,
     figure,
     money,
-    percent,
     shown_in,
 )
 from fleetplan.fleet.units import KWH_PER_MWH
@@ -37,10 +36,8 @@ from fleetplan.planner.report.day_console import (
     probability,
 )
 from fleetplan.planner.report.decision import verb
-from fleetplan.planner.report.headline import STATUS_TEXT, print_headline
+from fleetplan.planner.report.headline import print_headline
 from fleetplan.planner.report.idle_capacity import all_idle
-
-__all__ = ["PHASES", "STATUS_TEXT", "money", "percent", "print_infeasible", "print_plan"]
 
 PHASES = {"prefill": "P", "decode": "D", "aggregated": "A"}
 """Letters of the phases in the placement lines."""

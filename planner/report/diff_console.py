@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.figures import figure
+from fleetplan.fleet.figures import figure, money
 from fleetplan.planner.questions.diff import Action, CostChange, DiffSubject, FigureChange, PlanDiff
-from fleetplan.planner.report.console import money
 
 COLOURS: Final = {Action.ADD: "green", Action.CHANGE: "yellow", Action.REMOVE: "red"}
 """Colour of each action."""

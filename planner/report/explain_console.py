@@ -6,14 +6,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.figures import figure
+from fleetplan.fleet.figures import figure, money
 from fleetplan.fleet.inventory import Offer
 from fleetplan.planner.plan import Conflict, Placement
 from fleetplan.planner.questions.story import Story, left_out
 from fleetplan.planner.questions.why_not.answer import Extra, WhyNot
 from fleetplan.planner.questions.why_not.assumed_offer import price_text
 from fleetplan.planner.questions.why_not.break_even import MOST_SPEED, BreakEven
-from fleetplan.planner.report.console import money
 
 GIFT_RATIO = 0.001
 """Part of its price below which something is a gift."""

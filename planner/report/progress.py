@@ -6,7 +6,7 @@ import time
 
 from rich.console import Console
 
-from fleetplan.planner.report.console import money, percent
+from fleetplan.fleet.figures import money, percent
 from fleetplan.planner.search import Progress
 
 QUIET_S = 2.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.table import Table
 
-from fleetplan.planner.report.console import money, percent
+from fleetplan.fleet.figures import money, percent
 from fleetplan.planner.search import Progress
 
 

@@ -9,13 +9,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.figures import figure
+from fleetplan.fleet.figures import figure, money, percent
 from fleetplan.planner.drawing import new_figure
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.alternatives import Alternative
 from fleetplan.planner.questions.pareto import MINIMISED, ParetoPoint
 from fleetplan.planner.questions.stress import Broken, StressOutcome
-from fleetplan.planner.report.console import money, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""Two hundred random fleets hold, eighty in `make test`; `make soak` tries ten thousand larger ones."""
+"""Two hundred random fleets hold; `make soak` tries ten thousand larger ones."""
 
 from __future__ import annotations
 

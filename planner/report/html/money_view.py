@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from fleetplan.fleet.figures import currency_code
+from fleetplan.fleet.figures import currency_code, money
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.diff import IDLE, CostChange, PlanDiff
-from fleetplan.planner.report.console import money
 from fleetplan.planner.report.html.svg import GAIN, GRID, INK, LOSS, QUIET, Frame, draw, series, short
 from fleetplan.planner.report.idle_capacity import all_idle
 

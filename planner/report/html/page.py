@@ -10,14 +10,23 @@ from typing import Final
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from fleetplan.fleet.figures import currency_code, figure, how_sure_unmet, in_shown, rate_text, shown_in
+from fleetplan.fleet.figures import (
+    currency_code,
+    figure,
+    how_sure_unmet,
+    in_shown,
+    money,
+    percent,
+    rate_text,
+    shown_in,
+)
 from fleetplan.planner.landscape.frontier_points import FrontierPoint
 from fleetplan.planner.plan import Infeasible, Plan, currency_of
 from fleetplan.planner.questions.diff import PlanDiff, diff
 from fleetplan.planner.report.beyond_horizon import beyond_the_horizon, break_even, owed_by_quarter
-from fleetplan.planner.report.console import STATUS_TEXT, money, percent
 from fleetplan.planner.report.decision import decision, simpler
 from fleetplan.planner.report.diff_console import signed_money
+from fleetplan.planner.report.headline import STATUS_TEXT
 from fleetplan.planner.report.html import money_view
 from fleetplan.planner.report.html.evidence_view import left_out, share_bars
 from fleetplan.planner.report.html.fleet_map import fleet_pictures, service_styles

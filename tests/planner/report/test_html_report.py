@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.planner.whole_fleet import EVIL, FORMULA, PERIODS, whole_fleet, whole_plan
 
+from fleetplan.fleet.figures import money
 from fleetplan.fleet.inventory import LatencyLimit, Traffic
 from fleetplan.planner.assemble.inputs import _load_limits
 from fleetplan.planner.landscape.frontier_points import FrontierPoint, frontier_table, read_frontier
@@ -27,7 +28,6 @@ from fleetplan.planner.plan import (
     WrongForecast,
 )
 from fleetplan.planner.plan.inputs import VariantInput
-from fleetplan.planner.report.console import money
 from fleetplan.planner.report.html.fleet_map import fleet_pictures, service_styles
 from fleetplan.planner.report.html.frontier_view import frontiers
 from fleetplan.planner.report.html.money_view import by_kind, by_service, changes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.formulation import Goal, Reached, Solution
 from fleetplan.planner.formulation.build import build_model
 from fleetplan.planner.plan import Plan, Solve
-from fleetplan.planner.problem import Problem, build_problem
+from fleetplan.planner.problem import Candidate, Problem, build_problem
 from fleetplan.planner.problem.scenarios import FixedSupply
 from fleetplan.planner.report.sure_purchases import purchases_by_scenario
 from fleetplan.planner.search import joint_plans, scenarios
@@ -53,6 +54,18 @@ def planned(asked: Fleet, *, forecasts: bool = True) -> Plan:
     outcome = solve_problem(candidates, problem, limits, None, lambda _: None, forecasts=forecasts).outcome
     assert isinstance(outcome, Plan)
     return outcome
+
+
+def builder(runs: tuple[Candidate, ...]) -> Callable[[Problem, SearchResult], Plan]:
+    """What makes verified plans of what is found among some configurations."""
+
+    def built(part: Problem, result: SearchResult) -> Plan:
+        solve = Solve(wall_s=0.0, deterministic_time=0.0, status=result.status.value, bound_source="test")
+        plan = build_plan(part, CandidateSet(runs, (), (), ()), result, provenance_of(part.fleet), solve)
+        require_valid(part, plan)
+        return plan
+
+    return built
 
 
 def bought(plan: Plan) -> dict[str, int]:
@@ -266,12 +279,7 @@ def test_plans_for_each_scenario_make_one_for_all(objective: str) -> None:
     """Where the search for all of them finds worse, the purchases for one scenario serve the others too."""
     limits = SearchLimits(time_limit_s=60.0, gap_ratio=0.0, workers=1)
 
-    def built(part: Problem, result: SearchResult) -> Plan:
-        solve = Solve(wall_s=0.0, deterministic_time=0.0, status=result.status.value, bound_source="test")
-        plan = build_plan(part, CandidateSet(RUNS, (), (), ()), result, provenance_of(part.fleet), solve)
-        require_valid(part, plan)
-        return plan
-
+    built = builder(RUNS)
     evaluation = Evaluation(limits, Stop(), built, within_budgets)
     problem, alone = with_scenario_optima(build_problem(question(objective), RUNS), evaluation)
     _, others = wrong_forecasts(problem, evaluation)
@@ -300,12 +308,7 @@ def test_plans_for_each_scenario_are_read_in_the_units_that_they_were_found_in()
     asked = question(policy=half_a_pool)
     runs = tuple(replace(run, requests_per_s=(45.0,)) if run.hardware == "A" else run for run in RUNS)
 
-    def built(part: Problem, result: SearchResult) -> Plan:
-        solve = Solve(wall_s=0.0, deterministic_time=0.0, status=result.status.value, bound_source="test")
-        plan = build_plan(part, CandidateSet(runs, (), (), ()), result, provenance_of(part.fleet), solve)
-        require_valid(part, plan)
-        return plan
-
+    built = builder(runs)
     evaluation = Evaluation(limits, Stop(), built, within_budgets)
     problem, alone = with_scenario_optima(build_problem(asked, runs), evaluation)
     _, others = wrong_forecasts(problem, evaluation)
@@ -325,12 +328,7 @@ def test_joint_plans_reach_the_goal_that_they_state(objective: str, value: float
     """Joined from plans for each scenario alone, a plan states its own goal, and is better if cheaper."""
     limits = SearchLimits(time_limit_s=60.0, gap_ratio=0.0, workers=1)
 
-    def built(part: Problem, result: SearchResult) -> Plan:
-        solve = Solve(wall_s=0.0, deterministic_time=0.0, status=result.status.value, bound_source="test")
-        plan = build_plan(part, CandidateSet(RUNS, (), (), ()), result, provenance_of(part.fleet), solve)
-        require_valid(part, plan)
-        return plan
-
+    built = builder(RUNS)
     evaluation = Evaluation(limits, Stop(), built, within_budgets)
     asked = replace(question(), objective=objective)
     problem, alone = with_scenario_optima(build_problem(asked, RUNS), evaluation)
