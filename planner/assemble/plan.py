@@ -95,7 +95,7 @@ def _unmet_gaps(problem: Problem, result: SearchResult, unmet: Sequence[Unmet]) 
     """Gaps of what priorities lack; where rounding alone is unmet in the model they lack nothing."""
     lacking = {problem.services[row.service].priority for row in unmet}
     return tuple(
-        UnmetGap(priority=priority, gap=left.gap)
+        UnmetGap(priority=priority, gap=left.gap, model_requests_per_s=left.value)
         for priority, left in result.unmet.items()
         if priority in lacking
     )

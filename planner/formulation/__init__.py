@@ -17,8 +17,8 @@ from fleetplan.planner.formulation.objective.tco import (
     switched_usd,
     total_cost,
     unmet_demand,
+    unmet_requests_per_s,
     unmet_units,
-    unmet_units_per_request,
 )
 from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.solution import Reached, Solution, values_of
@@ -52,7 +52,7 @@ __all__ = [
     "switched_usd",
     "total_cost",
     "unmet_demand",
+    "unmet_requests_per_s",
     "unmet_units",
-    "unmet_units_per_request",
     "values_of",
 ]

@@ -25,7 +25,7 @@ from fleetplan.planner.plan.rows import (
     Unmet,
 )
 
-FORMAT_VERSION: Final = "1.4"
+FORMAT_VERSION: Final = "1.5"
 """Minor versions add fields; a reader ignores what it does not know."""
 
 UNMET_ROUNDING_SHARE: Final = 1 / 55_440
@@ -73,6 +73,9 @@ class UnmetGap(Record):
     gap: float
     """Share of what is unmet of it, headroom included, that another plan might serve: one that leaves no
     more unmet of the priorities above. 0 where it is proven to be the least."""
+    model_requests_per_s: float | None = None
+    """What the solver's model leaves unmet of it, headroom included, in the mean over all moments.
+    [requests/s]"""
 
 
 class Plan(Record):

@@ -11,8 +11,8 @@ from fleetplan.planner.formulation import (
     PlanningModel,
     build_model,
     unmet_demand,
+    unmet_requests_per_s,
     unmet_units,
-    unmet_units_per_request,
 )
 from fleetplan.planner.plan import UNMET_GAP_RATIO
 from fleetplan.planner.search.blocks.solve import decomposed
@@ -187,10 +187,10 @@ class UnmetStages(Stages):
         """The same with what it leaves unmet, and what is proven of that."""
         if result.solution is None or not self.unmet_bounds:
             return result
-        unit = unmet_units_per_request(self.problem)
         left: dict[int, LeastUnmet] = {}
         for priority, bound in self.unmet_bounds.items():
             units = unmet_units(self.problem, result.solution.unmet, priority)
             if units:
-                left[priority] = LeastUnmet(units / unit, min(bound, units) / unit)
+                value = unmet_requests_per_s(self.problem, result.solution.unmet, priority)
+                left[priority] = LeastUnmet(value, value * min(bound / units, 1.0))
         return replace(result, unmet=left)

@@ -11,6 +11,9 @@ from pydantic import BaseModel
 from fleetplan.planner.verify.rounding import differs
 from fleetplan.planner.verify.violations import Violation
 
+FORMATS_WITHOUT_MODEL_UNMET: Final = ("1.0", "1.1", "1.2", "1.3", "1.4")
+"""Formats of plan.json that need not say what the solver's model leaves unmet."""
+
 FORMATS_WITHOUT_PERIOD_DATES: Final = ("1.0", "1.1", "1.2", "1.3")
 """Formats of plan.json whose inputs do not say when the periods are."""
 

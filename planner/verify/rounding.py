@@ -23,6 +23,9 @@ SHARE_FLOOR: Final = 1e-9
 UNMET_RATIO: Final = 1e-5
 """Share of what is left unmet that may not be proven to be the least."""
 
+RATE_UNIT_RATIO: Final = 1e-7
+"""A rate unit of the model, at most, over the largest demand of its service."""
+
 RUNNING_ROUNDING_RATIO: Final = 1e-4
 """What energy and data of the model may be off by: they are rounded by load unit."""
 

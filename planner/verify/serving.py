@@ -8,11 +8,19 @@ from collections.abc import Iterator
 
 from fleetplan.planner.plan import MomentKey, Placement
 from fleetplan.planner.problem import Candidate, Phase
+from fleetplan.planner.problem.load_units import largest_demands
 from fleetplan.planner.verify.offline import work_served
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.quantities import busy_replicas, carried, planned
-from fleetplan.planner.verify.records import OLDER_FORMATS
-from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE, SHARE_FLOOR, UNMET_RATIO, differs, exceeds
+from fleetplan.planner.verify.records import FORMATS_WITHOUT_MODEL_UNMET, OLDER_FORMATS
+from fleetplan.planner.verify.rounding import (
+    RATE_UNIT_RATIO,
+    RELATIVE_TOLERANCE,
+    SHARE_FLOOR,
+    UNMET_RATIO,
+    differs,
+    exceeds,
+)
 from fleetplan.planner.verify.violations import Violation
 
 
@@ -86,6 +94,29 @@ def _unmet_gaps(check: PlanCheck) -> Iterator[Violation]:
             yield Violation("coverage", f"a gap of {each.gap} in unmet demand of priority {each.priority}")
         if each.gap > UNMET_RATIO and plan.status == "optimal":
             yield Violation("coverage", f"optimal, and priority {each.priority} might lack less")
+        if each.model_requests_per_s is None:
+            if plan.format_version not in FORMATS_WITHOUT_MODEL_UNMET:
+                text = f"priority {each.priority}: what the solver's model leaves unmet is not stated"
+                yield Violation("coverage", text)
+        elif each.priority in lacking:
+            found, rounding = _mean_unmet(check, each.priority)
+            if not abs(found - each.model_requests_per_s) <= RELATIVE_TOLERANCE * found + rounding:
+                text = f"priority {each.priority}: {found} requests/s of the plan are unmet with headroom, "
+                yield Violation("coverage", text + f"{each.model_requests_per_s} of the solver's model")
+
+
+def _mean_unmet(check: PlanCheck, priority: int) -> tuple[float, float]:
+    """Unmet demand of a priority with its headroom in the mean of all moments, and a rate unit of each row."""
+    total = rounding = 0.0
+    largest = largest_demands(check.problem)
+    for row in check.plan.unmet:
+        service = check.problem.services[row.service]
+        if service.priority == priority:
+            moment = check.problem.moments[check.moments[row.moment_key]]
+            share = check.weight(moment) / len(check.problem.periods)
+            total += share * row.requests_per_s * service.planned_ratio
+            rounding += share * RATE_UNIT_RATIO * largest[row.service]
+    return total, rounding
 
 
 def check_latency(check: PlanCheck) -> Iterator[Violation]:

@@ -16,6 +16,7 @@ at its present value at the start of the horizon.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 from ortools.sat.python import cp_model
@@ -156,11 +157,16 @@ def unmet_units(problem: Problem, unmet: Mapping[tuple[int, int], int], priority
     return sum(weights[cell] * units for (cell, _), units in unmet.items() if cell in weights)
 
 
-def unmet_units_per_request(problem: Problem) -> float:
-    """Units of unmet demand that a request per second stands for which is unmet in every moment."""
-    return 10.0 ** _unmet_exponent(problem) * sum(
-        whole_weights([moment.exact_weight for moment in problem.moments])
-    )
+def unmet_requests_per_s(problem: Problem, unmet: Mapping[tuple[int, int], int], priority: int) -> float:
+    """The same without rounded weights: headroom included, the mean over all moments. [requests/s]"""
+    scales = rate_scales(problem)
+    total = Fraction(0)
+    for (index, _), units in unmet.items():
+        cell = problem.cells[index]
+        if problem.services[cell.service].priority == priority:
+            rate = units / scales[cell.service].units_per_request_per_s
+            total += rate * problem.moments[cell.moment].exact_weight
+    return float(total / sum(moment.exact_weight for moment in problem.moments))
 
 
 @memoised

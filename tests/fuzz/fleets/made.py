@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,12 @@ ONE_REGION = "default"
 
 DENSITIES = (0.06, 0.2, 0.45)
 """How many of its optional keys a block has: few, as people write them, some, or as many as go together."""
+
+DECADES = (-1.7, 0.3)
+"""Powers of ten by which the demands of a fleet are spread, where they are."""
+
+SPREAD_EVERY = 3
+"""One fleet in so many has demands that differ by decades."""
 
 
 @dataclass
@@ -79,6 +86,17 @@ class Made:
     def figure(self, low: float, high: float, digits: int = 2) -> float:
         """Return a number between two others."""
         return round(self.dice.uniform(low, high), digits)
+
+    @cached_property
+    def _spread(self) -> random.Random | None:
+        """Dice of their own: a fleet is otherwise the same with and without."""
+        return random.Random(f"spread of {self.seed}") if self.seed % SPREAD_EVERY == 2 else None
+
+    def demand(self, rate: float) -> float:
+        """Return a demand of that size, or in some fleets one that is decades away from it."""
+        if self._spread is None:
+            return round(rate, 2)
+        return float(f"{rate * 10 ** self._spread.uniform(*DECADES):.3g}")
 
     def by_period(self, low: float, high: float, digits: int = 2) -> Any:
         """Return a number, or now and then one for each period."""

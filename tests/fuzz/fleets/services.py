@@ -179,10 +179,10 @@ def _level(made: Made, levels: list[tuple[str, ...]], most: float, scale: float)
         return {name: _level(made, levels[1:], most, scale) for name in levels[0]}
     if made.chance(0.05):
         return 0
-    rate = made.figure(0.5, most) * scale
+    rate = made.demand(made.figure(0.5, most) * scale)
     if made.scenarios and made.chance(0.15):
-        return {"low": round(rate / 2, 2), "mid": round(rate, 2), "high": round(rate * 1.5, 2)}
-    return round(rate, 2)
+        return {"low": round(rate / 2, 4), "mid": rate, "high": round(rate * 1.5, 4)}
+    return rate
 
 
 def _outside(made: Made, node: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -57,7 +58,7 @@ def doubting(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_small_fleet_proves_what_it_leaves_unmet() -> None:
     solved = scarce()
     assert solved.plan is not None
-    assert solved.plan.unmet_gaps == (UnmetGap(priority=2, gap=0.0),)
+    assert solved.plan.unmet_gaps == (UnmetGap(priority=2, gap=0.0, model_requests_per_s=4.0),)
     assert solved.plan.status == "optimal"
     assert exit_code(solved.plan, 0.005) is ExitCode.FOUND
     console = Console(width=200, record=True, file=io.StringIO())
@@ -117,13 +118,23 @@ def test_a_plan_whose_unmet_demand_is_not_proven_is_not_optimal(
 def test_the_verifier_reads_what_is_said_of_it(gap: float | None, status: str, families: list[str]) -> None:
     solved = scarce()
     assert solved.plan is not None
-    stated = () if gap is None else (UnmetGap(priority=2, gap=gap),)
+    stated = () if gap is None else (UnmetGap(priority=2, gap=gap, model_requests_per_s=4.0),)
     solve_record = solved.plan.solve.model_copy(update={"status": status})
     changed = solved.plan.model_copy(update={"unmet_gaps": stated, "status": status, "solve": solve_record})
     assert [each.family for each in verify(solved.problem, changed)] == families
     # Plans of format 1.1 need not say how sure it is.
     older = changed.model_copy(update={"format_version": "1.1"})
     assert [each.family for each in verify(solved.problem, older)] == ([] if gap is None else families)
+
+
+@pytest.mark.parametrize("model", [2.0, 4.001, 8.0, math.nan])
+def test_the_verifier_notices_that_the_model_left_another_demand_unmet(model: float) -> None:
+    """Regions were once planned in units of their own: 2 requests/s were told as 10, and the plan held."""
+    solved = scarce()
+    assert solved.plan is not None
+    stated = (UnmetGap(priority=2, gap=0.0, model_requests_per_s=model),)
+    changed = solved.plan.model_copy(update={"unmet_gaps": stated})
+    assert [each.family for each in verify(solved.problem, changed)] == ["coverage"]
 
 
 @pytest.mark.parametrize(

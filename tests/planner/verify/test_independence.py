@@ -49,7 +49,7 @@ NO_PRICES = {
     "total_cost",
     "unmet_demand",
     "unmet_units",
-    "unmet_units_per_request",
+    "unmet_requests_per_s",
 }
 """Functions of these modules that return ages, counts, errors or expressions of the model."""
 
