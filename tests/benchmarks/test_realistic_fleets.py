@@ -165,6 +165,7 @@ def test_every_model_of_every_kind_runs_on_h100_at_about_its_pace(tmp_path: Path
             assert model.pace / 2 < max(paces) < 2 * model.pace, name
 
 
+@pytest.mark.slow
 def test_a_team_has_a_plan_that_the_measured_search_did_not_find(tmp_path: Path) -> None:
     witness = find_witness(_load(tmp_path, "team", "offline+quarter"), limit_s=60.0)
     assert witness is not None
