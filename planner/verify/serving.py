@@ -106,7 +106,7 @@ def _unmet_gaps(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _mean_unmet(check: PlanCheck, priority: int) -> tuple[float, float]:
-    """Unmet demand of a priority with its headroom in the mean of all moments, and a rate unit of each row."""
+    """Unmet demand of a priority with headroom, the mean of all moments, and a rate unit of each row."""
     total = rounding = 0.0
     largest = largest_demands(check.problem)
     for row in check.plan.unmet:
