@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Final, TypeVar
 
 from fleetplan.fleet.errors import LimitReachedError
@@ -54,6 +55,17 @@ SHORTAGES_SHARE_OF_TIME: Final = 0.5
 
 class NoPlanFoundError(LimitReachedError):
     """A limit was reached before the first plan, and infeasibility is not proven."""
+
+
+class Purpose(Enum):
+    """What a solve is for."""
+
+    ANSWER = "answer"
+    """Ctrl-C returns the best plan so far; it is said what an infeasible problem lacks."""
+    ROW = "row"
+    """One row of the answer: Ctrl-C ends the question; it is said what an infeasible problem lacks."""
+    STEP = "step"
+    """One solve of many: Ctrl-C ends the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +170,7 @@ def solve_problem(
     limits: SearchLimits,
     watch: Watcher | None,
     say: Callable[[str], None],
-    final: bool = True,
+    purpose: Purpose = Purpose.ANSWER,
     forecasts: bool = False,
 ) -> Planned:
     """Find and verify the cheapest plan of a problem whose candidates are known.
@@ -171,9 +183,8 @@ def solve_problem(
         As `plan_fleet` has them.
     say : callable
         Told what is being done.
-    final : bool
-        Whether this is the answer, not one solve of many: Ctrl-C then returns the best plan so far, and of an
-        infeasible problem it is said what it lacks.
+    purpose : Purpose
+        What Ctrl-C does, and whether it is said what an infeasible problem lacks.
     forecasts : bool
         Whether to say, of uncertain demand, what would be best for each scenario, and what it costs to be
         wrong; takes about half of the time.
@@ -181,7 +192,7 @@ def solve_problem(
     Raises
     ------
     KeyboardInterrupt
-        At Ctrl-C in a solve of many.
+        At Ctrl-C in a solve that is not the answer.
     """
     limits, deadline = _until(limits)
     stated = provenance(problem.fleet, candidates, limits)
@@ -198,7 +209,9 @@ def solve_problem(
         return _searched(problem, Evaluation(limits, stop, built, within_budgets), watch, forecasts)
 
     problem, result, wrong = run_interruptibly(
-        searched, lambda: say("stopping at the best plan; press Ctrl-C again to abort"), keep_best=final
+        searched,
+        lambda: say("stopping at the best plan; press Ctrl-C again to abort"),
+        keep_best=purpose is Purpose.ANSWER,
     )
     deadline.note(result.deterministic_time)
     if result.status is SolveStatus.NO_PLAN:
@@ -209,7 +222,7 @@ def solve_problem(
     if result.status is SolveStatus.INFEASIBLE:
         deadline = deadline.within(max(limits.explained.left_s, LEAST_EXPLANATION_S))
         short: tuple[Shortage, ...] = ()
-        if final:
+        if purpose is not Purpose.STEP:
             say("proven infeasible; looking for the shortage")
             part = deadline.share(SHORTAGES_SHARE_OF_TIME)
             short = find_shortages(problem, candidates.rejections, limits.seed, limits.workers, part)

@@ -7,6 +7,9 @@ be compared with anything. Files are NumPy archives without pickled objects. The
 name and renamed: a reader sees a whole file or none, and of two writers the later one wins with the same
 contents. A file holds the hash that it is for: one that lies under another name is computed anew, as is one
 that cannot be read.
+
+A process remembers the landscapes that it had, apart from their limits: tighter limits leave fewer of the
+rows of one, and nothing is evaluated for them.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import hashlib
 import json
 import os
 import zipfile
+from collections import OrderedDict
 from dataclasses import asdict, fields
 from functools import cache
 from pathlib import Path
@@ -41,7 +45,11 @@ KEPT_FILES: Final = 512
 SWITCH: Final = "FLEETPLAN_LANDSCAPE_CACHE"
 """Environment variable: `off` computes every landscape anew."""
 
+MOST_REMEMBERED: Final = 256
+"""Most landscapes that a process remembers, each of what differs in limits alone; those used last."""
+
 _NOTE: Final = "note"
+_LATE: Final = "late"
 AnyArray = NDArray[np.bool_] | NDArray[np.int64] | NDArray[np.float64] | NDArray[np.uint8]
 
 # What a damaged file makes zipfile and numpy raise.
@@ -79,16 +87,18 @@ def cached_landscape(
     UnsupportedArchitecture
         The model has layers that are not evaluated.
     """
-    key = landscape_key(evaluator, request, target, space, framework, scheduling)
-    if key is None or not is_cache_on():
+    family = _family_key(evaluator, request, space, framework, scheduling)
+    if family is None or not is_cache_on():
         return service_landscape(evaluator, request, target, space, framework, scheduling).without_excluded()
     place = cache_folder() if folder is None else folder
-    path = place / f"{key}.npz"
-    kept = _read(path)
+    path = place / f"{_key(family, target)}.npz"
+    kept = _remembered(place, family, target) or _read(path)
     if kept is not None and isinstance(evaluator.source, OperatorSource):
+        _remember(place, family, target, kept)
         evaluator.source.recall(kept[1])
         return kept[0]
     found = service_landscape(evaluator, request, target, space, framework, scheduling).without_excluded()
+    _remember(place, family, target, (found, _sources_of(evaluator)))
     # A full disk or a folder that cannot be written costs time, not the answer.
     with contextlib.suppress(OSError):
         _write(found, _sources_of(evaluator), path)
@@ -110,6 +120,22 @@ def landscape_key(
     scheduling: Scheduling | None = None,
 ) -> str | None:
     """Hash of all that a landscape depends on; None where the source of its times cannot be told apart."""
+    family = _family_key(evaluator, request, space, framework, scheduling)
+    return None if family is None else _key(family, target)
+
+
+def _key(family: str, target: LatencyTarget) -> str:
+    return hashlib.sha256(f"{family}\n{target!r}".encode()).hexdigest()
+
+
+def _family_key(
+    evaluator: Evaluator,
+    request: RequestShape,
+    space: SearchSpace,
+    framework: str,
+    scheduling: Scheduling | None,
+) -> str | None:
+    """Hash of all that a landscape depends on but its limits."""
     if not isinstance(evaluator.source, OperatorSource):
         return None
     parts = [*program_parts(), *evaluator.source.fingerprint()]
@@ -119,8 +145,37 @@ def landscape_key(
         for field in fields(evaluator)
         if field.name != "source"
     ]
-    parts += [repr(request), repr(target), repr(space), framework, repr(scheduling)]
+    parts += [repr(request), repr(space), framework, repr(scheduling)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+_Kept = tuple[Landscape, tuple[TableSource, ...]]
+_memory: OrderedDict[tuple[Path, str], tuple[LatencyTarget, _Kept]] = OrderedDict()
+
+
+def forget() -> None:
+    """Forget the landscapes that this process remembers; those in the cache folder stay."""
+    _memory.clear()
+
+
+def _remembered(place: Path, family: str, target: LatencyTarget) -> _Kept | None:
+    """What a landscape of no tighter limits, which this process has had, says of some."""
+    held = _memory.get((place, family))
+    if held is None or not held[0].allows(target):
+        return None
+    landscape, sources = held[1]
+    return (landscape if held[0] == target else landscape.within(target)), sources
+
+
+def _remember(place: Path, family: str, target: LatencyTarget, kept: _Kept) -> None:
+    """Remember a landscape unless one of no tighter limits is remembered."""
+    key = place, family
+    held = _memory.get(key)
+    if held is None or not held[0].allows(target):
+        _memory[key] = target, kept
+    _memory.move_to_end(key)
+    if len(_memory) > MOST_REMEMBERED:
+        _memory.popitem(last=False)
 
 
 def program_parts() -> list[str]:
@@ -155,6 +210,7 @@ def _read(path: Path) -> tuple[Landscape, tuple[TableSource, ...]] | None:
         # NumPy leaves a file open that it cannot read; ours is closed in any case.
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             blocks = {name: archive[name] for name in archive.files}
+        late = blocks.pop(_LATE)
         note = json.loads(bytes(blocks.pop(_NOTE)).decode())
         # One array a type: to open each of some thirty columns apart took most of the time of a landscape.
         held = {
@@ -176,7 +232,7 @@ def _read(path: Path) -> tuple[Landscape, tuple[TableSource, ...]] | None:
         os.utime(path)
     except _UNREADABLE:
         return None
-    return Landscape(pd.DataFrame(columns), counts), sources
+    return Landscape(pd.DataFrame(columns), counts, late), sources
 
 
 def _write(found: Landscape, sources: tuple[TableSource, ...], path: Path) -> None:
@@ -203,6 +259,7 @@ def _write(found: Landscape, sources: tuple[TableSource, ...], path: Path) -> No
         "excluded": dict(found.excluded_counts),
         "table_sources": [asdict(source) for source in sources],
     }
+    blocks[_LATE] = found.late
     blocks[_NOTE] = np.frombuffer(json.dumps(note).encode(), dtype=np.uint8)
     with written_whole(path) as part, part.open("wb") as stream:
         # numpy's type hints take the names of the arrays for options.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -15,7 +17,11 @@ from fleetplan.perfmodel.landscape.reasons import REASONS, USABLE
 from fleetplan.perfmodel.landscape.search_space import SearchSpace
 from fleetplan.perfmodel.landscape.sweeps import SweepSpace, tasks_of
 from fleetplan.perfmodel.landscape.tables import evidence_columns, layout_columns
+from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.serving import Scheduling
+
+TTFT: Final = "ttft"
+TPOT: Final = "tpot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +40,13 @@ class Landscape:
         that a phase does not have, are NaN.
     excluded_counts : Mapping[str, int]
         Rows by reason.
+    late : FloatArray
+        TTFT and TPOT of rows that only miss a latency limit, where these are not in the table. [ms]
     """
 
     table: pd.DataFrame
     excluded_counts: Mapping[str, int]
+    late: FloatArray = field(default_factory=lambda: np.zeros((2, 0)))
 
     @classmethod
     def of_table(cls, table: pd.DataFrame) -> Landscape:
@@ -47,12 +56,45 @@ class Landscape:
 
     def without_excluded(self) -> Landscape:
         """Return the landscape of its usable rows alone; the others are still counted."""
-        return Landscape(self.usable.reset_index(drop=True), self.excluded_counts)
+        latencies = np.concatenate([_latencies(self._late_rows), self.late], axis=1)
+        return Landscape(self.usable.reset_index(drop=True), self.excluded_counts, latencies)
+
+    def within(self, target: LatencyTarget) -> Landscape:
+        """Return the usable rows within tighter limits, the others counted: as if evaluated with these.
+
+        Parameters
+        ----------
+        target : LatencyTarget
+            Neither limit above that of this landscape.
+        """
+        usable = self.usable
+        ttft, tpot = np.concatenate([_latencies(usable), _latencies(self._late_rows), self.late], axis=1)
+        # A phase without the latency has NaN there, which exceeds nothing.
+        is_late = ttft > _limit(target.ttft_ms)
+        is_slow = ~is_late & (tpot > _limit(target.tpot_ms))
+        counts = dict(self.excluded_counts) | {TTFT: int(is_late.sum()), TPOT: int(is_slow.sum())}
+        counts = dict(sorted(counts.items(), key=lambda pair: -pair[1]))
+        beyond = is_late | is_slow
+        kept = usable[~beyond[: len(usable)]].reset_index(drop=True)
+        late = np.stack([ttft[beyond], tpot[beyond]])
+        return Landscape(kept, {reason: count for reason, count in counts.items() if count}, late)
+
+    @property
+    def _late_rows(self) -> pd.DataFrame:
+        return self.table[self.table["excluded"].isin((TTFT, TPOT))]
 
     @property
     def usable(self) -> pd.DataFrame:
         """Rows without a reason against them."""
         return self.table[self.table["excluded"] == ""]
+
+
+def _latencies(rows: pd.DataFrame) -> FloatArray:
+    return np.stack([rows[name].to_numpy(dtype=float) for name in ("ttft_ms", "tpot_ms")])
+
+
+def _limit(limit_ms: float | None) -> float:
+    return math.inf if limit_ms is None else limit_ms
 
 
 def service_landscape(

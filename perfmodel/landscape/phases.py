@@ -67,6 +67,11 @@ class LatencyTarget:
     ttft_ms: float | None = None
     tpot_ms: float | None = None
 
+    def allows(self, other: LatencyTarget) -> bool:
+        """Whether neither limit is below that of another target."""
+        pairs = ((self.ttft_ms, other.ttft_ms), (self.tpot_ms, other.tpot_ms))
+        return all(own is None or (limit is not None and limit <= own) for own, limit in pairs)
+
 
 def memory_of_phase(
     evaluator: Evaluator, phase: str, configurations: ConfigurationBatch, scheduling: Scheduling | None

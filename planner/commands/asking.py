@@ -119,6 +119,7 @@ def collected(
     asked: tuple[AskedPlan, Resolver],
     name: Callable[[_RowT], str],
     keep: Callable[[Sequence[_RowT]], None],
+    noun: str = "solve",
 ) -> tuple[list[_RowT], ExitCode]:
     """Take rows as they are solved, and say how many are left; Ctrl-C and a lost backend keep what there is.
 
@@ -134,6 +135,8 @@ def collected(
         What a row answers, for the line of progress.
     keep : callable
         Writes the rows so far.
+    noun : str
+        What a row is, where it takes several solves; how long these take is then not known before the first.
 
     Returns
     -------
@@ -145,7 +148,8 @@ def collected(
 
     errors = console(stderr=True)
     plan, resolver = asked[0].plan, asked[1]
-    waited = Waited(count, min(plan.solve.wall_s, resolver.limits.time_limit_s))
+    each_s = min(plan.solve.wall_s, resolver.limits.time_limit_s) if noun == "solve" else 0.0
+    waited = Waited(count, each_s, noun)
     _say(errors, waited.announced)
     found: list[_RowT] = []
     if not count:

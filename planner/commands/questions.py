@@ -150,7 +150,7 @@ def compare(
 
     Example: plan compare fleet.yaml --against homogeneous --against no-disaggregation --against without:L40S
     """
-    from fleetplan.planner.commands.run_compare import read_counterfactuals, write_comparison
+    from fleetplan.planner.commands.run_compare import KeptComparison, read_counterfactuals
     from fleetplan.planner.plan import Infeasible, read_plan
     from fleetplan.planner.questions.compare import compare as compare_fleets
     from fleetplan.planner.report.compare_console import print_comparison
@@ -163,26 +163,27 @@ def compare(
     assignment = [*(assignment or []), *calibration_assignment(calibration)]
     fleet = load(fleet_file, scenario, assignment, errors)
     others = read_counterfactuals(against, fleet, fleet_file, scenario or (), assignment)
+
+    def say(text: str) -> None:
+        errors.print(text, style="dim", markup=False, highlight=False)
+
+    kept, stopped = KeptComparison(len(others), say, out), False
+    in_force = None if baseline is None else read_plan(baseline)
     try:
-        found = compare_fleets(
-            fleet,
-            others,
-            limits,
-            ProgressLine(errors),
-            lambda text: errors.print(text, style="dim"),
-            None if baseline is None else read_plan(baseline),
-        )
+        found = compare_fleets(fleet, others, limits, ProgressLine(errors), say, in_force, kept)
     except KeyboardInterrupt as error:
-        errors.print("stopped before there was a plan", style="red", markup=False)
-        raise typer.Exit(ExitCode.LIMIT) from error
+        if kept.found is None:
+            errors.print("stopped before there was a plan", style="red", markup=False)
+            raise typer.Exit(ExitCode.LIMIT) from error
+        errors.print(kept.missing, style="red", markup=False)
+        found, stopped = kept.found, True
     for warning in found.warnings:
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
-    if out is not None:
-        for folder in write_comparison(found, out):
-            errors.print(f"written to {folder}/plan.json", style="dim", markup=False)
+    for folder in kept.written:
+        errors.print(f"written to {folder}/plan.json", style="dim", markup=False)
     if isinstance(found.outcome, Infeasible):
         print_infeasible(found.outcome, console())
         raise typer.Exit(ExitCode.INFEASIBLE)
     print_comparison(found.outcome, found.rows, console())
-    if found.outcome.open_gap > limits.gap_ratio:
+    if stopped or found.outcome.open_gap > limits.gap_ratio:
         raise typer.Exit(ExitCode.LIMIT)

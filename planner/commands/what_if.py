@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -100,20 +101,32 @@ def alternatives(
     """
     from fleetplan.fleet.files import written_together
     from fleetplan.planner.export.files import write_plan
+    from fleetplan.planner.questions.alternatives import Alternative, alternative_count
     from fleetplan.planner.questions.alternatives import alternatives as find_alternatives
     from fleetplan.planner.questions.asked_plan import require_current
-    from fleetplan.planner.report.what_if_console import print_alternatives
+    from fleetplan.planner.report.what_if_console import alternative_text, print_alternatives
+
+    def keep(found: Sequence[Alternative]) -> None:
+        plans = {each.name.replace(" ", "-"): each.plan for each in found if each.plan is not None}
+        if out is not None and plans:
+            with written_together(out) as parts:
+                for name, plan in plans.items():
+                    write_plan(plan, parts / name)
 
     solving = Solving(time_limit, gap, seed, workers, backend, deterministic)
     with asking(plan_file, fleet_file, solving) as (asked, resolver):
         require_current(asked, resolver)
-        found = list(find_alternatives(asked.plan, asked.fleet, ratio(within), resolver))
+        rows = find_alternatives(asked.plan, asked.fleet, ratio(within), resolver)
+        found, code = collected(
+            rows,
+            alternative_count(asked.plan),
+            (asked, resolver),
+            lambda row: alternative_text(asked.plan, row),
+            keep,
+            "alternative",
+        )
     print_alternatives(asked.plan, found, ratio(within), console())
-    if out is not None:
-        with written_together(out) as parts:
-            for each in found:
-                if each.plan is not None:
-                    write_plan(each.plan, parts / each.name.replace(" ", "-"))
+    raise typer.Exit(code)
 
 
 def pareto(

@@ -68,7 +68,7 @@ def alternatives(plan: Plan, fleet: Fleet, within_ratio: float, resolver: Resolv
     own = replace(resolver, limits=limits)
     cap_usd = plan.objective_usd * (1 + within_ratio)
     yield fewest_kinds(plan, fleet, cap_usd, own)
-    if any(row.kind == "buy" for row in plan.purchases):
+    if _buys(plan):
         rented = fleet
         for offer in fleet.offers:
             if offer.capex_usd_per_host is not None:
@@ -81,6 +81,15 @@ def alternatives(plan: Plan, fleet: Fleet, within_ratio: float, resolver: Resolv
         yield _without_offers("nothing new", "bought and rented", nothing, plan, cap_usd, own)
     if plan.transitions:
         yield fewest_changes(plan, fleet, cap_usd, own)
+
+
+def alternative_count(plan: Plan) -> int:
+    """How many alternatives to a plan there are to look for."""
+    return 1 + _buys(plan) + bool(plan.purchases) + bool(plan.transitions)
+
+
+def _buys(plan: Plan) -> bool:
+    return any(row.kind == "buy" for row in plan.purchases)
 
 
 def kinds_of(plan: Plan) -> frozenset[str]:
@@ -148,8 +157,10 @@ def _without_offers(
 ) -> Alternative:
     """The plan of a fleet whose offers are cut, if it costs no more than a cap."""
     resolver.say(name)
-    # Its plans are among those of the fleet with all offers, at the same cost.
-    answer = resolver.answer(FleetQuestion(fleet, begin=plan, bound=bound_of(plan, fleet)))
+    # Its plans are among those of the fleet with all offers, at the same cost. Beyond the cap, no more of it
+    # is asked.
+    beyond = Verge(-math.inf, math.nextafter(cap_usd, math.inf))
+    answer = resolver.answer(FleetQuestion(fleet, begin=plan, bound=bound_of(plan, fleet), verge=beyond))
     now = sum(row.accelerators for row in plan.purchases if verb != "bought" or row.kind == "buy")
     proven = answer.plan is not None or answer.infeasible or answer.least_usd > cap_usd
     if answer.plan is None or answer.most_usd > cap_usd:

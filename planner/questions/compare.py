@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from fleetplan.fleet.figures import figure
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.api import NoPlanFoundError, evaluate_within, solve_problem
+from fleetplan.planner.api import NoPlanFoundError, Purpose, evaluate_within, solve_problem
 from fleetplan.planner.candidates import CandidateSet, build_candidates
 from fleetplan.planner.plan import Infeasible, Plan, Shortage
 from fleetplan.planner.problem import Candidate, build_problem
@@ -141,7 +141,13 @@ class _Solver:
         known: Plan | None = None,
         simplified: bool = True,
     ) -> Plan | Infeasible:
-        """The plan of a fleet; of one without some candidates, from the plan with them."""
+        """The plan of a fleet; of one without some candidates, from the plan with them.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            At Ctrl-C in any solve but that of the fleet itself, which keeps its best plan.
+        """
         key = id(fleet), candidates.candidates
         if key not in self.solved:
             self.say(f"{title}: {len(candidates.candidates)} candidates; solving")
@@ -151,7 +157,10 @@ class _Solver:
             if known is not None:
                 problem = replace(problem, begins_with=known, bounded_by=bound_of(known, fleet))
             limits = replace(self.limits, simplified=simplified)
-            self.solved[key] = solve_problem(candidates, problem, limits, self.watch, self.say).outcome
+            purpose = Purpose.ROW if self.solved else Purpose.ANSWER
+            self.solved[key] = solve_problem(
+                candidates, problem, limits, self.watch, self.say, purpose
+            ).outcome
         return self.solved[key]
 
 
@@ -162,6 +171,7 @@ def compare(
     watch: Watcher | None = None,
     announce: Callable[[str], None] | None = None,
     baseline: Plan | None = None,
+    note: Callable[[Comparison], None] | None = None,
 ) -> Comparison:
     """Solve a fleet and its counterfactuals.
 
@@ -177,11 +187,15 @@ def compare(
         As `plan_fleet` has them.
     baseline : Plan, optional
         The plan in force, against which the changes of every fleet are counted.
+    note : callable, optional
+        Given what is known so far: after the plan, and after each counterfactual.
 
     Raises
     ------
     NoPlanFoundError
         If the limit came before the first plan of the fleet itself.
+    KeyboardInterrupt
+        At Ctrl-C, but in the solve of the fleet itself, which then ends at its best plan.
     """
     solver = _Solver(limits, watch, announce or (lambda _: None), baseline)
     keep = frozenset().union(*(each.configurations for each in counterfactuals))
@@ -189,10 +203,16 @@ def compare(
         keep |= configurations_in_force(baseline)
     candidates, left = evaluate_within(limits, lambda late: build_candidates(fleet, solver.say, keep, late))
     outcome = replace(solver, limits=left).solve("the plan", fleet, candidates)
+    told = note or (lambda _: None)
+    found = Comparison(outcome, candidates.warnings, ())
+    told(found)
     if isinstance(outcome, Infeasible):
-        return Comparison(outcome, candidates.warnings, ())
-    rows = [_compared(fleet, candidates, outcome, each, solver) for each in counterfactuals]
-    return Comparison(outcome, candidates.warnings, tuple(rows))
+        return found
+    for each in counterfactuals:
+        row = _compared(fleet, candidates, outcome, each, solver)
+        found = replace(found, rows=(*found.rows, row))
+        told(found)
+    return found
 
 
 def _compared(

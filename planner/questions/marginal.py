@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Final
 
 import pandas as pd
 
 from fleetplan.fleet.inventory import Budget, Fleet
+from fleetplan.planner.api import NoPlanFoundError
 from fleetplan.planner.formulation import fixed_usd
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem import KnownBound, Problem
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.fleet_edits import Edit
 from fleetplan.planner.questions.resolving import FleetAnswer, FleetQuestion, Resolver
-from fleetplan.planner.questions.taken_over import counts_cost_alone, program_sha256
+from fleetplan.planner.questions.taken_over import bound_of, counts_cost_alone, program_sha256
+from fleetplan.planner.search import Verge
+from fleetplan.planner.search.result import OPTIMAL_GAP
 
 KILOWATTS: Final = (1.0, 10.0)
 """Amounts of power that are added, each by itself: a kilowatt is less than most replicas draw. [kW]"""
@@ -41,12 +47,15 @@ class More:
         Of the amount.
     edit : callable
         The fleet with it.
+    is_limit : bool
+        Whether it is room within a limit, which costs nothing by itself: every plan stays one.
     """
 
     name: str
     amount: float
     unit: str
     edit: Edit
+    is_limit: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +95,8 @@ def one_more(fleet: Fleet) -> Iterator[More]:
         def grown(base: Fleet, name: str = name) -> Fleet:
             return fleet_edits.with_pool(base, name, lambda each: replace(each, hosts=each.hosts + 1))
 
-        yield More(f"pool {name}", 1, "host" if pool.accelerators_per_host > 1 else "accelerator", grown)
+        unit = "host" if pool.accelerators_per_host > 1 else "accelerator"
+        yield More(f"pool {name}", 1, unit, grown, is_limit=False)
     for offer in fleet.offers:
         if any(limit is not None for limit in offer.max_units):
 
@@ -171,13 +181,78 @@ def worths(every: Sequence[More], plan: Plan, fleet: Fleet, resolver: Resolver) 
     fleet : Fleet
         As it is.
     resolver : Resolver
-        Solves, once for each that changes the integer program.
+        Solves, at most once for each that changes the integer program, and once for each group of them.
     """
     before = resolver.problem(fleet)[1]
     program = program_sha256(before) if counts_cost_alone(fleet) else ""
     asked = [FleetQuestion(more.edit(fleet), begin=plan, program=program) for more in every]
-    for more, answer in zip(every, resolver.answers(asked), strict=True):
+    if not resolver.side_by_side:
+        # What is evaluated for the loosest latency limits answers for all others.
+        with suppress(NoPlanFoundError):
+            resolver.problem_in_time(with_all([more for more in every if more.unit == "ms"], fleet))
+    if not program:
+        for more, answer in zip(every, resolver.answers(asked), strict=True):
+            yield _worth(more, plan, before, answer)
+        return
+    limits: list[More] = []
+    alone: list[tuple[More, FleetQuestion]] = []
+    for more, question, same in zip(every, asked, resolver.in_order(Resolver.is_known, asked), strict=True):
+        if same:
+            yield Worth(more, 0.0, 0.0, 0.0, plan)
+        elif more.is_limit:
+            limits.append(more)
+        else:
+            alone.append((more, question))
+    answers = resolver.answers([question for _, question in alone])
+    for (more, _), answer in zip(alone, answers, strict=True):
         yield _worth(more, plan, before, answer)
+    yield from _limits_together(limits, plan, before, resolver)
+
+
+def _limits_together(
+    limits: Sequence[More], plan: Plan, before: Problem, resolver: Resolver
+) -> Iterator[Worth]:
+    """Yield what room within limits is worth, of several at once where one bound answers them.
+
+    No plan with room within one limit is cheaper than the cheapest with room within several. Where that is
+    within the asked gap of the plan, every one of them is; else each half is asked for itself.
+    """
+    fleet, gap_ratio = before.fleet, max(resolver.limits.gap_ratio, OPTIMAL_GAP)
+    enough_usd = plan.objective_usd * (1 - gap_ratio)
+    side = Verge(math.nextafter(enough_usd, -math.inf), enough_usd)
+    # Limits of a kind first: some kinds are worth nothing, and one that is worth something spoils its group.
+    kinds = groupby(limits, key=lambda more: more.unit)
+    level: list[tuple[Sequence[More], KnownBound | None]] = [(list(kind), None) for _, kind in kinds]
+    while level:
+        asked = [
+            FleetQuestion(
+                with_all(each, fleet), begin=plan, bound=bound, verge=side if len(each) > 1 else None
+            )
+            for each, bound in level
+        ]
+        following: list[tuple[Sequence[More], KnownBound | None]] = []
+        for (each, _), answer in zip(level, resolver.answers(asked), strict=True):
+            if len(each) == 1:
+                yield _worth(each[0], plan, before, answer)
+            elif answer.least_usd >= enough_usd:
+                most_usd = max(plan.objective_usd - answer.least_usd, 0.0)
+                yield from (Worth(more, 0.0, most_usd, 0.0, plan) for more in each)
+            else:
+                bound = None if answer.plan is None else bound_of(answer.plan, fleet)
+                # Where the time was over, the halves would take as long as each alone.
+                told = answer.most_usd < enough_usd
+                middle = len(each) // 2
+                parts = (each[:middle], each[middle:]) if told else [[more] for more in each]
+                following += [(part, bound) for part in parts]
+        level = following
+
+
+def with_all(every: Sequence[More], fleet: Fleet) -> Fleet:
+    """The fleet with one more of everything, and of the same thing as much as is asked at most."""
+    most = {more.name: more for more in sorted(every, key=lambda more: more.amount)}
+    for more in most.values():
+        fleet = more.edit(fleet)
+    return fleet
 
 
 def _worth(more: More, plan: Plan, before: Problem, answer: FleetAnswer) -> Worth:

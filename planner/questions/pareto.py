@@ -13,9 +13,10 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.assemble import figure_of
 from fleetplan.planner.formulation import UNITS
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.problem import Problem, find_candidate
+from fleetplan.planner.problem import KnownBound, Problem, find_candidate
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.resolving import FleetAnswer, FleetQuestion, Resolver
+from fleetplan.planner.questions.taken_over import bound_of
 
 ALLOWANCES: Final = (0.0, 0.01, 0.02, 0.05, 0.1)
 """What the TCO may be above that of the plan, as a share of it, one point each."""
@@ -121,9 +122,15 @@ def point_count(against: str) -> int:
 
 
 def _minimised(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> Iterator[ParetoPoint]:
-    """Each search begins with the best plan before it, or with the plan where points are not to wait."""
+    """Each search begins with the best plan before it, or with the plan where points are not to wait.
+
+    No plan below a cap costs less than the plan's lower bound: where that is near, its TCO is not searched.
+    """
     known = [plan]
-    asked = [FleetQuestion(_capped(plan, fleet, against, more), begin=plan) for more in ALLOWANCES]
+    bound = bound_of(plan, fleet)
+    asked = [
+        FleetQuestion(_capped(plan, fleet, against, more), begin=plan, bound=bound) for more in ALLOWANCES
+    ]
     apart = resolver.side_by_side or resolver.limits.reproducible
     answers = resolver.answers(asked) if apart else iter(())
     for allowance, question in zip(ALLOWANCES, asked, strict=True):
@@ -160,14 +167,36 @@ def _figure(problem: Problem, plan: Plan, against: str) -> float | None:
 def _asked_for(
     plan: Plan, fleet: Fleet, against: str, ratios: Sequence[float], resolver: Resolver
 ) -> Iterator[ParetoPoint]:
-    """Points at which a value is asked for and TCO minimised."""
+    """Points at which a value is asked for and TCO minimised, each tighter than the one before.
+
+    The plans of a point are among those of the point before, whose lower bound is one of theirs. Where points
+    are not to wait, it is that of the plan.
+    """
     edit: Callable[[Fleet, float], Fleet] = _with_headroom
     text, unit = "headroom {:+.0%}", "more headroom"
     if against == "latency":
         edit, text, unit = fleet_edits.latency_limits_scaled, "latency limits times {:g}", "of the limits"
-    asked = [FleetQuestion(edit(fleet, ratio), begin=plan) for ratio in ratios]
-    for ratio, answer in zip(ratios, resolver.answers(asked), strict=True):
+    before, bound = plan, bound_of(plan, fleet)
+    asked = [FleetQuestion(edit(fleet, ratio), begin=plan, bound=bound) for ratio in ratios]
+    apart = resolver.side_by_side or resolver.limits.reproducible
+    answers = resolver.answers(asked) if apart else iter(())
+    for ratio, question in zip(ratios, asked, strict=True):
+        if apart:
+            answer = next(answers)
+        else:
+            answer = resolver.answer(replace(question, begin=before, bound=bound))
+            before, bound = _tighter(answer, fleet, before, bound)
         yield replace(_point(text.format(ratio), answer, unit), value=ratio)
+
+
+def _tighter(
+    answer: FleetAnswer, fleet: Fleet, before: Plan, bound: KnownBound | None
+) -> tuple[Plan, KnownBound | None]:
+    """Where a search among some plans of a point begins, and what none of them costs less than."""
+    if answer.plan is None:
+        return before, bound
+    own = bound_of(answer.plan, fleet)
+    return answer.plan, bound if own is None or (bound is not None and bound.usd >= own.usd) else own
 
 
 def _with_headroom(fleet: Fleet, more: float) -> Fleet:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from fleetplan.fleet.inventory import Fleet, Service
-from fleetplan.planner.api import NoPlanFoundError, evaluate_within, solve_problem
+from fleetplan.planner.api import NoPlanFoundError, Purpose, evaluate_within, solve_problem
 from fleetplan.planner.candidates import CandidateSet, OutOfTimeError, build_candidates, supplied_hardware
 from fleetplan.planner.jobs import RunJobs, run_here
 from fleetplan.planner.plan import Infeasible, Plan
@@ -242,6 +242,14 @@ class Resolver:
             return FleetAnswer(problem, asked.begin, False, known=True)
         return replace(self, limits=left)._solved(asked, candidates, problem)
 
+    def is_known(self, asked: FleetQuestion) -> bool:
+        """Whether the program of a fleet is the one that is named, so that nothing is to be solved."""
+        try:
+            (_, problem), _ = self.problem_in_time(asked.fleet, asked.change)
+        except NoPlanFoundError:
+            return False
+        return bool(asked.program) and program_sha256(problem) == asked.program
+
     def problem_in_time(
         self, fleet: Fleet, change: Change | None = None
     ) -> tuple[tuple[CandidateSet, Problem], SearchLimits]:
@@ -265,7 +273,7 @@ class Resolver:
         if reasons and asked.fleet.policy.unmet == "forbid":
             return FleetAnswer(problem, None, True, reasons)
         try:
-            outcome = solve_problem(candidates, problem, limits, self.watch, self.say, final=False).outcome
+            outcome = solve_problem(candidates, problem, limits, self.watch, self.say, Purpose.STEP).outcome
         except NoPlanFoundError as error:
             return FleetAnswer(problem, None, False, (str(error),))
         if isinstance(outcome, Infeasible):

@@ -14,10 +14,13 @@ class Waited:
         All of them.
     each_s : float
         What one takes as far as is known before, 0 where nothing is. [s]
+    noun : str
+        What each of them is, where it takes several solves.
     """
 
-    def __init__(self, count: int, each_s: float = 0.0) -> None:
+    def __init__(self, count: int, each_s: float = 0.0, noun: str = "solve") -> None:
         self.count = count
+        self._noun = noun
         self.done = 0
         self._each_s = each_s
         self._started = time.monotonic()
@@ -25,7 +28,7 @@ class Waited:
     @property
     def announced(self) -> str:
         """What there is to do: `44 solves, about 5 min`."""
-        solves = "1 solve" if self.count == 1 else f"{self.count} solves"
+        solves = f"1 {self._noun}" if self.count == 1 else f"{self.count} {self._noun}s"
         return f"{solves}, about {duration(self.count * self._each_s)}" if self._each_s else solves
 
     def next(self) -> str:

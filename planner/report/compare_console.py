@@ -46,6 +46,18 @@ def print_comparison(plan: Plan, rows: tuple[Compared, ...], console: Console) -
         _print_one(plan, row, console)
 
 
+def compared_text(row: Compared) -> str:
+    """Return a counterfactual in a line: its TCO, and the saving of the plan."""
+    if row.chosen is None or row.chosen.plan is None:
+        state = "infeasible" if all(trial.infeasible for trial in row.trials) else "no plan"
+        return f"against {row.name}: {state}"
+    tco = f"against {row.name}: TCO {money(row.chosen.plan.objective_usd)}"
+    if row.saving is None:
+        return f"{tco}, not comparable"
+    least, most = signed_money(row.saving.least_usd), signed_money(row.saving.most_usd)
+    return f"{tco}, the plan saves {least} to {most}"
+
+
 def _cells(row: Compared) -> tuple[str, ...]:
     name = escape(
         row.name if row.chosen is None or not row.chosen.label else f"{row.name} ({row.chosen.label})"

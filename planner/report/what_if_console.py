@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 BROKEN_SHOWN = 4
 """Promises that break, the largest ones of each case."""
 
+LARGER_UNITS = {"kWh": "MWh", "kg": "t"}
+"""Units of a thousand others."""
+
 
 def print_stress(plan: Plan, found: Sequence[StressOutcome], console: Console) -> None:
     """Print a line for each case: what breaks on the plan's hardware, what keeping everything costs."""
@@ -78,18 +81,20 @@ def print_alternatives(
     """Print a line for each alternative: how good, what it costs."""
     console.print(f"{plan.fleet}: TCO {money(plan.objective_usd)}; up to {percent(within_ratio)} more:")
     for each in found:
-        if each.usd is None:
-            none = "proven that none is better" if each.proven else "no better plan found"
-            console.print(f"  {each.name}: {none}; {each.figure}", markup=False, soft_wrap=True)
-            continue
-        more = each.usd - plan.objective_usd
-        proof = "" if each.proven else ", best found, not proven"
-        console.print(
-            f"  {each.name}: {each.figure}; TCO {money(each.usd)} "
-            f"({signed(more)}, {percent(more / plan.objective_usd)}){proof}",
-            markup=False,
-            soft_wrap=True,
-        )
+        console.print(f"  {alternative_text(plan, each)}", markup=False, soft_wrap=True)
+
+
+def alternative_text(plan: Plan, each: Alternative) -> str:
+    """Return an alternative in a line: how good, what it costs."""
+    if each.usd is None:
+        none = "proven that none is better" if each.proven else "no better plan found"
+        return f"{each.name}: {none}; {each.figure}"
+    more = each.usd - plan.objective_usd
+    proof = "" if each.proven else ", best found, not proven"
+    return (
+        f"{each.name}: {each.figure}; TCO {money(each.usd)} "
+        f"({signed(more)}, {percent(more / plan.objective_usd)}){proof}"
+    )
 
 
 def print_pareto(points: Sequence[ParetoPoint], against: str, console: Console) -> None:
@@ -105,11 +110,19 @@ def print_pareto(points: Sequence[ParetoPoint], against: str, console: Console) 
         if point.usd is None or point.bound_usd is None:
             table.add_row(point.asked, "no plan", "", "", *([""] if against in MINIMISED else []))
             continue
-        value = "" if point.value is None else f"{point.value:,.5g} {point.unit}"
-        least = "" if point.proven_value is None else f"{point.proven_value:,.5g}"
+        value = "" if point.value is None else quantity(point.value, point.unit)
+        least = "" if point.proven_value is None else quantity(point.proven_value, point.unit)
         row = [point.asked, money(point.usd), money(point.bound_usd), value]
         table.add_row(*row, *([least] if against in MINIMISED else []))
     console.print(table)
+
+
+def quantity(value: float, unit: str) -> str:
+    """Return an amount with its unit: of thousands of kWh or kg in MWh or t."""
+    larger = LARGER_UNITS.get(unit)
+    if larger is None or abs(value) < 1000.0:
+        return f"{figure(value)} {unit}"
+    return f"{figure(value / 1000.0)} {larger}"
 
 
 def pareto_figure(points: Sequence[ParetoPoint], against: str) -> Figure:

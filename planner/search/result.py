@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -48,6 +49,11 @@ class Verge:
     def decided(self, plan_usd: float, bound_usd: float) -> bool:
         """Whether a plan and a bound tell the side."""
         return plan_usd <= self.below_usd or bound_usd >= self.above_usd
+
+    @property
+    def any_plan(self) -> bool:
+        """Whether every plan decides, whatever it costs."""
+        return self.below_usd == math.inf
 
     def less(self, usd: float) -> Verge:
         """The same of a cost without a part of it."""

@@ -110,8 +110,10 @@ def _search(problem: Problem, limits: SearchLimits, watch: Watcher | None, stop:
     for done, part in enumerate(parts):
         left = limits.time_limit_s - spent.seconds
         own_limits = replace(limits, time_limit_s=max(left / (len(parts) - done), 0.1))
-        # What is known of the whole says little of a part.
-        verge = None if limits.verge is None or len(parts) > 1 else limits.verge.less(elsewhere_usd)
+        # What is known of the whole says little of a part, unless any plan will do.
+        verge = limits.verge
+        if verge is not None and not verge.any_plan:
+            verge = None if len(parts) > 1 else verge.less(elsewhere_usd)
         own_limits = replace(own_limits, verge=verge)
         run = Run(part, own_limits, started, stop or Stop())
         run.watch = watch or (lambda _: None)

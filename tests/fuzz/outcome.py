@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from fleetplan.planner.api import NoPlanFoundError, prepare, prepare_within, solve_problem
+from fleetplan.planner.api import NoPlanFoundError, Purpose, prepare, prepare_within, solve_problem
 from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.problem import Problem
@@ -71,7 +71,8 @@ def solved(path: Path, solves: Solves, baseline: Plan | None = None) -> Outcome:
         candidates, problem, limits = prepare_within(
             limits, lambda late: prepare(fleet, lambda _: None, baseline, late)
         )
-        found = solve_problem(candidates, problem, limits, None, lambda _: None, final=solves.explain).outcome
+        purpose = Purpose.ANSWER if solves.explain else Purpose.STEP
+        found = solve_problem(candidates, problem, limits, None, lambda _: None, purpose).outcome
     except NoPlanFoundError:
         return Outcome(NO_PLAN, time.monotonic() - started)
     wall_s = time.monotonic() - started

@@ -54,6 +54,49 @@ def evaluator(*hashes: str) -> Evaluator:
 @pytest.fixture(autouse=True)
 def _switched_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(landscape_cache.SWITCH, raising=False)
+    landscape_cache.forget()
+
+
+@pytest.mark.parametrize("from_file", [False, True])
+@pytest.mark.parametrize("ttft_share", [0.25, 0.5, 1.0])
+@pytest.mark.parametrize("tpot_share", [0.25, 0.5, 1.0])
+def test_tighter_limits_are_answered_without_any_work(
+    ttft_share: float, tpot_share: float, from_file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everything = service_landscape(evaluator(), REQUEST, LatencyTarget(), SPACE).table
+
+    def at(share: float, name: str) -> float:
+        return float(everything[name].quantile(share))
+
+    loose = LatencyTarget(at(0.8, "ttft_ms"), at(0.8, "tpot_ms"))
+    tight = LatencyTarget(at(0.8 * ttft_share, "ttft_ms"), at(0.8 * tpot_share, "tpot_ms"))
+    fresh = service_landscape(evaluator(), REQUEST, tight, SPACE).without_excluded()
+    if from_file:
+        cached_landscape(evaluator(), REQUEST, loose, SPACE, tmp_path)
+        landscape_cache.forget()
+    cached_landscape(evaluator(), REQUEST, loose, SPACE, tmp_path)
+    monkeypatch.setattr(landscape_cache, "service_landscape", None)
+    found = cached_landscape(evaluator(), REQUEST, tight, SPACE, tmp_path)
+    pd.testing.assert_frame_equal(found.table, fresh.table)
+    assert found.excluded_counts == fresh.excluded_counts
+    # What is left out once is so of tighter limits, too.
+    tightest = LatencyTarget(at(0.1, "ttft_ms"), at(0.1, "tpot_ms"))
+    again = service_landscape(evaluator(), REQUEST, tightest, SPACE).without_excluded()
+    assert found.within(tightest).excluded_counts == again.excluded_counts
+
+
+def test_looser_limits_and_those_of_another_folder_are_evaluated(tmp_path: Path) -> None:
+    tight = LatencyTarget(350.0, 3.0)
+    assert not tight.allows(TARGET)
+    assert TARGET.allows(tight)
+    assert LatencyTarget().allows(tight)
+    assert not tight.allows(LatencyTarget(350.0))
+    cached_landscape(evaluator(), REQUEST, tight, SPACE, tmp_path)
+    found = cached_landscape(evaluator(), REQUEST, TARGET, SPACE, tmp_path)
+    fresh = service_landscape(evaluator(), REQUEST, TARGET, SPACE).without_excluded()
+    pd.testing.assert_frame_equal(found.table, fresh.table)
+    cached_landscape(evaluator(), REQUEST, tight, SPACE, tmp_path / "other")
+    assert len(list((tmp_path / "other").iterdir())) == 1
 
 
 def test_the_second_answer_is_the_first_without_any_work(
@@ -66,8 +109,10 @@ def test_the_second_answer_is_the_first_without_any_work(
     assert 0 < len(fresh.table) < len(whole.table)
     first = cached_landscape(evaluator(), REQUEST, tight, SPACE, tmp_path)
     monkeypatch.setattr(landscape_cache, "service_landscape", None)
+    remembered = cached_landscape(evaluator(), REQUEST, tight, SPACE, tmp_path)
+    landscape_cache.forget()
     again = cached_landscape(evaluator(), REQUEST, tight, SPACE, tmp_path)
-    for found in (first, again):
+    for found in (first, remembered, again):
         pd.testing.assert_frame_equal(found.table, fresh.table)
         assert found.excluded_counts == fresh.excluded_counts
         pd.testing.assert_frame_equal(found.usable, fresh.usable)
@@ -136,6 +181,7 @@ def test_a_damaged_file_is_computed_anew(tmp_path: Path, damage: Callable[[bytes
     (path,) = tmp_path.iterdir()
     whole = path.read_bytes()
     path.write_bytes(damage(whole))
+    landscape_cache.forget()
     again = cached_landscape(evaluator(), REQUEST, TARGET, SPACE, tmp_path)
     pd.testing.assert_frame_equal(again.table, first.table)
     assert len(path.read_bytes()) == len(whole)

@@ -22,7 +22,7 @@ from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet, Hardware, Service
 from fleetplan.planner import cli
-from fleetplan.planner.api import NoPlanFoundError, Planned
+from fleetplan.planner.api import NoPlanFoundError, Planned, Purpose
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.questions import compare
 from fleetplan.planner.questions.compare import Compared, Comparison
@@ -273,6 +273,32 @@ def test_an_option_without_a_plan_in_time_may_still_be_the_cheapest(monkeypatch:
     assert [(trial.infeasible, trial.reasons) for trial in row.trials if trial.plan is None] == [
         (False, ("no plan within 1 s",))
     ]
+
+
+def test_rows_are_known_as_they_are_solved_and_ctrl_c_ends_the_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    solve = compare.solve_problem
+    purposes: list[object] = []
+
+    def interrupted_at_the_third(*arguments: object) -> Planned:
+        purposes.append(arguments[-1])
+        if len(purposes) == 3:
+            raise KeyboardInterrupt
+        return solve(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compare, "solve_problem", interrupted_at_the_third)
+    question, known = two_kinds(), list[int]()
+    with pytest.raises(KeyboardInterrupt):
+        compare.compare(
+            question,
+            named(question, "without:A", "without:B"),
+            EXACT,
+            note=lambda found: known.append(len(found.rows)),
+        )
+    assert known == [0, 1]
+    # Ctrl-C keeps the best plan of the fleet itself, and ends the question after that.
+    assert purposes == [Purpose.ANSWER, Purpose.ROW, Purpose.ROW]
 
 
 def test_infeasible_for_want_of_a_configuration() -> None:

@@ -15,7 +15,7 @@ from fleetplan.fleet.inventory import Budget, Fleet
 from fleetplan.planner.commands.run_marginal import marginal_figure
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.marginal import More, Worth, by_worth, marginal_table, one_more, worths
-from fleetplan.planner.questions.resolving import Resolver
+from fleetplan.planner.questions.resolving import FleetAnswer, FleetQuestion, Resolver
 from fleetplan.planner.search.result import SearchLimits
 
 MOST_PLANS_TRIED = 200
@@ -58,6 +58,47 @@ def test_marginal_values_are_brute_force_differences(monkeypatch: pytest.MonkeyP
             nothing += expected <= 1
     assert worth >= 3
     assert nothing >= 12
+
+
+def test_limits_that_are_relaxed_together_hold_what_each_is_worth() -> None:
+    """Whatever is answered by one bound for several: what each is worth alone lies within."""
+    apart, together = Resolver(EXACT), Resolver(replace(EXACT, gap_ratio=0.1))
+    for seed in range(12):
+        question = with_engine_tables(tiny_case(seed))
+        plan = apart.solve(question).plan
+        if plan is None:
+            continue
+        limits = [more for more in one_more(question) if more.is_limit]
+        found = {(row.more.name, row.more.amount): row for row in worths(limits, plan, question, together)}
+        assert len(found) == len(limits)
+        for more in limits:
+            alone, row = worth_of(more, plan, question, apart), found[more.name, more.amount]
+            assert row.least_usd <= alone.least_usd + 0.5, (seed, more.name)
+            assert row.most_usd >= alone.most_usd - 0.5, (seed, more.name)
+
+
+def test_what_saves_less_together_than_the_gap_is_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers = [rent_offer(name, usd, hardware="A", maximum=40) for name, usd in (("a", 3.0), ("b", 9.0))]
+    question = short(offers=[*offers, rent_offer("c", 9.5, hardware="A", maximum=40)])
+    resolver = Resolver(EXACT)
+    plan = resolver.solve(question).plan
+    assert plan is not None
+    solved: list[Fleet] = []
+    solve = Resolver.answer
+
+    def counted(self: Resolver, asked: FleetQuestion) -> FleetAnswer:
+        solved.append(asked.fleet)
+        return solve(self, asked)
+
+    monkeypatch.setattr(Resolver, "answer", counted)
+    limits = [more for more in one_more(question) if more.is_limit]
+    rows = list(worths(limits, plan, question, resolver))
+    assert [(row.more.name, row.most_usd) for row in rows] == [
+        (f"maximum of offer {name}", pytest.approx(0.0, abs=0.01)) for name in "abc"
+    ]
+    assert len(solved) == 1
+    raised = {offer.name: offer.max_units for offer in solved[0].offers}
+    assert raised == dict.fromkeys("abc", (41,))
 
 
 def short(**changes: object) -> Fleet:
