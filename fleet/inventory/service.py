@@ -184,6 +184,8 @@ class Service:
         What launch commands name; None is what `model` names.
     rate_ratio : Mapping[str, float]
         Measured rates of replicas over those that are predicted or given, by hardware; 1 where absent.
+    home_percent : float
+        Most that a plan may cost more than the cheapest one found so that requests stay in their region. [%]
     """
 
     name: str
@@ -215,6 +217,7 @@ class Service:
     search: LayoutSearch = field(default_factory=LayoutSearch)
     checkpoint: str | None = None
     rate_ratio: Mapping[str, float] = field(default_factory=dict)
+    home_percent: float = 0.0
 
     @property
     def planned_ratio(self) -> float:

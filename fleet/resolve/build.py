@@ -21,6 +21,7 @@ from fleetplan.fleet.resolve.network import (
     resolve_kv_links,
     resolve_kv_pairs,
     resolve_round_trips,
+    with_home_preference,
     with_serving_regions,
 )
 from fleetplan.fleet.resolve.objectives import check_objective, first_objective
@@ -102,6 +103,7 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
     regions = resolve_round_trips(context, spec, regions)
     numbered = _numbered(context, parsed, "services", spec.services)
     services = with_serving_regions(context, numbered, regions, resolve_services(context, numbered))
+    services = with_home_preference(context, numbered, spec.policy, services)
     scenarios = scenarios_that_differ(context, spec.uncertainty, services)
     for block in ("regions", "services"):
         written = document.root.child(block)

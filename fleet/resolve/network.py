@@ -9,7 +9,7 @@ from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory import Hardware, KvLink, Pool, Region, Service
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema import FleetSpec
-from fleetplan.fleet.schema.fleet import ServiceSpec
+from fleetplan.fleet.schema.fleet import PolicySpec, ServiceSpec
 
 
 def resolve_kv_pairs(
@@ -93,6 +93,36 @@ def resolve_round_trips(context: Context, spec: FleetSpec, regions: Sequence[Reg
         replace(region, round_trip_ms=ways[region.name], network_usd_per_gb=prices[region.name])
         for region in regions
     )
+
+
+def with_home_preference(
+    context: Context,
+    specs: Sequence[tuple[int, ServiceSpec]],
+    policy: PolicySpec,
+    services: Sequence[Service],
+) -> tuple[Service, ...]:
+    """Return the services with what may be paid so that their requests stay in their region.
+
+    Parameters
+    ----------
+    context : Context
+        Where warnings go.
+    specs : Sequence[tuple[int, ServiceSpec]]
+        Services with their positions in the file.
+    policy : PolicySpec
+        With what holds for services that do not state it.
+    services : Sequence[Service]
+        The valid services, with the regions that may serve them.
+    """
+    stated = {spec.name: (i, spec.home_percent) for i, spec in specs}
+    found = []
+    for service in services:
+        i, own = stated[service.name]
+        if own and not service.serve_from:
+            context.warn(("services", i, "home_percent"), "has no effect: no other region serves it")
+        percent = policy.home_percent if own is None else own
+        found.append(replace(service, home_percent=percent if service.serve_from else 0.0))
+    return tuple(found)
 
 
 def with_serving_regions(

@@ -203,6 +203,9 @@ class ServiceSpec(Spec):
     serve_from: ServeFrom | None = None
     """Other regions that may serve its demand: `any` with a known round trip, a list, or lists by the
     region of the demand. The round trip is part of TTFT. Default: demand is served where it arises."""
+    home_percent: Percent | None = None
+    """Most that a plan may cost more than the cheapest one found, within the asked gap, so that requests are
+    served in their own region: they leave it for a larger saving only. Default: that of `policy`. [%]"""
     mb_per_request: NotNegative = 0.0
     """Data of a request and its answer, for the network cost of another region. [MB]"""
     network_latency_ms: NotNegative = 0.0
@@ -274,6 +277,8 @@ class PolicySpec(Spec):
     """Most that a simpler plan may cost more than the cheapest one found, within the asked gap: one with
     fewer services that other regions serve, and fewer kinds of hardware and configurations of each service.
     0 pays nothing for it. [%]"""
+    home_percent: Percent = 0.0
+    """`services.home_percent` of services that do not state it. [%]"""
     unmet: Literal["forbid", "penalise"] = "forbid"
     """forbid: all demand is served or the fleet is infeasible. penalise: unmet demand comes first, by
     priority."""

@@ -78,7 +78,7 @@ def build_plan(
         model_usd=result.objective_usd,
         model_unused_usd=model_unused_usd(problem, solution, traffic, result.objective_usd),
         retirements=retirements(problem, solution),
-        simplification=simplification(problem, result, traffic.replicas, objective),
+        simplification=simplification(problem, result, traffic, objective),
         commitments=commitments(problem, solution),
         remaining_values=remaining_values(problem, solution),
         supply_options=supply_options(problem, solution),

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 from fleetplan.planner.assemble.costs import cost_breakdown
 from fleetplan.planner.assemble.placements import placements
-from fleetplan.planner.assemble.traffic import spread_traffic
+from fleetplan.planner.assemble.traffic import ServedTraffic, spread_traffic
 from fleetplan.planner.formulation import ReplicaKey
-from fleetplan.planner.plan import Simplification
-from fleetplan.planner.problem import Problem
+from fleetplan.planner.plan import HomePreference, Simplification
+from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.search import SearchResult
 
 
 def simplification(
-    problem: Problem, result: SearchResult, replicas: Iterable[ReplicaKey], objective_usd: float
+    problem: Problem, result: SearchResult, chosen: ServedTraffic, objective_usd: float
 ) -> Simplification | None:
     """Return what was paid for a simpler plan; None where none was looked for.
 
@@ -22,7 +22,7 @@ def simplification(
     ----------
     problem, result : Problem, SearchResult
         What was searched, and what was found.
-    replicas : Iterable[ReplicaKey]
+    chosen : ServedTraffic
         Of the simpler plan.
     objective_usd : float
         What it costs, recomputed without rounding. [USD]
@@ -31,18 +31,38 @@ def simplification(
         return None
     cheapest = result.cheapest.solution
     traffic = spread_traffic(problem, cheapest)
-    before, after = list(traffic.replicas), list(replicas)
+    before, after = list(traffic.replicas), list(chosen.replicas)
     cheapest_usd = sum(cost_breakdown(problem, cheapest, placements(problem, traffic, cheapest)).values())
     # A solution may waste load that its plan leaves out, either of them: the smaller difference leaves the
     # cheapest plan above the bound, and the price within the policy, by which the search went.
-    usd = min(objective_usd - cheapest_usd, result.objective_usd - result.cheapest.usd)
+    usd = max(min(objective_usd - cheapest_usd, result.objective_usd - result.cheapest.usd), 0.0)
+    home: HomePreference | None = None
+    if any(service.home_percent for service in problem.fleet.services):
+        home = HomePreference(
+            usd=min(max(result.cheapest.home_usd, 0.0), usd),
+            away_requests_per_s=_away_requests_per_s(problem, chosen),
+            away_requests_per_s_before=_away_requests_per_s(problem, traffic),
+        )
     return Simplification(
-        usd=max(usd, 0.0),
+        usd=usd,
         hardware_kinds=_kinds(problem, after),
         hardware_kinds_before=_kinds(problem, before),
         configurations=_configurations(problem, after),
         configurations_before=_configurations(problem, before),
+        home=home,
     )
+
+
+def _away_requests_per_s(problem: Problem, traffic: ServedTraffic) -> float:
+    """What other regions serve of services that may pay to be served at home. [requests/s]"""
+    paying = {service.name for service in problem.fleet.services if service.home_percent}
+    total = 0.0
+    for (c, _, p, i), rate in traffic.rates.items():
+        cell, candidate = problem.cells[i], problem.candidates[c]
+        if cell.service in paying and problem.pools[p].region != cell.region:
+            share = 1.0 if candidate.phase is Phase.AGGREGATED else 0.5
+            total += share * rate * problem.moments[cell.moment].weight
+    return total / len(problem.periods)
 
 
 def _kinds(problem: Problem, replicas: Iterable[ReplicaKey]) -> int:

@@ -51,6 +51,18 @@ class StatedGoal(Record):
     """By the rounded figures that the solver worked with; `value` is no worse, but for rounding. [unit]"""
 
 
+class HomePreference(Record):
+    """What was paid so that requests of services with a `home_percent` are served in their own region."""
+
+    usd: float
+    """Part of what the simpler plan costs more. [USD]"""
+    away_requests_per_s: float
+    """Requests that other regions serve, in the mean over all periods; prefill or decode alone counts half.
+    [requests/s]"""
+    away_requests_per_s_before: float
+    """Of the cheapest plan found."""
+
+
 class Simplification(Record):
     """What a plan that is simpler than the cheapest one found costs more, and how much simpler it is."""
 
@@ -64,6 +76,8 @@ class Simplification(Record):
     """Configurations of each service and phase in each region, added up."""
     configurations_before: int
     """Of the cheapest plan found."""
+    home: HomePreference | None = None
+    """Where a service may pay to be served at home (`services.home_percent`)."""
 
 
 class UnmetGap(Record):

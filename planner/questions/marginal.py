@@ -214,37 +214,50 @@ def _limits_together(
 ) -> Iterator[Worth]:
     """Yield what room within limits is worth, of several at once where one bound answers them.
 
-    No plan with room within one limit is cheaper than the cheapest with room within several. Where that is
-    within the asked gap of the plan, every one of them is; else each half is asked for itself.
+    No plan with room within one limit is cheaper than the cheapest with room within several, or with more
+    room within it. Where that is within the asked gap of the plan, every one of them is; else parts are asked
+    for.
     """
     fleet, gap_ratio = before.fleet, max(resolver.limits.gap_ratio, OPTIMAL_GAP)
     enough_usd = plan.objective_usd * (1 - gap_ratio)
     side = Verge(math.nextafter(enough_usd, -math.inf), enough_usd)
     # Limits of a kind first: some kinds are worth nothing, and one that is worth something spoils its group.
-    kinds = groupby(limits, key=lambda more: more.unit)
-    level: list[tuple[Sequence[More], KnownBound | None]] = [(list(kind), None) for _, kind in kinds]
+    level: list[tuple[Sequence[More], KnownBound | None]] = [
+        (list(kind), None) for _, kind in groupby(limits, key=lambda more: more.unit)
+    ]
     while level:
         asked = [
             FleetQuestion(
-                with_all(each, fleet), begin=plan, bound=bound, verge=side if len(each) > 1 else None
+                with_all(each, fleet), begin=plan, bound=bound, verge=side if _is_mixed(each) else None
             )
             for each, bound in level
         ]
         following: list[tuple[Sequence[More], KnownBound | None]] = []
-        for (each, _), answer in zip(level, resolver.answers(asked), strict=True):
-            if len(each) == 1:
-                yield _worth(each[0], plan, before, answer)
-            elif answer.least_usd >= enough_usd:
+        for (group, _), answer in zip(level, resolver.answers(asked), strict=True):
+            rest = group
+            if not _is_mixed(group):
+                *rest, most = sorted(group, key=lambda more: more.amount)
+                yield _worth(most, plan, before, answer)
+            if answer.least_usd >= enough_usd:
                 most_usd = max(plan.objective_usd - answer.least_usd, 0.0)
-                yield from (Worth(more, 0.0, most_usd, 0.0, plan) for more in each)
-            else:
-                bound = None if answer.plan is None else bound_of(answer.plan, fleet)
-                # Where the time was over, the halves would take as long as each alone.
-                told = answer.most_usd < enough_usd
-                middle = len(each) // 2
-                parts = (each[:middle], each[middle:]) if told else [[more] for more in each]
-                following += [(part, bound) for part in parts]
+                yield from (Worth(more, 0.0, most_usd, 0.0, plan) for more in rest)
+                continue
+            bound = None if answer.plan is None else bound_of(answer.plan, fleet)
+            following += [(part, bound) for part in _parts(rest, told=answer.most_usd < enough_usd)]
         level = following
+
+
+def _is_mixed(group: Sequence[More]) -> bool:
+    """Whether a group is of several things, not amounts of one."""
+    return len({more.name for more in group}) > 1
+
+
+def _parts(group: Sequence[More], told: bool) -> list[Sequence[More]]:
+    """The parts of a group that are asked for next: halves, or each thing where the time was over."""
+    if told and _is_mixed(group):
+        middle = len(group) // 2
+        return [group[:middle], group[middle:]]
+    return [list(each) for _, each in groupby(group, key=lambda more: more.name)]
 
 
 def with_all(every: Sequence[More], fleet: Fleet) -> Fleet:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fleetplan.fleet.figures import money, percent
+from fleetplan.fleet.figures import figure, money, percent
 from fleetplan.planner.plan import Plan, Purchase
 
 ORDERS_IN_FULL: Final = 3
@@ -107,6 +107,11 @@ def simpler(plan: Plan) -> str:
         )
         if before != after
     ]
+    home = stated.home
+    if home is not None and home.away_requests_per_s != home.away_requests_per_s_before:
+        away, before = figure(home.away_requests_per_s), figure(home.away_requests_per_s_before)
+        price = f" ({money(home.usd)} of it)" if home.usd >= 1 else ""
+        parts.insert(0, f"{away} instead of {before} requests/s away from home{price}")
     cheapest = plan.objective_usd - stated.usd
     share = f" ({percent(stated.usd / cheapest)})" if cheapest > 0 and stated.usd > 0 else ""
     what = ", ".join(parts) or "less traffic between regions"

@@ -67,13 +67,14 @@ def _cheapest_together(
     """The cheapest plans of the parts, where a simpler one was taken for any of them."""
     if all(result.cheapest is None for result in results):
         return None
-    whole, usd = Solution(), elsewhere_usd
+    whole, usd, home_usd = Solution(), elsewhere_usd, 0.0
     for part, result in zip(parts, results, strict=True):
         solution = result.solution if result.cheapest is None else result.cheapest.solution
         usd += (result.objective_usd if result.cheapest is None else result.cheapest.usd) or 0.0
+        home_usd += 0.0 if result.cheapest is None else result.cheapest.home_usd
         if solution is not None:
             whole.add(solution, cells=part.cell_indices)
-    return CheapestPlan(usd, whole)
+    return CheapestPlan(usd, whole, home_usd)
 
 
 def _unmet_together(parts: Sequence[Mapping[int, LeastUnmet]]) -> dict[int, LeastUnmet]:

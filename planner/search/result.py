@@ -162,10 +162,13 @@ class CheapestPlan:
         Its TCO by the integer model. [USD]
     solution : Solution
         Its values.
+    home_usd : float
+        What was paid more than that so that requests are served in their own region. [USD]
     """
 
     usd: float
     solution: Solution
+    home_usd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

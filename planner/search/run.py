@@ -26,7 +26,12 @@ from fleetplan.planner.search.result import (
     SolveStatus,
     Watcher,
 )
-from fleetplan.planner.search.simplicity import NEARLY_SAME_RATIO, SimplerPlans, SimplerStep
+from fleetplan.planner.search.simplicity import (
+    ALL_SHARES_OF_TIME,
+    NEARLY_SAME_RATIO,
+    SimplerPlans,
+    SimplerStep,
+)
 from fleetplan.planner.search.solvers.best import WITHDRAWN, least_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver
 from fleetplan.planner.search.solvers.interrupt import Stop
@@ -198,7 +203,6 @@ class Run(UnmetStages):
             return result
         objective_usd, bound_usd = result.objective_usd or 0.0, result.bound_usd or 0.0
         within_gap_usd = bound_usd / (1 - self.limits.gap_ratio)
-        percent = self.problem.fleet.policy.simpler_percent
 
         def units(usd: float) -> int:
             return math.floor((usd - self.fixed_usd) * USD_RESOLUTION) + 1
@@ -207,13 +211,18 @@ class Run(UnmetStages):
             usd = self.usd(cost)
             return units(max(usd, min(usd * (1 + NEARLY_SAME_RATIO), within_gap_usd)))
 
-        plans = SimplerPlans(planning, outcome.values, partial(self._ask, planning, left))
-        allowed_usd = min(objective_usd * (1 + percent / 100), within_gap_usd)
-        values = plans.search(units(max(objective_usd, allowed_usd)), nearly)
+        def allowed(percent: float) -> int:
+            return units(max(objective_usd, min(objective_usd * (1 + percent / 100), within_gap_usd)))
+
+        home = {services: allowed(percent) for percent, services in self._home_preferences()}
+        seconds = left / ALL_SHARES_OF_TIME if home else left
+        plans = SimplerPlans(planning, outcome.values, partial(self._ask, planning, seconds))
+        values = plans.search(allowed(self.problem.fleet.policy.simpler_percent), nearly, home)
         if values is outcome.values:
             return result
         self.values = values
-        cheapest = None if result.solution is None else CheapestPlan(objective_usd, result.solution)
+        home_usd = plans.home_cost / USD_RESOLUTION
+        cheapest = None if result.solution is None else CheapestPlan(objective_usd, result.solution, home_usd)
         simpler_usd = self.usd(values.value(planning.total_cost))
         gap = (simpler_usd - bound_usd) / simpler_usd if simpler_usd > 0 else 0.0
         return replace(
@@ -225,6 +234,14 @@ class Run(UnmetStages):
             deterministic_time=self.deterministic_time,
             cheapest=cheapest if plans.varied else None,
         )
+
+    def _home_preferences(self) -> list[tuple[float, frozenset[str]]]:
+        """Services by what may be paid so that they are served at home, the most first. [%]"""
+        by_percent: dict[float, set[str]] = {}
+        for service in self.problem.fleet.services:
+            if service.home_percent > 0:
+                by_percent.setdefault(service.home_percent, set()).add(service.name)
+        return [(percent, frozenset(by_percent[percent])) for percent in sorted(by_percent, reverse=True)]
 
     def _ask(self, planning: PlanningModel, left: float, step: SimplerStep) -> cp_model.CpSolver | None:
         """Solve the model for its objective in a share of time: of work where the clock must not decide."""

@@ -80,7 +80,9 @@ def single_scenario(problem: Problem, scenario: str) -> Problem:
         replace(each, probability=1.0) for each in problem.fleet.demand_scenarios if each.name == scenario
     )
     policy = replace(problem.fleet.policy, simpler_percent=0.0)
+    services = tuple(replace(each, home_percent=0.0) for each in problem.fleet.services)
     fleet = replace(problem.fleet, demand_objective="expected-cost", demand_scenarios=only, policy=policy)
+    fleet = replace(fleet, services=services)
     if fleet.objective == "tco" and fleet.policy.unmet == "forbid":
         fleet = replace(fleet, budget=replace(fleet.budget, tco_usd=None))
     return part_of(problem, fleet=fleet, moments=moments, cells=cells, scenario_optima=None)

@@ -1,6 +1,8 @@
 """The plan that operators like best among those that cost little more than the cheapest one found.
 
-Three steps on the configurations that the cheapest plan runs, each within its part of a short time:
+Where services may pay to be served at home (`services.home_percent`), their requests are sent home first,
+those of services that may pay most before others. Then three steps on the configurations that the plan runs,
+each within its part of a short time:
 
 1. the fewest kinds of traffic away from home, then kinds of hardware and configurations of each service in a
    region, at a cost within what the policy allows (`policy.simpler_percent`) and within the asked gap;
@@ -11,14 +13,17 @@ Three steps on the configurations that the cheapest plan runs, each within its p
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation import PlanningModel, ReplicaKey
+from fleetplan.planner.problem import Phase, Problem
+from fleetplan.planner.problem.load_units import load_parts
 from fleetplan.planner.search.solvers.cpsat import hint
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,15 @@ class SimplerStep:
     share_of_time: float
     gap_ratio: float = 0.0
 
+
+HOME_SHARE_OF_TIME: Final = 0.4
+"""Time to send requests home, over that of the three steps, and as much for the cheapest of these plans."""
+
+ALL_SHARES_OF_TIME: Final = 1 + 2 * HOME_SHARE_OF_TIME
+"""All of it, where requests are sent home."""
+
+RATE_RESOLUTION: Final = 10**4
+"""Requests/s of the fastest replica in the units that requests away from home are counted in."""
 
 FEWEST_KINDS: Final = SimplerStep(0.4)
 
@@ -49,6 +63,34 @@ Relation = tuple[str, str, str]
 """Service with a region and its hardware, its configuration, or the region that its requests come from."""
 
 
+def requests_away(planning: PlanningModel, services: Collection[str]) -> cp_model.LinearExpr | None:
+    """Return what other regions serve of some services, by time; a phase of two counts half.
+
+    The unit has no meaning. None where no other region can serve any.
+    """
+    problem, loads = planning.problem, planning.variables.load
+    away = {
+        key: _mean_rate(problem, *key)
+        for key in loads
+        if problem.cells[key[3]].service in services
+        and problem.pools[key[2]].region != problem.cells[key[3]].region
+    }
+    if not away:
+        return None
+    fastest = max(away.values())
+    weights = [max(1, round(RATE_RESOLUTION * rate / fastest)) for rate in away.values()]
+    return cp_model.LinearExpr.weighted_sum([loads[key] for key in away], weights)
+
+
+def _mean_rate(problem: Problem, c: int, k: int, p: int, cell: int) -> float:
+    """Requests/s that a load unit serves, in the mean of a period."""
+    del p
+    candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
+    share = 1.0 if candidate.phase is Phase.AGGREGATED else 0.5
+    units = LOAD_UNITS_PER_REPLICA * load_parts(problem)[c][k]
+    return share * candidate.requests_per_s[k] / units * moment.weight
+
+
 class SimplerPlans:
     """The model of one part, used up by the search for a simpler plan.
 
@@ -67,8 +109,11 @@ class SimplerPlans:
         variables = planning.variables.replicas
         self.running = {c for (c, _, _), count in variables.items() if values.value(count)}
         self.varied = False
+        self.home_cost = 0
 
-    def search(self, most: int, nearly: Callable[[int], int]) -> cp_model.CpSolver:
+    def search(
+        self, most: int, nearly: Callable[[int], int], home: Mapping[frozenset[str], int]
+    ) -> cp_model.CpSolver:
         """Return the values of the simplest plan found, at worst those of the cheapest one.
 
         Parameters
@@ -77,11 +122,12 @@ class SimplerPlans:
             The largest value of the cost objective.
         nearly : callable
             The largest value that is about the same cost as another one.
+        home : Mapping[frozenset[str], int]
+            The same where services are served at home, by the services; the largest first.
         """
         model, cost = self.planning.model, self.planning.total_cost
-        for (c, _, _), replicas in self.planning.variables.replicas.items():
-            if c not in self.running:
-                model.add(replicas == 0)
+        self._send_home(home)
+        self._keep_to_running(frozenset())
         least = int(self.values.value(cost))
         model.add(cost <= max(most, least))
         hint(model, self.values)
@@ -91,6 +137,47 @@ class SimplerPlans:
         model.minimize(self._effort())
         self.values = self.ask(LEAST_EFFORT) or self.values
         return self.values
+
+    def _keep_to_running(self, free: frozenset[str]) -> None:
+        """Run no other configurations than the plan, but of some services."""
+        model, problem = self.planning.model, self.planning.problem
+        for (c, _, _), replicas in self.planning.variables.replicas.items():
+            if c not in self.running and problem.candidates[c].service not in free:
+                model.add(replicas == 0)
+
+    def _send_home(self, home: Mapping[frozenset[str], int]) -> None:
+        """Serve as few requests as may be away from home, group by group, each at no more than its cost."""
+        every = {services: requests_away(self.planning, services) for services in home}
+        away = {services: each for services, each in every.items() if each is not None}
+        if not any(self.values.value(each) for each in away.values()):
+            # What is at home stays there.
+            for each in away.values():
+                self.planning.model.add(each <= 0)
+            return
+        model, cost = self.planning.model, self.planning.total_cost
+        self._keep_to_running(frozenset().union(*away))
+        before = int(self.values.value(cost))
+        step = SimplerStep(HOME_SHARE_OF_TIME / len(away))
+        for services, served in away.items():
+            model.add(cost <= max(home[services], int(self.values.value(cost))))
+            hint(model, self.values)
+            model.minimize(served)
+            now = int(self.values.value(served))
+            nearer = self.ask(step) if now else None
+            if nearer is not None and nearer.value(served) < now:
+                self.values, self.varied = nearer, True
+            model.add(served <= int(self.values.value(served)))
+        if self.varied:
+            self._cheapest_of_these(away)
+        self.home_cost = int(self.values.value(cost)) - before
+        replicas = self.planning.variables.replicas
+        self.running = {c for (c, _, _), count in replicas.items() if self.values.value(count)}
+
+    def _cheapest_of_these(self, away: Mapping[frozenset[str], cp_model.LinearExprT]) -> None:
+        """Take the cheapest plan that serves no more away from home."""
+        hint(self.planning.model, self.values)
+        self.planning.model.minimize(self.planning.total_cost)
+        self.values = self.ask(SimplerStep(HOME_SHARE_OF_TIME / len(away), CHEAPEST.gap_ratio)) or self.values
 
     def _fewest_kinds(self) -> None:
         """Take the simplest plan within the cost, then the cheapest that is as simple."""

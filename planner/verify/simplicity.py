@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import Final
 
+from fleetplan.planner.plan import Simplification
 from fleetplan.planner.verify.costs import cost_kinds, model_rounding_usd
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.violations import Violation
+
+AGGREGATED: Final = "aggregated"
+"""Phase of replicas that serve a request whole."""
+
+RATE_TOLERANCE: Final = 1e-6
+"""Relative, and absolute in requests/s, difference of traffic that is rounding."""
 
 
 def check_simplicity(check: PlanCheck) -> Iterator[Violation]:
@@ -17,12 +26,15 @@ def check_simplicity(check: PlanCheck) -> Iterator[Violation]:
     rounding = model_rounding_usd(check, cost_kinds(check))
     cheapest = check.plan.objective_usd - stated.usd
     # Sales may earn more than all else costs: such a plan has no per cent to spend.
-    most = check.problem.fleet.policy.simpler_percent / 100 * max(cheapest, 0.0)
+    homes = [service.home_percent for service in check.problem.fleet.services]
+    percent = max([check.problem.fleet.policy.simpler_percent, *homes])
+    most = percent / 100 * max(cheapest, 0.0)
     if not -rounding <= stated.usd <= most + rounding:
         text = f"a simpler plan costs {stated.usd} USD more, {most} USD are allowed"
         yield Violation("simplicity", text)
     if not check.plan.bound_usd <= cheapest + rounding:
         yield Violation("simplicity", f"the cheapest plan costs {cheapest} USD, less than the bound")
+    yield from _check_home(check, stated, max(homes, default=0.0) / 100 * max(cheapest, 0.0) + rounding)
     rows = check.plan.placements
     kinds = {(row.service, row.region, row.hardware) for row in rows}
     configurations = {(row.key, row.region) for row in rows}
@@ -32,3 +44,25 @@ def check_simplicity(check: PlanCheck) -> Iterator[Violation]:
     ):
         if count != found:
             yield Violation("simplicity", f"{count} {name} stated, {found} found")
+
+
+def _check_home(check: PlanCheck, stated: Simplification, most_usd: float) -> Iterator[Violation]:
+    """What is paid to serve requests at home is within what services may pay, and the others count."""
+    home = stated.home
+    if home is None:
+        return
+    if not 0.0 <= home.usd <= min(most_usd, stated.usd):
+        yield Violation("simplicity", f"{home.usd} USD are paid for requests at home, {most_usd} are allowed")
+    services = {each.name for each in check.problem.fleet.services if each.home_percent > 0}
+    away = 0.0
+    for row in check.plan.placements:
+        if row.service in services:
+            rates = sum(sum(by_class.values()) for by_class in row.requests_per_s_by_origin.values())
+            half = 1.0 if row.phase == AGGREGATED else 0.5
+            away += rates * half * check.weight(check.moment_of(row))
+    away /= len(check.plan.periods)
+    if not math.isclose(away, home.away_requests_per_s, rel_tol=RATE_TOLERANCE, abs_tol=RATE_TOLERANCE):
+        text = f"{home.away_requests_per_s} requests/s away from home stated, {away} found"
+        yield Violation("simplicity", text)
+    if home.away_requests_per_s > home.away_requests_per_s_before * (1 + RATE_TOLERANCE) + RATE_TOLERANCE:
+        yield Violation("simplicity", "more requests leave home than in the cheapest plan")

@@ -49,10 +49,21 @@ def state_finance(made: Made) -> None:
         made.file.setdefault("finance", {}).update(added)
     if made.allows("policy.simpler_percent") and dice.random() < FINANCED:
         made.file.setdefault("policy", {})["simpler_percent"] = dice.choice((0, 0.2, 3))
+    state_home(made)
     for pool in made.file.get("pools", ()):
         able = made.quarters and "rented" in pool and "maintenance_hosts" not in pool
         if able and made.allows("pools.rented.lease_end") and dice.random() < FINANCED:
             pool["rented"]["lease_end"] = dice.choice(("2027Q3", "2027Q4", "2028Q3"))
+
+
+def state_home(made: Made) -> None:
+    """Let services pay to be served at home; with dice of its own."""
+    dice = random.Random(f"home {made.seed}")
+    if made.allows("policy.home_percent") and dice.random() < FINANCED:
+        made.file.setdefault("policy", {})["home_percent"] = dice.choice((0, 0.5, 5))
+    for service in made.file["services"]:
+        if made.allows("services.home_percent") and dice.random() < FINANCED:
+            service["home_percent"] = dice.choice((0, 1, 8))
 
 
 def state_leaders(made: Made) -> None:
