@@ -87,11 +87,11 @@ def cached_landscape(
     UnsupportedArchitecture
         The model has layers that are not evaluated.
     """
-    family = _family_key(evaluator, request, space, framework, scheduling)
+    family = family_key(evaluator, request, space, framework, scheduling)
     if family is None or not is_cache_on():
         return service_landscape(evaluator, request, target, space, framework, scheduling).without_excluded()
     place = cache_folder() if folder is None else folder
-    path = place / f"{_key(family, target)}.npz"
+    path = place / f"{file_key(family, target)}.npz"
     kept = _remembered(place, family, target) or _read(path)
     if kept is not None and isinstance(evaluator.source, OperatorSource):
         _remember(place, family, target, kept)
@@ -111,31 +111,19 @@ def is_cache_on() -> bool:
     return os.environ.get(SWITCH) != "off"
 
 
-def landscape_key(
-    evaluator: Evaluator,
-    request: RequestShape,
-    target: LatencyTarget,
-    space: SearchSpace,
-    framework: str = "",
-    scheduling: Scheduling | None = None,
-) -> str | None:
-    """Hash of all that a landscape depends on; None where the source of its times cannot be told apart."""
-    family = _family_key(evaluator, request, space, framework, scheduling)
-    return None if family is None else _key(family, target)
-
-
-def _key(family: str, target: LatencyTarget) -> str:
+def file_key(family: str, target: LatencyTarget) -> str:
+    """Hash of all that a landscape depends on, by that of all but its limits."""
     return hashlib.sha256(f"{family}\n{target!r}".encode()).hexdigest()
 
 
-def _family_key(
+def family_key(
     evaluator: Evaluator,
     request: RequestShape,
     space: SearchSpace,
     framework: str,
     scheduling: Scheduling | None,
 ) -> str | None:
-    """Hash of all that a landscape depends on but its limits."""
+    """Hash of all that a landscape depends on but its limits; None where its source cannot be told apart."""
     if not isinstance(evaluator.source, OperatorSource):
         return None
     parts = [*program_parts(), *evaluator.source.fingerprint()]

@@ -10,10 +10,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleetplan.fleet.figures import currency_code, figure, in_shown, money
+from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD
 from fleetplan.planner.plan import Plan, SupplyOption
 
 QUARTERS_NAMED: Final = 4
 """Quarters that are named; later ones are added up."""
+
+LEAST_WIDTH: Final = 100
+"""Columns of a terminal below which tables leave out what their readers can do without."""
 
 KINDS: Final = {"lease": "leases", "term": "rent terms", "loan": "loans"}
 
@@ -42,8 +46,13 @@ def beyond_the_horizon(plan: Plan) -> str:
     if plan.remaining_values:
         book = sum(row.book_usd or 0.0 for row in plan.remaining_values)
         unknown = sum(row.hosts for row in plan.remaining_values if row.book_usd is None)
-        apart = f" (without {unknown} hosts of unknown age)" if unknown else ""
-        parts.append(f"owned hosts are worth {money(book)} in the books{apart}")
+        hosts = "1 host" if unknown == 1 else f"{unknown} hosts"
+        apart = f"{hosts} of unknown age (in_service is not stated)" if unknown else ""
+        if unknown < sum(row.hosts for row in plan.remaining_values):
+            apart = f", without {apart}" if unknown else ""
+            parts.append(f"owned hosts are worth {money(book)} in the books{apart}")
+        else:
+            parts.append(f"the book value of {apart} is unknown")
     return "; ".join(parts)
 
 
@@ -65,7 +74,9 @@ def print_beyond_the_horizon(plan: Plan, console: Console) -> None:
     """Print the sentence; nothing where nothing is owed and nothing owned."""
     text = beyond_the_horizon(plan)
     if text:
-        console.print(f"[bold]After {escape(plan.periods[-1])}[/]: {escape(text)}")
+        last = plan.periods[-1]
+        after = "After the plan" if last == DEFAULT_PERIOD else f"After {escape(last)}"
+        console.print(f"[bold]{after}[/]: {escape(text)}")
 
 
 def print_options(plan: Plan, console: Console) -> None:
@@ -73,17 +84,20 @@ def print_options(plan: Plan, console: Console) -> None:
     if len(plan.supply_options) < 2:
         return
     table = Table(title="Buy, rent, keep or retire", box=None, pad_edge=False, title_justify="left")
-    for name in ("pool", "option", "offer", "cheapest"):
+    several = len(plan.periods) > 1
+    # Names of offers are part of those of their pools.
+    offers = console.width >= LEAST_WIDTH
+    for name in ("pool", "option", *(["offer"] if offers else []), *(["cheapest in"] if several else [])):
         table.add_column(name, overflow="fold")
     for name in ("units", f"{currency_code()}/accelerator-h"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("break-even", overflow="fold")
     for row in plan.supply_options:
         table.add_row(
             escape(row.pool),
             row.option,
-            escape(row.offer),
-            escape(row.period),
+            *([escape(row.offer)] if offers else []),
+            *([escape(row.period)] if several else []),
             str(row.units),
             figure(in_shown(row.usd_per_accelerator_hour), 3),
             escape(break_even(row)),

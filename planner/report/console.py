@@ -17,7 +17,7 @@ from fleetplan.fleet.figures import (
 )
 from fleetplan.fleet.units import KWH_PER_MWH
 from fleetplan.planner.plan import Infeasible, MomentKey, Placement, Plan, currency_of
-from fleetplan.planner.report.beyond_horizon import print_beyond_the_horizon, print_options
+from fleetplan.planner.report.beyond_horizon import LEAST_WIDTH, print_beyond_the_horizon, print_options
 from fleetplan.planner.report.brief_console import (
     MOST_LISTED,
     brief_limits,
@@ -35,9 +35,12 @@ from fleetplan.planner.report.day_console import (
     print_scenarios,
     probability,
 )
-from fleetplan.planner.report.decision import verb
+from fleetplan.planner.report.decision import DEFAULT_REGION, asked_by, verb, where_and_when
 from fleetplan.planner.report.headline import print_headline
 from fleetplan.planner.report.idle_capacity import all_idle
+
+LEAST_CONFIG_WIDTH = 28
+"""Columns of what runs: two lines of most placements."""
 
 PHASES = {"prefill": "P", "decode": "D", "aggregated": "A"}
 """Letters of the phases in the placement lines."""
@@ -78,6 +81,8 @@ def _print_plan(plan: Plan, console: Console, full: bool) -> None:
         print_options(plan, console)
         for period in plan.periods:
             _placements(plan, period, console)
+        if console.width < LEAST_WIDTH:
+            console.print(f"TTFT, TPOT and P:D from {LEAST_WIDTH} columns on", style="dim")
         _changes(plan, console)
         print_day(plan, console)
     _survivors(plan, console)
@@ -94,14 +99,17 @@ def _placements(plan: Plan, period: str, console: Console) -> None:
     """One line a service, region and slice in the likeliest scenario: what runs, traffic, latency, cost."""
     shown = likeliest(plan)
     placed = [row for row in plan.placements if (row.period, row.scenario) == (period, shown)]
-    title = f"Placements {period}" if shown is None else f"Placements {period} if demand is {escape(shown)}"
+    title = f"Placements{where_and_when(DEFAULT_REGION, period)}"
+    title += "" if shown is None else f" if demand is {escape(shown)}"
+    title += " (P prefill, D decode, A aggregated)"
+    narrow = console.width < LEAST_WIDTH
     table = Table(title=title, box=None, pad_edge=False, title_justify="left")
     table.add_column("service", overflow="fold")
     table.add_column("region")
     if has_slices(placed):
         table.add_column("slice")
-    table.add_column("replicas x config on hardware (P prefill, D decode, A aggregated)", overflow="fold")
-    for name in ("req/s", "load", "TTFT ms", "TPOT ms", "P:D", currency_code()):
+    table.add_column("replicas x config on hardware", overflow="fold", min_width=LEAST_CONFIG_WIDTH)
+    for name in ("req/s", "load", *(() if narrow else ("TTFT ms", "TPOT ms", "P:D")), currency_code()):
         table.add_column(name, justify="right", no_wrap=True)
     groups: dict[tuple[str, str, str | None], list[Placement]] = defaultdict(list)
     for row in placed:
@@ -118,12 +126,16 @@ def _placements(plan: Plan, period: str, console: Console) -> None:
             escape(", ".join(_configs(rows))),
             figure(served),
             f"{load:.0%}",
-            worst(row.ttft_ms for row in rows),
-            worst(row.tpot_ms for row in rows),
-            "" if ratio is None else f"{ratio:.2f}",
+            *(() if narrow else _figures(rows, ratio)),
             money(sum(row.usd for row in rows) / probability(plan, shown)),
         )
     console.print(table)
+
+
+def _figures(rows: Sequence[Placement], ratio: float | None) -> tuple[str, str, str]:
+    """TTFT, TPOT, and the ratio of prefill to decode accelerators."""
+    latencies = worst(row.ttft_ms for row in rows), worst(row.tpot_ms for row in rows)
+    return *latencies, "" if ratio is None else f"{ratio:.2f}"
 
 
 def _configs(rows: Sequence[Placement]) -> list[str]:
@@ -136,19 +148,22 @@ def _configs(rows: Sequence[Placement]) -> list[str]:
 
 def _pools(plan: Plan, console: Console) -> None:
     table = Table(title="Pools", box=None, pad_edge=False, title_justify="left")
-    for name in ("pool", "hardware", "period"):
-        table.add_column(name, overflow="fold")
-    for name in ("accelerators", "used", "reserve", "in use", currency_code(), f"idle {currency_code()}"):
-        table.add_column(name, justify="right")
+    several = len(plan.periods) > 1
+    for name in ("pool", "hardware", *(["period"] if several else [])):
+        table.add_column(name, overflow="fold", no_wrap=name == "hardware")
+    narrow = console.width < LEAST_WIDTH
+    heads = ("accel.", "used", "reserve") if narrow else ("accelerators", "used", "reserve", "in use")
+    for name in (*heads, currency_code(), f"idle {currency_code()}"):
+        table.add_column(name, justify="right", no_wrap=True)
     for row, used, utilisation, usd, idle_usd in pool_lines(plan):
         table.add_row(
             escape(row.pool),
             escape(row.hardware),
-            row.period,
+            *([row.period] if several else []),
             str(row.accelerators),
             used,
             str(row.reserve_accelerators),
-            utilisation,
+            *([] if narrow else [utilisation]),
             money(usd),
             money(idle_usd),
         )
@@ -156,14 +171,15 @@ def _pools(plan: Plan, console: Console) -> None:
 
 
 def _purchases(plan: Plan, brief: bool, console: Console) -> None:
-    if not plan.purchases:
+    if len(plan.purchases) <= 1:
+        # The decision says it.
         return
     lines = []
     for row in plan.purchases:
         unit = row.unit if row.units == 1 else f"{row.unit}s"
         lines.append(
-            f"{verb(row)} {row.units} {unit} {escape(row.hardware)} in {escape(row.region)} "
-            f"{row.period} ({escape(row.offer)}, {money(row.usd)})"
+            f"{verb(row)} {row.units} {unit} {escape(row.hardware)}"
+            f"{escape(where_and_when(row.region, row.period))} ({escape(row.offer)}, {money(row.usd)})"
         )
     console.print(f"[bold]Orders[/]: {_listed(lines, brief)}")
 
@@ -233,16 +249,16 @@ def _served_elsewhere(plan: Plan, console: Console) -> None:
 def _costs(plan: Plan, console: Console) -> None:
     parts = [f"{kind.replace('_', ' ')} {money(usd)}" for kind, usd in plan.cost_breakdown.items()]
     idle = sum(row.idle_usd for row in plan.pools)
-    of_it = f"idle capacity {money(idle)}"
+    of_it = f"idle capacity is {money(idle)} of it" if idle or not plan.cost_breakdown else "nothing is idle"
     idle_mwh = sum(row.idle_energy_kwh for row in plan.pools) / KWH_PER_MWH
     known = [f"{name} {money(usd)}" for name, usd in all_idle(plan).parts().items()]
-    known += [f"draws {figure(idle_mwh, 3)} MWh"] if idle_mwh else []
+    known += [f"it draws {figure(idle_mwh, 3)} MWh"] if idle_mwh else []
     if known:
         of_it += f" ({', '.join(known)})"
     if plan.retirements:
         leaving = sum(row.retirement_usd for row in plan.pools)
-        of_it += f", hosts that leave (book value less sale) {money(leaving)}"
-    console.print(f"[bold]Cost[/]: {', '.join(parts)}; of it {of_it}")
+        of_it += f", hosts that leave {money(leaving)} (book value less sale)"
+    console.print(f"[bold]Cost[/]: {', '.join(parts)}; {of_it}")
 
 
 def _evidence(plan: Plan, console: Console) -> None:
@@ -283,11 +299,11 @@ def print_infeasible(outcome: Infeasible, console: Console) -> None:
     """Print what is short, by how much, and what would serve it."""
     console.print(f"[bold red]{escape(outcome.fleet)} cannot be served[/]: proven infeasible.")
     for row in outcome.shortages:
-        when = " ".join(part for part in row.moment_key if part)
         console.print(
-            f"  {escape(row.service)} ({escape(row.request_class)}) in {escape(row.region)} {escape(when)}: "
+            f"  {escape(asked_by(row))}: "
             f"{figure(row.unmet_requests_per_s)} of {figure(row.demand_requests_per_s)} requests/s unserved; "
-            f"missing: {escape(row.reason)}"
+            f"missing: {escape(row.reason)}",
+            soft_wrap=True,
         )
         if row.would_take:
             console.print(f"    additional capacity needed: {escape(row.would_take)}")

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from fleetplan.fleet.figures import figure, money, percent
-from fleetplan.planner.plan import Plan, Purchase
+from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD
+from fleetplan.planner.plan import Plan, Purchase, Shortage, Unmet
+
+ONLY_CLASS: Final = "all"
+"""Class of a service whose requests are of one kind."""
+
+DEFAULT_REGION: Final = "default"
+"""Region of a fleet file that names none."""
 
 ORDERS_IN_FULL: Final = 3
 """More orders than this are added up by what is done with which hardware."""
@@ -34,7 +41,8 @@ def decision(plan: Plan) -> str:
 def _orders(plan: Plan) -> list[str]:
     if len(plan.purchases) <= ORDERS_IN_FULL:
         return [
-            f"{verb(row)} {_counted(row.units, row.unit)} {row.hardware} in {row.region} {row.period}"
+            f"{verb(row)} {_counted(row.units, row.unit)} {row.hardware}"
+            f"{where_and_when(row.region, row.period)}"
             for row in plan.purchases
         ]
     units: dict[tuple[str, str, str], int] = {}
@@ -50,6 +58,18 @@ def _retired(plan: Plan) -> list[str]:
     return [f"retire {_counted(hosts, 'host')} ({kinds})"] if hosts else []
 
 
+def where_and_when(region: str, *moment: str | None) -> str:
+    """Return ` in us-east 2027Q1 day`, without what a fleet file does not name: its only region or period."""
+    place = "" if region == DEFAULT_REGION else f" in {region}"
+    return place + "".join(f" {part}" for part in moment if part and part != DEFAULT_PERIOD)
+
+
+def asked_by(row: Unmet | Shortage) -> str:
+    """Return whose demand a row is of: `chat long in us-east 2027Q1`; the class where there are several."""
+    of_class = "" if row.request_class == ONLY_CLASS else f" {row.request_class}"
+    return f"{row.service}{of_class}{where_and_when(row.region, *row.moment_key)}"
+
+
 def verb(row: Purchase) -> str:
     """Return what is done with an offer: `buy`, `rent`, or `rent on spot`."""
     return "rent on spot" if row.kind == "spot" else row.kind
@@ -62,21 +82,23 @@ def _counted(count: int, unit: str) -> str:
 def _how_good(plan: Plan) -> str:
     if plan.status == "optimal":
         return "optimal"
-    if plan.bound_usd <= 0:
-        return f"gap {percent(plan.gap)}"
-    return f"at most {percent(plan.objective_usd / plan.bound_usd - 1)} above the optimum{plan.bound_scope}"
+    return f"at most {money(plan.objective_usd - plan.bound_usd)} above the optimum{plan.bound_scope}"
 
 
 def _binding(plan: Plan) -> list[str]:
     """Return the limits that are used up, each once, whatever the period and the slice."""
-    names = list(dict.fromkeys(limit_names(plan)))
+    found = dict.fromkeys(limit_names(plan))
+    # What an offer brings at most is the pool that it fills: `us-east/h200-rent` and `h200-rent`.
+    filled = {f"{name.rpartition('/')[2]} (purchases)" for name in found if "/" in name}
+    names = [name for name in found if name not in filled]
     more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
     return [f"binding: {', '.join(names[:NAMES])}{more}"] if names else []
 
 
 def limit_names(plan: Plan) -> list[str]:
-    """Return the names of the binding limits without period and slice, with their families but capacity's."""
+    """Return the names of the binding limits without their moments, with their families but capacity's."""
     moments = {*plan.periods, *(row.slice for row in plan.pools), *(row.slice for row in plan.placements)}
+    moments |= {row.scenario for row in plan.placements}
     names = (
         (" ".join(word for word in row.name.split(" ") if word not in moments), row.family)
         for row in plan.binding
@@ -89,9 +111,12 @@ def _weakest(plan: Plan) -> list[str]:
     errors = plan.provenance.model_errors
     unknown = [each.hardware for each in errors if each.median_ratio is None]
     if unknown:
-        return [f"weakest number: {', '.join(unknown)} (no published TPOT)"]
+        return [f"weakest number: {', '.join(unknown)} (TPOT not published)"]
     known = [(each.median_ratio, each.hardware) for each in errors if each.median_ratio is not None]
-    return [f"weakest number: {max(known)[1]} (TPOT off by {max(known)[0]:.0%})"] if known else []
+    if not known:
+        return []
+    error, hardware = max(known)
+    return [f"weakest number: {hardware} (TPOT {error:.0%} off published benchmarks)"]
 
 
 def simpler(plan: Plan) -> str:

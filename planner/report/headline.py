@@ -18,7 +18,7 @@ from fleetplan.fleet.figures import (
 )
 from fleetplan.planner.plan import MomentKey, Plan, StatedGoal, currency_of
 from fleetplan.planner.report.brief_console import MOST_LISTED, print_brief_unmet
-from fleetplan.planner.report.decision import decision, simpler
+from fleetplan.planner.report.decision import DEFAULT_REGION, asked_by, decision, simpler, where_and_when
 from fleetplan.planner.report.weak_parts import print_weak_parts
 
 STATUS_TEXT = {
@@ -45,7 +45,8 @@ def print_headline(plan: Plan, brief: bool, console: Console) -> None:
         Where to.
     """
     periods = plan.periods[0] if len(plan.periods) == 1 else f"{plan.periods[0]} to {plan.periods[-1]}"
-    parts = [f"[bold]{escape(plan.fleet)}[/] {escape(periods)}: TCO [bold]{money(plan.objective_usd)}[/]"]
+    when = escape(where_and_when(DEFAULT_REGION, periods))
+    parts = [f"[bold]{escape(plan.fleet)}[/]{when}: TCO [bold]{money(plan.objective_usd)}[/]"]
     if plan.shortages:
         parts.append(_unmet(plan))
     if plan.goal is not None:
@@ -69,16 +70,16 @@ def print_headline(plan: Plan, brief: bool, console: Console) -> None:
         print_brief_unmet(plan, console)
     else:
         _unmet_rows(plan, console)
-    for each in plan.shortage_gaps:
+    # The first line says it of all priorities together.
+    for each in plan.shortage_gaps if len(plan.shortage_gaps) > 1 else ():
         console.print(f"[bold red]unmet[/] {how_sure_unmet(each.priority, each.gap)}")
 
 
 def _unmet_rows(plan: Plan, console: Console) -> None:
     for row in plan.shortages:
-        when = " ".join(part for part in row.moment_key if part)
         console.print(
-            f"[bold red]unmet[/] {escape(row.service)} {escape(row.request_class)} in {escape(row.region)} "
-            f"{escape(when)}: {figure(row.requests_per_s)} requests/s"
+            f"[bold red]unmet[/] {escape(asked_by(row))}: {figure(row.requests_per_s)} requests/s",
+            soft_wrap=True,
         )
 
 

@@ -20,7 +20,7 @@ from fleetplan.perfmodel.landscape import (
     service_landscape,
 )
 from fleetplan.perfmodel.landscape import cache as landscape_cache
-from fleetplan.perfmodel.landscape.cache import landscape_key
+from fleetplan.perfmodel.landscape.cache import family_key, file_key
 from fleetplan.perfmodel.optables import OperatorSource
 
 REQUEST = RequestShape(2048, 150, 8192)
@@ -49,6 +49,13 @@ class Library:
 def evaluator(*hashes: str) -> Evaluator:
     source = OperatorSource(PART, "vllm", Library(*hashes))  # type: ignore[arg-type]
     return Evaluator(dense_model(), PART, source, Precision("bf16", "bf16"))
+
+
+def landscape_key(
+    own: Evaluator, request: RequestShape, target: LatencyTarget, space: SearchSpace
+) -> str | None:
+    family = family_key(own, request, space, "", None)
+    return None if family is None else file_key(family, target)
 
 
 @pytest.fixture(autouse=True)

@@ -95,7 +95,12 @@ def test_hosts_of_unknown_age_have_no_book_value() -> None:
     found = plan_of(pools=pools)
     (old,) = [row for row in found.remaining_values if row.item == "standing hosts"]
     assert (old.age_quarters, old.book_usd) == (None, None)
-    assert "without 1 hosts of unknown age" in beyond_the_horizon(found)
+    assert "without 1 host of unknown age" in beyond_the_horizon(found)
+    alone = found.model_copy(update={"remaining_values": (old,)})
+    assert (
+        "the book value of 1 host of unknown age (in_service is not stated) is unknown"
+        in beyond_the_horizon(alone)
+    )
 
 
 def options(found: Plan) -> dict[str, SupplyOption]:

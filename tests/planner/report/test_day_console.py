@@ -59,7 +59,7 @@ def test_scenarios_are_a_table_of_what_if() -> None:
     assert lines[start + 5].startswith("purchases made for low ")
     assert lines[start + 5].endswith(" $10 k  $10 k, 5 req/s unmet")
     # The likeliest scenario is the one whose placements are shown, at what it then costs.
-    assert any(line.startswith("Placements now if demand is high") for line in lines)
+    assert any(line.startswith("Placements if demand is high") for line in lines)
 
 
 def test_a_plan_without_a_day_and_scenarios_looks_as_ever() -> None:

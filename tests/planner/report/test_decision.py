@@ -9,9 +9,9 @@ from rich.console import Console
 from tests.planner.verify.plans import PLANS
 
 from fleetplan.fleet.figures import figure, money
-from fleetplan.planner.plan import Binding, ModelError, Plan, Purchase, Retired
+from fleetplan.planner.plan import Binding, ModelError, Plan, Purchase, Retired, Unmet
 from fleetplan.planner.report.console import print_plan
-from fleetplan.planner.report.decision import ORDERS_IN_FULL, decision
+from fleetplan.planner.report.decision import ORDERS_IN_FULL, asked_by, decision
 from fleetplan.planner.report.html.page import report_page
 
 
@@ -55,7 +55,7 @@ def test_few_orders_are_told_one_by_one_with_what_they_cost() -> None:
     told = decision(plan(order("B200", 3), order("H100", 1, "spot", "2027Q2")))
     assert told == (
         "buy 3 hosts B200 in us-east 2027Q1, rent on spot 1 host H100 in us-east 2027Q2: "
-        "$160 k of $1.17 M; at most 0.86% above the optimum"
+        "$160 k of $1.17 M; at most $10 k above the optimum"
     )
 
 
@@ -81,11 +81,32 @@ def test_what_leaves_what_binds_and_what_to_doubt_are_named_once() -> None:
     told = decision(plan(retirements=leaves, binding=binding, errors=errors, status="optimal"))
     assert told == (
         "retire 4 hosts (A100): $1.17 M; optimal; binding: usw, eu-west (power), a and 1 more; "
-        "weakest number: GB200 (TPOT off by 19%)"
+        "weakest number: GB200 (TPOT 19% off published benchmarks)"
     )
     unknown = (*errors, ModelError(hardware="L40S", median_ratio=None, p90_ratio=None, rows=0))
-    assert decision(plan(errors=unknown)).endswith("weakest number: L40S (no published TPOT)")
+    assert decision(plan(errors=unknown)).endswith("weakest number: L40S (TPOT not published)")
     assert decision(plan()).startswith("buy, rent and retire nothing: $1.17 M; ")
+
+
+def test_what_a_fleet_file_does_not_name_is_not_told() -> None:
+    named = order("B200", 3).model_copy(update={"region": "default", "period": "now"})
+    assert decision(plan(named)).startswith("buy 3 hosts B200: $120 k of")
+    row = Unmet.model_construct(
+        service="chat", region="default", period="now", slice=None, scenario=None, request_class="all"
+    )
+    assert asked_by(row) == "chat"
+    there = row.model_copy(
+        update={"region": "eu", "period": "2027Q1", "slice": "day", "request_class": "long"}
+    )
+    assert asked_by(there) == "chat long in eu 2027Q1 day"
+
+
+def test_a_pool_and_the_offer_that_fills_it_are_one_limit() -> None:
+    binding = tuple(
+        Binding(family=family, name=f"{name} 2027Q1", used=4, limit=4, unit="x")
+        for family, name in (("capacity", "us/rent"), ("purchases", "rent"), ("purchases", "other"))
+    )
+    assert "; binding: us/rent, other (purchases)" in decision(plan(binding=binding))
 
 
 def test_the_screen_and_the_page_lead_with_it() -> None:
@@ -114,3 +135,14 @@ def test_figures_have_no_exponents(value: float, digits: int, shown: str) -> Non
 
 def test_the_rounding_of_a_sum_is_no_money() -> None:
     assert [money(each) for each in (-1.863e-9, 0.0, 0.01, -41.0)] == ["$0", "$0", "$0.01", "-$41"]
+
+
+def test_tables_of_a_narrow_terminal_keep_names_whole() -> None:
+    stated = PLANS["scarce"]()[1]
+    for width, told in ((80, False), (120, True)):
+        screen = io.StringIO()
+        print_plan(stated, Console(file=screen, width=width))
+        text = screen.getvalue()
+        assert "…" not in text
+        assert ("TTFT ms" in text, "in use  " in text) == (told, told)
+        assert ("TTFT, TPOT and P:D from 100 columns on" in text) != told
