@@ -85,4 +85,4 @@ def test_an_infeasible_fleet_says_in_which_slice_it_is_short() -> None:
     stream = StringIO()
     print_infeasible(outcome, Console(file=stream, width=160, color_system=None))
     first = outcome.shortages[0]
-    assert f"in here now {first.slice}: " in stream.getvalue()
+    assert f"in here {first.slice}: " in stream.getvalue()
