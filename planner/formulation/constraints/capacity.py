@@ -4,18 +4,20 @@ For each pool p with H accelerators a unit and each moment m of period q, with f
 accelerators, or whole units where it is larger than one)::
 
     sum_c a'[c] n[c,p,m] <= H (E[p,q] - left + arrived - reserve[p] in_use[p,m])   capacity[...]
-    n[c,p,m] <= U in_use[p,m]                                                  in_use[...]
+    sum_c a'[c] n[c,p,m] <= H (N - reserve[p]) in_use[p,m]                     in_use[...]
     (reserve[p] + 1) in_use[p,m] <= E[p,q] - left + arrived                    in_use_units[...]
+    N sum_c a'[c] n[c,p,m] <= H (N - reserve[p]) (E[p,q] - left + arrived)     reserve[...]
 
 Where the reserve is in per cent of the units in use, hosts_in_use units may be filled, and the rows have them
 for the units less the reserve. Both are whole, so that the reserve is rounded up to whole units::
 
     (100 + percent[p]) hosts_in_use[p,m] <= 100 (E[p,q] - left + arrived)      reserve_percent[...]
 
-A pool that runs nothing needs no spare host. For each cell, class k and phase, the rate that a pool in use
-serves is at most the demand (of offline work, what the moment may serve at most). The next row is implied for
-whole in_use and keeps the linear relaxation from paying for a sliver of the reserve; the last sum is one load
-unit of rounding for each load::
+A pool that runs nothing needs no spare host. It has N units at most, and where the reserve is one of N, a unit
+serves N - 1 of N parts at most: the last row is the convex hull of what whole units may fill. Without it the
+linear relaxation pays for a sliver of the reserve. For each cell, class k and phase, the rate that a pool in use
+serves is at most the demand (of offline work, what the moment may serve at most). The next row does the same
+for demands; its last sum is one load unit of rounding for each load::
 
     sum_{c in phase} mu[c,k] w[c,k,p,i] <= (S D[i,k] + sum_c mu[c,k]) in_use[p,m]   in_use_share[...]
 
@@ -58,16 +60,13 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
         )
         model.add(used <= unit * units).with_name(f"capacity[{label}]")
         if (p, m) in variables.in_use:
-            for key in keys:
-                bound = variables.replicas[key].proto.domain[1]
-                model.add(variables.replicas[key] <= bound * variables.in_use[p, m]).with_name(
-                    f"in_use[{problem.candidates[key[0]].label},{label}]"
-                )
-            installed = installed_units(problem, variables, p, moment.period)
-            model.add(
-                (pool.reserve_units + 1) * variables.in_use[p, m]
-                <= installed - pool.maintenance_in(moment.period)
-            ).with_name(f"in_use_units[{label}]")
+            in_use = variables.in_use[p, m]
+            held = installed_units(problem, variables, p, moment.period) - pool.maintenance_in(moment.period)
+            most = most_installed(problem, variables, p, moment.period)
+            most_filled = unit * max(most - pool.reserve_units, 0)
+            model.add(used <= most_filled * in_use).with_name(f"in_use[{label}]")
+            model.add((pool.reserve_units + 1) * in_use <= held).with_name(f"in_use_units[{label}]")
+            model.add(most * used <= most_filled * held).with_name(f"reserve[{label}]")
         if (p, m) in variables.hosts_in_use:
             ratio = pool.reserve_ratio
             installed = installed_units(problem, variables, p, moment.period)
@@ -118,6 +117,21 @@ def installed_units(problem: Problem, variables: Variables, p: int, q: int) -> c
     left = [variable for (pool, when), variable in variables.retired.items() if pool == p and when <= q]
     existing = problem.pools[p].existing_units
     return arrived_units(problem, variables, p, q) + existing - cp_model.LinearExpr.sum(left)
+
+
+def most_installed(problem: Problem, variables: Variables, p: int, q: int) -> int:
+    """Units that a pool may have in a period at most, less those in maintenance."""
+    pool = problem.pools[p]
+    arrived: dict[int, int] = {}
+    for (at, a, ordered), variable in variables.acquired.items():
+        if at == p and pool.acquisitions[a].serves(ordered, q):
+            arrived[a] = arrived.get(a, 0) + variable.proto.domain[1]
+    for a in arrived:
+        limit = pool.acquisitions[a].offer.max_units[q]
+        # A maximum of what is rented is one of all terms that run; of what is bought, of each order.
+        if limit is not None and pool.acquisitions[a].offer.capex_usd_per_host is None:
+            arrived[a] = min(arrived[a], limit)
+    return pool.existing_units - pool.maintenance_in(q) + sum(arrived.values())
 
 
 def available_units(problem: Problem, variables: Variables, p: int, m: int) -> cp_model.LinearExpr:

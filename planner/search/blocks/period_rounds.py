@@ -141,7 +141,8 @@ class PeriodRounds:
         """
         known = self._state.incumbent.values
         start = None if known is None else known / self._periods.relaxation.variable_scale
-        effort = replace(self._effort(SUPPLY_SHARE_OF_TIME), gap=SUPPLY_GAP * abs(self._state.bound))
+        gap = SUPPLY_GAP * abs(self._state.bound)
+        effort = replace(self._effort(SUPPLY_SHARE_OF_TIME), gap=gap, smaller_programs=False)
         job = self._periods.supply_job(effort, start)
         best = self._plans.improve_beside(workers, job, self._plans.plan_among_used_slots)
         self._state.raise_bound(best.bound - BOUND_SAFETY * abs(best.bound), SOURCE)

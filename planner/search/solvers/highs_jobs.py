@@ -129,6 +129,8 @@ class Effort:
     lp_age : int or None
         Linear programs after which a cut that does not bind leaves them; None for HiGHS's own number. After
         few, it branches sooner (planner/search/blocks/period_rounds.py says what that is worth).
+    smaller_programs : bool
+        Whether it looks for solutions by smaller integer programs beside its tree: no use for a bound.
     """
 
     time_limit_s: float | None
@@ -140,6 +142,7 @@ class Effort:
     improvements: int | None = None
     restarts: bool = True
     lp_age: int | None = None
+    smaller_programs: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

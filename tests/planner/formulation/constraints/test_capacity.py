@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ortools.sat.python import cp_model
 from tests.oracles.brute_force import least_units
 from tests.planner.builders import (
     buy_offer,
@@ -23,6 +24,8 @@ from tests.planner.families import check_deletion, check_golden, check_infeasibl
 from tests.planner.solving import is_infeasible, solve
 
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.formulation import build_model
+from fleetplan.planner.formulation.constraints.capacity import installed_units, most_installed
 from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.verify import fits, verify
 
@@ -152,6 +155,33 @@ def test_a_pool_may_keep_another_reserve_than_the_others_and_its_offers_share_it
         assert solved.plan is not None
         assert sum(row.units for row in solved.plan.purchases) == bought
         assert solved.plan.pools[0].reserve_accelerators == 8 * bought
+
+
+@pytest.mark.parametrize(("rented", "most"), [(True, 3), (False, 6)])
+def test_a_pool_has_as_many_units_at_most_as_its_offers_bring(rented: bool, most: int) -> None:
+    """Three hosts are let at a time; three may be bought in each quarter, and stay."""
+    quarters = ("2027Q1", "2027Q2")
+    if rented:
+        offer = rent_offer("A", 1.0, maximum=3, unit="host", per_unit=8, periods=quarters)
+    else:
+        offer = buy_offer("A", 1.0, maximum=3, periods=quarters)
+    question = fleet(
+        services=[service("chat", 4.0, periods=quarters)],
+        hardware=[hardware("A", 8)],
+        offers=[offer],
+        policy={"reserve_hosts_per_pool": 1},
+        periods=quarters,
+    )
+    planning = build_model(build_problem(question, (candidate("chat", "A", 2.0, accelerators=8),)), False)
+    assert most_installed(planning.problem, planning.variables, 0, 1) == most
+    rows = {row.name: row.linear for row in planning.model.proto.constraints}
+    # One host of so many is the reserve: so much of each runs replicas.
+    filled = max(rows["reserve[here/A,2027Q2]"].coeffs), -min(rows["reserve[here/A,2027Q2]"].coeffs)
+    assert filled == (8 * most, 8 * (most - 1))
+    planning.model.maximize(installed_units(planning.problem, planning.variables, 0, 1))
+    solver = cp_model.CpSolver()
+    assert solver.solve(planning.model) == cp_model.OPTIMAL
+    assert solver.objective_value == most
 
 
 def test_single_rented_accelerators_need_no_reserve() -> None:
