@@ -13,11 +13,11 @@ for the units less the reserve. Both are whole, so that the reserve is rounded u
 
     (100 + percent[p]) hosts_in_use[p,m] <= 100 (E[p,q] - left + arrived)      reserve_percent[...]
 
-A pool that runs nothing needs no spare host. It has N units at most, and where the reserve is one of N, a unit
-serves N - 1 of N parts at most: the last row is the convex hull of what whole units may fill. Without it the
-linear relaxation pays for a sliver of the reserve. For each cell, class k and phase, the rate that a pool in use
-serves is at most the demand (of offline work, what the moment may serve at most). The next row does the same
-for demands; its last sum is one load unit of rounding for each load::
+A pool that runs nothing needs no spare host. It has N units at most, and where the reserve is one of N, a
+unit serves N - 1 of N parts at most: the last row is the convex hull of what whole units may fill. Without it
+the linear relaxation pays for a sliver of the reserve. For each cell, class k and phase, the rate that a pool
+in use serves is at most the demand (of offline work, what the moment may serve at most). The next row does
+the same for demands; its last sum is one load unit of rounding for each load::
 
     sum_{c in phase} mu[c,k] w[c,k,p,i] <= (S D[i,k] + sum_c mu[c,k]) in_use[p,m]   in_use_share[...]
 
@@ -126,12 +126,14 @@ def most_installed(problem: Problem, variables: Variables, p: int, q: int) -> in
     for (at, a, ordered), variable in variables.acquired.items():
         if at == p and pool.acquisitions[a].serves(ordered, q):
             arrived[a] = arrived.get(a, 0) + variable.proto.domain[1]
-    for a in arrived:
-        limit = pool.acquisitions[a].offer.max_units[q]
+    most = pool.existing_units - pool.maintenance_in(q)
+    for a, units in arrived.items():
+        offer = pool.acquisitions[a].offer
+        limit = offer.max_units[q]
         # A maximum of what is rented is one of all terms that run; of what is bought, of each order.
-        if limit is not None and pool.acquisitions[a].offer.capex_usd_per_host is None:
-            arrived[a] = min(arrived[a], limit)
-    return pool.existing_units - pool.maintenance_in(q) + sum(arrived.values())
+        bought = offer.capex_usd_per_host is not None
+        most += units if bought or limit is None else min(units, limit)
+    return most
 
 
 def available_units(problem: Problem, variables: Variables, p: int, m: int) -> cp_model.LinearExpr:

@@ -62,8 +62,8 @@ NO_SMALLER_PROGRAMS: Final[Options] = {
     "mip_heuristic_run_rins": False,
     "mip_heuristic_run_root_reduced_cost": False,
 }
-"""What is worth buying, of teams' years, seeds 1 to 5, takes 5.8, 5.4, 6.6, 2.4 and 5.4 s of a core instead of
-6.9, 6.3, 7.5, 4.1 and 17.6."""
+"""What is worth buying, of teams' years, seeds 1 to 5, takes 5.8, 5.4, 6.6, 2.4 and 5.4 s of a core instead
+of 6.9, 6.3, 7.5, 4.1 and 17.6."""
 
 LINEAR_ATTEMPTS: Final[tuple[Options, ...]] = (
     {},
