@@ -30,7 +30,7 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help installed plan test slow site interop interop-benchmarks soak soak-independent lint format types contracts structure clean
+.PHONY: help plan test slow site interop interop-benchmarks soak soak-independent lint format types contracts structure clean
 .DEFAULT_GOAL := help
 
 help:
@@ -63,9 +63,6 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 		|| echo "no $(TORCH) for this Python and platform: the tests that need torch are skipped" >&2; \
 	fi
 	@touch $@ $(VENV)/.installed
-
-# What .ci/run needs, at once.
-installed: $(VENV)/.installed-dev $(VENV)/.installed-docs
 
 # A set-up with the test tools serves `plan` as well.
 plan: $(VENV)/.installed
