@@ -37,11 +37,13 @@ def simplification(
     # cheapest plan above the bound, and the price within the policy, by which the search went.
     usd = max(min(objective_usd - cheapest_usd, result.objective_usd - result.cheapest.usd), 0.0)
     home: HomePreference | None = None
-    if any(service.home_percent for service in problem.fleet.services):
+    away, before_away = _away_requests_per_s(problem, chosen), _away_requests_per_s(problem, traffic)
+    # Load that a solution wastes is left out of both: where fewer requests stay at home, none was sent there.
+    if any(service.home_percent for service in problem.fleet.services) and away <= before_away:
         home = HomePreference(
             usd=min(max(result.cheapest.home_usd, 0.0), usd),
-            away_requests_per_s=_away_requests_per_s(problem, chosen),
-            away_requests_per_s_before=_away_requests_per_s(problem, traffic),
+            away_requests_per_s=away,
+            away_requests_per_s_before=before_away,
         )
     return Simplification(
         usd=usd,
