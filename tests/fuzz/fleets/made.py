@@ -20,6 +20,9 @@ DENSITIES = (0.06, 0.2, 0.45)
 DECADES = (-1.7, 0.3)
 """Powers of ten by which the demands of a fleet are spread, where they are."""
 
+FIRST_SPREAD = 1000
+"""Seed from which demands are spread."""
+
 SPREAD_EVERY = 3
 """One fleet in so many of the soak tests (seeds from 1,000) has demands that differ by decades."""
 
@@ -90,7 +93,8 @@ class Made:
     @cached_property
     def _spread(self) -> random.Random | None:
         """Dice of their own: a fleet is otherwise the same with and without."""
-        return random.Random(f"spread of {self.seed}") if self.seed >= 1000 and self.seed % SPREAD_EVERY == 2 else None
+        spread = self.seed >= FIRST_SPREAD and self.seed % SPREAD_EVERY == 2
+        return random.Random(f"spread of {self.seed}") if spread else None
 
     def demand(self, rate: float) -> float:
         """Return a demand of that size, or in some fleets one that is decades away from it."""
