@@ -20,11 +20,8 @@ DENSITIES = (0.06, 0.2, 0.45)
 DECADES = (-1.7, 0.3)
 """Powers of ten by which the demands of a fleet are spread, where they are."""
 
-FIRST_SPREAD = 1000
-"""Seed from which demands are spread."""
-
 SPREAD_EVERY = 3
-"""One fleet in so many of the soak tests (seeds from 1,000) has demands that differ by decades."""
+"""One fleet in so many has demands that differ by decades."""
 
 
 @dataclass
@@ -93,8 +90,7 @@ class Made:
     @cached_property
     def _spread(self) -> random.Random | None:
         """Dice of their own: a fleet is otherwise the same with and without."""
-        spread = self.seed >= FIRST_SPREAD and self.seed % SPREAD_EVERY == 2
-        return random.Random(f"spread of {self.seed}") if spread else None
+        return random.Random(f"spread of {self.seed}") if self.seed % SPREAD_EVERY == 2 else None
 
     def demand(self, rate: float) -> float:
         """Return a demand of that size, or in some fleets one that is decades away from it."""
