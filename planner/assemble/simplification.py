@@ -38,7 +38,7 @@ def simplification(
     usd = max(min(objective_usd - cheapest_usd, result.objective_usd - result.cheapest.usd), 0.0)
     home: HomePreference | None = None
     away, before_away = _away_requests_per_s(problem, chosen), _away_requests_per_s(problem, traffic)
-    # Load that a solution wastes is left out of both: where fewer requests stay at home, none was sent there.
+    # Load that a solution wastes is in neither: where no fewer requests are away, none was sent home.
     if any(service.home_percent for service in problem.fleet.services) and away <= before_away:
         home = HomePreference(
             usd=min(max(result.cheapest.home_usd, 0.0), usd),

@@ -70,10 +70,9 @@ def requests_away(planning: PlanningModel, services: Collection[str]) -> cp_mode
     """
     problem, loads = planning.problem, planning.variables.load
     away = {
-        key: _mean_rate(problem, *key)
-        for key in loads
-        if problem.cells[key[3]].service in services
-        and problem.pools[key[2]].region != problem.cells[key[3]].region
+        (c, k, p, cell): _mean_rate(problem, c, k, cell)
+        for c, k, p, cell in loads
+        if problem.cells[cell].service in services and problem.pools[p].region != problem.cells[cell].region
     }
     if not away:
         return None
@@ -82,9 +81,8 @@ def requests_away(planning: PlanningModel, services: Collection[str]) -> cp_mode
     return cp_model.LinearExpr.weighted_sum([loads[key] for key in away], weights)
 
 
-def _mean_rate(problem: Problem, c: int, k: int, p: int, cell: int) -> float:
+def _mean_rate(problem: Problem, c: int, k: int, cell: int) -> float:
     """Requests/s that a load unit serves, in the mean of a period."""
-    del p
     candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
     share = 1.0 if candidate.phase is Phase.AGGREGATED else 0.5
     units = LOAD_UNITS_PER_REPLICA * load_parts(problem)[c][k]

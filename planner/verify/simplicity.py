@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from typing import Final
 
 from fleetplan.planner.plan import Simplification
+from fleetplan.planner.problem import Phase
 from fleetplan.planner.verify.costs import cost_kinds, model_rounding_usd
 from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE, differs, exceeds
 from fleetplan.planner.verify.violations import Violation
-
-AGGREGATED: Final = "aggregated"
-"""Phase of replicas that serve a request whole."""
-
-RATE_TOLERANCE: Final = 1e-6
-"""Relative, and absolute in requests/s, difference of traffic that is rounding."""
 
 
 def check_simplicity(check: PlanCheck) -> Iterator[Violation]:
@@ -55,14 +49,14 @@ def _check_home(check: PlanCheck, stated: Simplification, most_usd: float) -> It
         yield Violation("simplicity", f"{home.usd} USD are paid for requests at home, {most_usd} are allowed")
     services = {each.name for each in check.problem.fleet.services if each.home_percent > 0}
     away = 0.0
-    for row in check.plan.placements:
+    for row, candidate in check.rows:
         if row.service in services:
             rates = sum(sum(by_class.values()) for by_class in row.requests_per_s_by_origin.values())
-            half = 1.0 if row.phase == AGGREGATED else 0.5
-            away += rates * half * check.weight(check.moment_of(row))
-    away /= len(check.plan.periods)
-    if not math.isclose(away, home.away_requests_per_s, rel_tol=RATE_TOLERANCE, abs_tol=RATE_TOLERANCE):
+            share = 1.0 if candidate.phase is Phase.AGGREGATED else 0.5
+            away += rates * share * check.weight(check.moment_of(row))
+    away /= len(check.problem.periods)
+    if differs(away, home.away_requests_per_s, RELATIVE_TOLERANCE):
         text = f"{home.away_requests_per_s} requests/s away from home stated, {away} found"
         yield Violation("simplicity", text)
-    if home.away_requests_per_s > home.away_requests_per_s_before * (1 + RATE_TOLERANCE) + RATE_TOLERANCE:
+    if exceeds(home.away_requests_per_s, home.away_requests_per_s_before):
         yield Violation("simplicity", "more requests leave home than in the cheapest plan")

@@ -128,6 +128,16 @@ def test_the_verifier_reads_what_is_said_of_it(gap: float | None, status: str, f
     assert [each.family for each in verify(solved.problem, older)] == ([] if gap is None else families)
 
 
+def test_an_unmet_demand_that_is_small_beside_what_is_served_is_noticed() -> None:
+    """A changed unmet demand of 7e-5 requests/s passed as rounding of the demand."""
+    solved = scarce()
+    assert solved.plan is not None
+    (row,) = solved.plan.unmet
+    changed = row.model_copy(update={"requests_per_s": row.requests_per_s + 7e-7})
+    wrong = solved.plan.model_copy(update={"unmet": (changed,)})
+    assert "coverage" in {each.family for each in verify(solved.problem, wrong)}
+
+
 @pytest.mark.parametrize("model", [2.0, 4.001, 8.0, math.nan])
 def test_the_verifier_notices_that_the_model_left_another_demand_unmet(model: float) -> None:
     """Regions were once planned in units of their own: 2 requests/s were told as 10, and the plan held."""
