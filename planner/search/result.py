@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fleetplan.planner.formulation import Reached, Solution
 from fleetplan.planner.plan import UNMET_GAP_RATIO
@@ -60,6 +60,11 @@ class Verge:
         return Verge(self.below_usd - usd, self.above_usd - usd)
 
 
+MODEL_ROUNDING_RATIO: Final = 1e-5
+"""What a plan may cost more than in the model, over its cost: energy is rounded by 1e-4 of itself at most,
+and is a tenth of what a fleet costs. What was at the asked gap in the model was above it as stated."""
+
+
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
     """When a search may stop.
@@ -101,6 +106,11 @@ class SearchLimits:
     simplified: bool = True
     # The same question wherever it is answered.
     cluster: Cluster | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def search_gap_ratio(self) -> float:
+        """Gap at which a search stops: the plan is stated without the rounding of the model."""
+        return max(self.gap_ratio - MODEL_ROUNDING_RATIO, self.gap_ratio / 2)
 
     def from_now(self) -> SearchLimits:
         """The limits of a solve that begins now: no longer than the whole question has left."""

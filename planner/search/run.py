@@ -202,7 +202,7 @@ class Run(UnmetStages):
         if unproven or not wanted or left < 0.1 or outcome.values is None:
             return result
         objective_usd, bound_usd = result.objective_usd or 0.0, result.bound_usd or 0.0
-        within_gap_usd = bound_usd / (1 - self.limits.gap_ratio)
+        within_gap_usd = bound_usd / (1 - self.limits.search_gap_ratio)
 
         def units(usd: float) -> int:
             return math.floor((usd - self.fixed_usd) * USD_RESOLUTION) + 1

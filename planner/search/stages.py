@@ -129,7 +129,10 @@ class Stages:
             value, known = goal.figure(objective), goal.figure(bound)
             # What this search cannot close leaves it a part of the gap.
             own_ratio = self.limits.gap_ratio * OWN_SHARE_OF_GAP
-            return goal.told_gap(value, known) <= self.limits.gap_ratio or goal.gap(value, known) <= own_ratio
+            return (
+                goal.told_gap(value, known) <= self.limits.search_gap_ratio
+                or goal.gap(value, known) <= own_ratio
+            )
 
         def on_step(step: Step) -> None:
             self.tell(goal.name, step, None, None)
@@ -164,7 +167,7 @@ class Stages:
             plan, least = self.usd(objective), self.usd(max(bound, known.bound))
             verge = self.limits.verge
             decided = verge is not None and verge.decided(plan, least)
-            return decided or plan - least <= self.limits.gap_ratio * plan
+            return decided or plan - least <= self.limits.search_gap_ratio * plan
 
         def on_step(step: Step) -> None:
             best = max(known.bound, -math.inf if step.bound is None else step.bound)

@@ -124,7 +124,7 @@ class UnmetStages(Stages):
             return self.usd(weighing.cost(value, weighing.shortage(served.last)))
 
         def enough(objective: float, bound: float) -> bool:
-            return usd(objective) - usd(bound) <= self.limits.gap_ratio * usd(objective)
+            return usd(objective) - usd(bound) <= self.limits.search_gap_ratio * usd(objective)
 
         def on_step(step: Step) -> None:
             if step.values is not None:

@@ -88,6 +88,7 @@ def try_fleet(
         _check_time(report, "solve", first, effort)
         dice = random.Random(seed)
         if isinstance(first.plan, Plan):
+            _check_gap(report, first.plan, effort)
             _hold_to_laws(report, made, first, first.plan, place, effort)
             _tamper(report, first, first.plan, effort)
         for question in list(questions(made, path, first.plan, dice))[: effort.questions]:
@@ -134,6 +135,12 @@ def _check_time(report: Report, what: str, outcome: Outcome, effort: TrialEffort
         report.failures.append(
             f"{what}: {outcome.kind} after {outcome.wall_s:.0f} s of {effort.time_limit_s:g}"
         )
+
+
+def _check_gap(report: Report, plan: Plan, effort: TrialEffort) -> None:
+    """A plan that is said to be within the asked gap is so as it is stated."""
+    if plan.status in ("optimal", "within_gap") and plan.open_gap > effort.gap_ratio:
+        report.failures.append(f"solve: {plan.status} with a gap of {plan.open_gap}")
 
 
 def _guarded(report: Report, what: str, act: Callable[[], Found]) -> Found | None:
