@@ -76,7 +76,7 @@ def test_load_that_the_solver_wastes_is_no_price_of_simplicity() -> None:
 
 
 def test_a_plan_is_not_at_the_asked_gap_but_within_it() -> None:
-    """Stated without the rounding of the model, the README's plan had a gap of 1.00008 % where 1 % was asked."""
+    """Stated without the rounding of the model, a plan had a gap of 1.00008 % where 1 % was asked."""
     gap_of_simpler = 0.02 / 19.038
     at_the_edge, within = (
         plan_of(solve(mixed(0.5), MIXED, gap=gap_of_simpler + more))
