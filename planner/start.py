@@ -52,11 +52,16 @@ def main() -> None:
     """Run the command line and exit with its code."""
     try:
         _hear_signals()
-        from fleetplan.planner.commands.memory import calm_libraries, guard_memory  # noqa: PLC0415
+        from fleetplan.planner.commands.memory import (  # noqa: PLC0415
+            calm_libraries,
+            guard_memory,
+            look_for_garbage_less_often,
+        )
         from fleetplan.planner.commands.terminal import OutputError, drop_output, guard_streams  # noqa: PLC0415
 
         guard_streams()
         calm_libraries()
+        look_for_garbage_less_often()
         guard_memory()
         try:
             from fleetplan.planner import cli  # noqa: PLC0415

@@ -7,13 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from fleetplan.planner.commands.memory import calm_libraries
+from fleetplan.planner.commands.memory import calm_libraries, look_for_garbage_less_often
 
 # Before anything imports numpy, which reads it once.
 calm_libraries()
-
-ALLOCATIONS = (10_000, 20, 20)
-"""After how many of them garbage is looked for: records of files that a test reads live as long as it."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -25,5 +22,5 @@ def pytest_collection() -> Iterator[object]:
     finally:
         gc.collect()
         gc.freeze()
-        gc.set_threshold(*ALLOCATIONS)
+        look_for_garbage_less_often()
         gc.enable()

@@ -7,6 +7,7 @@ the command runs in a child, whose end is said in words, and not at all where it
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import resource
 import signal
@@ -29,6 +30,10 @@ _OF_OPENBLAS: Final = "OPENBLAS_NUM_THREADS"
 _CALM: Final = (_OF_OPENBLAS, "OMP_NUM_THREADS")
 """Each thread of these libraries takes 32 MiB before anybody asks for it."""
 
+ALLOCATIONS: Final = (10_000, 20, 20)
+"""After how many objects garbage is looked for, and after how many such looks among older ones. Modules live
+as long as the process: with Python's (700, 10, 10) a seventh of the time of imports went into these looks."""
+
 _PR_SET_PDEATHSIG: Final = 1
 
 
@@ -39,6 +44,11 @@ def calm_libraries() -> None:
     faster.
     """
     os.environ.setdefault(_OF_OPENBLAS, "1")
+
+
+def look_for_garbage_less_often() -> None:
+    """Let a command start without many looks for garbage among the modules that it imports."""
+    gc.set_threshold(*ALLOCATIONS)
 
 
 def guard_memory() -> None:

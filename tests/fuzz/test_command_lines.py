@@ -14,8 +14,8 @@ from tests.fuzz.commands import CommandAnswer, run
 from tests.fuzz.right_values import ALWAYS, RIGHT, right_value
 from tests.parts import first_parts
 
-LINES = 6
-"""Command lines of each command; as many more by `make slow`, and what one likes by `make soak`."""
+LINES = 4
+"""Command lines of each command; twice as many more by `make slow`, and what one likes by `make soak`."""
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-@pytest.mark.parametrize("first", first_parts((0, LINES), 1))
+@pytest.mark.parametrize("first", first_parts((0, LINES, 2 * LINES), 1))
 @pytest.mark.parametrize("command", list(commands()), ids=lambda command: "-".join(command.way))
 def test_a_mistake_is_told_and_nothing_is_written(
     command: Command, first: int, small: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fleetplan.fleet.errors import InputError
+from fleetplan.planner.commands.memory import ALLOCATIONS
 from fleetplan.planner.plan.read import read_outcome, read_plan
 
 REPOSITORY = Path(__file__).parents[2]
@@ -125,13 +126,11 @@ def test_little_is_imported(module: str, heavy: set[str]) -> None:
     assert heavy & set(done.stdout.split()) == set()
 
 
-@pytest.mark.parametrize(("set_before", "threads"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "3"}, "3")])
-def test_matrices_take_one_thread_unless_the_user_says_otherwise(
-    set_before: dict[str, str], threads: str
-) -> None:
+def told_after_start(expression: str, set_before: dict[str, str]) -> str:
+    """What an expression is once `plan` has started."""
     script = (
-        "import os, sys; from fleetplan.planner import start; sys.argv[1:] = ['--version']\n"
-        "try: start.main()\nexcept SystemExit: print(os.environ['OPENBLAS_NUM_THREADS'])"
+        "import gc, os, sys; from fleetplan.planner import start; sys.argv[1:] = ['--version']\n"
+        f"try: start.main()\nexcept SystemExit: print({expression})"
     )
     others = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     done = subprocess.run(
@@ -141,7 +140,18 @@ def test_matrices_take_one_thread_unless_the_user_says_otherwise(
         env={**others, "PYTHONPATH": str(REPOSITORY / "src"), **set_before},
         check=True,
     )
-    assert done.stdout.splitlines()[-1] == threads
+    return done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("set_before", "threads"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "3"}, "3")])
+def test_matrices_take_one_thread_unless_the_user_says_otherwise(
+    set_before: dict[str, str], threads: str
+) -> None:
+    assert told_after_start("os.environ['OPENBLAS_NUM_THREADS']", set_before) == threads
+
+
+def test_a_command_rarely_looks_for_garbage_among_its_modules() -> None:
+    assert told_after_start("gc.get_threshold()", {}) == str(ALLOCATIONS)
 
 
 def test_progress_that_cannot_be_written_loses_no_result(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -88,29 +89,26 @@ def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
         yield cluster
 
 
-def test_a_question_on_a_cluster_has_the_same_table_also_after_its_scheduler_was_killed(
+def test_a_question_on_a_cluster_has_the_same_table_and_one_sentence_if_its_scheduler_is_killed(
     cluster: DaskCluster, plan_file: Path, tmp_path: Path
 ) -> None:
     command = ["stress", str(plan_file), "--demand", "10%,-10%,20%", "--deterministic"]
 
-    def client(name: str, *options: str) -> tuple[DaskCluster, Path, list[str]]:
-        table = tmp_path / f"{name}.csv"
-        return cluster, table, [*command, "--csv", str(table), *options]
+    def on_cluster(table: Path) -> tuple[subprocess.Popen[bytes], Path]:
+        words = [*command, "--csv", str(table), "--backend", f"dask://{cluster.address}"]
+        process = cluster.start("-m", "fleetplan.planner", *words)
+        return process, tmp_path / f"{len(cluster.started) - 1}.txt"
 
-    _, alone, words = client("alone")
-    assert CliRunner().invoke(cli.app, words).exit_code == 0
+    alone, there = tmp_path / "alone.csv", tmp_path / "there.csv"
+    assert CliRunner().invoke(cli.app, [*command, "--csv", str(alone)]).exit_code == 0
     cluster.worker()
-    _, _, words = client("killed", "--backend", f"dask://{cluster.address}")
-    process = cluster.start("-m", "fleetplan.planner", *words)
-    waited_for(tmp_path / f"{len(cluster.started) - 1}.txt", r"(1 of \d+)")
+    process, _ = on_cluster(there)
+    assert process.wait(WAIT_S) == 0
+    assert there.read_text(encoding="utf-8") == alone.read_text(encoding="utf-8")
+    process, log = on_cluster(tmp_path / "killed.csv")
+    waited_for(log, r"(1 of \d+)")
     cluster.started[0].kill()
     assert process.wait(WAIT_S) == 4
-    said = (tmp_path / f"{len(cluster.started) - 1}.txt").read_text(encoding="utf-8")
+    said = log.read_text(encoding="utf-8")
     assert "the scheduler of the cluster is gone" in said
     assert "Traceback" not in said
-    (tmp_path / "again").mkdir()
-    with started_cluster(tmp_path / "again") as other:
-        other.worker()
-        _, again, words = client("again", "--backend", f"dask://{other.address}")
-        assert other.start("-m", "fleetplan.planner", *words).wait(WAIT_S) == 0
-    assert again.read_text(encoding="utf-8") == alone.read_text(encoding="utf-8")

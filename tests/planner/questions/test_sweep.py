@@ -89,7 +89,7 @@ def test_two_processes_and_a_dask_cluster_make_the_same_table(tmp_path: Path) ->
     assert (tmp_path / "dask" / "sweep.csv").read_text(encoding="utf-8") == alone
 
 
-LONG_POINTS = first_parts((48, 240), 1)
+LONG_POINTS = first_parts((24, 240), 1)
 """Of sweeps that take seconds, at a hundredth of a second a point: a signal arrives before the end."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from dataclasses import replace
 
 from tests.planner.random_fleets import large_case
@@ -13,10 +14,10 @@ from fleetplan.planner.search import Progress, SearchLimits, Stop, search
 from fleetplan.planner.search.blocks import solve as block_solve
 
 
-def main(backend: str, limits: SearchLimits, wait_for: int = 1) -> None:
+def main(backend: str, limits: SearchLimits, size: tuple[int, int, int, int], wait_for: int) -> None:
     """Search over blocks, once the cluster has so many threads; SIGTERM stops it."""
     block_solve.LEAST_VARIABLES, block_solve.LEAST_BLOCKS, block_solve.LARGEST_BLOCK_SHARE = 0, 1, 1.0
-    case = large_case(2, 4, 2, 3)
+    case = large_case(*size)
     problem = build_problem(case.fleet, case.candidates)
     stop = Stop()
     signal.signal(signal.SIGTERM, lambda *_: stop.request())
@@ -26,7 +27,7 @@ def main(backend: str, limits: SearchLimits, wait_for: int = 1) -> None:
 
     with connected(backend, 1) as cluster:
         while cluster is not None and len(cluster.threads) < wait_for:
-            pass
+            time.sleep(0.02)
         result = search(problem, replace(limits, cluster=cluster), tell, stop)
         print("found", result.objective_usd, result.bound_usd, result.solution is not None, flush=True)
         print("lost", "" if cluster is None else cluster.lost, flush=True)

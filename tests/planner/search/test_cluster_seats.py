@@ -14,6 +14,8 @@ from tests.planner.dask_cluster import WAIT_S, DaskCluster, started_cluster, wai
 
 COUNTED = "SearchLimits(0.25, 0.0, 1, 2, reproducible=True)"
 LONG = "SearchLimits(300.0, 0.0, 1, 2)"
+Size = tuple[int, int, int, int]
+SMALL, LARGE = (1, 4, 2, 2), (2, 4, 2, 3)
 PLAN = r"(step \w[\w ]* [\d.]+)"
 
 
@@ -24,13 +26,13 @@ def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
 
 
 def searching(
-    cluster: DaskCluster, limits: str, backend: str | None = None, wait_for: int = 1
+    cluster: DaskCluster, limits: str, backend: str | None = None, wait_for: int = 1, size: Size = LARGE
 ) -> tuple[subprocess.Popen[bytes], Path]:
     backend = backend or f"dask://{cluster.address}"
     return cluster.client(
         "from fleetplan.planner.search import SearchLimits\n"
         "from tests.planner.search.on_cluster import main\n"
-        f"main({backend!r}, {limits}, {wait_for})\n"
+        f"main({backend!r}, {limits}, {size}, {wait_for})\n"
     )
 
 
@@ -54,8 +56,8 @@ def waited_until(happened: Callable[[], bool]) -> bool:
 
 def test_a_cluster_finds_what_this_machine_finds_though_a_worker_dies(cluster: DaskCluster) -> None:
     first, second = cluster.worker(), cluster.worker()
-    here, log_here = searching(cluster, COUNTED, "local")
-    there, log = searching(cluster, COUNTED, wait_for=2)
+    here, log_here = searching(cluster, COUNTED, "local", size=SMALL)
+    there, log = searching(cluster, COUNTED, wait_for=2, size=SMALL)
     waited_for(log, PLAN)
     first.kill()
     assert there.wait(WAIT_S) == here.wait(WAIT_S) == 0, log.read_text()

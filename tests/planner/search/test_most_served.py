@@ -73,7 +73,7 @@ def test_demand_that_a_plan_on_the_way_serves_is_not_given_up(monkeypatch: pytes
         return replace(found, values=_accepted(planning.model, worst))
 
     monkeypatch.setattr(stages, "solve_in_blocks", falling_back)
-    case = with_priorities(large_case(1, 6, 2, 3), 12)
-    found = solve(case.fleet, case.candidates, time_limit_s=1.0, reproducible=True)
+    case = with_priorities(large_case(1, 4, 2, 2), 24)
+    found = solve(case.fleet, case.candidates, time_limit_s=0.4, reproducible=True)
     assert unmet_share(found, 1) < 0.1
     assert unmet_share(found, 2) < 1.0

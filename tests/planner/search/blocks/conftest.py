@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from tests.parts import first_parts
+from tests.planner.search.blocks.forced import send_all_to_blocks
 
-from fleetplan.planner.search.blocks import solve as block_solve
 from fleetplan.planner.search.blocks.plan_search import PlanSearch
 
 
 @pytest.fixture
-def blocks_for_all(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def blocks_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every model goes to the blocks, however small."""
-    monkeypatch.setattr(block_solve, "LEAST_VARIABLES", 0)
-    monkeypatch.setattr(block_solve, "LEAST_BLOCKS", 1)
-    monkeypatch.setattr(block_solve, "LARGEST_BLOCK_SHARE", 1.0)
-    monkeypatch.setattr(block_solve, "CONFIRMATION_LIMIT_S", 3.0)
-    return
+    send_all_to_blocks(monkeypatch)
 
 
 @pytest.fixture(params=first_parts((False, True), 1), ids=("pricing alone", "whole search"))

@@ -36,7 +36,7 @@ def prices_at(*best: float, box: float = 0.5) -> Prices:
 def steps_of_a_search(
     monkeypatch: pytest.MonkeyPatch,
     large: bool,
-    work_s: float = 1.0,
+    work_s: float = 0.7,
     seen_all: Callable[[list[str]], bool] = lambda _: False,
 ) -> list[str]:
     """What a search does: rounds and neighbourhoods, in their order, until all is seen that is looked for.
@@ -95,7 +95,7 @@ def test_rounds_wait_for_better_plans_where_these_have_most_to_gain(
     # Nothing else ends rounds: neither their share of the time nor integer supply, which would follow.
     for share in ("ROUNDS_SHARE_OF_TIME", "STEEP_ROUNDS_SHARE_OF_TIME"):
         monkeypatch.setattr(pricing_search, share, 1.0)
-    steps = steps_of_a_search(monkeypatch, whole_search, 2.0, prices_after_an_improvement)
+    steps = steps_of_a_search(monkeypatch, whole_search, 1.5, prices_after_an_improvement)
     assert prices_after_an_improvement(steps) == waits
 
 
@@ -112,7 +112,7 @@ def test_rounds_go_on_that_had_not_settled_when_their_time_was_over(
     steps = steps_of_a_search(
         monkeypatch,
         whole_search,
-        2.0,
+        1.5,
         # Rounds follow two improvements, where they had not settled.
         lambda steps: prices_after_an_improvement(steps) or steps.count("_improve") > 4,
     )
@@ -210,7 +210,7 @@ def test_neighbourhoods_are_priced_at_the_supply_of_the_plan_or_of_the_mixture(
 
     monkeypatch.setattr(neighbourhoods.Neighbourhoods, "improve", noted_improve)
     monkeypatch.setattr(Master, "linear_job", noted_job)
-    case = large_case(2, 4, 2, 3)
+    case = large_case(2, 4, 2, 3) if whole_search else large_case(1, 4, 2, 2)
     limits = SearchLimits(12.0, 0.0, 1, 2, reproducible=True)
     search(build_problem(case.fleet, case.candidates), limits, stop=stop)
     assert len(held) >= ENOUGH_JOBS

@@ -1,0 +1,15 @@
+"""Small models that are solved as large ones are."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetplan.planner.search.blocks import solve as block_solve
+
+
+def send_all_to_blocks(changed: pytest.MonkeyPatch) -> None:
+    """Let every model go to the blocks, however small."""
+    changed.setattr(block_solve, "LEAST_VARIABLES", 0)
+    changed.setattr(block_solve, "LEAST_BLOCKS", 1)
+    changed.setattr(block_solve, "LARGEST_BLOCK_SHARE", 1.0)
+    changed.setattr(block_solve, "CONFIRMATION_LIMIT_S", 3.0)
