@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.parts import first_parts
 from tests.planner.random_fleets import several_periods_case
 from tests.planner.search.blocks.test_bound import EXACT, built, parts_of
 
@@ -24,7 +25,7 @@ from fleetplan.planner.search.solvers.relaxation import relax
 from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
 
-FLEETS = 30
+FLEETS = first_parts((15, 30), 1)
 
 
 def program(rows: list[list[int]], least: list[int], upper: list[int]) -> Program:
@@ -92,10 +93,11 @@ def test_no_whole_solution_breaks_a_cut(unmet: bool) -> None:
     assert found >= 100
 
 
-def test_the_strengthened_relaxation_is_one_of_the_same_plans() -> None:
+@pytest.mark.parametrize("fleets", FLEETS)
+def test_the_strengthened_relaxation_is_one_of_the_same_plans(fleets: int) -> None:
     checked = higher = supply_higher = 0
     with Workers(ProcessSeats(1)) as workers:
-        for seed in range(FLEETS):
+        for seed in range(fleets):
             planning = built(several_periods_case(seed))
             parts = parts_of(planning)
             relaxed = relax(parts.program, continuous_indices(planning.variables))
@@ -119,7 +121,7 @@ def test_the_strengthened_relaxation_is_one_of_the_same_plans() -> None:
             assert bounds[1] <= best.objective + tolerance
             supply_higher += bounds[1] > bounds[0] + 1e-3 * abs(best.objective)
             checked += 1
-    assert checked >= FLEETS // 2
+    assert checked >= fleets // 2
     assert higher >= checked // 2
     assert supply_higher >= checked // 4
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
+from tests.parts import first_parts
 from tests.planner.search.blocks.test_bound import EXACT, built, cases, optimum, parts_of
 
 from fleetplan.planner.formulation.build import PlanningModel
@@ -75,10 +77,11 @@ class Bounds:
         return np.array([answer.bound for answer in answers])
 
 
-def test_the_bound_never_passes_the_optimum_and_rises_where_hosts_are_few() -> None:
+@pytest.mark.parametrize("fleets", first_parts((16, 40), 1))
+def test_the_bound_never_passes_the_optimum_and_rises_where_hosts_are_few(fleets: int) -> None:
     checked = better = 0
     with Workers(ProcessSeats(1)) as workers:
-        for seed, case in enumerate(cases(40)):
+        for seed, case in enumerate(cases(fleets)):
             planning = built(case)
             best = optimum(planning)
             if best is None:
@@ -93,15 +96,16 @@ def test_the_bound_never_passes_the_optimum_and_rises_where_hosts_are_few() -> N
             assert found.whole[-1] <= best + tolerance
             checked += 1
             better += found.whole[-1] > found.plain + 1e-3 * abs(best)
-    assert checked >= 20
+    assert checked >= fleets // 2
     # In most of these fleets what limits blocks is not integer supply.
-    assert better >= 3
+    assert better >= fleets // 13
 
 
-def test_cuts_at_any_prices_of_local_rows_hold() -> None:
+@pytest.mark.parametrize("fleets", first_parts((10, 24), 1))
+def test_cuts_at_any_prices_of_local_rows_hold(fleets: int) -> None:
     checked = 0
     with Workers(ProcessSeats(1)) as workers:
-        for seed, case in enumerate(cases(24)):
+        for seed, case in enumerate(cases(fleets)):
             planning = built(case)
             best = optimum(planning)
             if best is None:
@@ -112,7 +116,7 @@ def test_cuts_at_any_prices_of_local_rows_hold() -> None:
                 found.note(found.supply.next_prices(row_duals))
             assert found.supply.bound(found.solved()) <= best + 1e-5 * abs(best) + 1
             checked += 1
-    assert checked >= 12
+    assert checked >= fleets // 2
 
 
 def test_rounds_go_on_while_they_gain_and_there_is_something_to_gain() -> None:
@@ -132,7 +136,9 @@ def test_rounds_go_on_while_they_gain_and_there_is_something_to_gain() -> None:
             supply.note_gain(2 * LEAST_GAIN)
             assert supply.pays(0.0)
             checked += 1
-    assert checked >= 3
+            if checked == 3:
+                return
+    raise AssertionError("integer supply pays in fewer than three fleets")
 
 
 def test_ranges_of_prices_meet() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
+from tests.parts import first_parts
 from tests.planner.random_fleets import several_periods_case
 from tests.planner.search.blocks.test_bound import EXACT, built, optimum, parts_of
 
@@ -19,7 +21,7 @@ from fleetplan.planner.search.solvers.relaxation import relax
 from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
 
-FLEETS = 40
+FLEETS = first_parts((16, 40), 1)
 
 
 class Found:
@@ -62,10 +64,11 @@ class Found:
         return self.workers.solve_one(self.periods.supply_job(EXACT))
 
 
-def test_the_bound_never_passes_the_optimum_whatever_the_prices_are() -> None:
+@pytest.mark.parametrize("fleets", FLEETS)
+def test_the_bound_never_passes_the_optimum_whatever_the_prices_are(fleets: int) -> None:
     checked = higher = 0
     with Workers(ProcessSeats(1)) as workers:
-        for seed in range(FLEETS):
+        for seed in range(fleets):
             planning = built(several_periods_case(seed))
             best = optimum(planning)
             if best is None:
@@ -83,8 +86,8 @@ def test_the_bound_never_passes_the_optimum_whatever_the_prices_are() -> None:
                 assert found.supply().bound <= best + tolerance
                 higher += first > found.linear + 1e-3 * abs(best)
             checked += 1
-    assert checked >= FLEETS // 2
-    assert higher >= FLEETS // 4
+    assert checked >= fleets // 2
+    assert higher >= fleets // 4
 
 
 def test_a_program_that_is_cut_short_weakens_the_bound_and_does_not_break_it() -> None:
@@ -97,10 +100,11 @@ def test_a_program_that_is_cut_short_weakens_the_bound_and_does_not_break_it() -
                 assert bound <= best + 1e-6 * abs(best) + 1
 
 
-def test_what_periods_decide_together_is_a_plan_that_costs_no_less_than_the_optimum() -> None:
+@pytest.mark.parametrize("fleets", FLEETS)
+def test_what_periods_decide_together_is_a_plan_that_costs_no_less_than_the_optimum(fleets: int) -> None:
     plans = 0
     with Workers(ProcessSeats(1)) as workers:
-        for seed in range(FLEETS):
+        for seed in range(fleets):
             planning = built(several_periods_case(seed))
             best = optimum(planning)
             if best is None:
@@ -116,7 +120,7 @@ def test_what_periods_decide_together_is_a_plan_that_costs_no_less_than_the_opti
             if passed.max() <= 1e-6:
                 assert float(found.cost @ values) >= best - 1e-5 * abs(best) - 1
                 plans += 1
-    assert plans >= FLEETS // 4
+    assert plans >= fleets // 4
 
 
 def test_every_row_and_column_has_its_period() -> None:

@@ -195,7 +195,7 @@ def test_the_log_names_the_parts_of_the_search(
 
 
 @pytest.mark.usefixtures("blocks_for_all")
-@pytest.mark.parametrize("limit_s", first_parts((0.2, 1.0), 1))
+@pytest.mark.parametrize("limit_s", first_parts((0.5, 1.0), 1))
 def test_a_part_that_fails_is_given_up_and_the_search_goes_on(
     limit_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
