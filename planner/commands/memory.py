@@ -32,7 +32,8 @@ _CALM: Final = (_OF_OPENBLAS, "OMP_NUM_THREADS")
 
 ALLOCATIONS: Final = (10_000, 20, 20)
 """After how many objects garbage is looked for, and after how many such looks among older ones. Modules live
-as long as the process: with Python's (700, 10, 10) a seventh of the time of imports went into these looks."""
+as long as the process: with Python's (700, 10, 10) the looks among them took 0.33 s of 3.0 s of imports on a
+busy machine, with these 0.2 s."""
 
 _PR_SET_PDEATHSIG: Final = 1
 
