@@ -1,6 +1,9 @@
 """`plan predict` against measurements that it was held against before it was changed with them in view.
 
-    python benchmarks/accuracy_blind.py
+Rows that were in view since are named "used", apart from the blind ones.
+
+    python benchmarks/accuracy_blind.py             errors by set, part and model
+    python benchmarks/accuracy_blind.py --rows      ours beside theirs, row by row
 
 There are no bars: the errors say what a stranger will find. Exit 1 where a row is refused.
 """
@@ -17,7 +20,7 @@ if __package__ in (None, ""):
 
 import pandas as pd
 from benchmarks.accuracy_table import error_figures, markdown_table
-from benchmarks.blind_rows import blind_rows
+from benchmarks.blind_rows import blind_rows, is_used
 
 from fleetplan.perfmodel.predict import predict
 
@@ -46,10 +49,11 @@ def predicted_blind() -> pd.DataFrame:
 
 def blind_text(rows: pd.DataFrame) -> str:
     """Errors by set and by part and model, as Markdown."""
-    keys = ["set", "quantity", "hardware", "model"]
+    rows = rows.assign(rows=is_used(rows).map({True: "used", False: "blind"}))
+    keys = ["set", "rows", "quantity", "hardware", "model"]
     by_set = [
-        [name, quantity, error_figures(group["error"]), error_figures(group["ttft_error"])]
-        for (name, quantity), group in rows.groupby(["set", "quantity"], sort=True)
+        [*labels, error_figures(group["error"]), error_figures(group["ttft_error"])]
+        for labels, group in rows.groupby(keys[:3], sort=True)
     ]
     by_model = [
         [*map(str, labels), error_figures(group["error"]), f"{group['error'].median():+.0%}"]
@@ -57,15 +61,27 @@ def blind_text(rows: pd.DataFrame) -> str:
     ]
     return "\n\n".join(
         [
-            markdown_table(["set", "quantity", "error", "error of TTFT"], by_set),
+            markdown_table([*keys[:3], "error", "error of TTFT"], by_set),
             markdown_table([*keys, "error", "bias"], by_model),
         ]
     )
 
 
+def rows_text(rows: pd.DataFrame) -> str:
+    """Every row with the published figure, ours and the error, as Markdown."""
+    load = rows[["concurrency", "n_requests", "batch"]].bfill(axis=1).iloc[:, 0]
+    shown = rows.assign(load=load, at=rows["mode"].str.cat(load.map("{:.0f}".format), sep=" "))
+    keys = ["set", "page", "hardware", "model", "at", "input_tokens", "output_tokens", "quantity"]
+    lines = [
+        [*map(str, row[keys]), f"{row['measured']:.4g}", f"{row['predicted']:.4g}", f"{row['error']:+.0%}"]
+        for _, row in shown.iterrows()
+    ]
+    return markdown_table([*keys, "published", "ours", "error"], lines)
+
+
 def main() -> int:
     rows = predicted_blind()
-    print(blind_text(rows))
+    print(rows_text(rows) if "--rows" in sys.argv[1:] else blind_text(rows))
     refused = rows.loc[rows["status"] != "ok", "reason"]
     print(f"\nrefused: {refused.value_counts().to_dict()}")
     return 1 if len(refused) else 0

@@ -19,12 +19,15 @@ class Maturity:
         Measured over carried-over launches and gaps.
     source : str
         What it was fitted on, and how well it predicts what it was not fitted on.
+    weights : str
+        Data type of the feed-forward weights that it holds for; empty for those without one of their own.
     """
 
     framework: str
     since: str
     factor: float
     source: str
+    weights: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,9 @@ from dataclasses import replace
 from fleetplan.fleet.inventory import Accelerator, Maturity
 
 
-def matured(accelerator: Accelerator, framework: str, software_date: str = "") -> Accelerator:
+def matured(
+    accelerator: Accelerator, framework: str, software_date: str = "", weights: str = ""
+) -> Accelerator:
     """Return the part with the maturity factor of a framework at a date.
 
     Parameters
@@ -18,8 +20,10 @@ def matured(accelerator: Accelerator, framework: str, software_date: str = "") -
         trtllm, sglang or vllm.
     software_date : str
         Year and month of the software (YYYY-MM); the newest factor where it is empty.
+    weights : str
+        Data type of the feed-forward weights; empty for one without a factor of its own.
     """
-    found = maturity_in_force(accelerator.efficiency.maturity, framework, software_date)
+    found = maturity_in_force(accelerator.efficiency.maturity, framework, software_date, weights)
     if found is None:
         return accelerator
     efficiency = replace(accelerator.efficiency, maturity_factor=found.factor, maturity_source=found.source)
@@ -27,13 +31,15 @@ def matured(accelerator: Accelerator, framework: str, software_date: str = "") -
 
 
 def maturity_in_force(
-    known: tuple[Maturity, ...], framework: str, software_date: str = ""
+    known: tuple[Maturity, ...], framework: str, software_date: str = "", weights: str = ""
 ) -> Maturity | None:
     """Find the factor of a framework at a date; None without any.
 
-    The last one that had begun, or the first of all for software that is older than any.
+    Of those for the data type of the weights, or else of those for no certain one: the last one that had
+    begun, or the first of all for software that is older than any.
     """
     own = sorted((each for each in known if each.framework == framework), key=lambda each: each.since)
+    own = [each for each in own if each.weights == weights] or [each for each in own if not each.weights]
     if not own:
         return None
     begun = [each for each in own if not software_date or each.since <= software_date]

@@ -38,6 +38,7 @@ from fleetplan.perfmodel.steps import (
     StepTimes,
     decode_shape,
     mixed_shape,
+    part_dtypes,
     prefill_shape,
     steady_shape,
 )
@@ -307,7 +308,8 @@ def build_evaluator(
         A decoder that is not understood.
     """
     architecture = load_architecture(model, folder)
-    accelerator = matured(accelerator, framework, software.date)
+    weights = part_dtypes(architecture, precision).dense_ffn
+    accelerator = matured(accelerator, framework, software.date, weights)
     source = operator_source(accelerator, framework, activation_scales=software.activation_scales)
     return Evaluator(
         architecture, accelerator, source, precision, techniques=techniques, software_date=software.date

@@ -15,6 +15,7 @@ from fleetplan.fleet.catalog.hardware_names import hardware_hint, hardware_names
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Accelerator, Precision
 from fleetplan.fleet.inventory.power import power_capped
+from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture
 from fleetplan.perfmodel.evaluator import (
     Calibration,
@@ -23,7 +24,7 @@ from fleetplan.perfmodel.evaluator import (
     with_calibration,
 )
 from fleetplan.perfmodel.landscape import AGGREGATED, DECODE, PREFILL, configuration_problem
-from fleetplan.perfmodel.operators import IntArray
+from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.optables import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.predict.case_files import read_cases
@@ -222,7 +223,7 @@ def _predict_mode(
         if mode in LOOPS:
             load = _load(cases, rows, layouts, evaluator)
             state = _loop(cases, rows, load, mode, evaluator, replicas)
-            result = _loop_result(state, load)
+            result = _loop_result(state, load, cases.load[rows] / replicas if mode == "offline" else None)
             _reject_overload(answers, rows, state, replicas)
         elif mode == DISAGGREGATED:
             result = disaggregated_result(cases, rows, _load(cases, rows, layouts, evaluator), evaluator)
@@ -277,12 +278,16 @@ def _batch(cases: Cases, rows: IntArray, layouts: Layouts, mode: str) -> Configu
     return ConfigurationBatch(layouts, batch, input_tokens, prefix_tokens, context, output_tokens)
 
 
-def _loop_result(state: SteadyState, load: Load) -> ModeResult:
+def _loop_result(state: SteadyState, load: Load, together: FloatArray | None) -> ModeResult:
+    """Return the columns of loops; of `together` requests at once, how long all of them take."""
     tokens_per_s = state.requests_per_s * load.output_tokens
+    latency_ms = state.ttft_ms + (load.output_tokens - 1) * state.tpot_ms
+    if together is not None:
+        latency_ms = together / state.requests_per_s * MS_PER_S
     return ModeResult(
         ttft_ms=state.ttft_ms,
         tpot_ms=state.tpot_ms,
-        latency_ms=state.ttft_ms + (load.output_tokens - 1) * state.tpot_ms,
+        latency_ms=latency_ms,
         requests_per_s=state.requests_per_s,
         output_tokens_per_s_per_accelerator=tokens_per_s / load.layouts.accelerators,
         memory_gib_per_accelerator=state.memory.total_gib,

@@ -29,7 +29,6 @@ from fleetplan.perfmodel.serving import StepCosts
 
 _ID_BITS = 32
 _ID_MASK = (1 << _ID_BITS) - 1
-_GRAIN_BITS = 4  # log2 of PROMPT_GRAIN_TOKENS
 
 
 def engine(
@@ -194,18 +193,20 @@ class _Run:
         done: list[int] = []
         tokens, attention_ms, limits, waiting = 0, 0.0, self.limits, self.waiting
         new, prefix, again = self.work.new_tokens, self.work.prefix_tokens, self.again
-        prompt_ms, most = self.costs.prompt_ms, limits.sequences - self.running
+        costs, most = self.costs, limits.sequences - self.running
         room = limits.iteration_tokens - (0 if limits.prompts_apart else self.running)
         while waiting and room > 0 and len(done) < most:
             i = waiting[0]
             total = prefix[i] + new[i] + again.get(i, 0)
-            if not self.left and not self._admit(i, total, self.running + len(done)):
+            begun = self.left > 0
+            if not begun and not self._admit(i, total, self.running + len(done)):
                 break
             left = self.left
             taken = left if left <= room else room
             if taken:
                 before = total - left
-                attention_ms += prompt_ms[(before + taken) >> _GRAIN_BITS] - prompt_ms[before >> _GRAIN_BITS]
+                attention_ms += costs.attention_ms(before + taken)
+                attention_ms -= costs.attention_ms(before) if begun else costs.saved_ms(before)
                 tokens += taken
                 room -= taken
             self.left = left = left - taken

@@ -200,9 +200,11 @@ def run_prefill(pool: PrefillPool, requests: Requests) -> Prefilled:
 def attention_ms(costs: StepCosts, requests: Requests) -> FloatArray:
     """Time of attention over each prompt, its cached prefix looked back upon, shape (n_requests,). [ms]."""
     table = np.array(costs.prompt_ms)
-    before = requests.prefix_tokens // PROMPT_GRAIN_TOKENS
-    after = (requests.prefix_tokens + requests.input_tokens) // PROMPT_GRAIN_TOKENS
-    found: FloatArray = table[after] - table[before]
+    points = PROMPT_GRAIN_TOKENS * np.arange(table.size)
+    after = np.interp(requests.prefix_tokens + requests.input_tokens, points, table)
+    # As in `StepCosts.saved_ms`: a prefix spares no launches.
+    saved = np.maximum(0.0, np.interp(requests.prefix_tokens, points, table) - table[1])
+    found: FloatArray = after - saved
     return found
 
 

@@ -3,15 +3,19 @@
 In a closed loop a request follows as soon as another ends, so that in the long run prompts arrive one by one.
 A benchmark that sends only as many requests as its concurrency never gets there: all prompts are processed
 first, the requests then decode together, and all end together. TTFT is longer than in a closed loop, and
-TPOT shorter.
+TPOT shorter. Where fewer requests run at once, their mean latency can be shorter, first come first served;
+all of them are never done sooner.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.evaluator import Evaluator
-from fleetplan.perfmodel.operators import FloatArray
+from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.serving.replica_load import (
     Load,
     MeanIteration,
@@ -20,15 +24,31 @@ from fleetplan.perfmodel.serving.replica_load import (
     prompts_taken,
     resident_memory,
 )
-from fleetplan.perfmodel.steps import StepShape
+from fleetplan.perfmodel.steps import StepShape, StepTimes
+
+
+@dataclass(frozen=True, slots=True)
+class _Wave:
+    """Requests that are released together and end together, each of shape (n_configs,).
+
+    Their first tokens come after `ttft_ms` in the mean, the others `tpot_ms` apart, the last after `wave_ms`.
+    """
+
+    ttft_ms: FloatArray
+    tpot_ms: FloatArray
+    wave_ms: FloatArray
+    waiting: FloatArray
+    prefill: StepTimes
+    decode: StepTimes
 
 
 def burst(evaluator: Evaluator, load: Load, concurrency: FloatArray) -> SteadyState:
     """Mean times of requests of one length that are released together.
 
     B prompts take n iterations. The first token of the k-th comes after k of them, and its decoding waits
-    for the n-k that are left: TTFT = (n+1)/2 t_prefill and TPOT = t_decode + (n-1)/2 t_prefill / O.
-    Requests beyond the cache form further waves, one after the other.
+    for the n-k that are left: TTFT = (n+1)/2 t_prefill and TPOT = t_decode + (n-1)/2 t_prefill / (O-1). All
+    of it takes n t_prefill + (O-1) t_decode. Requests beyond the cache form further waves, one after the
+    other; the last wave holds what is left. The rate is that of all requests over all waves.
 
     Parameters
     ----------
@@ -41,8 +61,33 @@ def burst(evaluator: Evaluator, load: Load, concurrency: FloatArray) -> SteadySt
     """
     share = concurrency / load.engines
     allowed, fits = cache_limit(evaluator, load, share)
-    most = np.minimum(allowed, load.scheduling.max_sequences)
-    batch = np.clip(np.ceil(share), 1, most).astype(np.int64)
+    # Ranks run in step: the one with most requests ends last.
+    count = np.maximum(1, np.ceil(share)).astype(np.int64)
+    batch = np.clip(count, 1, np.minimum(allowed, load.scheduling.max_sequences))
+    waves, left = np.divmod(count, batch)
+    full, last = _wave(evaluator, load, batch), _wave(evaluator, load, np.maximum(1, left))
+    early, late = waves * batch / count, left / count
+    earlier_ms = early * (waves - 1.0) / 2.0 * full.wave_ms + late * waves * full.wave_ms
+    ttft_ms = early * full.ttft_ms + late * last.ttft_ms + earlier_ms
+    iteration = MeanIteration(
+        full.decode.by_provenance_ms + full.waiting * full.prefill.by_provenance_ms,
+        full.decode.bottleneck,
+        full.decode.names,
+    )
+    return SteadyState(
+        batch=batch,
+        ttft_ms=np.maximum(ttft_ms, share / 2 * load.front_end_prompt_ms) + load.front_end_ms,
+        tpot_ms=early * full.tpot_ms + late * last.tpot_ms,
+        requests_per_s=concurrency / (waves * full.wave_ms + (left > 0) * last.wave_ms) * MS_PER_S,
+        iteration=iteration,
+        memory=resident_memory(evaluator, load, batch),
+        fits=fits,
+        sustained=np.ones(batch.shape, dtype=np.bool_),
+    )
+
+
+def _wave(evaluator: Evaluator, load: Load, batch: IntArray) -> _Wave:
+    """Run `batch` requests of a rank and micro-batch: all prompts, then all generation."""
     prompts, new_tokens = prompts_taken(load, batch.astype(np.float64))
     steps = np.maximum(1.0, batch * load.input_tokens / (prompts * new_tokens))
     prefix = load.prefix_tokens + (load.input_tokens - new_tokens) // 2
@@ -54,23 +99,13 @@ def burst(evaluator: Evaluator, load: Load, concurrency: FloatArray) -> SteadySt
             StepShape(load.layouts, prompts, new_tokens, prefix, none, context),
         ]
     )
-    waiting = (steps - 1.0) / 2.0 / load.output_tokens
-    tpot = decode.latency_ms + waiting * prefill.latency_ms
-    ttft = (steps + 1.0) / 2.0 * prefill.latency_ms
-    wave = ttft + (load.output_tokens - 1) * tpot
-    earlier_waves = np.maximum(0.0, share / batch - 1.0) / 2.0
-    iteration = MeanIteration(
-        decode.by_provenance_ms + waiting * prefill.by_provenance_ms, decode.bottleneck, decode.names
-    )
-    return SteadyState(
-        batch=batch,
-        ttft_ms=np.maximum(ttft, share / 2 * load.front_end_prompt_ms)
-        + earlier_waves * wave
-        + load.front_end_ms,
-        tpot_ms=tpot,
-        requests_per_s=batch / wave * 1e3 * load.engines,
-        iteration=iteration,
-        memory=resident_memory(evaluator, load, batch),
-        fits=fits,
-        sustained=np.ones(batch.shape, dtype=np.bool_),
+    later_tokens = load.output_tokens - 1
+    waiting = (steps - 1.0) / 2.0 / np.maximum(1, later_tokens)
+    return _Wave(
+        ttft_ms=(steps + 1.0) / 2.0 * prefill.latency_ms,
+        tpot_ms=decode.latency_ms + waiting * prefill.latency_ms,
+        wave_ms=steps * prefill.latency_ms + later_tokens * decode.latency_ms,
+        waiting=waiting,
+        prefill=prefill,
+        decode=decode,
     )

@@ -115,14 +115,20 @@ class IterationTimes:
         lengths = self.lengths
         prefix = np.asarray(lengths.prefix_tokens, dtype=np.float64)
         end = self._attention_ms(prefix + lengths.input_tokens)
-        warm = end - self._attention_ms(prefix)
-        cold = end - self._attention_ms(np.minimum(prefix, lengths.shared_tokens))
+        warm = end - self._saved_ms(prefix)
+        cold = end - self._saved_ms(np.minimum(prefix, lengths.shared_tokens))
         mean = warm + lengths.lost_ratio * (cold - warm)
         object.__setattr__(self, "_attention_ms_per_token", mean / lengths.computed_tokens)
 
     def _attention_ms(self, tokens: FloatArray) -> FloatArray:
         """Attention over a prompt up to some token of it. [ms]."""
         return interpolated(tokens, self.grids.lengths, self.layouts, self.grids.prompt_ms)[0]
+
+    def _saved_ms(self, tokens: FloatArray) -> FloatArray:
+        """Attention that a cached prefix spares; a prompt after it launches its kernels as well. [ms]."""
+        launched = self.grids.prompt_ms[self.layouts, 1]
+        found: FloatArray = np.maximum(0.0, self._attention_ms(tokens) - launched)
+        return found
 
     @property
     def most_sequences(self) -> float:
@@ -142,8 +148,9 @@ class IterationTimes:
         return replace(self, lengths=self.lengths.take(rows), layouts=layouts)
 
     def decode_ms(self, sequences: FloatArray) -> FloatArray:
-        """Time of an iteration without prompts. [ms]."""
-        return self._tokens_ms(sequences) + self._generation_ms(sequences)
+        """Time of an iteration without prompts; that of less than one sequence generates one. [ms]."""
+        running = np.maximum(sequences, 1.0)
+        return self._tokens_ms(running) + self._generation_ms(running)
 
     def mixed_ms(self, prompt_tokens: FloatArray, sequences: FloatArray) -> FloatArray:
         """Time of iterations that compute `prompt_tokens`, in as many as the token budget needs. [ms]."""
@@ -159,12 +166,14 @@ class IterationTimes:
         if whole.any():
             full = self._tokens_ms(room + sequences) + each + room * attention
             found = found + whole * np.maximum(floor, full)
-        return np.where(prompt_tokens > 0, found, self._tokens_ms(sequences) + each)
+        return np.where(prompt_tokens > 0, found, self.decode_ms(sequences))
 
     def cycle_ms(self, prompt_tokens: FloatArray, sequences: FloatArray) -> FloatArray:
         """Time in which every sequence gains a token while prompts are computed. [ms]."""
         if self.admission.prompts_apart:
-            return self.mixed_ms(prompt_tokens, np.zeros_like(sequences)) + self.decode_ms(sequences)
+            # Where less than one sequence runs in the mean, some prompts are followed by no generation.
+            generating = np.minimum(1.0, sequences) * self.decode_ms(sequences)
+            return self.mixed_ms(prompt_tokens, np.zeros_like(sequences)) + generating
         return self.mixed_ms(prompt_tokens, sequences)
 
     def prompts_ms(self, prompt_tokens: FloatArray, sequences: FloatArray) -> FloatArray:

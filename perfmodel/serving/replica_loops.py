@@ -28,7 +28,7 @@ from fleetplan.perfmodel.serving import (
     mean_iteration,
     step_grids,
 )
-from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Lengths
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Lengths, some_numbers
 from fleetplan.perfmodel.serving.replica_load import LARGEST_BATCH, resident_memory
 from fleetplan.perfmodel.techniques.memory import session_gib
 from fleetplan.perfmodel.techniques.session_cache import tier_hits
@@ -144,21 +144,20 @@ def closed_engines(
     places : FloatArray
         Requests that its batch and its cache hold, shape (n_configs,).
     """
-    resident = np.clip(share, 1.0, places)
-    waiting = share > places
     found = no_states(share.size)
     for rows, prompts in by_reach(evaluator, load):
-        times, outside = prompts.times, load.front_end_ms[rows] + prompts.load_ms
-        front_end = closed.Outside(np.where(waiting[rows], 0.0, outside), load.front_end_prompt_ms[rows])
+        times = prompts.times
+        outside = np.broadcast_to(load.front_end_ms[rows] + prompts.load_ms, rows.shape)
         rounds = None
         if requests is not None:
             rounds = np.maximum(1.0, requests[rows] / np.maximum(1.0, share * load.engines)[rows])
-        loop = closed.closed_loop(times, resident[rows], rounds, front_end)
+        front_end = closed.Outside(outside, load.front_end_prompt_ms[rows])
+        loop, waiting = _limited_loop(times, share[rows], places[rows], rounds, front_end)
         # A rank with less than one request in the mean has none at times.
         rate = np.minimum(loop.requests_per_ms * np.minimum(1.0, share[rows]), prompts.most_loads_per_ms)
         decoding = times.lengths.decode_iterations * loop.iteration_ms
         wait = share[rows] / rate - decoding
-        late = waiting[rows] | (rate < loop.requests_per_ms * np.minimum(1.0, share[rows]))
+        late = waiting | (rate < loop.requests_per_ms * np.minimum(1.0, share[rows]))
         steady = np.where(late, np.maximum(wait, outside), loop.steady_ttft_ms + outside)
         ttft = steady
         if requests is not None and rounds is not None:
@@ -172,6 +171,38 @@ def closed_engines(
         found.ttft_ms[rows] = ttft
         found.requests_per_ms[rows] = rate
     return found
+
+
+def _limited_loop(
+    times: IterationTimes,
+    share: FloatArray,
+    places: FloatArray,
+    rounds: FloatArray | None,
+    outside: closed.Outside,
+) -> tuple[closed.ClosedLoop, np.ndarray]:
+    """Return the loops of engines with so many places, and where clients wait for one, shape (n,).
+
+    Where clients are more than places, some are outside the engine at any time. Nobody waits for a place if
+    whoever is not outside, by Little's law, has one.
+    """
+    many = share > places
+    alone = replace(outside, request_ms=np.where(many, 0.0, outside.request_ms))
+    full = closed.closed_loop(times, np.clip(share, 1.0, places), rounds, alone)
+    waiting: np.ndarray = many.copy()
+    if many.any():
+        row = np.flatnonzero(many)
+        away = _some_outside(outside, row)
+        free = closed.closed_loop(times.take(row), share[row], None, away)
+        inside = share[row] - free.requests_per_ms * away.request_ms
+        roomy = (inside <= places[row]) & (free.requests_per_ms < full.requests_per_ms[row])
+        waiting[row[roomy]] = False
+        for name in ("sequences", "starts", "iteration_ms", "tpot_ms", "steady_ttft_ms", "requests_per_ms"):
+            getattr(full, name)[row[roomy]] = getattr(free, name)[roomy]
+    return full, waiting
+
+
+def _some_outside(outside: closed.Outside, rows: IntArray) -> closed.Outside:
+    return closed.Outside(some_numbers(outside.request_ms, rows), some_numbers(outside.apart_ms, rows))
 
 
 def no_states(count: int) -> EngineStates:

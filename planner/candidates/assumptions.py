@@ -28,10 +28,7 @@ def assumptions(fleet: Fleet, service: Service) -> tuple[str, ...]:
     """
     if service.model is None:
         return ()
-    if service.variants:
-        served = [(each.model, Precision(each.weights, each.kv)) for each in service.variants]
-    else:
-        served = [(service.model, service.precision)]
+    served = _served(service)
     found: dict[str, None] = dict.fromkeys(_drafted(service))
     for position, (model, precision) in enumerate(served):
         architecture = load_architecture(model, fleet.path.parent)
@@ -39,6 +36,28 @@ def assumptions(fleet: Fleet, service: Service) -> tuple[str, ...]:
         if position == 0:
             found |= dict.fromkeys(_cached(service, architecture, precision))
     return tuple(found)
+
+
+def feed_forward_weights(fleet: Fleet, service: Service) -> tuple[str, ...]:
+    """Return the data types of the feed-forward weights of what a service serves; one without a name if none.
+
+    Parameters
+    ----------
+    fleet, service
+        As in `assumptions`.
+    """
+    parts = [
+        part_dtypes(load_architecture(model, fleet.path.parent), precision)
+        for model, precision in _served(service)
+    ]
+    return tuple(dict.fromkeys(each.dense_ffn for each in parts)) or ("",)
+
+
+def _served(service: Service) -> list[tuple[str, Precision]]:
+    """Models and precisions of a service."""
+    if service.variants:
+        return [(each.model, Precision(each.weights, each.kv)) for each in service.variants]
+    return [] if service.model is None else [(service.model, service.precision)]
 
 
 def _left_out(service: Service, architecture: ModelArchitecture) -> Iterator[str]:

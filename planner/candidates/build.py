@@ -14,7 +14,7 @@ from fleetplan.fleet.inventory import Fleet, Hardware, Service
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.evaluator import maturity_in_force
 from fleetplan.perfmodel.optables.measured.folders import MISSING_TABLES, table_roots
-from fleetplan.planner.candidates.assumptions import assumptions
+from fleetplan.planner.candidates.assumptions import assumptions, feed_forward_weights
 from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.dominance import prune_dominated
 from fleetplan.planner.candidates.engine import engine_candidates
@@ -97,9 +97,13 @@ def build_candidates(
         ways = ways_in_time(service, ways_ms(fleet, service))
         found += prune_dominated(own, fleet.hardware, log, keep, ways)
     require_caches(fleet, found)
-    frameworks = {service.name: service.framework for service in fleet.services}
-    for name, framework in dict.fromkeys((each.hardware, frameworks[each.service]) for each in found):
-        warnings |= dict.fromkeys(_maturity_warnings(fleet.hardware[name], framework))
+    software = {
+        service.name: [(service.framework, weights) for weights in feed_forward_weights(fleet, service)]
+        for service in fleet.services
+    }
+    run = dict.fromkeys((each.hardware, own) for each in found for own in software[each.service])
+    for name, (framework, weights) in run:
+        warnings |= dict.fromkeys(_maturity_warnings(fleet.hardware[name], framework, weights))
     energy_counts = any(region.energy_usd_per_kwh is not None for region in fleet.regions)
     for candidate in found:
         if candidate.power_kw is None and energy_counts:
@@ -186,15 +190,16 @@ def _missing_tables(fleet: Fleet, candidates: Iterable[Candidate]) -> list[str]:
     return [MISSING_TABLES.format(parts=", ".join(measured))] if measured else []
 
 
-def _maturity_warnings(hardware: Hardware, framework: str) -> list[str]:
+def _maturity_warnings(hardware: Hardware, framework: str, weights: str) -> list[str]:
     """Warn of parts whose launches and gaps are scaled by a factor, with the source of the factor."""
     part = hardware.accelerator
     if part is None or part.measured_system is not None:
         return []
-    found = maturity_in_force(part.efficiency.maturity, framework)
+    found = maturity_in_force(part.efficiency.maturity, framework, weights=weights)
     if found is None:
         return []
+    of_weights = f" with weights in {found.weights}" if found.weights else ""
     return [
-        f"{hardware.name}: launches and gaps under {framework} carry a maturity factor of {found.factor:g} "
-        f"(software since {found.since}): {found.source}"
+        f"{hardware.name}: launches and gaps under {framework}{of_weights} carry a maturity factor of "
+        f"{found.factor:g} (software since {found.since}): {found.source}"
     ]

@@ -18,6 +18,7 @@ from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import (
     AXES,
     COLLECTIVE_KINDS,
+    EXPERT_KINDS,
     ByteArray,
     FloatArray,
     IntArray,
@@ -64,6 +65,9 @@ FOREIGN_DISTANCE: Final = 2.0
 """How unlike a site of another framework is, beside its dimensions. [doublings] Without it, left-out MoE
 sites of vLLM and TensorRT-LLM on H200 are predicted up to twice as badly."""
 
+
+_WIDTHS: Final = ("hidden", "intermediate")
+"""Dimensions of experts that zeros can fill up to a larger one."""
 
 _KEPT_SURFACES: Final = 4096
 """Lent surfaces that a table keeps, a few kB each; all are dropped when there would be more."""
@@ -197,7 +201,25 @@ class LookupTable:
             log_slowness += weight * np.log(self.surfaces.latency_ms[lender] / light_ms)
             label = np.where(weight > 0, np.maximum(label, self.surfaces.provenance[lender]), label)
         light_ms = light_grid(self.accelerator, self.kind, self.dtype, queried, axes)
-        return grown(axes, np.exp(log_slowness) * light_ms, label)
+        borrowed_ms = np.exp(log_slowness) * light_ms
+        if self.kind in EXPERT_KINDS:
+            borrowed_ms = np.minimum(borrowed_ms, self._padded_ms(queried))
+        return grown(axes, borrowed_ms, label)
+
+    def _padded_ms(self, queried: IntArray) -> FloatArray:
+        """Least time of measured experts that are wider and otherwise alike, infinite without any.
+
+        Weights that are padded with zeros run in that time.
+        """
+        names = site_dimensions(self.kind)
+        widths = np.array([name in _WIDTHS for name in names])
+        shape = (len(queried), *self.surfaces.latency_ms.shape[1:])
+        found: FloatArray = np.full(shape, np.inf)
+        for row, query in enumerate(queried):
+            wider = np.where(widths, self.sites >= query, self.sites == query).all(axis=1)
+            if wider.any():
+                found[row] = self.surfaces.latency_ms[wider].min(axis=0)
+        return found
 
     def _lenders(self, queried: IntArray) -> Lenders:
         sites, queries = site_features(self.kind, self.sites), site_features(self.kind, queried)

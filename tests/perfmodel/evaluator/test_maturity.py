@@ -38,6 +38,23 @@ def test_the_last_that_had_begun_is_in_force(framework: str, date: str, factor: 
     assert (None if found is None else found.factor) == factor
 
 
+def test_a_factor_for_a_format_holds_for_it_alone() -> None:
+    blocks = Maturity("sglang", "2026-01", 4.0, "kernels for blocks", weights="fp8_block")
+    known = (*KNOWN, blocks)
+    assert maturity_in_force(known, "sglang", "", "fp8_block") is blocks
+    assert maturity_in_force(known, "sglang", "", "bf16") is KNOWN[0]
+    assert maturity_in_force((blocks,), "sglang", "", "bf16") is None
+
+
+def test_kernels_for_blocks_slow_no_other_format() -> None:
+    """Llama 4 in BF16 on MI300X was priced with the kernels of DeepSeek, three times too slow."""
+    case = {"case_id": "a", "model": "meta-llama/Llama-4-Scout-17B-16E", "hardware": "MI300X", "tp": 8}
+    loop = {"mode": "closed_loop", "input_tokens": 610, "output_tokens": 422, "concurrency": 1}
+    found = predict(pd.DataFrame([case | loop | {"backend": "sglang", "weights": "bf16"}]), Path())
+    # Published: 5.95 ms (sgl-project/sgl-cookbook@7b5bd9c).
+    assert found["tpot_ms"][0] == pytest.approx(5.95, rel=0.3)
+
+
 def test_maturity_multiplies_launches_and_gaps_alone() -> None:
     part = accelerators()["MI300X"]
     assert matured(part, "trtllm") is part
@@ -79,7 +96,8 @@ def test_predict_prices_software_of_a_date() -> None:
     # 61 layers of nine kernels, three of them dense, and the head: 11.8 us each by the fitted constants.
     kernels = 61 * 6 + 3 * 2 + 58 * 3 + 1
     later, earlier = (
-        maturity_in_force(accelerators()["MI300X"].efficiency.maturity, "sglang", date) for date in dates[1:3]
+        maturity_in_force(accelerators()["MI300X"].efficiency.maturity, "sglang", date, "fp8_block")
+        for date in dates[1:3]
     )
     assert later is not None
     assert earlier is not None

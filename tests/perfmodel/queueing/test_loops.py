@@ -48,7 +48,8 @@ def rate_per_ms(prompt_share: float) -> float:
 @pytest.mark.parametrize("prompt_share", [0.15, 0.4])
 @pytest.mark.parametrize("burstiness", [1.0, 4.0])
 def test_open_loop_agrees_with_the_simulator(prompt_share: float, burstiness: float) -> None:
-    rate, n = rate_per_ms(prompt_share), 6000
+    # Of 6,000 requests the mean TPOT differs by 7 % from seed to seed.
+    rate, n = rate_per_ms(prompt_share), 24_000
     gaps = np.random.default_rng(7).gamma(1 / burstiness, burstiness / rate, n)
     wanted = drawn(n, np.cumsum(gaps))
     log = run_engines(COSTS, LIMITS, wanted, 1, "random", seed=1)

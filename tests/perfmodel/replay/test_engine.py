@@ -68,9 +68,9 @@ def test_context_grows_by_a_token_each_iteration() -> None:
 
 
 def test_prompts_are_cut_where_the_budget_ends() -> None:
-    # 250 tokens in iterations of 100: attention over blocks 0-6, 6-12, 12-15.
+    # 250 tokens in iterations of 100: attention over 250 / 16 blocks in all.
     log = served(costs(ms_per_prompt_block=1.0), limits(tokens=100), requests([0.0], [250], [1]))
-    assert log.first_ms[0] == pytest.approx(30.0 + 15.0)
+    assert log.first_ms[0] == pytest.approx(30.0 + 250 / 16)
 
 
 def test_running_sequences_take_their_part_of_the_budget() -> None:
@@ -187,8 +187,7 @@ def step_by_step(
         while waiting and room > 0 and len(running) + len(done) < bounds.sequences:
             i = waiting[0]
             taken = min(room, left[i])
-            begun = wanted.input_tokens[i] - left[i]
-            attention += step_costs.prompt_ms[(begun + taken) // 16] - step_costs.prompt_ms[begun // 16]
+            attention += taken * step_costs.prompt_ms[1] / 16
             tokens, room = tokens + taken, room - taken
             left[i] -= taken
             if left[i]:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.perfmodel.fakes import WorkSource, accelerator, dense_model, layouts
@@ -31,7 +33,7 @@ def test_prompts_go_first_and_the_first_of_them_wait_for_the_rest() -> None:
     prefill, decode = step_ms(0, 0, 8, 1024), step_ms(32, 1124, 0, 0)
     assert state.batch.tolist() == [32]
     assert state.ttft_ms == pytest.approx([2.5 * prefill])
-    assert state.tpot_ms == pytest.approx([decode + 1.5 * prefill / 200])
+    assert state.tpot_ms == pytest.approx([decode + 1.5 * prefill / 199])
 
 
 def test_one_iteration_of_prompts_delays_no_token() -> None:
@@ -54,3 +56,22 @@ def test_requests_beyond_the_cache_wait_for_the_next_wave() -> None:
     assert state.batch[0] < 1000
     wave = 200 * state.tpot_ms[0]
     assert state.ttft_ms[0] > wave
+
+
+def test_the_last_wave_holds_what_is_left() -> None:
+    few, most = load(1024), 24
+    narrow = replace(few, scheduling=replace(few.scheduling, max_sequences=most))
+    full, rest = (burst(EVALUATOR, few, np.array([float(count)])) for count in (24, 8))
+    all_ms = 1e3 * (2 * most / full.requests_per_s + 8 / rest.requests_per_s)
+    state = burst(EVALUATOR, narrow, np.array([2.0 * most + 8]))
+    assert (2 * most + 8) / state.requests_per_s * 1e3 == pytest.approx(all_ms)
+    wave_ms = 1e3 * most / full.requests_per_s
+    means = most * (full.ttft_ms + full.ttft_ms + wave_ms) + 8 * (rest.ttft_ms + 2 * wave_ms)
+    assert state.ttft_ms == pytest.approx(means / (2 * most + 8))
+
+
+def test_ranks_with_less_than_one_request_serve_no_more_than_there_are() -> None:
+    """Two requests on four ranks came out at the rate of four."""
+    ranks = replace(load(1024), layouts=layouts("TP1DP4-TP4"))
+    two, four = (burst(EVALUATOR, ranks, np.array([each])) for each in (2.0, 4.0))
+    assert two.requests_per_s == pytest.approx(four.requests_per_s / 2)

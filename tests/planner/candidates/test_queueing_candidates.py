@@ -25,7 +25,7 @@ services:
   - name: chat
     model: llama3-8b
     workload: {input_tokens: 1000, output_tokens: 100}
-    slo: {ttft_ms: 150, tpot_ms: 30}
+    slo: {ttft_ms: 300, tpot_ms: 30}
     runtimes: [disaggregated]
     demand: 2000
 """
@@ -60,7 +60,7 @@ def test_limits_on_means_leave_candidates_as_they_were(tmp_path: Path) -> None:
 
 def test_percentiles_give_every_candidate_lines(tmp_path: Path) -> None:
     both = ("[disaggregated]", "[disaggregated, aggregated]")
-    found = candidates(tmp_path, ("ttft_ms: 150", "ttft_p95_ms: 150"), both)
+    found = candidates(tmp_path, ("ttft_ms: 300", "ttft_p95_ms: 300"), both)
     assert {phase for phase, _ in found} == set(Phase)
     for (phase, _), candidate in found.items():
         assert candidate.pooling
@@ -74,7 +74,7 @@ def test_percentiles_give_every_candidate_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        ("ttft_ms: 150", "ttft_p95_ms: 150"),
+        ("ttft_ms: 300", "ttft_p95_ms: 300"),
         ("    demand", "    traffic: {burstiness: 1}\n    demand"),
         ("tpot_ms: 30", "tpot_ms: 30, goodput_ratio: 0.97"),
     ],
@@ -84,22 +84,22 @@ def test_limits_under_load_cost_more(tmp_path: Path, change: tuple[str, str]) ->
 
 
 def test_tighter_percentiles_and_bursts_are_never_cheaper(tmp_path: Path) -> None:
-    p95 = plan_usd(tmp_path, ("ttft_ms: 150", "ttft_p95_ms: 150"))
-    assert plan_usd(tmp_path, ("ttft_ms: 150", "ttft_p99_ms: 150")) >= p95
-    assert plan_usd(tmp_path, ("ttft_ms: 150", "ttft_p95_ms: 120")) >= p95
+    p95 = plan_usd(tmp_path, ("ttft_ms: 300", "ttft_p95_ms: 300"))
+    assert plan_usd(tmp_path, ("ttft_ms: 300", "ttft_p99_ms: 300")) >= p95
+    assert plan_usd(tmp_path, ("ttft_ms: 300", "ttft_p95_ms: 240")) >= p95
     bursts = ("    demand", "    traffic: {burstiness: 4}\n    demand")
-    assert plan_usd(tmp_path, ("ttft_ms: 150", "ttft_p95_ms: 150"), bursts) >= p95
+    assert plan_usd(tmp_path, ("ttft_ms: 300", "ttft_p95_ms: 300"), bursts) >= p95
 
 
 def test_large_services_pool_better(tmp_path: Path) -> None:
-    percentile = ("ttft_ms: 150", "ttft_p99_ms: 150")
+    percentile = ("ttft_ms: 300", "ttft_p99_ms: 300")
     small = plan_usd(tmp_path, percentile, ("demand: 2000", "demand: 100"))
     large = plan_usd(tmp_path, percentile, ("demand: 2000", "demand: 2000"))
     assert large < 20 * small
 
 
 def test_headroom_is_derived_unless_it_is_given(tmp_path: Path) -> None:
-    percentile = ("ttft_ms: 150", "ttft_p95_ms: 150")
+    percentile = ("ttft_ms: 300", "ttft_p95_ms: 300")
     derived = candidates(tmp_path, percentile)
     given = candidates(tmp_path, percentile, ("    demand", "    headroom: 0\n    demand"))
     for key in derived.keys() & given.keys():

@@ -168,4 +168,4 @@ def test_predict_takes_a_calibration() -> None:
 
 
 def test_a_maturity_factor_is_named() -> None:
-    assert any("maturity factor of 1.3" in str(warning) for warning in planned()["warnings"])  # type: ignore[attr-defined]
+    assert any("maturity factor of 1.14" in str(warning) for warning in planned()["warnings"])  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import COLLECTIVE_KINDS, OperatorKind
 from fleetplan.perfmodel.optables import OperatorSource
@@ -83,3 +84,27 @@ def test_a_neighbour_in_the_domain_is_nearer_than_one_outside(toy: Accelerator) 
     near, still_near, far = send_recv_ms(toy, dims)
     assert near == still_near < far
     assert far == pytest.approx(0.03 + (1 << 20) / (50e6 * 0.5))
+
+
+VLLM_ON_MI355X_US = {24: 6.3, 48: 6.7, 96: 7.6, 192: 10.0, 384: 13.1, 768: 16.0, 1536: 24.2}
+"""All-reduces of so many KiB on eight MI355X before vllm-project/vllm pull request 39080. [us]"""
+
+
+@pytest.mark.parametrize("name", ["MI300X", "MI325X"])
+def test_constants_of_amd_are_those_of_published_all_reduces(name: str) -> None:
+    links = replace(accelerators()[name], scale_up_gb_per_s=7 * 76.8)
+    for kib, measured_us in VLLM_ON_MI355X_US.items():
+        ours_us = 1e3 * collective(OperatorKind.ALL_REDUCE, links, kib * 1024, 8)
+        assert ours_us == pytest.approx(measured_us, rel=0.15)
+    growth_us = VLLM_ON_MI355X_US[1536] - VLLM_ON_MI355X_US[768]
+    bytes_per_us = 2 * (1 - 1 / 8) * 768 * 1024 / growth_us
+    assert links.efficiency.link_ratio == pytest.approx(bytes_per_us / (7 * 76.8e3), abs=0.005)
+
+
+@pytest.mark.parametrize("name", ["MI300X", "MI325X"])
+def test_attention_of_amd_is_carried_over_in_proportion(name: str) -> None:
+    own, fitted = (accelerators()[each].efficiency for each in (name, "H100-SXM"))
+    products = own.gemm_ratio / fitted.gemm_ratio
+    memory = own.weight_read_ratio / fitted.weight_read_ratio
+    assert own.prefill_attention_ratio == pytest.approx(fitted.prefill_attention_ratio * products, abs=0.005)
+    assert own.kv_read_ratio == pytest.approx(fitted.kv_read_ratio * memory, abs=0.005)
