@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
 from dataclasses import replace
 from typing import Final
 
@@ -11,10 +12,13 @@ from fleetplan.planner.search.blocks.periods import Periods
 from fleetplan.planner.search.blocks.plan_search import PlanSearch
 from fleetplan.planner.search.blocks.pricing import InfeasibleBlockError
 from fleetplan.planner.search.blocks.state import SearchState
-from fleetplan.planner.search.solvers.highs_jobs import Effort
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
 from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY
-from fleetplan.planner.search.solvers.workers import Workers
+from fleetplan.planner.search.solvers.workers import LEAST_WITH_BACKGROUND, Workers
+
+Steps = Generator[list[Job], list[Answer], None]
+"""Gives batches of jobs, and is sent their answers."""
 
 BOUND_SHARE_OF_TIME: Final = 0.14
 """Share of the time limit that the program of one period may take; two run at once on two cores."""
@@ -74,40 +78,108 @@ class PeriodRounds:
         self._clock = clock
         self._plans = plans
         self.taken = 0
-        self._gain = math.inf
+        self._seats = 1
+        self._gain = self._supply_gain = math.inf
+        self._whole: set[int] = set()
+        self._losses: list[float] = []
+        self._incomplete: tuple[FloatArray, list[Answer]] | None = None
         self._tried: set[tuple[int, ...]] = set()
 
-    def pays(self, seats: int) -> bool:
-        """Whether another round is worth its time, at so many seats."""
-        rounds = math.ceil(self._periods.count / self._clock.sharing(seats))
-        enough = self._clock.left_s() > rounds * BOUND_SHARE_OF_TIME * self._clock.limit_s
-        return enough and self._gain > LEAST_GAIN
-
     def run(self, workers: Workers) -> None:
-        """Raise the bound while that pays, and improve the plan for as long, until the search ends.
+        """Raise the bound while that pays, and improve the plan beside it, until the search ends.
 
         Raises
         ------
         InfeasibleBlockError
             If a period has no plan at all.
         """
-        self._decide_supply(workers)
-        while not self._state.finished():
-            began, pays = self._clock.spent_s(), self.pays(workers.count)
-            if pays:
-                self.round(workers)
-                self._decide_supply(workers)
-            # The plan has as much time now.
-            until = 2 * self._clock.spent_s() - began if pays else math.inf
-            while not self._state.finished():
-                if self._state.hopeless(self.taken):
-                    return
-                self._plans.improve_or_find(workers)
+        self._seats = self._clock.sharing(workers.count)
+        if self._clock.deterministic or workers.count < LEAST_WITH_BACKGROUND:
+            self._in_turn(workers)
+        else:
+            self._beside(workers)
+
+    def _in_turn(self, workers: Workers) -> None:
+        """A step, then plans for as long as that took."""
+        steps = self._steps()
+        jobs = next(steps, None)
+        while not self._state.finished() and not self._state.hopeless(self.taken):
+            began = self._clock.spent_s()
+            if jobs is not None:
+                jobs = _sent(steps, workers.solve(jobs, self._state.expired))
+            until = 2 * self._clock.spent_s() - began if jobs is not None else math.inf
+            while not self._state.finished() and not self._state.hopeless(self.taken):
+                self._find_or_improve(workers)
                 if self._clock.spent_s() > until:
                     break
 
-    def round(self, workers: Workers) -> None:
-        """One round: the bound, and what runs where the supply is as some period would have it.
+    def _beside(self, workers: Workers) -> None:
+        """Each step as soon as the one before is done, whatever neighbourhoods run."""
+        steps = self._steps()
+
+        def give(jobs: list[Job] | None) -> None:
+            if jobs is None or self._state.finished():
+                return
+
+            def note(_number: int, _answer: Answer) -> None:
+                if batch.complete:
+                    give(_sent(steps, batch.ordered))
+
+            batch = workers.give(jobs, self._state.expired, note)
+
+        give(next(steps, None))
+        while not self._state.finished() and not self._state.hopeless(self.taken):
+            self._find_or_improve(workers)
+
+    def _find_or_improve(self, workers: Workers) -> None:
+        """Complete a plan that some periods have no supply for, or improve the best one."""
+        if self._incomplete is None:
+            self._plans.improve_or_find(workers)
+            return
+        (supply, answers), self._incomplete = self._incomplete, None
+        short = [number for number, answer in enumerate(answers) if answer.values is None]
+        jobs = self._periods.plan_jobs(supply, self._plan_effort(), more=True)
+        more = workers.solve([jobs[number] for number in short], self._state.expired)
+        for number, answer in zip(short, more, strict=True):
+            answers[number] = answer
+        values = self._periods.merged(answers)
+        following = None if values is None else self._periods.following_job(values)
+        if values is not None and following is not None:
+            values = self._periods.completed(values, workers.solve_one(following))
+        self._offer(values)
+
+    def _steps(self) -> Steps:
+        """Every batch of jobs that raises the bound or leads to a plan, one after the other."""
+        yield from self._decide_supply()
+        while True:
+            if more := self._to_decide_whole():
+                self._whole |= more
+                yield from self._decide_supply()
+            elif self._pays():
+                yield from self._bound_periods()
+                yield from self._decide_supply()
+            else:
+                return
+
+    def _pays(self) -> bool:
+        """Whether another bound of every period is worth its time."""
+        rounds = math.ceil(self._periods.count / self._seats)
+        enough = self._clock.left_s() > rounds * BOUND_SHARE_OF_TIME * self._clock.limit_s
+        return enough and self._gain > LEAST_GAIN
+
+    def _to_decide_whole(self) -> set[int]:
+        """Periods that the last supply has no plan for, or the one that costs most beyond its parts."""
+        if self._supply_gain <= LEAST_GAIN:
+            return set()
+        losses = {each: loss for each, loss in enumerate(self._losses) if each not in self._whole}
+        impossible = {each for each, loss in losses.items() if loss == math.inf}
+        if impossible or not losses:
+            return impossible
+        worst = max(losses, key=lambda each: losses[each])
+        return {worst} if losses[worst] > self._gap_of_period() else set()
+
+    def _bound_periods(self) -> Steps:
+        """Bounds of all periods, and what runs where the supply is as some period would have it.
 
         Raises
         ------
@@ -118,58 +190,91 @@ class PeriodRounds:
         before = self._state.bound
         effort = replace(self._effort(BOUND_SHARE_OF_TIME), lp_age=BOUND_LP_AGE, restarts=False)
         jobs = self._periods.jobs(effort)
-        answers = workers.solve(jobs, self._state.expired)
+        answers = yield jobs
         if any(answer.infeasible for answer in answers):
             raise InfeasibleBlockError
         self._periods.learn(jobs, answers)
-        bound = self._periods.follow(workers.solve_one(self._periods.linear_job()))
-        self._state.raise_bound(bound, SOURCE)
+        linear = yield [self._periods.linear_job()]
+        self._state.raise_bound(self._periods.follow(linear[0]), SOURCE)
         self._state.tell("periods", f"bounds of {self._periods.count} periods")
         self._gain = self._state.bound / before - 1 if before else 0.0
-        if self._state.finished():
-            return
         until = self._clock.spent_s() + PLANS_SHARE_OF_TIME * self._clock.limit_s
         for supply in self._periods.wanted_supplies:
-            if self._state.finished() or self._clock.spent_s() > until:
+            if self._clock.spent_s() > until:
                 return
-            self._plan(workers, supply)
+            yield from self._plan(supply)
 
-    def _decide_supply(self, workers: Workers) -> None:
-        """Decide what is worth buying while plans are improved; then what runs there.
+    def _decide_supply(self) -> Steps:
+        """Decide what is worth buying, then what runs there.
 
-        That is decided in the whole program where a part of a replica may run, so its bound holds.
+        That is decided in the whole program where a part of a replica may run in some periods, so its bound
+        holds.
         """
-        known = self._state.incumbent.values
-        start = None if known is None else known / self._periods.relaxation.variable_scale
-        gap = SUPPLY_GAP * abs(self._state.bound)
+        program = self._periods.supply_program(self._whole)
+        known, before = self._state.incumbent.values, self._state.bound
+        start = None if known is None else program.found(known / self._periods.relaxation.variable_scale)
+        gap = SUPPLY_GAP * abs(before)
         effort = replace(self._effort(SUPPLY_SHARE_OF_TIME), gap=gap, smaller_programs=False)
-        job = self._periods.supply_job(effort, start)
-        best = self._plans.improve_beside(workers, job, self._plans.plan_among_used_slots)
+        best = (yield [Job(program.rows, program.cost, effort, start)])[0]
         self._state.raise_bound(best.bound - BOUND_SAFETY * abs(best.bound), SOURCE)
-        self._state.tell("periods", "what is worth buying, where a part of a replica may run")
-        if best.values is not None and not self._state.finished():
-            self._plan(workers, best.values)
-            self._plans.plan_among(best.values, workers)
-            # What runs beside whole supply is nearer to plans than what runs beside fractions of it.
-            self._plans.note_root(workers.solve_one(self._periods.linear_job_at(best.values)))
+        parts = f"in {self._periods.count - len(self._whole)} periods " if self._whole else ""
+        self._state.tell(
+            "periods", f"what is worth buying, where a part of a replica may run {parts}".strip()
+        )
+        self._supply_gain = self._state.bound / before - 1 if before else 0.0
+        self._losses = []
+        if best.values is None:
+            return
+        values = program.values(best.values)
+        yield from self._plan(values, note_losses=True)
+        # What runs beside whole supply is nearer to plans than what runs beside fractions of it.
+        linear = yield [self._periods.linear_job_at(values)]
+        self._plans.note_root(linear[0])
 
-    def _plan(self, workers: Workers, supply: FloatArray) -> None:
-        """Decide, once, what runs in every period with some supply, or with more; offer that as a plan."""
+    def _plan(self, supply: FloatArray, note_losses: bool = False) -> Steps:
+        """Decide, once, what runs in every period with some supply; offer that as a plan.
+
+        Where a period has none, a plan with more supply is looked for later.
+        """
         if self._periods.supply_key(supply) in self._tried:
             return
         self._tried.add(self._periods.supply_key(supply))
-        effort = replace(self._effort(PLAN_SHARE_OF_TIME), rounds=True)
-        answers = workers.solve(self._periods.plan_jobs(supply, effort), self._state.expired)
+        jobs = self._periods.plan_jobs(supply, self._plan_effort())
+        answers = yield jobs
+        if note_losses:
+            self._losses = self._periods.losses(supply, answers)
         if any(answer.infeasible for answer in answers):
-            answers = workers.solve(self._periods.plan_jobs(supply, effort, more=True), self._state.expired)
+            self._incomplete = supply, list(answers)
+            return
         values = self._periods.merged(answers)
-        following = None if values is None else self._periods.following_job(values)
-        if values is not None and following is not None:
-            values = self._periods.completed(values, workers.solve_one(following))
+        if (values := self._periods.merged(answers)) is None:
+            return
+        if (following := self._periods.following_job(values)) is not None:
+            values = self._periods.completed(values, (yield [following])[0])
+        self._offer(values)
+
+    def _offer(self, values: FloatArray | None) -> None:
+        """Keep a plan that periods make together, if it is one."""
         if values is not None and self._plans.offer(values):
             self._state.tell("periods", "plan period by period for the best supply")
 
+    def _plan_effort(self) -> Effort:
+        """Effort for what runs in one period where the supply is known."""
+        return replace(self._effort(PLAN_SHARE_OF_TIME), rounds=True)
+
     def _effort(self, share: float) -> Effort:
         """Effort for one program, for so much of the time."""
-        gap = GAP * abs(self._state.bound) / self._periods.count
-        return replace(self._clock.master(share * self._clock.limit_s), gap_ratio=0.0, gap=gap)
+        effort = self._clock.master(share * self._clock.limit_s)
+        return replace(effort, gap_ratio=0.0, gap=self._gap_of_period())
+
+    def _gap_of_period(self) -> float:
+        """Gap at which one period is good enough. [objective units]"""
+        return GAP * abs(self._state.bound) / self._periods.count
+
+
+def _sent(steps: Steps, answers: list[Answer]) -> list[Job] | None:
+    """The jobs that follow from some answers; None where there are no more."""
+    try:
+        return steps.send(answers)
+    except StopIteration:
+        return None

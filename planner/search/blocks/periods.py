@@ -22,6 +22,7 @@ pools too 95.6 in 3.7 s.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -36,6 +37,7 @@ from fleetplan.planner.search.blocks.subprograms import Parts
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
 from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntArray
 from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY, Relaxation
+from fleetplan.planner.search.solvers.substitution import Substitution, substitute
 
 MOST_VARIABLES: Final = 1500
 """Variables of a period that one integer program may decide: more take HiGHS longer than a round may."""
@@ -100,11 +102,12 @@ class Periods:
         rows = self.relaxation.rows
         self.period, self.of_row = _periods(structure.roles, rows)
         self._indicators = indicators
+        self._indicating = np.isin(np.arange(len(self._cost)), list(indicators))
         self._shared = np.flatnonzero(self.period == SHARED)
         self._joining = np.flatnonzero(self.of_row == JOINING)
         self.count = int(self.period.max(initial=SHARED)) + 1
         self._bounding = self._rows_of_bound(indicators, root.values)
-        self._deciding_supply = self._bounding & ~self._cheap_following(root.values)
+        self._deciding_supply = self._bounding & ~self._cheap_following(root.values) & ~self._only_in_use()
         self._duals = root.duals
         self._cuts: list[_PeriodCut] = []
         self.wanted_supplies: list[FloatArray] = []
@@ -135,6 +138,13 @@ class Periods:
         if spent > NEXT_TO_NOTHING * float(np.abs(self._cost) @ values):
             return np.zeros(len(self.of_row), dtype=bool)
         return _holds(self.relaxation.rows, following)
+
+    def _only_in_use(self) -> BoolArray:
+        """Rows by which loads alone need a pool that is in use: what these loads run on needs it as well."""
+        rows = self.relaxation.rows
+        use = (self._service == NONE) & (self._growth == 0) & self.relaxation.whole
+        others = self.relaxation.whole & ~use
+        return _holds(rows, np.flatnonzero(use)) & ~_holds(rows, np.flatnonzero(others))
 
     def jobs(self, effort: Effort) -> list[Job]:
         """The program of every period at the last prices."""
@@ -210,27 +220,26 @@ class Periods:
         bound = self._with_cuts().bound(self._cost, answer.row_duals)
         return bound - BOUND_SAFETY * abs(bound)
 
-    def supply_job(self, effort: Effort, start: FloatArray | None = None) -> Job:
+    def supply_program(self, whole: Collection[int] = ()) -> Substitution:
         """The same with what stands in several periods whole, and whether pools are in use.
 
         Parameters
         ----------
-        effort : Effort
-            How long.
-        start : FloatArray, optional
-            Scaled values of a plan.
+        whole : Collection[int]
+            Periods in which all replicas are whole as well.
         """
         program = self._with_cuts().program
         kept = np.flatnonzero(np.concatenate([self._deciding_supply, np.ones(len(self._cuts), dtype=bool)]))
         of_all = (self.period == SHARED) | ((self._service == NONE) & (self._growth == 0))
+        decided = np.isin(self.period, list(whole)) & ~self._following & ~self._indicating
         few = replace(
             program,
             rows=program.rows[kept],
             row_lower=program.row_lower[kept],
             row_upper=program.row_upper[kept],
-            whole=program.whole & of_all,
+            whole=program.whole & (of_all | decided),
         )
-        return Job(few, self._cost, effort, start)
+        return substitute(few, self._cost)
 
     def linear_job_at(self, supply: FloatArray) -> Job:
         """The linear relaxation of the whole where what stands in several periods is given.
@@ -291,6 +300,23 @@ class Periods:
             wanted.append(answer.values[len(own) :])
         values[self._shared] = np.where(less, np.min(wanted, axis=0), np.max(wanted, axis=0))
         return values
+
+    def losses(self, supply: FloatArray, answers: Sequence[Answer]) -> list[float]:
+        """What each period costs with whole replicas beyond its cost with parts; infinite without a plan.
+
+        Parameters
+        ----------
+        supply : FloatArray
+            Scaled values of all variables, of replicas in parts.
+        answers : Sequence[Answer]
+            To `plan_jobs` at this supply.
+        """
+        found = []
+        for period, answer in enumerate(answers):
+            own = np.flatnonzero(self.period == period)
+            whole = math.inf if answer.values is None else float(self._cost[own] @ answer.values[: len(own)])
+            found.append(whole - float(self._cost[own] @ supply[own]))
+        return found
 
     def following_job(self, values: FloatArray) -> Job | None:
         """What only follows the other variables of a plan, at least cost; None where nothing does."""

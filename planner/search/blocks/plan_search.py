@@ -169,18 +169,24 @@ class PlanSearch:
         ]
         return [(job, on_answer) for job in jobs]
 
-    def _solve_together(self, jobs: Sequence[SideJob], workers: Workers) -> None:
+    def _solve_together(
+        self, jobs: Sequence[SideJob], workers: Workers, enough: Callable[[], bool] = lambda: False
+    ) -> None:
         """Solve jobs side by side; answers are handed on in their order where runs must repeat."""
         together = [job for job, _ in jobs]
         if self._clock.deterministic:
             for (_, on_answer), answer in zip(jobs, workers.solve(together), strict=True):
                 on_answer(answer)
             return
-        workers.solve(together, self._state.expired, lambda number, answer: jobs[number][1](answer))
+        batch = workers.give(together, self._state.expired, lambda number, answer: jobs[number][1](answer))
+        workers.wait(batch, enough)
 
     def construct(self, workers: Workers) -> None:
-        """Construct a first plan, unless there is one that is not far from its bound."""
-        self._solve_together(self.construction_side_jobs(), workers)
+        """Construct a first plan, unless there is one that is not far from its bound.
+
+        What else is being constructed then is handed on later, where runs need not repeat.
+        """
+        self._solve_together(self.construction_side_jobs(), workers, lambda: self._scaled() is not None)
 
     def try_again(self, workers: Workers) -> None:
         """Look for a first plan without columns: repair one that violates limits, or construct another."""

@@ -130,5 +130,5 @@ def supply_bound(structure: Structure, indicators: frozenset[int], workers: Work
     """The bound of whole supply with replicas in fractions."""
     root = root_of(structure, workers.solve_one(whole_job(structure.relaxation, structure.cost)))
     assert root is not None
-    periods = Periods(structure, indicators, root)
-    return workers.solve_one(periods.supply_job(EXACT)).bound
+    program = Periods(structure, indicators, root).supply_program()
+    return workers.solve_one(Job(program.rows, program.cost, EXACT)).bound

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from fleetplan.planner.search.blocks.construction import Structure, root_of
 from fleetplan.planner.search.blocks.linear import whole_job
 from fleetplan.planner.search.blocks.periods import JOINING, SHARED, Periods
 from fleetplan.planner.search.blocks.roles import indicator_variables, roles
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
 from fleetplan.planner.search.solvers.relaxation import relax
 from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
@@ -59,9 +61,13 @@ class Found:
             return values
         return self.periods.completed(values, self.workers.solve_one(following))
 
-    def supply(self) -> Answer:
+    def supply(self, whole: Collection[int] = ()) -> Answer:
         """The best supply for what is known."""
-        return self.workers.solve_one(self.periods.supply_job(EXACT))
+        program = self.periods.supply_program(whole)
+        answer = self.workers.solve_one(Job(program.rows, program.cost, EXACT))
+        if answer.values is None:
+            return answer
+        return replace(answer, values=program.values(answer.values))
 
 
 @pytest.mark.parametrize("fleets", FLEETS)
@@ -88,6 +94,50 @@ def test_the_bound_never_passes_the_optimum_whatever_the_prices_are(fleets: int)
             checked += 1
     assert checked >= fleets // 2
     assert higher >= fleets // 4
+
+
+def test_periods_decided_whole_with_supply_raise_its_bound_and_never_pass_the_optimum() -> None:
+    checked = higher = exact = 0
+    with Workers(ProcessSeats(1)) as workers:
+        for seed in range(FLEETS):
+            planning = built(several_periods_case(seed))
+            best = optimum(planning)
+            if best is None:
+                continue
+            tolerance = 1e-6 * abs(best) + 1
+            found = Found(planning, workers, None)
+            bounds = [found.supply(range(count)).bound for count in range(found.periods.count + 1)]
+            assert max(bounds) <= best + tolerance
+            assert all(more >= fewer - tolerance for fewer, more in pairwise(bounds))
+            higher += bounds[-1] > bounds[0] + 1e-3 * abs(best)
+            exact += bounds[-1] >= best - 1e-3 * abs(best)
+            checked += 1
+    assert checked >= FLEETS // 2
+    assert higher >= FLEETS // 4
+    # What is left out of the bound, such as changes between periods, costs next to nothing in most fleets.
+    assert exact >= checked // 2
+
+
+def test_a_period_loses_what_whole_replicas_cost_beyond_parts() -> None:
+    lossy = without = 0
+    with Workers(ProcessSeats(1)) as workers:
+        for seed in range(FLEETS // 2):
+            planning = built(several_periods_case(seed))
+            if optimum(planning) is None:
+                continue
+            found = Found(planning, workers, None)
+            supply = found.supply()
+            if supply.values is None:
+                continue
+            # What nothing was bought for runs nowhere.
+            for values in (supply.values, np.zeros_like(supply.values)):
+                answers = workers.solve(found.periods.plan_jobs(values, EXACT))
+                for period, loss in enumerate(found.periods.losses(values, answers)):
+                    assert (loss == np.inf) == answers[period].infeasible
+                    lossy += 0 < loss < np.inf
+                    without += loss == np.inf
+    assert lossy
+    assert without
 
 
 def test_a_program_that_is_cut_short_weakens_the_bound_and_does_not_break_it() -> None:
