@@ -16,7 +16,6 @@ from fleetplan.planner.search.solvers.highs_jobs import (
     Answer,
     Effort,
     Indices,
-    Job,
     Mask,
     Rows,
 )
@@ -190,27 +189,6 @@ def slots_used(structure: Structure, values: FloatArray) -> Mask:
     used = np.zeros(int(slot.max(initial=NONE)) + 1, dtype=bool)
     used[slot[(values > USED) & (slot != NONE)]] = True
     return used
-
-
-def used_slots_job(structure: Structure, used: Mask, effort: Effort, plan: FloatArray | None = None) -> Job:
-    """The whole program among some slots, and those of a plan.
-
-    Parameters
-    ----------
-    structure : Structure
-        The program.
-    used : array of bool
-        The slots.
-    effort : Effort
-        How long.
-    plan : FloatArray, optional
-        Scaled values of a plan, with which it begins.
-    """
-    program, slot = structure.program, structure.roles.slot
-    opened = used if plan is None else used | slots_used(structure, plan)
-    closed = (slot != NONE) & ~opened[slot]
-    upper = np.where(closed, np.maximum(program.lower, 0.0), program.upper)
-    return Job(program.within(program.lower, upper), structure.cost, effort, plan, length=np.inf)
 
 
 def penalty_of(structure: Structure, root: RootRelaxation) -> FloatArray:

@@ -79,11 +79,12 @@ class PeriodRounds:
         self._plans = plans
         self.taken = 0
         self._seats = 1
-        self._gain = self._supply_gain = math.inf
+        self._gain = math.inf
+        self._supply_stalls = False
         self._whole: set[int] = set()
         self._losses: list[float] = []
         self._incomplete: tuple[FloatArray, list[Answer]] | None = None
-        self._tried: set[tuple[int, ...]] = set()
+        self._tried: dict[tuple[int, ...], list[Answer]] = {}
 
     def run(self, workers: Workers) -> None:
         """Raise the bound while that pays, and improve the plan beside it, until the search ends.
@@ -174,7 +175,7 @@ class PeriodRounds:
         3.262 M USD with it, of 5.730, 2.623 and 3.258 M with the last one, which loses most, and of 5.719,
         2.643 and 3.244 M with none.
         """
-        if self._supply_gain <= LEAST_GAIN:
+        if self._supply_stalls:
             return set()
         losses = {each: loss for each, loss in enumerate(self._losses) if each not in self._whole}
         impossible = {each for each, loss in losses.items() if loss == math.inf}
@@ -220,11 +221,14 @@ class PeriodRounds:
         effort = replace(self._effort(SUPPLY_SHARE_OF_TIME), gap=gap, smaller_programs=False)
         best = (yield [Job(program.rows, program.cost, effort, start)])[0]
         self._state.raise_bound(best.bound - BOUND_SAFETY * abs(best.bound), SOURCE)
-        parts = f"in {self._periods.count - len(self._whole)} periods " if self._whole else ""
-        self._state.tell(
-            "periods", f"what is worth buying, where a part of a replica may run {parts}".strip()
-        )
-        self._supply_gain = self._state.bound / before - 1 if before else 0.0
+        detail = "what is worth buying, where a part of a replica may run"
+        if self._whole:
+            detail = (
+                f"what is worth buying, {len(self._whole)} of {self._periods.count} periods decided whole"
+            )
+        self._state.tell("periods", detail)
+        solved = best.values is not None and best.objective - best.bound <= 2 * gap
+        self._supply_stalls = not solved and self._state.bound - before <= LEAST_GAIN * abs(before)
         self._losses = []
         if best.values is None:
             return
@@ -239,17 +243,18 @@ class PeriodRounds:
 
         Where a period has none, a plan with more supply is looked for later.
         """
-        if self._periods.supply_key(supply) in self._tried:
-            return
-        self._tried.add(self._periods.supply_key(supply))
-        jobs = self._periods.plan_jobs(supply, self._plan_effort())
-        answers = yield jobs
+        key = self._periods.supply_key(supply)
+        tried, answers = key in self._tried, self._tried.get(key, [])
+        if not tried:
+            answers = yield self._periods.plan_jobs(supply, self._plan_effort())
+            self._tried[key] = answers
         if note_losses:
             self._losses = self._periods.losses(supply, answers)
+        if tried:
+            return
         if any(answer.infeasible for answer in answers):
             self._incomplete = supply, list(answers)
             return
-        values = self._periods.merged(answers)
         if (values := self._periods.merged(answers)) is None:
             return
         if (following := self._periods.following_job(values)) is not None:

@@ -12,7 +12,10 @@ less than::
 
 whatever y and the shares are. Each bound is a cut as well, `(c_t - A_t' y) x_t + l_t s >= bound_t`: the
 linear relaxation with all cuts is a bound that is no lower, and its prices are the next ones. With whole
-supply it says what is worth buying; what runs there is then decided period by period.
+supply it says what is worth buying; what runs there is then decided period by period. Periods that have no
+plan there are decided whole in that program as well, where all others remain in parts: 76 thousand USD more
+for the first quarter of team 5, of 104 thousand between the best supply and a plan, and all of that gap but
+0.5 % for team 4.
 
 Rows that only say which configurations run, and rows of loads alone that do not bind in the relaxation, are
 left out of the bound. It holds without them, and HiGHS proves more in the same time: 90.1 instead of 81.8
@@ -32,7 +35,8 @@ import scipy.sparse as sp
 
 from fleetplan.planner.search.blocks.construction import RootRelaxation, Structure
 from fleetplan.planner.search.blocks.linear import whole_job
-from fleetplan.planner.search.blocks.roles import NONE, VariableRoles
+from fleetplan.planner.search.blocks.period_numbers import JOINING, SHARED, periods_of
+from fleetplan.planner.search.blocks.roles import NONE
 from fleetplan.planner.search.blocks.subprograms import Parts
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
 from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntArray
@@ -41,12 +45,6 @@ from fleetplan.planner.search.solvers.substitution import Substitution, substitu
 
 MOST_VARIABLES: Final = 1500
 """Variables of a period that one integer program may decide: more take HiGHS longer than a round may."""
-
-SHARED: Final = -1
-"""Period of what stands in several, and of rows that hold nothing else."""
-
-JOINING: Final = -2
-"""Period of rows that join several."""
 
 NEXT_TO_NOTHING: Final = 2e-3
 """Share of all cost below which changes from period to period are left out when supply is decided. Their rows
@@ -100,7 +98,7 @@ class Periods:
         self._service = structure.roles.service
         self._parts = Parts(self._program)
         rows = self.relaxation.rows
-        self.period, self.of_row = _periods(structure.roles, rows)
+        self.period, self.of_row = periods_of(structure.roles, rows)
         self._indicators = indicators
         self._indicating = np.isin(np.arange(len(self._cost)), list(indicators))
         self._shared = np.flatnonzero(self.period == SHARED)
@@ -332,36 +330,6 @@ class Periods:
         found = values.copy()
         found[self._following] = answer.values
         return found
-
-
-def _periods(roles: VariableRoles, rows: sp.csr_array) -> tuple[IntArray, IntArray]:
-    """Period of every variable and row: what is in no moment belongs to the one period whose rows hold it."""
-    moment = np.where(roles.moment != NONE, roles.moment, roles.home)
-    placed = moment != NONE
-    period = np.full(len(moment), SHARED, dtype=np.int64)
-    period[placed] = roles.period_of[moment[placed]]
-    entries = rows.tocoo()
-    row, variable = (each.astype(np.int64) for each in entries.coords)
-    least, most = _extremes(row, period[variable], rows.shape[0])
-    # A variable without a moment that one period's rows hold, and no row that joins, is that period's own.
-    inside = most[row] >= 0
-    low, high = _extremes(variable[inside], least[row][inside], rows.shape[1])
-    _, highest = _extremes(variable[inside], most[row][inside], rows.shape[1])
-    own = ~placed & (highest >= 0) & (low == high) & (high == highest)
-    period[own] = highest[own]
-    least, most = _extremes(row, period[variable], rows.shape[0])
-    of_row = np.where(most < 0, SHARED, np.where(least == most, most, JOINING))
-    return period, of_row.astype(np.int64)
-
-
-def _extremes(group: IntArray, number: IntArray, count: int) -> tuple[IntArray, IntArray]:
-    """The least and the largest number of each group, those below zero left out; -1 where it has none."""
-    counted = number >= 0
-    large = np.iinfo(np.int64).max
-    least, most = np.full(count, large), np.full(count, -1)
-    np.minimum.at(least, group[counted], number[counted])
-    np.maximum.at(most, group[counted], number[counted])
-    return np.where(least == large, -1, least), most
 
 
 def _holds(rows: sp.csr_array, variables: IntArray) -> BoolArray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from fleetplan.planner.search.blocks.columns import ColumnPool
@@ -13,8 +12,6 @@ from fleetplan.planner.search.blocks.construction import (
     Structure,
     construction_job,
     root_of,
-    slots_used,
-    used_slots_job,
 )
 from fleetplan.planner.search.blocks.direct_neighbourhoods import DirectNeighbourhoods
 from fleetplan.planner.search.blocks.effort import Clock
@@ -24,9 +21,6 @@ from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob
 from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 from fleetplan.planner.search.solvers.workers import LEAST_WITH_BACKGROUND, UNKNOWN, Batch, Workers
-
-USED_SLOTS_SHARE_OF_TIME: Final = 0.15
-"""Share of the time for the whole program among the slots that the root relaxation uses."""
 
 REPAIR_SHARE_OF_TIME: Final = 0.15
 """Share of the time for repairing a plan that violates limits, after each round while there is no other."""
@@ -87,7 +81,6 @@ class PlanSearch:
         # What neighbourhoods on the variables close of the gap. [objective units/s]
         self._direct_rate = math.inf
         self._attempts = 0
-        self._looked_among_used = False
         # The best plan that still violates limits, in scaled values.
         self._draft: FloatArray | None = None
 
@@ -212,41 +205,6 @@ class PlanSearch:
         self._draft = now
         if direct.holds(now) and self.offer(now):
             self._state.tell("construction", "repaired by neighbourhoods")
-
-    def plan_among_used_slots(self, workers: Workers) -> None:
-        """Look, once, for the best plan among the slots that the root relaxation uses."""
-        if self.root is None or self._looked_among_used:
-            return
-        self._looked_among_used = True
-        effort = replace(self._clock.master(USED_SLOTS_SHARE_OF_TIME * self._clock.limit_s), rounds=True)
-        answer = workers.solve_one(used_slots_job(self._structure, self.root.rank == 0, effort))
-        if answer.values is not None and self.offer(answer.values):
-            self._state.tell("construction", "whole, among the slots that the root relaxation uses")
-
-    def plan_among(self, values: FloatArray, workers: Workers) -> None:
-        """Look for the best plan among the slots that some values use, or they and the plan.
-
-        Neighbourhoods go on beside it.
-
-        Parameters
-        ----------
-        values : FloatArray
-            Scaled, of all variables; replicas may be in fractions.
-        workers : Workers
-            Who does it.
-        """
-        used = slots_used(self._structure, values)
-        # A poor plan's slots make the program several times as hard.
-        for plan in (None, self._scaled()):
-            if self._state.finished():
-                return
-            effort = replace(self._clock.master(USED_SLOTS_SHARE_OF_TIME * self._clock.limit_s), rounds=True)
-            job = used_slots_job(self._structure, used, effort, plan)
-            answer = self.improve_beside(workers, job, lambda _: None)
-            if answer.values is not None:
-                if self.offer(answer.values):
-                    self._state.tell("construction", "whole, among the slots that the best supply uses")
-                return
 
     def _scaled(self) -> FloatArray | None:
         """Scaled values of the best plan."""

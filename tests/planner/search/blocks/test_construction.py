@@ -16,14 +16,12 @@ from fleetplan.planner.search.blocks.construction import (
     construction_job,
     root_of,
     sifting_job,
-    used_slots_job,
 )
 from fleetplan.planner.search.blocks.direct_neighbourhoods import DirectNeighbourhoods
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.linear import whole_job
 from fleetplan.planner.search.blocks.roles import roles
 from fleetplan.planner.search.blocks.split import Split, split
-from fleetplan.planner.search.solvers.highs_jobs import Effort, Job
 from fleetplan.planner.search.solvers.matrix import read_program
 from fleetplan.planner.search.solvers.relaxation import relax
 from fleetplan.planner.search.solvers.seats import ProcessSeats
@@ -67,30 +65,6 @@ def test_few_slots_are_nearly_as_good_as_all(case: PlanningCase) -> None:
     # A restriction costs no less, and these little more.
     assert sifted.objective >= whole.objective * (1 - 1e-7)
     assert sifted.objective <= whole.objective * 1.05
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_a_plan_among_used_slots_costs_no_less_than_the_optimum_and_no_more_than_the_one_before(
-    seed: int,
-) -> None:
-    structure, _ = structured(several_periods_case(seed))
-    exact = Effort(None, 1_000_000, 0.0)
-    with Workers(ProcessSeats(1)) as workers:
-        best = workers.solve_one(Job(structure.program, structure.cost, exact))
-        root = root_of(structure, workers.solve_one(whole_job(structure.relaxation, structure.cost)))
-        if best.values is None or root is None:
-            return
-        few = workers.solve_one(used_slots_job(structure, root.rank == 0, exact))
-        again = workers.solve_one(used_slots_job(structure, root.rank == 0, exact, best.values))
-    tolerance = 1e-6 * abs(best.objective) + 1
-    for found in (few, again):
-        if found.values is not None:
-            assert passed(structure, found.values) <= TOLERANCE
-            assert found.objective >= best.objective - tolerance
-    # With the slots of a plan there is no worse plan than it.
-    assert again.objective <= best.objective + tolerance
-    closed = (root.rank > 0)[structure.roles.slot] & (structure.roles.slot >= 0)
-    assert few.values is None or not few.values[closed].any()
 
 
 @pytest.mark.parametrize("integer_supply", [False, True])

@@ -16,7 +16,8 @@ from fleetplan.planner.formulation.build import PlanningModel
 from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.search.blocks.construction import Structure, root_of
 from fleetplan.planner.search.blocks.linear import whole_job
-from fleetplan.planner.search.blocks.periods import JOINING, SHARED, Periods
+from fleetplan.planner.search.blocks.period_numbers import JOINING, SHARED
+from fleetplan.planner.search.blocks.periods import Periods
 from fleetplan.planner.search.blocks.roles import indicator_variables, roles
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
 from fleetplan.planner.search.solvers.relaxation import relax

@@ -1,0 +1,47 @@
+"""Which period every variable and row of a program belongs to."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import scipy.sparse as sp
+
+from fleetplan.planner.search.blocks.roles import NONE, VariableRoles
+from fleetplan.planner.search.solvers.matrix import IntArray
+
+SHARED: Final = -1
+"""Period of what stands in several, and of rows that hold nothing else."""
+
+JOINING: Final = -2
+"""Period of rows that join several."""
+
+
+def periods_of(roles: VariableRoles, rows: sp.csr_array) -> tuple[IntArray, IntArray]:
+    """Period of every variable and row: what is in no moment belongs to the one period whose rows hold it."""
+    moment = np.where(roles.moment != NONE, roles.moment, roles.home)
+    placed = moment != NONE
+    period = np.full(len(moment), SHARED, dtype=np.int64)
+    period[placed] = roles.period_of[moment[placed]]
+    entries = rows.tocoo()
+    row, variable = (each.astype(np.int64) for each in entries.coords)
+    least, most = _extremes(row, period[variable], rows.shape[0])
+    # A variable without a moment that one period's rows hold, and no row that joins, is that period's own.
+    inside = most[row] >= 0
+    low, high = _extremes(variable[inside], least[row][inside], rows.shape[1])
+    _, highest = _extremes(variable[inside], most[row][inside], rows.shape[1])
+    own = ~placed & (highest >= 0) & (low == high) & (high == highest)
+    period[own] = highest[own]
+    least, most = _extremes(row, period[variable], rows.shape[0])
+    of_row = np.where(most < 0, SHARED, np.where(least == most, most, JOINING))
+    return period, of_row.astype(np.int64)
+
+
+def _extremes(group: IntArray, number: IntArray, count: int) -> tuple[IntArray, IntArray]:
+    """The least and the largest number of each group, those below zero left out; -1 where it has none."""
+    counted = number >= 0
+    large = np.iinfo(np.int64).max
+    least, most = np.full(count, large), np.full(count, -1)
+    np.minimum.at(least, group[counted], number[counted])
+    np.maximum.at(most, group[counted], number[counted])
+    return np.where(least == large, -1, least), most
