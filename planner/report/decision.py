@@ -82,7 +82,10 @@ def _counted(count: int, unit: str) -> str:
 def _how_good(plan: Plan) -> str:
     if plan.status == "optimal":
         return "optimal"
-    return f"at most {money(plan.objective_usd - plan.bound_usd)} above the optimum{plan.bound_scope}"
+    more_usd = plan.objective_usd - plan.bound_usd
+    # The gap is a share of what the plan costs; this one is of what it must cost.
+    share = f" ({percent(more_usd / plan.bound_usd)})" if plan.bound_usd > 0 else ""
+    return f"at most {money(more_usd)}{share} above the optimum{plan.bound_scope}"
 
 
 def _binding(plan: Plan) -> list[str]:

@@ -55,8 +55,14 @@ def test_few_orders_are_told_one_by_one_with_what_they_cost() -> None:
     told = decision(plan(order("B200", 3), order("H100", 1, "spot", "2027Q2")))
     assert told == (
         "buy 3 hosts B200 in us-east 2027Q1, rent on spot 1 host H100 in us-east 2027Q2: "
-        "$160 k of $1.17 M; at most $10 k above the optimum"
+        "$160 k of $1.17 M; at most $10 k (0.86%) above the optimum"
     )
+
+
+def test_what_a_plan_may_cost_beyond_the_optimum_is_a_share_of_the_optimum() -> None:
+    assert "at most $585 k (100%) above the optimum" in decision(plan(order("B200", 1), bound_usd=0.585e6))
+    # Where plans may pay, by resale, there is no such share.
+    assert "at most $1.27 M above the optimum" in decision(plan(order("B200", 1), bound_usd=-0.1e6))
 
 
 def test_many_orders_are_added_up() -> None:
