@@ -20,6 +20,9 @@ from fleetplan.planner.search.solvers.workers import LEAST_WITH_BACKGROUND, Work
 Steps = Generator[list[Job], list[Answer], None]
 """Gives batches of jobs, and is sent their answers."""
 
+Stalls = Generator[list[Job], list[Answer], bool]
+"""The same; says in the end whether it came to no end and proved nothing."""
+
 BOUND_SHARE_OF_TIME: Final = 0.14
 """Share of the time limit that the program of one period may take; two run at once on two cores."""
 
@@ -80,8 +83,6 @@ class PeriodRounds:
         self.taken = 0
         self._seats = 1
         self._gain = math.inf
-        self._supply_stalls = False
-        self._whole: set[int] = set()
         self._losses: list[float] = []
         self._incomplete: tuple[FloatArray, list[Answer]] | None = None
         self._tried: dict[tuple[int, ...], list[Answer]] = {}
@@ -102,7 +103,7 @@ class PeriodRounds:
 
     def _in_turn(self, workers: Workers) -> None:
         """A step, then plans for as long as that took."""
-        steps = self._steps()
+        steps = self._all_steps()
         jobs = next(steps, None)
         while not self._state.finished() and not self._state.hopeless(self.taken):
             began = self._clock.spent_s()
@@ -116,19 +117,19 @@ class PeriodRounds:
 
     def _beside(self, workers: Workers) -> None:
         """Each step as soon as the one before is done, whatever neighbourhoods run."""
-        steps = self._steps()
 
-        def give(jobs: list[Job] | None) -> None:
+        def follow(steps: Steps, jobs: list[Job] | None) -> None:
             if jobs is None or self._state.finished():
                 return
 
             def note(_number: int, _answer: Answer) -> None:
                 if batch.complete:
-                    give(_sent(steps, batch.ordered))
+                    follow(steps, _sent(steps, batch.ordered))
 
             batch = workers.give(jobs, self._state.expired, note)
 
-        give(next(steps, None))
+        for steps in (self._first_plan(), self._rounds()):
+            follow(steps, next(steps, None))
         while not self._state.finished() and not self._state.hopeless(self.taken):
             self._find_or_improve(workers)
 
@@ -149,18 +150,27 @@ class PeriodRounds:
             values = self._periods.completed(values, workers.solve_one(following))
         self._offer(values)
 
-    def _steps(self) -> Steps:
+    def _all_steps(self) -> Steps:
         """Every batch of jobs that raises the bound or leads to a plan, one after the other."""
-        yield from self._decide_supply()
+        yield from self._first_plan()
+        yield from self._rounds()
+
+    def _first_plan(self) -> Steps:
+        """What is worth buying where a part of a replica may run, and a plan with that."""
+        yield from self._decide_supply(frozenset())
+
+    def _rounds(self) -> Steps:
+        """The same with more and more periods whole, from the first one on, and bounds of single periods."""
+        whole = frozenset({0})
+        stalls = yield from self._decide_supply(whole)
         while True:
-            if more := self._to_decide_whole():
-                self._whole |= more
-                yield from self._decide_supply()
+            if more := frozenset() if stalls else self._to_decide_whole(whole):
+                whole |= more
             elif self._pays():
                 yield from self._bound_periods()
-                yield from self._decide_supply()
             else:
                 return
+            stalls = yield from self._decide_supply(whole)
 
     def _pays(self) -> bool:
         """Whether another bound of every period is worth its time."""
@@ -168,19 +178,17 @@ class PeriodRounds:
         enough = self._clock.left_s() > rounds * BOUND_SHARE_OF_TIME * self._clock.limit_s
         return enough and self._gain > LEAST_GAIN
 
-    def _to_decide_whole(self) -> set[int]:
+    def _to_decide_whole(self, whole: frozenset[int]) -> frozenset[int]:
         """Periods that the last supply has no plan for, or else the first that costs more than its parts.
 
         The first one shapes all others: in 40 s of a core teams 1, 2 and 3 have bounds of 5.743, 2.653 and
         3.262 M USD with it, of 5.730, 2.623 and 3.258 M with the last one, which loses most, and of 5.719,
         2.643 and 3.244 M with none.
         """
-        if self._supply_stalls:
-            return set()
-        losses = {each: loss for each, loss in enumerate(self._losses) if each not in self._whole}
-        impossible = {each for each, loss in losses.items() if loss == math.inf}
+        losses = {each: loss for each, loss in enumerate(self._losses) if each not in whole}
+        impossible = frozenset(each for each, loss in losses.items() if loss == math.inf)
         lossy = [each for each, loss in losses.items() if loss > self._gap_of_period()]
-        return impossible or set(lossy[:1])
+        return impossible or frozenset(lossy[:1])
 
     def _bound_periods(self) -> Steps:
         """Bounds of all periods, and what runs where the supply is as some period would have it.
@@ -208,13 +216,13 @@ class PeriodRounds:
                 return
             yield from self._plan(supply)
 
-    def _decide_supply(self) -> Steps:
+    def _decide_supply(self, whole: frozenset[int]) -> Stalls:
         """Decide what is worth buying, then what runs there.
 
-        That is decided in the whole program where a part of a replica may run in some periods, so its bound
-        holds.
+        That is decided in the whole program where a part of a replica may run in other periods than some, so
+        its bound holds.
         """
-        program = self._periods.supply_program(self._whole)
+        program = self._periods.supply_program(whole)
         known, before = self._state.incumbent.values, self._state.bound
         start = None if known is None else program.found(known / self._periods.relaxation.variable_scale)
         gap = SUPPLY_GAP * abs(before)
@@ -222,21 +230,20 @@ class PeriodRounds:
         best = (yield [Job(program.rows, program.cost, effort, start)])[0]
         self._state.raise_bound(best.bound - BOUND_SAFETY * abs(best.bound), SOURCE)
         detail = "what is worth buying, where a part of a replica may run"
-        if self._whole:
-            detail = (
-                f"what is worth buying, {len(self._whole)} of {self._periods.count} periods decided whole"
-            )
+        if whole:
+            detail = f"what is worth buying, {len(whole)} of {self._periods.count} periods decided whole"
         self._state.tell("periods", detail)
         solved = best.values is not None and best.objective - best.bound <= 2 * gap
-        self._supply_stalls = not solved and self._state.bound - before <= LEAST_GAIN * abs(before)
+        stalls = not solved and self._state.bound - before <= LEAST_GAIN * abs(before)
         self._losses = []
         if best.values is None:
-            return
+            return stalls
         values = program.values(best.values)
         yield from self._plan(values, note_losses=True)
         # What runs beside whole supply is nearer to plans than what runs beside fractions of it.
         linear = yield [self._periods.linear_job_at(values)]
         self._plans.note_root(linear[0])
+        return stalls
 
     def _plan(self, supply: FloatArray, note_losses: bool = False) -> Steps:
         """Decide, once, what runs in every period with some supply; offer that as a plan.

@@ -97,10 +97,11 @@ def test_the_bound_never_passes_the_optimum_whatever_the_prices_are(fleets: int)
     assert higher >= fleets // 4
 
 
-def test_periods_decided_whole_with_supply_raise_its_bound_and_never_pass_the_optimum() -> None:
+@pytest.mark.parametrize("fleets", FLEETS)
+def test_periods_decided_whole_with_supply_raise_its_bound_and_never_pass_the_optimum(fleets: int) -> None:
     checked = higher = exact = 0
     with Workers(ProcessSeats(1)) as workers:
-        for seed in range(FLEETS):
+        for seed in range(fleets):
             planning = built(several_periods_case(seed))
             best = optimum(planning)
             if best is None:
@@ -113,16 +114,17 @@ def test_periods_decided_whole_with_supply_raise_its_bound_and_never_pass_the_op
             higher += bounds[-1] > bounds[0] + 1e-3 * abs(best)
             exact += bounds[-1] >= best - 1e-3 * abs(best)
             checked += 1
-    assert checked >= FLEETS // 2
-    assert higher >= FLEETS // 4
+    assert checked >= fleets // 2
+    assert higher >= fleets // 4
     # What is left out of the bound, such as changes between periods, costs next to nothing in most fleets.
     assert exact >= checked // 2
 
 
-def test_a_period_loses_what_whole_replicas_cost_beyond_parts() -> None:
+@pytest.mark.parametrize("fleets", FLEETS)
+def test_a_period_loses_what_whole_replicas_cost_beyond_parts(fleets: int) -> None:
     lossy = without = 0
     with Workers(ProcessSeats(1)) as workers:
-        for seed in range(FLEETS // 2):
+        for seed in range(fleets // 2):
             planning = built(several_periods_case(seed))
             if optimum(planning) is None:
                 continue
