@@ -87,7 +87,6 @@ class PeriodRounds:
         self._seats = 1
         self._gain = math.inf
         self._losses: list[float] = []
-        self._incomplete: tuple[FloatArray, list[Answer]] | None = None
         self._tried: dict[tuple[int, ...], list[Answer]] = {}
 
     def run(self, workers: Workers) -> None:
@@ -114,7 +113,7 @@ class PeriodRounds:
                 jobs = _sent(steps, workers.solve(jobs, self._state.expired))
             until = 2 * self._clock.spent_s() - began if jobs is not None else math.inf
             while not self._state.finished() and not self._state.hopeless(self.taken):
-                self._find_or_improve(workers)
+                self._plans.improve_or_find(workers)
                 if self._clock.spent_s() > until:
                     break
 
@@ -134,24 +133,7 @@ class PeriodRounds:
         for steps in (self._first_plan(), self._rounds()):
             follow(steps, next(steps, None))
         while not self._state.finished() and not self._state.hopeless(self.taken):
-            self._find_or_improve(workers)
-
-    def _find_or_improve(self, workers: Workers) -> None:
-        """Complete a plan that some periods have no supply for, or improve the best one."""
-        if self._incomplete is None:
             self._plans.improve_or_find(workers)
-            return
-        (supply, answers), self._incomplete = self._incomplete, None
-        short = [number for number, answer in enumerate(answers) if answer.values is None]
-        jobs = self._periods.plan_jobs(supply, self._plan_effort(), more=True)
-        more = workers.solve([jobs[number] for number in short], self._state.expired)
-        for number, answer in zip(short, more, strict=True):
-            answers[number] = answer
-        values = self._periods.merged(answers)
-        following = None if values is None else self._periods.following_job(values)
-        if values is not None and following is not None:
-            values = self._periods.completed(values, workers.solve_one(following))
-        self._offer(values)
 
     def _all_steps(self) -> Steps:
         """Every batch of jobs that raises the bound or leads to a plan, one after the other."""
@@ -250,30 +232,25 @@ class PeriodRounds:
         return stalls
 
     def _plan(self, supply: FloatArray, note_losses: bool = False) -> Steps:
-        """Decide, once, what runs in every period with some supply; offer that as a plan.
-
-        Where a period has none, a plan with more supply is looked for later.
-        """
-        key = self._periods.supply_key(supply)
+        """Decide, once, what runs in every period with some supply, or with more where it has no plan."""
+        key, effort = self._periods.supply_key(supply), self._plan_effort()
         tried, answers = key in self._tried, self._tried.get(key, [])
         if not tried:
-            answers = yield self._periods.plan_jobs(supply, self._plan_effort())
+            answers = yield self._periods.plan_jobs(supply, effort)
             self._tried[key] = answers
         if note_losses:
             self._losses = self._periods.losses(supply, answers)
         if tried:
             return
-        if any(answer.infeasible for answer in answers):
-            self._incomplete = supply, list(answers)
-            return
-        if (values := self._periods.merged(answers)) is None:
-            return
-        if (following := self._periods.following_job(values)) is not None:
+        if short := [number for number, answer in enumerate(answers) if answer.infeasible]:
+            jobs = self._periods.plan_jobs(supply, effort, more=True)
+            more = yield [jobs[number] for number in short]
+            found = dict(zip(short, more, strict=True))
+            answers = [found.get(number, answer) for number, answer in enumerate(answers)]
+        values = self._periods.merged(answers)
+        following = None if values is None else self._periods.following_job(values)
+        if values is not None and following is not None:
             values = self._periods.completed(values, (yield [following])[0])
-        self._offer(values)
-
-    def _offer(self, values: FloatArray | None) -> None:
-        """Keep a plan that periods make together, if it is one."""
         if values is not None and self._plans.offer(values):
             self._state.tell("periods", "plan period by period for the best supply")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -71,15 +71,20 @@ class Found:
         return replace(answer, values=program.values(answer.values))
 
 
+def plannable(fleets: int) -> Iterator[tuple[int, PlanningModel, float]]:
+    """The seed, the model and the optimum of every random fleet that has a plan."""
+    for seed in range(fleets):
+        planning = built(several_periods_case(seed))
+        best = optimum(planning)
+        if best is not None:
+            yield seed, planning, best
+
+
 @pytest.mark.parametrize("fleets", FLEETS)
 def test_the_bound_never_passes_the_optimum_whatever_the_prices_are(fleets: int) -> None:
     checked = higher = 0
     with Workers(ProcessSeats(1)) as workers:
-        for seed in range(fleets):
-            planning = built(several_periods_case(seed))
-            best = optimum(planning)
-            if best is None:
-                continue
+        for seed, planning, best in plannable(fleets):
             tolerance = 1e-6 * abs(best) + 1
             for rng in (None, np.random.default_rng(seed)):
                 found = Found(planning, workers, rng)
@@ -101,11 +106,7 @@ def test_the_bound_never_passes_the_optimum_whatever_the_prices_are(fleets: int)
 def test_periods_decided_whole_with_supply_raise_its_bound_and_never_pass_the_optimum(fleets: int) -> None:
     checked = higher = exact = 0
     with Workers(ProcessSeats(1)) as workers:
-        for seed in range(fleets):
-            planning = built(several_periods_case(seed))
-            best = optimum(planning)
-            if best is None:
-                continue
+        for _, planning, best in plannable(fleets):
             tolerance = 1e-6 * abs(best) + 1
             found = Found(planning, workers, None)
             bounds = [found.supply(range(count)).bound for count in range(found.periods.count + 1)]
@@ -124,10 +125,7 @@ def test_periods_decided_whole_with_supply_raise_its_bound_and_never_pass_the_op
 def test_a_period_loses_what_whole_replicas_cost_beyond_parts(fleets: int) -> None:
     lossy = without = 0
     with Workers(ProcessSeats(1)) as workers:
-        for seed in range(fleets // 2):
-            planning = built(several_periods_case(seed))
-            if optimum(planning) is None:
-                continue
+        for _, planning, _ in plannable(fleets // 2):
             found = Found(planning, workers, None)
             supply = found.supply()
             if supply.values is None:
@@ -145,23 +143,16 @@ def test_a_period_loses_what_whole_replicas_cost_beyond_parts(fleets: int) -> No
 
 def test_a_program_that_is_cut_short_weakens_the_bound_and_does_not_break_it() -> None:
     with Workers(ProcessSeats(1)) as workers:
-        for seed in range(12):
-            planning = built(several_periods_case(seed))
-            best = optimum(planning)
-            if best is not None:
-                bound = Found(planning, workers, None).bound(Effort(None, 0, 0.5))
-                assert bound <= best + 1e-6 * abs(best) + 1
+        for _, planning, best in plannable(12):
+            bound = Found(planning, workers, None).bound(Effort(None, 0, 0.5))
+            assert bound <= best + 1e-6 * abs(best) + 1
 
 
 @pytest.mark.parametrize("fleets", FLEETS)
 def test_what_periods_decide_together_is_a_plan_that_costs_no_less_than_the_optimum(fleets: int) -> None:
     plans = 0
     with Workers(ProcessSeats(1)) as workers:
-        for seed in range(fleets):
-            planning = built(several_periods_case(seed))
-            best = optimum(planning)
-            if best is None:
-                continue
+        for _, planning, best in plannable(fleets):
             found = Found(planning, workers, None)
             found.bound(EXACT)
             values = found.plan()

@@ -57,7 +57,7 @@ def steps_of_a_search(
         monkeypatch.setattr(PricingSearch, name, noted)
     case = large_case(2, 4, 2, 3) if large else large_case(1, 4, 2, 2)
     problem = build_problem(case.fleet, case.candidates)
-    limits = SearchLimits(5.0 if large else work_s, 0.0, 1, 2, reproducible=True)
+    limits = SearchLimits(10.0 if large else work_s, 0.0, 1, 2, reproducible=True)
     result = search(problem, limits, stop=stop)
     assert result.objective_usd is not None
     assert result.bound_usd is not None
