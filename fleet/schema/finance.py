@@ -64,4 +64,5 @@ class FinanceSpec(Spec):
     """A warning lists prices and the rate of the currency that are older on the day of the plan, and prices
     without a date."""
     currency: CurrencySpec | None = None
-    """Currency of the console, the report, the workbook and the CSV files, at one rate. Default: USD."""
+    """Currency of the console, the report, the workbook, the CSV files and purchases.json, at one rate.
+    Default: USD."""

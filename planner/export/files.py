@@ -32,8 +32,8 @@ from fleetplan.planner.plan import (
     WrongForecast,
     currency_of,
     in_currency,
-    is_amount,
     rate_row,
+    titled,
 )
 from fleetplan.planner.plan.inputs import CostLine, DemandInput, PriceInput
 
@@ -74,21 +74,11 @@ def _shown_tables(plan: Plan) -> dict[str, pd.DataFrame]:
     if currency is None:
         return plan_tables(plan)
     tables = plan_tables(in_currency(plan, currency))
-    code = currency.code.lower()
     for name, rows in tables.items():
-        tables[name] = rows.rename(columns=lambda title: _titled(title, code))
+        tables[name] = rows.rename(columns=lambda title: titled(title, currency.code))
     rate = pd.DataFrame([rate_row(currency).model_dump()])
     tables["prices"] = pd.concat([tables["prices"], rate], ignore_index=True)
     return tables
-
-
-def _titled(title: str, code: str) -> str:
-    """The name of a column with a currency in place of USD: `idle_eur`, `eur_by_kind.rent`."""
-    if not is_amount(title):
-        return title
-    first, dot, rest = title.partition(".")
-    words = (code if word == "usd" else word for word in first.split("_"))
-    return "_".join(words) + dot + rest
 
 
 def plan_tables(plan: Plan) -> dict[str, pd.DataFrame]:

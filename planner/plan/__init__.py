@@ -7,7 +7,7 @@ on.
 
 from fleetplan.planner.plan.commitments import Commitment, RemainingValue, SupplyOption
 from fleetplan.planner.plan.costs import Cost, DemandScenarioCost, ScenarioPurchase, WrongForecast
-from fleetplan.planner.plan.currency import currency_of, in_currency, is_amount, rate_row
+from fleetplan.planner.plan.currency import currency_of, in_currency, is_amount, rate_row, titled
 from fleetplan.planner.plan.document import (
     FORMAT_VERSION,
     UNMET_GAP_RATIO,
@@ -89,4 +89,5 @@ __all__ = [
     "rate_row",
     "read_outcome",
     "read_plan",
+    "titled",
 ]

@@ -43,6 +43,23 @@ def is_amount(name: str) -> bool:
     return "usd" in name.split(".", maxsplit=1)[0].split("_")
 
 
+def titled(name: str, code: str) -> str:
+    """Return the name of a field or a column with a currency in place of USD: `idle_eur`, `eur_by_kind.rent`.
+
+    Parameters
+    ----------
+    name : str
+        As plan.json has it.
+    code : str
+        ISO 4217.
+    """
+    if not is_amount(name):
+        return name
+    first, dot, rest = name.partition(".")
+    words = (code.lower() if word == "usd" else word for word in first.split("_"))
+    return "_".join(words) + dot + rest
+
+
 def _converted(row: _RecordT, usd_per_unit: float) -> _RecordT:
     changed: dict[str, Any] = {}
     for name in type(row).model_fields:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Final
 
+from fleetplan.fleet.inventory import Currency
 from fleetplan.planner.export.launch.deployments import dns_name
-from fleetplan.planner.plan import Plan, Purchase
+from fleetplan.planner.plan import Plan, Purchase, currency_of, in_currency, titled
 
 FORMAT_VERSION: Final = "1.2"
 """Version of Terraform's JSON output format (developer.hashicorp.com/terraform/internals/json-format)."""
@@ -24,18 +27,22 @@ _RETIRED: Final = {"period", "pool", "region", "hardware", "hosts", "usd", "resa
 def purchase_changes(plan: Plan) -> str:
     """Return purchases, rents and retirements as `terraform show -json` writes a plan.
 
-    OPA and conftest read `resource_changes` and `planned_values` of it. The keys `fleet` and
-    `plan_format_version` are of this program; readers of Terraform's format pass over them.
+    OPA and conftest read `resource_changes` and `planned_values` of it. The keys `fleet`,
+    `plan_format_version` and `currency` are of this program; readers of Terraform's format pass over them.
+    Amounts are in the currency of the plan's report, whose code is then in their names: `capex_eur`.
     """
+    currency = currency_of(plan)
+    if currency is not None:
+        plan = in_currency(plan, currency)
     bought = [
-        (f"fleetplan_{row.kind}", _purchase_name(row), row.model_dump(include=_BOUGHT))
+        (f"fleetplan_{row.kind}", _purchase_name(row), _named(row.model_dump(include=_BOUGHT), currency))
         for row in plan.purchases
     ]
     changes = [{**_resource(kind, name), "change": _change(after=values)} for kind, name, values in bought]
     changes += [
         {
             **_resource("fleetplan_owned", dns_name(f"{row.pool}-{row.period}")),
-            "change": _change(before=row.model_dump(include=_RETIRED)),
+            "change": _change(before=_named(row.model_dump(include=_RETIRED), currency)),
         }
         for row in plan.retirements
     ]
@@ -47,6 +54,7 @@ def purchase_changes(plan: Plan) -> str:
         "fleet": plan.fleet,
         "plan_format_version": plan.format_version,
         "timestamp": plan.provenance.created,
+        **({} if currency is None else {"currency": asdict(currency)}),
         "planned_values": {"root_module": {"resources": planned}},
         "resource_changes": changes,
         "configuration": {"root_module": {}},
@@ -54,6 +62,11 @@ def purchase_changes(plan: Plan) -> str:
         "errored": False,
     }
     return json.dumps(document, indent=2) + "\n"
+
+
+def _named(values: Mapping[str, object], currency: Currency | None) -> dict[str, object]:
+    """Return values with the code of a currency in the names of amounts; None keeps USD."""
+    return dict(values) if currency is None else {titled(n, currency.code): v for n, v in values.items()}
 
 
 def _purchase_name(row: Purchase) -> str:

@@ -16,6 +16,7 @@ from tests.planner.whole_fleet import whole_plan
 from fleetplan.fleet.figures import currency_code, money, shown_in
 from fleetplan.fleet.inventory import Currency
 from fleetplan.planner.export.files import plan_tables, write_plan
+from fleetplan.planner.export.launch.terraform import purchase_changes
 from fleetplan.planner.export.workbook import workbook
 from fleetplan.planner.plan import Plan, currency_of, in_currency, is_amount
 from fleetplan.planner.plan.inputs import CurrencyInput
@@ -85,6 +86,22 @@ def test_tables_name_the_currency_and_json_stays_in_usd(tmp_path: Path) -> None:
     assert stated["inputs"]["currency"]["code"] == "EUR"
     # Names of columns without a currency are a contract.
     assert "idle_usd" in plan_tables(plan())["pools"].columns
+
+
+def test_purchases_for_policies_are_in_the_currency() -> None:
+    stated = json.loads(purchase_changes(plan()))
+    assert stated["currency"] == EURO.model_dump()
+    created = [each["values"] for each in stated["planned_values"]["root_module"]["resources"]]
+    assert [each["capex_eur"] for each in created] == [row.capex_usd / RATE for row in plan().purchases]
+    assert [each["eur"] for each in created] == [row.usd / RATE for row in plan().purchases]
+    gone = [each["change"]["before"] for each in stated["resource_changes"] if each["change"]["before"]]
+    assert [each["resale_eur"] for each in gone] == [row.resale_usd / RATE for row in plan().retirements]
+    assert not [name for each in (*created, *gone) for name in each if is_amount(name)]
+    # Policies on plans in USD read the names that they always had.
+    in_dollars = json.loads(purchase_changes(in_usd()))
+    assert "currency" not in in_dollars
+    values = in_dollars["planned_values"]["root_module"]["resources"][0]["values"]
+    assert values["capex_usd"] == in_usd().purchases[0].capex_usd
 
 
 def test_every_field_named_after_usd_is_converted() -> None:
