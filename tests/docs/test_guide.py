@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from tests.planner.importing.test_price_catalogues import BILL, SKYPILOT
 from tests.planner.importing.test_prometheus import saved
 
 from fleetplan.planner.cli import app, main
+from fleetplan.scenarios.load import load_fleet
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -124,3 +126,19 @@ def test_every_option_that_a_page_names_exists() -> None:
         known |= {"--install-completion", "--show-completion"}
         used = {word.split("=")[0] for word in words if word.startswith("--")}
         assert used <= known, f"{page}: {line!r} has {', '.join(sorted(used - known))}"
+
+
+def test_the_readme_changes_values_that_its_new_file_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [line.split() for page, line in written_commands() if page == "README.md"]
+    (new,) = (words for words in lines if words[1] == "new")
+    with pytest.raises(SystemExit) as ended:
+        main(new[1:])
+    assert not ended.value.code
+    changing = [words for words in lines if "--set" in words]
+    assert changing
+    for words in changing:
+        after = dict(pairwise(words))
+        assert load_fleet(Path(words[1]), [after["-s"]], [after["--set"]]).services
