@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+PACKAGES: Final = ("fleetplan", "ortools", "highspy", "numpy", "scipy", "pandas", "aiconfigurator-core")
+"""What answers depend on: the planner, its solvers, what they compute with, and the measured tables."""
 
 
 @cache
@@ -21,3 +25,8 @@ def installed_version(package: str, otherwise: str = "not installed") -> str:
         return version(package)
     except PackageNotFoundError:
         return otherwise
+
+
+def installed_versions() -> dict[str, str]:
+    """Version of every package that answers depend on."""
+    return {package: installed_version(package) for package in PACKAGES}

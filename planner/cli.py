@@ -7,12 +7,13 @@ and warnings go to stderr.
 
 from __future__ import annotations
 
+import platform
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -70,7 +71,37 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _tell_versions(asked: bool) -> None:
+    """Print what a report of a bug needs, and end."""
+    if not asked:
+        return
+    from fleetplan.fleet.packages import installed_versions
+
+    system = f"Python {platform.python_version()}, {platform.platform(terse=True)}"
+    libraries = [f"{name} {number}" for name, number in installed_versions().items()]
+    typer.echo("\n".join([*libraries, system]))
+    raise typer.Exit
+
+
+@app.callback()
+def plan(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_tell_versions,
+            is_eager=True,
+            help="Show the versions that answers depend on and exit.",
+        ),
+    ] = False,
+) -> None:
+    """Options of the program itself."""
+
+
 app.add_typer(optables_app)
 app.add_typer(import_app)
 app.command("solve")(solve)

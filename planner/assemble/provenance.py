@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.fleet.packages import installed_version
+from fleetplan.fleet.packages import installed_versions
 from fleetplan.fleet.resolve import stale_prices
 from fleetplan.planner.candidates import CandidateSet, model_errors
 from fleetplan.planner.plan import Placement, PlanProvenance, Solve
@@ -16,8 +16,7 @@ from fleetplan.planner.search import SearchLimits, SearchResult
 
 def provenance(fleet: Fleet, candidates: CandidateSet, limits: SearchLimits) -> PlanProvenance:
     """Where a plan of a fleet comes from; what its spend rests on is not known yet."""
-    packages = ("fleetplan", "ortools", "numpy", "pandas", "aiconfigurator-core")
-    versions = {package: installed_version(package) for package in packages}
+    versions = installed_versions()
     prices = {offer.price_source for offer in fleet.offers}
     prices |= {pool.rented.price_source for pool in fleet.pools if pool.rented is not None}
     return PlanProvenance(

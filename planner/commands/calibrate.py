@@ -29,7 +29,9 @@ def calibrate_measurements(
         ),
     ],
 ) -> None:
-    """Fit one ratio per phase to your benchmark results, by hardware, framework, version and checkpoint.
+    """Fit the predictions to your own benchmark results.
+
+    One ratio for each phase, by hardware, framework, version and checkpoint.
 
     The columns are those of `plan predict` with framework, framework_version, and ttft_ms or tpot_ms or both.
     Example: plan calibrate --measurements bench.csv --out calibration.yaml

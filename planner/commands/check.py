@@ -28,7 +28,9 @@ def check(
     assignment: Assignments = None,
     time_limit: EvaluationLimit = None,
 ) -> None:
-    """Validate a fleet and report which numbers are measured, interpolated, extrapolated or roofline.
+    """Validate a fleet and say where its numbers come from.
+
+    Each is measured, interpolated, extrapolated or roofline.
 
     Mistakes in scenarios of the file that are not chosen are warnings.
 
@@ -74,7 +76,9 @@ def verify(
     baseline: BaselineFile = None,
     time_limit: EvaluationLimit = None,
 ) -> None:
-    """Check a plan against its fleet without the solver, in unrounded numbers.
+    """Check a plan against its fleet without the solver.
+
+    Every number of the plan is computed anew, without rounding.
 
     Example: plan verify out/plan.json fleet.yaml
     """

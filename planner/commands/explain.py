@@ -65,7 +65,9 @@ def explain(
     backend: Backend = "local",
     deterministic: Deterministic = False,
 ) -> None:
-    """Explain a plan: excluded hardware, one service, the value of more supply, or why it is infeasible.
+    """Explain a plan, or why a fleet is infeasible.
+
+    Say why hardware is not used, why one service runs as it does, and what more supply is worth.
 
     Examples: plan explain out/plan.json --why-not MI300X; plan explain out/plan.json --marginal
     """

@@ -40,7 +40,9 @@ def report(
         Path | None, typer.Option(help="the plan in force, for comparison", metavar="PLAN.json")
     ] = None,
 ) -> None:
-    """Write the report of a plan, or of an infeasible fleet, as one self-contained HTML page.
+    """Write the report of a plan as one HTML page.
+
+    The page needs no other file. An infeasible fleet has a report as well.
 
     Frontiers are drawn from frontiers.csv beside the plan, which `plan solve --out` writes.
 
@@ -82,7 +84,9 @@ def export(
         ),
     ] = None,
 ) -> None:
-    """Write launch commands, Kubernetes manifests, node pools, purchases or the workbook of a plan.
+    """Write launch commands, manifests or the workbook.
+
+    Kubernetes manifests, node pools and lists of purchases are other formats.
 
     Placements and pools that a format cannot hold are listed with the reason.
 
@@ -104,7 +108,9 @@ def dump(
     assignment: Assignments = None,
     time_limit: EvaluationLimit = None,
 ) -> None:
-    """Write the solver's input as CSV tables, and the model in text form, without solving it.
+    """Write the solver's input as CSV tables and text.
+
+    Nothing is solved.
 
     Example: plan dump fleet.yaml --out tables
     """

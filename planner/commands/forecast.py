@@ -34,7 +34,9 @@ def forecast(
     as_json: Annotated[bool, typer.Option("--json", help="print the forecast as JSON")] = False,
     force: Annotated[bool, typer.Option("--force", help="overwrite an existing file")] = False,
 ) -> None:
-    """Fit trend and season to the history of demand, test it on the past, and write the demand.
+    """Forecast demand from its history.
+
+    Fits trend and season, tests them on the past, and writes the demand.
 
     The table has the columns date, service, region (where there are several), and one of requests_per_s,
     requests, tokens, input_tokens, output_tokens. Needs statsmodels: pip install 'fleetplan[forecast]'.

@@ -11,7 +11,7 @@ from fleetplan.planner.commands.terminal import console
 
 import_app = typer.Typer(
     name="import",
-    help="Read files of other tools: benchmark results, inventories, price lists, models. Every row is "
+    help="Read files of other tools: benchmarks, inventories, prices. Every row is "
     "imported, or skipped with a reason; units are converted during the import.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -64,7 +64,9 @@ def inventory(
     file: Annotated[Path, typer.Argument(help="CSV of the installed hardware", metavar="INVENTORY.csv")],
     out: Annotated[Path, typer.Option(help="fragment of a fleet file to write", metavar="POOLS.yaml")],
 ) -> None:
-    """Convert an inventory to pools of a fleet file: name, region, hardware, hosts, and their cost.
+    """Convert an inventory to pools of a fleet file.
+
+    They have a name, region, hardware, hosts, and their cost.
 
     Costs are capex_usd_per_host, or a rent in one of rent_usd_per_accelerator_hour, rent_usd_per_host_hour,
     rent_usd_per_accelerator_month, rent_usd_per_host_month.
@@ -81,7 +83,9 @@ def prices(
     file: Annotated[Path, typer.Argument(help="CSV of the price list", metavar="PRICES.csv")],
     out: Annotated[Path, typer.Option(help="fragment of a fleet file to write", metavar="OFFERS.yaml")],
 ) -> None:
-    """Convert a price list to offers of a fleet file: name, hardware, regions (with semicolons), price.
+    """Convert a price list to offers of a fleet file.
+
+    It has the columns name, hardware, regions (with semicolons) and price.
 
     Prices are columns as in `plan import inventory`; max_hosts or max_accelerators, lead_time_quarters and
     price_as_of are taken where they are given.
@@ -125,7 +129,9 @@ def kubernetes(
     rent_usd_per_accelerator_hour: _Rent = None,
     as_of: _AsOf = None,
 ) -> None:
-    """Convert the nodes of a Kubernetes cluster to pools: one for each region and kind of host.
+    """Convert the nodes of a Kubernetes cluster to pools.
+
+    One for each region and kind of host.
 
     Example: plan import kubernetes nodes.json --rent-usd-per-accelerator-hour 2.1 --out pools.yaml
     """
@@ -146,7 +152,9 @@ def slurm(
     rent_usd_per_accelerator_hour: _Rent = None,
     as_of: _AsOf = None,
 ) -> None:
-    """Convert the nodes of a Slurm cluster to pools: one for each kind of host.
+    """Convert the nodes of a Slurm cluster to pools.
+
+    One for each kind of host.
 
     Example: plan import slurm sinfo.json --region east --capex-usd-per-host 297000 --out pools.yaml
     """
@@ -166,7 +174,9 @@ def skypilot(
     spot_max_share: _SpotShare = None,
     as_of: _AsOf = None,
 ) -> None:
-    """Convert SkyPilot's catalogue of a cloud to offers: one for each machine and price.
+    """Convert SkyPilot's catalogue of a cloud to offers.
+
+    One for each machine and price.
 
     Example: plan import skypilot vms.csv --hardware h100 --region us-east-1=east --out offers.yaml
     """
@@ -188,7 +198,9 @@ def cloud_prices(
     terms: Annotated[bool, typer.Option("--terms", help="take reservations for one or more years")] = False,
     as_of: _AsOf = None,
 ) -> None:
-    """Convert a public price list of a cloud to offers: one for each machine and price.
+    """Convert a public price list of a cloud to offers.
+
+    One for each machine and price.
 
     AWS: the CSV offer file of AmazonEC2, or what `aws pricing get-products` prints. Azure: pages of the
     Retail Prices API. Google Cloud: pages of the Cloud Billing Catalog API.
@@ -209,7 +221,9 @@ def focus(
     hardware: _Wanted = None,
     spot_max_share: _SpotShare = None,
 ) -> None:
-    """Convert a FOCUS billing export to offers at the prices paid, and to rented pools of what is committed.
+    """Convert a FOCUS billing export to offers and pools.
+
+    Offers have the prices paid; what is committed becomes rented pools.
 
     Example: plan import focus billing.parquet --region us-east-1=east --out supply.yaml
     """
@@ -235,7 +249,9 @@ def model(
     ] = None,
     revision: Annotated[str | None, typer.Option(help="of a published id; default: the newest")] = None,
 ) -> None:
-    """Check that a model is supported and print its architecture; otherwise exit with 2 and the reason.
+    """Check that a model is supported; print its architecture.
+
+    Otherwise the exit code is 2, with the reason.
 
     Examples: plan import model ./my-model/config.json;
     plan import model Qwen/Qwen3-32B --out qwen3-32b.json
@@ -265,7 +281,9 @@ def dcgm(
         str | None, typer.Option(help="kind of the cards of dcgmi dmon", metavar="NAME")
     ] = None,
 ) -> None:
-    """Convert power readings of the DCGM exporter to the idle and full power of hardware.
+    """Convert power readings of the DCGM exporter.
+
+    They become the idle and full power of hardware.
 
     A folder holds answers of /api/v1/query_range to DCGM_FI_DEV_POWER_USAGE in power.json and to
     DCGM_FI_DEV_GPU_UTIL in utilisation.json. A file holds what dcgmi dmon -e 155,203 prints (--hardware
@@ -285,7 +303,9 @@ def trace(
     classes: Annotated[int, typer.Option(help="request classes by prompt length", min=1, max=4)] = 1,
     force: Annotated[bool, typer.Option("--force", help="overwrite existing files")] = False,
 ) -> None:
-    """Convert recorded requests to the traffic of a service: classes, lengths, burstiness, demand.
+    """Convert recorded requests to the traffic of a service.
+
+    That is classes, lengths, burstiness and demand.
 
     Known are Azure's LLM inference traces, BurstGPT, Mooncake, and CSV files with arrival_s, input_tokens,
     output_tokens and, where known, session and prefix_tokens; each as it is, as .gz or .zst, or as Parquet.
@@ -318,7 +338,9 @@ def prometheus(
     queries: Annotated[bool, typer.Option("--queries", help="print the range queries and end")] = False,
     force: Annotated[bool, typer.Option("--force", help="overwrite existing files")] = False,
 ) -> None:
-    """Convert what a Prometheus server recorded to the demand of services: rates, lengths, shape of the day.
+    """Convert what Prometheus recorded to demand.
+
+    Services get their rates, lengths and the shape of their day.
 
     A folder holds an answer of /api/v1/query_range in NAME.json for each query that --queries prints. A
     server may ask for a bearer token (--token-file) or a name and password (https://name:password@host).

@@ -26,7 +26,9 @@ def merge(
     prefer: Annotated[Preferred | None, typer.Option(help="whose value is taken at a conflict")] = None,
     force: Annotated[bool, typer.Option("--force", help="overwrite an existing file")] = False,
 ) -> None:
-    """Merge two versions of a fleet file by key, and lists by the names of their items.
+    """Merge two versions of a fleet file, key by key.
+
+    Lists are merged by the names of their items.
 
     What both changed, each in another way, is a conflict: nothing is written, and every conflict is named.
     Example: plan merge base.yaml mine.yaml theirs.yaml --out fleet.yaml

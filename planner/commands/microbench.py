@@ -38,7 +38,9 @@ def measure(
         bool, typer.Option("--allow-busy", help="measure even if others use the GPU")
     ] = False,
 ) -> None:
-    """Measure operators of this machine; run it again to continue after an interruption.
+    """Measure operators of this machine.
+
+    After an interruption the same command goes on where it stopped.
 
     Writes optable.csv (for `optables:` of a fleet file or plan optables import) and hardware.yaml into DIR.
     Needs the extra microbench. Example: plan optables measure --hardware H200-SXM --for fleet.yaml --out h200
@@ -73,7 +75,9 @@ def compare_tables(
     ],
     hardware: Annotated[str, typer.Option(help="hardware of both tables", metavar="NAME")],
 ) -> None:
-    """Compare two tables of one hardware: the times of B over those of A, at the points of A.
+    """Compare two tables of one hardware.
+
+    Prints the times of B over those of A, at the points of A.
 
     Points that B has nothing around are not compared.
     Example: plan optables compare own.csv packaged:vllm --hardware H200-SXM

@@ -41,7 +41,9 @@ def new_fleet_file(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="overwrite existing files")] = False,
 ) -> None:
-    """Write a commented fleet file to start from, and beside it the schema that its first line names.
+    """Write a commented fleet file to start from.
+
+    Beside it stands the schema that its first line names.
 
     Presets are the services of Table 2 in Meta, "Optimizing Deployment Configurations for LLM Inference".
     The file is a valid fleet as it stands, and an existing one is left alone.
@@ -70,7 +72,9 @@ def new_fleet_file(
 def print_schema(
     out: Annotated[Path | None, typer.Option(help="output file; overwrites it", metavar="FILE")] = None,
 ) -> None:
-    """Print the JSON Schema (draft 7) of fleet files, for editors and CI.
+    """Print the JSON Schema of fleet files.
+
+    Editors and CI read it (draft 7).
 
     Example: plan schema --out fleet.schema.json
     """

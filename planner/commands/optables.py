@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 optables_app = typer.Typer(
     name="optables",
-    help="Measured operator tables: import or measure your own, list, compare, report prediction errors.",
+    help="Import, measure, list and compare operator tables.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -49,7 +49,9 @@ def import_table(
         str, typer.Option(help="framework of rows without one (default: any)", metavar="NAME")
     ] = "",
 ) -> None:
-    """Store your measurements for later plans; every row is accepted or rejected with a reason.
+    """Store your own measurements for later plans.
+
+    Every row is accepted, or rejected with a reason.
 
     FILE holds one measurement a row (docs/optables.md lists the columns), or is an mlp.csv, attention.csv or
     all_reduce.csv of Vidur. Example: plan optables import gemm.csv --hardware H200-SXM --framework vllm
@@ -74,7 +76,9 @@ def import_table(
 def use(
     folder: Annotated[Path, typer.Argument(help="folder of systems, or an unpacked package", metavar="DIR")],
 ) -> None:
-    """Read newer tables in the layout of aiconfigurator-core from a folder, before those of the package.
+    """Read newer tables from a folder, before all others.
+
+    The folder has the layout of aiconfigurator-core.
 
     The newest version of a framework counts unless a service or a fleet names one (`framework_version`).
     Example: plan optables use tables/systems/data
@@ -111,7 +115,9 @@ def forget(
 
 @optables_app.command("list")
 def list_tables(hardware: Hardware = None, framework: Framework = None) -> None:
-    """List what is measured: by part, framework, operator and data type.
+    """List what is measured.
+
+    Lines are by part, framework, operator and data type.
 
     Example: plan optables list --hardware H200-SXM
     """
@@ -146,7 +152,9 @@ def report(
     ] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="print Markdown")] = False,
 ) -> None:
-    """Report cross-validation errors of each table: median and 90th percentile.
+    """Report the cross-validation error of each table.
+
+    Median and 90th percentile.
 
     A node is one measurement within a sweep, a site a whole sweep. An accepted error is of the node median.
     Example: plan optables report --hardware H200-SXM --framework vllm

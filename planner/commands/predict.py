@@ -21,7 +21,9 @@ def predict(
         typer.Option(help="fleet file with further `hardware`", metavar="FLEET.yaml"),
     ] = None,
 ) -> None:
-    """Predict latency and throughput of explicit configurations, one output row per input row.
+    """Predict latency and throughput of given configurations.
+
+    The result has one row for each row of the table.
 
     Example: plan predict cases.csv --out predictions.csv --fleet fleet.yaml
     """

@@ -74,7 +74,9 @@ def landscape(
     ] = None,
     menu: Annotated[bool, typer.Option("--menu", help="cost of each latency class")] = False,
 ) -> None:
-    """Evaluate every configuration of a service or model: counts, best rows, Pareto frontier.
+    """Evaluate every configuration of a service or model.
+
+    Prints counts, the best rows and the Pareto frontier.
 
     Examples: plan landscape fleet.yaml --service chat --plot plots; plan landscape --model llama3-70b
     --hardware H200-SXM,H100-SXM --input 2000 --output 150 --ttft 350 --tpot 30
@@ -106,7 +108,9 @@ def diff_plans(
         typer.Option(help="page for reviewers: changes, reasons, risks, hashes", metavar="FILE.html"),
     ] = None,
 ) -> None:
-    """Show what one plan adds (+), changes (~) and removes (-) compared with another, with costs.
+    """Show how a plan differs from another, with costs.
+
+    Lines that are added begin with +, changed ones with ~, removed ones with -.
 
     Example: plan diff last-quarter/plan.json out/plan.json --out review.html
     """
@@ -146,7 +150,9 @@ def compare(
     calibration: CalibrationFile = None,
     baseline: BaselineFile = None,
 ) -> None:
-    """Compute the saving of a plan against other fleets with the same demand, as an interval.
+    """Compute the saving against fleets planned in other ways.
+
+    All serve the same demand. The saving is an interval, since every plan has a gap.
 
     Example: plan compare fleet.yaml --against homogeneous --against no-disaggregation --against without:L40S
     """

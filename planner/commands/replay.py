@@ -67,7 +67,9 @@ def replay(
         ),
     ] = None,
 ) -> None:
-    """Simulate the requests of a plan: latencies against limits, queues and utilisation over time.
+    """Simulate the requests of a plan.
+
+    Prints latencies against their limits, queues and utilisation over time.
 
     Arrivals are as bursty as the fleet file says (traffic.burstiness) unless told otherwise.
     Example: plan replay out/plan.json fleet.yaml --poisson --duration 600 --out replay

@@ -28,7 +28,9 @@ def serve(
     seed: Seed = 1,
     baseline: BaselineFile = None,
 ) -> None:
-    """Start a local web page: change demand, prices, latency targets and supply, plan again, compare.
+    """Start a local web page that asks what if.
+
+    There you change demand, prices, latency targets and supply, plan again, and compare.
 
     Prints the address of the page, which holds a token. Needs starlette and uvicorn:
     pip install 'fleetplan[serve]'. Example: plan serve fleet.yaml --open

@@ -31,7 +31,9 @@ def sweep(
     gap: SolveGap = "1%",
     seed: Seed = 1,
 ) -> None:
-    """Plan a fleet at every point of a grid; the same command continues after an interruption.
+    """Plan a fleet at every point of a grid.
+
+    After an interruption the same command goes on where it stopped.
 
     Example: plan sweep fleet.yaml --grid demand=0.8,1,1.25 --grid price.H200-SXM=0.8,1 --out sweep --jobs 2
     """

@@ -33,7 +33,9 @@ def track(
     as_json: Annotated[bool, typer.Option("--json", help="print track.json instead of the tables")] = False,
     force: Annotated[bool, typer.Option("--force", help="overwrite the file of --next")] = False,
 ) -> None:
-    """Compare what happened with a plan: which assumption was off, by how much, with its money.
+    """Compare a plan with what happened.
+
+    Says which assumption was off, by how much, and what that cost.
 
     The table has a column period or date, and service, region, pool, requests_per_s, accelerators,
     utilisation, ttft_ms, tpot_ms, usd as far as they were measured.

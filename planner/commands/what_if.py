@@ -54,7 +54,9 @@ def stress(
     backend: Backend = "local",
     deterministic: Deterministic = False,
 ) -> None:
-    """Test a plan under other demand, prices, delays and losses: unserved demand, cost of serving it.
+    """Test a plan under other demand, prices and losses.
+
+    Prints what stays unserved then, and what serving it would cost. Deliveries may be late, too.
 
     Example: plan stress out/plan.json --demand 10%,25% --lose us-east
     """
@@ -95,7 +97,9 @@ def alternatives(
     backend: Backend = "local",
     deterministic: Deterministic = False,
 ) -> None:
-    """Find near-optimal plans with fewer kinds of hardware, no purchase, or fewer changes.
+    """Find near-optimal plans that are simpler.
+
+    They have fewer kinds of hardware, no purchase, or fewer changes.
 
     Example: plan alternatives out/plan.json --within 3%
     """
@@ -144,7 +148,9 @@ def pareto(
     backend: Backend = "local",
     deterministic: Deterministic = False,
 ) -> None:
-    """Compute the cost of less energy, carbon or hardware, tighter latency, or more headroom.
+    """Compute the cost of less energy, carbon or latency.
+
+    Hardware and headroom may be traded as well.
 
     Example: plan pareto out/plan.json --against energy --csv frontier.csv
     """

@@ -1,0 +1,54 @@
+"""`plan` itself: its help, and the versions that a report of a bug needs."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from fleetplan.fleet.packages import PACKAGES
+from fleetplan.planner.cli import app, main
+
+COLUMNS = 80
+"""Of a terminal."""
+
+
+def printed(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert not ended.value.code
+    return capsys.readouterr().out
+
+
+def groups(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Words of every command that has commands of its own."""
+    if hasattr(command, "commands"):
+        yield words
+        for name, inner in command.commands.items():
+            yield from groups(inner, (*words, name))
+
+
+def test_the_versions_of_all_that_answers_depend_on_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    told = printed(["--version"], capsys)
+    lines = dict(line.split(maxsplit=1) for line in told.splitlines())
+    assert lines.keys() == {*PACKAGES, "Python"}
+    assert lines["Python"].startswith(platform.python_version())
+    assert {"ortools", "highspy", "aiconfigurator-core"} <= lines.keys()
+
+
+@pytest.mark.parametrize("words", list(groups(get_command(app))), ids=" ".join)
+def test_help_says_what_every_command_does_in_one_whole_line(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    told = printed([*words, "-h"], capsys)
+    assert told == printed([*words, "--help"], capsys)
+    lines = told.partition("Commands:\n")[2].splitlines()
+    assert lines
+    for line in lines:
+        assert len(line) <= COLUMNS
+        assert line.endswith("."), line
+        assert not line.endswith("..."), line
