@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from fleetplan.fleet.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
+PLOT_SUFFIXES: Final = (".svg", ".png", ".pdf")
+"""Of files that figures are written to."""
+
+_UNDATED: Final = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+"""What leaves out when a figure was drawn."""
+
+
 def save(figure: Figure, path: Path) -> Path:
-    """Write a figure to a file whose suffix says how; the same figure gives the same file."""
+    """Write a figure to a file whose suffix says how; the same figure gives the same file.
+
+    Parameters
+    ----------
+    figure : Figure
+        What is drawn.
+    path : Path
+        Ends in one of `PLOT_SUFFIXES`; its folder is made where there is none.
+
+    Raises
+    ------
+    FileNotWrittenError
+        It cannot be written; an older file is then as it was.
+    """
     import matplotlib as mpl  # noqa: PLC0415  (a quarter of a second, and few commands draw)
 
     with mpl.rc_context({"svg.hashsalt": "fleetplan"}):
-        metadata = {"Date": None} if path.suffix == ".svg" else None
-        figure.savefig(path, bbox_inches="tight", metadata=metadata)
-    return path
+        metadata = _UNDATED.get(path.suffix)
+        drawn = BytesIO()
+        figure.savefig(drawn, format=path.suffix[1:], bbox_inches="tight", metadata=metadata)
+    return write_whole(path, drawn.getvalue())
 
 
 def new_figure(columns: int, width: float = 5.2, height: float = 4.0) -> tuple[Figure, list[Axes]]:

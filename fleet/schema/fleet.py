@@ -75,8 +75,9 @@ class HorizonSpec(Spec):
 class PrecisionSpec(Spec):
     """Data types of a model's weights and KV cache."""
 
-    weights: Literal["bf16", "fp8", "fp8-ffn", "int8", "int4", "fp4", "mxfp4"] = "bf16"
-    """Weights; fp8-ffn keeps all but the feed-forward weights in BF16."""
+    weights: Literal["bf16", "fp8", "fp8-ffn", "int8", "int4", "fp4", "mxfp4"] | None = None
+    """Weights; fp8-ffn keeps all but the feed-forward weights in BF16. Default: as the checkpoint stores
+    them, by its name (-FP8, -NVFP4, -AWQ and the like) or its model's config; bf16 where neither says."""
     kv: Literal["bf16", "fp8"] = "bf16"
     """KV cache."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from fleetplan.fleet.catalog import UnknownModelError, model_catalog
+from fleetplan.fleet.catalog.checkpoints import stored_dtype
 from fleetplan.fleet.catalog.models import resolve
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, is_file, parse_json, read_text
@@ -152,36 +153,7 @@ def _quantisation(reader: ConfigReader, config: Mapping[str, object]) -> NativeQ
         return None
     if not isinstance(entry, Mapping):
         reader.refuse("'quantization_config' must be a mapping")
-    method = str(entry.get("quant_method", "unnamed"))
-    if method == "fp8":
-        dtype: str | None = "fp8_block" if entry.get("weight_block_size") else "fp8"
-    elif method == "mxfp4":
-        dtype = "mxfp4"
-    elif method in {"awq", "gptq"} and entry.get("bits") == 4:
-        dtype = "int4"
-    elif method == "modelopt":
-        dtype = {"FP8": "fp8", "NVFP4": "fp4"}.get(str(entry.get("quant_algo")))
-    elif method == "compressed-tensors":
-        dtype = _compressed_tensors_dtype(entry)
-    else:
-        dtype = None
-    return NativeQuantisation(method, dtype)
-
-
-def _compressed_tensors_dtype(entry: Mapping[str, object]) -> str | None:
-    groups = entry.get("config_groups")
-    if not isinstance(groups, Mapping) or len(groups) != 1:
-        return None
-    group = next(iter(groups.values()))
-    weights = group.get("weights") if isinstance(group, Mapping) else None
-    if not isinstance(weights, Mapping):
-        return None
-    known = {("int", 4): "int4", ("int", 8): "int8", ("float", 8): "fp8"}
-    return known.get((str(weights.get("type")), _whole(weights.get("num_bits"))))
-
-
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) else 0
+    return NativeQuantisation(str(entry.get("quant_method", "unnamed")), stored_dtype(entry))
 
 
 def _exists(path: Path) -> bool:

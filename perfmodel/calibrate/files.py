@@ -10,6 +10,7 @@ from typing import Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from fleetplan.fleet.document import compose
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.files import write_whole
 from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, read_bytes
@@ -119,11 +120,15 @@ def read_calibration(path: Path) -> Calibration:
     """
     try:
         content = read_bytes(path, MAX_CONFIG_BYTES)
-        document = _Document.model_validate(yaml.safe_load(content))
+        issues: list[Issue] = []
+        root = compose(content.decode("utf-8-sig"), str(path), issues)
+        if issues:
+            raise InputError(issues)
+        document = _Document.model_validate(None if root is None else root.plain())
     except OSError as error:
         raise _unreadable(path, f"cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise _unreadable(path, f"is not YAML: {str(error).splitlines()[0]}") from error
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, "is not text in UTF-8") from error
     except ValidationError as error:
         issues = [
             Issue(

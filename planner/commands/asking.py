@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
-from fleetplan.planner.commands.shared import ExitCode, ratio
+from fleetplan.planner.commands.shared import MOST_WORKERS, ExitCode, ratio
 from fleetplan.planner.commands.terminal import console
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ MOST_SEED: Final = 2**31 - 1
 """Largest seed of CP-SAT and HiGHS, which hold it in 32 bits."""
 
 Seed = Annotated[int, typer.Option(help="seed of the solver", min=0, max=MOST_SEED)]
-Workers = Annotated[int, typer.Option("--workers", help="solves in parallel", metavar="N", min=1)]
+Workers = Annotated[
+    int, typer.Option("--workers", help="solves in parallel", metavar="N", min=1, max=MOST_WORKERS)
+]
 Full = Annotated[
     bool, typer.Option("--full", help="print every pool and placement in every moment, however many")
 ]

@@ -21,14 +21,16 @@ from fleetplan.planner.commands.asking import (
     Workers,
     asking,
 )
-from fleetplan.planner.commands.shared import ExitCode, ratio
+from fleetplan.planner.commands.shared import ExitCode, drawable, ratio
 from fleetplan.planner.commands.terminal import console
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from fleetplan.fleet.inventory import Service
     from fleetplan.planner.questions.asked_plan import AskedPlan
     from fleetplan.planner.questions.resolving import Resolver
+    from fleetplan.planner.questions.why_not.subject import Subject
 
 CONFLICT_SOLVES = 10
 """Time for a conflict, in time limits of one solve."""
@@ -56,7 +58,9 @@ def explain(
     share: Annotated[
         str, typer.Option(help="smallest share of a class that --why-not forces onto it", metavar="RATIO")
     ] = "0.1%",
-    plot: Annotated[Path | None, typer.Option(help="SVG of --marginal", metavar="FILE")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="picture of --marginal", metavar="FILE", callback=drawable)
+    ] = None,
     csv: Annotated[Path | None, typer.Option(help="CSV of --marginal", metavar="FILE")] = None,
     time_limit: SolveTimeLimit = 30.0,
     gap: SolveGap = "0.5%",
@@ -81,6 +85,9 @@ def explain(
         if isinstance(asked.outcome, Infeasible) or not (why_not or service or marginal or full):
             _explain_conflict(asked, resolver, console())
             return
+        # What is named wrongly is said before anything is solved or written.
+        services = [_named_service(asked, name) for name in service or ()]
+        subjects = _subjects(asked, why_not or (), ratio(share))
         if full:
             from fleetplan.planner.report.console import print_plan
 
@@ -89,9 +96,9 @@ def explain(
             from fleetplan.planner.commands.run_marginal import run_marginal
 
             code = run_marginal(asked, resolver, plot, csv, console())
-        for name in service or ():
-            _explain_service(asked, name, resolver, console())
-        _explain_absences(asked, why_not or (), ratio(share), resolver, console())
+        for each in services:
+            _explain_service(asked, each, resolver, console())
+        _explain_absences(asked, subjects, resolver, console())
     raise typer.Exit(code)
 
 
@@ -116,27 +123,37 @@ def _explain_conflict(asked: AskedPlan, resolver: Resolver, out: Console) -> Non
     print_conflict(found.record(), out)
 
 
-def _explain_service(asked: AskedPlan, name: str, resolver: Resolver, out: Console) -> None:
+def _named_service(asked: AskedPlan, name: str) -> Service:
     from fleetplan.fleet.errors import InputError, Issue, names_hint
-    from fleetplan.planner.questions.story import story
-    from fleetplan.planner.report.explain_console import print_story
 
     services = {service.name: service for service in asked.fleet.services}
     if name not in services:
         hint = names_hint(name, tuple(services))
         raise InputError([Issue(f"--service {name}", 0, 0, "", "is not a service of the fleet", hint)])
-    print_story(story(asked.plan, asked.fleet, services[name], resolver), out)
+    return services[name]
+
+
+def _explain_service(asked: AskedPlan, service: Service, resolver: Resolver, out: Console) -> None:
+    from fleetplan.planner.questions.story import story
+    from fleetplan.planner.report.explain_console import print_story
+
+    print_story(story(asked.plan, asked.fleet, service, resolver), out)
+
+
+def _subjects(asked: AskedPlan, texts: Sequence[str], share: float) -> list[Subject]:
+    """What `--why-not` names."""
+    from fleetplan.planner.questions.why_not.subject import read_subject
+
+    return [read_subject(text, asked.fleet, share) for text in texts]
 
 
 def _explain_absences(
-    asked: AskedPlan, texts: Sequence[str], share: float, resolver: Resolver, out: Console
+    asked: AskedPlan, subjects: Sequence[Subject], resolver: Resolver, out: Console
 ) -> None:
     from fleetplan.planner.questions.asked_plan import require_current
     from fleetplan.planner.questions.why_not.answer import Absence, absences
-    from fleetplan.planner.questions.why_not.subject import read_subject
     from fleetplan.planner.report.explain_console import print_why_not
 
-    subjects = [read_subject(text, asked.fleet, share) for text in texts]
     if not subjects:
         return
     require_current(asked, resolver)

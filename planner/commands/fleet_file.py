@@ -37,7 +37,7 @@ def write_fleet_file(out: Path, text: str, *, over: bool, scenarios: Sequence[st
         raise InputError([Issue(str(out), 0, 0, "", f"cannot be written: {error.strerror}")]) from error
     with folder as name:
         # Beside the file, so that what it names relative to itself is found.
-        trial = out.with_name(f"{Path(name).name}.yaml")
+        trial = out.parent / f"{Path(name).name}.yaml"
         try:
             trial.write_text(text, encoding="utf-8")
             load_fleet(trial)

@@ -51,7 +51,10 @@ def landscape(
     ] = None,
     ttft: Annotated[float | None, typer.Option(help="limit [ms]", min=0)] = None,
     tpot: Annotated[float | None, typer.Option(help="limit [ms]", min=0)] = None,
-    weights: Annotated[str, typer.Option(help="data types of the weights, with commas")] = "bf16",
+    weights: Annotated[
+        str | None,
+        typer.Option(help="data types of the weights, with commas (default: as the checkpoint stores them)"),
+    ] = None,
     kv: Annotated[str, typer.Option("--kv", help="data types of the KV cache, with commas")] = "bf16",
     framework: Annotated[str, typer.Option(help="trtllm, sglang or vllm")] = "vllm",
     prices: Annotated[str, typer.Option(help="column of the price book")] = "rental_3y",

@@ -53,7 +53,6 @@ def run_marginal(
     rows = by_worth(rows)
     print_marginal(rows, console)
     if plot is not None:
-        plot.parent.mkdir(parents=True, exist_ok=True)
         save(marginal_figure(rows), plot)
     return code
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.files import made_folder
 from fleetplan.fleet.input_files import is_file, read_text
 from fleetplan.fleet.units import HOURS_PER_DAY
 from fleetplan.planner.commands.shared import hardware_option
@@ -88,11 +89,11 @@ def run_prometheus(
     services = observed_services(answers, options)
     written = {FRAGMENT_NAME: demand_fragment(services, options)}
     written |= {f"{each.name}-lengths.csv": text for each in services if (text := lengths_text(each))}
-    out.mkdir(parents=True, exist_ok=True)
+    made_folder(out)
     for name, text in written.items():
         write_new(out / name, text, over=force)
     if save is not None:
-        save.mkdir(parents=True, exist_ok=True)
+        made_folder(save)
         for name, text in texts.items():
             write_new(save / f"{name}.json", text, over=force)
     errors.print(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -28,6 +28,9 @@ class ExitCode(IntEnum):
     LIMIT = 4
     DIFFERENT = 5
 
+
+MOST_WORKERS: Final = 1024
+"""Most processes that a command starts: more than any machine of today has cores for."""
 
 FleetFile = Annotated[Path, typer.Argument(help="the fleet file", metavar="FLEET.yaml", show_default=False)]
 Scenarios = Annotated[
@@ -73,6 +76,21 @@ def time_for_candidates(time_limit_s: float | None) -> Iterator[Callable[[], boo
         yield lambda: time.monotonic() >= ends
     except OutOfTimeError as error:
         raise error if time_limit_s is None else error.within(time_limit_s) from error
+
+
+def drawable(path: Path | None) -> Path | None:
+    """The file that a picture is to be written to.
+
+    Raises
+    ------
+    typer.BadParameter
+        Its suffix is that of no picture.
+    """
+    from fleetplan.planner.drawing import PLOT_SUFFIXES
+
+    if path is not None and path.suffix not in PLOT_SUFFIXES:
+        raise typer.BadParameter(f"{str(path)!r} must end in {', '.join(PLOT_SUFFIXES)}")
+    return path
 
 
 def ratio(text: str) -> float:

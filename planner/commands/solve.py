@@ -12,6 +12,7 @@ import typer
 from fleetplan.planner.commands.asking import Backend, Full, Seed
 from fleetplan.planner.commands.calibrate import CalibrationFile, calibration_assignment
 from fleetplan.planner.commands.shared import (
+    MOST_WORKERS,
     Assignments,
     BaselineFile,
     ExitCode,
@@ -36,7 +37,8 @@ Deterministic = Annotated[
 ]
 
 Workers = Annotated[
-    int | None, typer.Option(help="parallel searches; as many as cores if absent", metavar="N", min=1)
+    int | None,
+    typer.Option(help="parallel searches; as many as cores if absent", metavar="N", min=1, max=MOST_WORKERS),
 ]
 
 

@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from fleetplan.planner.commands.asking import Backend, Seed, SolveGap
-from fleetplan.planner.commands.shared import Assignments, ExitCode, FleetFile, Scenarios, load, ratio
+from fleetplan.planner.commands.shared import (
+    MOST_WORKERS,
+    Assignments,
+    ExitCode,
+    FleetFile,
+    Scenarios,
+    load,
+    ratio,
+)
 from fleetplan.planner.commands.terminal import console
 
 
@@ -25,7 +33,7 @@ def sweep(
     out: Annotated[Path, typer.Option(help="folder of the table, the plots and every point", metavar="DIR")],
     scenario: Scenarios = None,
     assignment: Assignments = None,
-    jobs: Annotated[int, typer.Option(help="points to solve in parallel", min=1)] = 1,
+    jobs: Annotated[int, typer.Option(help="points to solve in parallel", min=1, max=MOST_WORKERS)] = 1,
     backend: Backend = "local",
     time_limit: Annotated[float, typer.Option(help="seconds for each point", metavar="S", min=0.1)] = 120.0,
     gap: SolveGap = "1%",

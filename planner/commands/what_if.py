@@ -22,7 +22,7 @@ from fleetplan.planner.commands.asking import (
     collected,
     table_writer,
 )
-from fleetplan.planner.commands.shared import ratio
+from fleetplan.planner.commands.shared import drawable, ratio
 from fleetplan.planner.commands.terminal import console
 
 CsvFile = Annotated[Path | None, typer.Option(help="write the table", metavar="FILE")]
@@ -140,7 +140,9 @@ def pareto(
     ],
     fleet_file: FleetOfPlan = None,
     csv: CsvFile = None,
-    plot: Annotated[Path | None, typer.Option(help="SVG of the frontier", metavar="FILE")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="picture of the frontier", metavar="FILE", callback=drawable)
+    ] = None,
     time_limit: SolveTimeLimit = 30.0,
     gap: SolveGap = "1%",
     seed: Seed = 1,
@@ -174,7 +176,6 @@ def pareto(
         )
     print_pareto(points, against, console())
     if plot is not None:
-        plot.parent.mkdir(parents=True, exist_ok=True)
         save(pareto_figure(points, against), plot)
     raise typer.Exit(code)
 

@@ -143,6 +143,19 @@ def file_date(path: Path) -> str:
         raise InputError([Issue(str(path), 0, 0, "", f"cannot be read: {reason}")]) from error
 
 
+def refuse_file_name(option: str, name: str) -> None:
+    """Refuse a name that no file can have, or no block of a fleet file.
+
+    Raises
+    ------
+    InputError
+        It has other letters.
+    """
+    if plain_name(name) != name.lower() or not name.strip("."):
+        hint = "letters, digits, '.', '_' and '-'"
+        raise InputError([Issue(option, 0, 0, "", f"{name!r} cannot be the name of files", hint)])
+
+
 def plain_name(*parts: str) -> str:
     """Return a name of a pool or offer made of others: lower case, without what names may not hold."""
     joined = "-".join(part for part in parts if part).lower()

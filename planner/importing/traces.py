@@ -11,10 +11,12 @@ import numpy as np
 from rich.console import Console
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.files import made_folder
 from fleetplan.fleet.resolve.services.length_files import HISTOGRAM_COLUMNS, counted_bins
 from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.replay import Trace, TraceStatistics, length_classes, read_trace, trace_statistics
 from fleetplan.planner.export.new_file import write_new
+from fleetplan.planner.importing.fragments import refuse_file_name
 from fleetplan.planner.importing.progress import reading
 
 CLASS_NAMES: Final = {
@@ -167,8 +169,10 @@ def run_trace(path: Path, service: str, classes: int, out: Path, force: bool, er
     Raises
     ------
     InputError
-        The trace cannot be read, its requests all come at once, or a file is there already.
+        The trace cannot be read, its requests all come at once, the service has no name that files can have,
+        or a file is there already.
     """
+    refuse_file_name("--service", service)
     with reading(path, errors) as watch:
         trace = read_trace(path, watch)
     for reason in trace.rejected:
@@ -176,7 +180,7 @@ def run_trace(path: Path, service: str, classes: int, out: Path, force: bool, er
     if float(trace.requests.arrival_ms[-1]) <= 0:
         raise InputError([Issue(str(path), 0, 0, "", "has no two requests at different times")])
     imported = import_trace(trace, classes)
-    out.mkdir(parents=True, exist_ok=True)
+    made_folder(out)
     files = {lengths_file(service, each): each.histogram for each in imported.classes}
     files[f"{service}.yaml"] = service_fragment(service, path, imported)
     for name, text in files.items():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
+from fleetplan.fleet.catalog.checkpoints import stored_weights
 from fleetplan.fleet.errors import names_hint
 from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, SearchSpace
 from fleetplan.planner.landscape.question import LandscapeOptions, Question, bad_option, question_of_options
@@ -23,8 +25,10 @@ class ModelOptions:
         Lengths. [tokens]
     ttft_ms, tpot_ms : float or None
         Limits. [ms]
-    weights, kv : str
-        Data types with commas.
+    weights : str or None
+        Data types with commas; None is what the model's checkpoint stores.
+    kv : str
+        The same of the KV cache.
     framework, prices : str
         Whose operators are read, and the column of the price book.
     """
@@ -36,7 +40,7 @@ class ModelOptions:
     context_tokens: int | None
     ttft_ms: float | None
     tpot_ms: float | None
-    weights: str
+    weights: str | None
     kv: str
     framework: str
     prices: str
@@ -72,7 +76,7 @@ class ModelOptions:
             _names(self.hardware),
             RequestShape(self.input_tokens, self.output_tokens, self.context_tokens),
             LatencyTarget(self.ttft_ms, self.tpot_ms),
-            _names(self.weights),
+            _names(stored_weights(self.model, None, Path()) if self.weights is None else self.weights),
             _names(self.kv),
             self.framework,
             self.prices,

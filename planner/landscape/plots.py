@@ -54,7 +54,6 @@ def write_plots(answer: LandscapeAnswer, folder: Path, suffix: str) -> list[Path
     bars = best_steps(answer)
     if bars:
         drawn["breakdown"] = breakdown_figure(bars)
-    folder.mkdir(parents=True, exist_ok=True)
     return [save(figure, folder / f"{name}.{suffix}") for name, figure in drawn.items() if figure is not None]
 
 

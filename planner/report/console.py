@@ -38,6 +38,7 @@ from fleetplan.planner.report.day_console import (
 from fleetplan.planner.report.decision import DEFAULT_REGION, asked_by, verb, where_and_when
 from fleetplan.planner.report.headline import print_headline
 from fleetplan.planner.report.idle_capacity import all_idle
+from fleetplan.planner.report.queueing import print_unqueued
 
 LEAST_CONFIG_WIDTH = 28
 """Columns of what runs: two lines of most placements."""
@@ -87,6 +88,7 @@ def _print_plan(plan: Plan, console: Console, full: bool) -> None:
         print_day(plan, console)
     _survivors(plan, console)
     _served_elsewhere(plan, console)
+    print_unqueued(plan, console)
     _evidence(plan, console)
     if brief:
         console.print(

@@ -147,10 +147,8 @@ def tried(command: Command, seed: int, small: Path, folder: Path) -> tuple[list[
     """
     dice = random.Random(f"{' '.join(command.way)} {seed}")
     words = command_line(command, dice)
-    shutil.copytree(small, folder, dirs_exist_ok=True)
-    for name, content in FILES.items():
-        (folder / name).write_bytes(content)
-    before = _listed(folder)
+    prepare(small, folder)
+    before = contents(folder)
     with contextlib.chdir(folder):
         try:
             answer = run(words)
@@ -158,7 +156,14 @@ def tried(command: Command, seed: int, small: Path, folder: Path) -> tuple[list[
             last = traceback.extract_tb(error.__traceback__)[-1]
             return words, f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}: {error}"
     refused = answer.code == ExitCode.BAD_INPUT
-    return words, _wrong(answer) or ("a file is left" if refused and _listed(folder) != before else "")
+    return words, _wrong(answer) or ("a file is left" if refused and contents(folder) != before else "")
+
+
+def prepare(small: Path, folder: Path) -> None:
+    """Copy the small fleet into a folder, beside files that are no input of any command."""
+    shutil.copytree(small, folder, dirs_exist_ok=True)
+    for name, content in FILES.items():
+        (folder / name).write_bytes(content)
 
 
 def _wrong(answer: CommandAnswer) -> str:
@@ -175,5 +180,6 @@ def _wrong(answer: CommandAnswer) -> str:
     return ""
 
 
-def _listed(folder: Path) -> list[str]:
+def contents(folder: Path) -> list[str]:
+    """Return the names of all that is in a folder."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))

@@ -72,17 +72,32 @@ def test_most_commands_are_reached() -> None:
         ("solve", "fleet.yaml", "--seed", "2147483648"),
         ("import", "dcgm", "\ud83d", "--out", "power.yaml"),
         ("verify", "\ud83d", "fleet.yaml"),
+        ("predict", "cases.csv", "--out", "written", "--calibration", "deep.json"),
+        ("explain", "out/plan.json", "--service", ".", "--marginal", "--plot", "written.svg"),
+        ("alternatives", "out/plan.json", "--workers", "99999999999999999999"),
+        ("solve", "fleet.yaml", "--workers", "99999999999999999999"),
+        ("sweep", "fleet.yaml", "--grid", "demand=1,2", "--out", "grid", "--jobs", "99999999999999999999"),
+        ("pareto", "out/plan.json", "--against", "energy", "--plot", "text.yaml"),
+        ("explain", "out/plan.json", "--marginal", "--plot", "written"),
+        ("merge", "fleet.yaml", "fleet.yaml", "fleet.yaml", "--out", ""),
+        ("import", "trace", "trace.csv", "--service", "\x00", "--out", "traffic"),
+        ("import", "trace", "trace.csv", "--service", "../chat", "--out", "traffic"),
+        ("import", "trace", "trace.csv", "--service", "chat", "--out", "table.csv"),
     ],
     ids=lambda words: words[0],
 )
 def test_a_mistake_that_was_a_traceback_is_told(
-    words: tuple[str, ...], small: Path, monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...], small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(small)
+    folder = tmp_path / "fleet"
+    command_lines.prepare(small, folder)
+    before = command_lines.contents(folder)
+    monkeypatch.chdir(folder)
     answer = run(words)
     assert answer.code == ExitCode.BAD_INPUT
     assert answer.errors
     assert "Traceback" not in answer.errors
+    assert command_lines.contents(folder) == before
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.services.demand import service_demand
 from fleetplan.fleet.resolve.services.engine_tables import SINGLE_CLASS, read_engines
 from fleetplan.fleet.resolve.services.following import in_order_of_following, resolved_follows
+from fleetplan.fleet.resolve.services.precision import resolve_weights
 from fleetplan.fleet.resolve.services.techniques import check_techniques, resolve_techniques
 from fleetplan.fleet.resolve.services.traffic import (
     class_lengths,
@@ -72,6 +73,9 @@ def _service(
         context.check_name((*key_path, "regions", i), "region", name, context.region_names)
     _check_latencies(context, key_path, spec)
     variants = resolve_variants(context, key_path, spec, _model)
+    # Variants have data types of their own.
+    served = None if variants else model
+    weights = resolve_weights(context, key_path, spec.precision.weights, served, spec.checkpoint)
     lengths = class_lengths(context, key_path, spec)
     if spec.workload is not None:
         spec = spec.model_copy(update={"workload": with_means(spec.workload, lengths)})
@@ -89,7 +93,7 @@ def _service(
         name=spec.name,
         model=model,
         engines=engines,
-        precision=Precision(spec.precision.weights, spec.precision.kv),
+        precision=Precision(weights, spec.precision.kv),
         classes=_classes(classes or {}, demand.peak),
         ttft_ms=smallest_limit_ms(spec.slo, "ttft"),
         tpot_ms=smallest_limit_ms(spec.slo, "tpot"),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory import ModelVariant
 from fleetplan.fleet.resolve.context import Context
+from fleetplan.fleet.resolve.services.precision import resolve_weights
 from fleetplan.fleet.schema.fleet import ServiceSpec
 from fleetplan.fleet.schema.network import QualityFloorSpec
 
@@ -54,15 +55,16 @@ def resolve_variants(
             continue
         precision = variant.precision or spec.precision
         model = resolve_model(context, (*here, "model") if variant.model else (*key_path, "model"), reference)
+        checkpoint = variant.checkpoint or (None if variant.model else spec.checkpoint)
         found.append(
             ModelVariant(
                 variant.name,
                 model,
-                precision.weights,
+                resolve_weights(context, here, precision.weights, model, checkpoint),
                 precision.kv,
                 variant.quality,
                 variant.input_tokens_ratio,
-                variant.checkpoint or (None if variant.model else spec.checkpoint),
+                checkpoint,
             )
         )
     _check_variants(context, key_path, spec, found)

@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
+from fleetplan.fleet.catalog.checkpoints import BF16, as_stated, weights_by_name
 from fleetplan.planner.export.launch.deployments import LaunchedGroup
 from fleetplan.planner.export.launch.tools import tools
-
-STORED_BY_NAME: Final = (
-    (re.compile(r"mxfp4", re.I), "mxfp4"),
-    (re.compile(r"nvfp4|fp4", re.I), "fp4"),
-    (re.compile(r"fp8", re.I), "fp8"),
-    (re.compile(r"awq|gptq|int4|w4a16", re.I), "int4"),
-    (re.compile(r"int8|w8a8|w8a16", re.I), "int8"),
-)
-"""Data type that publishers write into the name of a quantised checkpoint."""
-
-FAMILIES: Final = {"fp8_block": "fp8", "bfloat16": "bf16"}
-"""Data types of a checkpoint that a plan knows under one name."""
-
-BF16: Final = "bf16"
 
 
 class RefusedError(ValueError):
@@ -46,13 +30,9 @@ def stored_weights(deployment: LaunchedGroup) -> str | None:
     """Return the data type that a checkpoint stores; None where its name says nothing and it is one's own."""
     variant = deployment.variant
     named = launched(deployment)
-    for pattern, weights in STORED_BY_NAME:
-        if pattern.search(named.rsplit("/", 1)[-1]):
-            return weights
-    if variant.checkpoint:
-        return None
-    stored = deployment.facts.stored_weights or BF16
-    return FAMILIES.get(stored, stored)
+    if (by_name := weights_by_name(named)) is not None:
+        return by_name
+    return None if variant.checkpoint else as_stated(deployment.facts.stored_weights)
 
 
 def online_quantisation(deployment: LaunchedGroup, framework: str) -> str | None:

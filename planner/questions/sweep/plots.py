@@ -43,7 +43,6 @@ def write_sweep_plots(axes: Sequence[SweepAxis], table: pd.DataFrame, folder: Pa
         solved = solved[solved[axis.key] == table[axis.key].iloc[0]]
     if solved.empty:
         return []
-    folder.mkdir(parents=True, exist_ok=True)
     figures = {"tco": tco_figure(axes, solved), "hardware": hardware_figure(axes, solved)}
     if len(axes) > 1:
         figures["heatmap"] = heat_map_figure(axes, solved)

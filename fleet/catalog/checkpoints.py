@@ -1,0 +1,118 @@
+"""How checkpoints store their weights: what their names and their configs say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from fleetplan.fleet.catalog.models import UnknownModelError, model_catalog, resolve
+from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, is_file, parse_json, read_text
+
+BF16: Final = "bf16"
+
+_BY_NAME: Final = (
+    (re.compile(r"mxfp4", re.I), "mxfp4"),
+    (re.compile(r"nvfp4|fp4", re.I), "fp4"),
+    (re.compile(r"fp8", re.I), "fp8"),
+    (re.compile(r"awq|gptq|int4|w4a16", re.I), "int4"),
+    (re.compile(r"int8|w8a8|w8a16", re.I), "int8"),
+    (re.compile(r"bf16", re.I), BF16),
+)
+"""Data type that publishers write into the name of a checkpoint."""
+
+_ONE_NAME: Final = {"fp8_block": "fp8", "bfloat16": BF16}
+"""Data types of a checkpoint that a fleet file knows under one name."""
+
+
+def weights_by_name(checkpoint: str) -> str | None:
+    """Return the data type of weights that the name of a checkpoint says; None where it says nothing."""
+    name = checkpoint.rsplit("/", 1)[-1]
+    return next((weights for pattern, weights in _BY_NAME if pattern.search(name)), None)
+
+
+def as_stated(stored: str | None) -> str:
+    """Return a stored data type as a fleet file writes it; None is BF16."""
+    return BF16 if stored is None else _ONE_NAME.get(stored, stored)
+
+
+def stored_dtype(quantisation: Mapping[str, object]) -> str | None:
+    """Return the data type that a `quantization_config` states without doubt, else None.
+
+    Parameters
+    ----------
+    quantisation : Mapping[str, object]
+        The block of a config.json.
+    """
+    method = str(quantisation.get("quant_method", "unnamed"))
+    if method == "fp8":
+        return "fp8_block" if quantisation.get("weight_block_size") else "fp8"
+    if method == "mxfp4":
+        return "mxfp4"
+    if method in {"awq", "gptq"} and quantisation.get("bits") == 4:
+        return "int4"
+    if method == "modelopt":
+        return {"FP8": "fp8", "NVFP4": "fp4"}.get(str(quantisation.get("quant_algo")))
+    return _compressed_tensors_dtype(quantisation) if method == "compressed-tensors" else None
+
+
+def _compressed_tensors_dtype(quantisation: Mapping[str, object]) -> str | None:
+    groups = quantisation.get("config_groups")
+    if not isinstance(groups, Mapping) or len(groups) != 1:
+        return None
+    group = next(iter(groups.values()))
+    weights = group.get("weights") if isinstance(group, Mapping) else None
+    if not isinstance(weights, Mapping):
+        return None
+    known = {("int", 4): "int4", ("int", 8): "int8", ("float", 8): "fp8"}
+    bits = weights.get("num_bits")
+    return known.get((str(weights.get("type")), bits if isinstance(bits, int) else 0))
+
+
+def stored_weights(model: str, checkpoint: str | None, folder: Path) -> str:
+    """Return the data type of weights that is served where a fleet file states none.
+
+    Parameters
+    ----------
+    model : str
+        An id or alias of the catalogue, or the path of a config.json.
+    checkpoint : str or None
+        What is launched instead of the model's own checkpoint.
+    folder : Path
+        Which paths of models are relative to.
+
+    Returns
+    -------
+    str
+        What the name of the checkpoint says, else the model's name, else the model's config; BF16 where
+        none of them says anything.
+    """
+    # A file of shapes is no checkpoint: its name says nothing.
+    names = [each for each in (checkpoint, model) if each is not None and not each.endswith(".json")]
+    by_name = next((weights for each in names if (weights := weights_by_name(each)) is not None), None)
+    return by_name or as_stated(_in_config(_config(model, folder)))
+
+
+def _in_config(config: Mapping[str, object]) -> str | None:
+    inner = config.get("text_config")
+    for each in (inner, config):
+        found = each.get("quantization_config") if isinstance(each, Mapping) else None
+        if isinstance(found, Mapping):
+            return stored_dtype(found)
+    return None
+
+
+def _config(model: str, folder: Path) -> Mapping[str, object]:
+    """The config of a model; empty where it cannot be read, which the reader of its shapes explains."""
+    if not model.endswith(".json"):
+        try:
+            return model_catalog()[resolve(model)].config
+        except UnknownModelError:
+            return {}
+    path = folder / model
+    try:
+        found = parse_json(read_text(path, MAX_CONFIG_BYTES)) if is_file(path) else {}
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, Mapping) else {}
