@@ -211,7 +211,7 @@ def test_a_file_gives_back_what_was_written(tmp_path: Path) -> None:
 def test_a_broken_file_is_the_users_mistake(tmp_path: Path, text: str) -> None:
     path = tmp_path / "calibration.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match="is no|not valid YAML"):
+    with pytest.raises(InputError, match=r"is no|not valid YAML"):
         read_calibration(path)
 
 
