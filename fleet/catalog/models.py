@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Final
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -105,8 +106,40 @@ def _names() -> Mapping[str, str]:
     return MappingProxyType(names)
 
 
+_QUANTISED: Final = re.compile(
+    r"(?P<base>.+?)[-_.](?:quantized\.)?"
+    r"(?:nvfp4|mxfp4|fp4|fp8|awq|gptq|int4|int8|w4a16|w8a8|w8a16|w4a8|w4afp8)"
+    r"(?:[-_.](?:kv|dynamic|static|block|preview|int4|int8|fp8|w4a16|g?128|sym|marlin))*",
+    re.IGNORECASE,
+)
+"""A published copy of a checkpoint whose name says how its weights are stored."""
+
+
+@cache
+def _bare_names() -> Mapping[str, str]:
+    """HF id by the ids of the catalogue without their publishers, those of one model alone."""
+    found: dict[str, set[str]] = {}
+    for facts in model_catalog().values():
+        for each in (facts.name, *facts.aliases):
+            if "/" in each:
+                found.setdefault(_bare(each), set()).add(facts.name)
+    return MappingProxyType({bare: next(iter(ids)) for bare, ids in found.items() if len(ids) == 1})
+
+
+def _bare(identifier: str) -> str:
+    return identifier.rsplit("/", 1)[-1].lower()
+
+
+def _original(name: str) -> str | None:
+    """HF id of the model that an id is a quantised copy of: the same shapes, whoever published it."""
+    quantised = _QUANTISED.fullmatch(_bare(name)) if name.count("/") == 1 else None
+    return None if quantised is None else _bare_names().get(quantised["base"])
+
+
 def resolve(name: str) -> str:
     """Return the HF id of a model named by its id or an alias, in any case.
+
+    The id of a quantised copy, such as RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic, means what it copies.
 
     Raises
     ------
@@ -114,9 +147,11 @@ def resolve(name: str) -> str:
         With the nearest name.
     """
     names = _names()
-    found = names.get(name.strip().lower())
+    found = names.get(name.strip().lower()) or _original(name.strip())
     if found is None:
         allowed = "allowed: an id or alias of the model catalogue, or the path of a config.json"
+        if name.count("/") == 1:
+            allowed += ", which `plan import model ID --out model.json` fetches"
         spelled = [each for facts in model_catalog().values() for each in (facts.name, *facts.aliases)]
         meant = nearest(name, spelled)
         raise UnknownModelError(name, allowed if meant is None else f"{allowed}; did you mean {meant!r}?")
@@ -126,7 +161,8 @@ def resolve(name: str) -> str:
 def checkpoint(name: str) -> str:
     """Return the checkpoint that a name of the catalogue means: an id as the catalogue spells it.
 
-    Checkpoints of the same shapes (chat, quantised) keep their own ids; a short name means the model's.
+    Checkpoints of the same shapes (chat, quantised) keep their own ids, known or not; a short name means the
+    model's.
 
     Raises
     ------
@@ -135,5 +171,7 @@ def checkpoint(name: str) -> str:
     """
     found = resolve(name)
     wanted = name.strip().lower()
+    if wanted not in _names():
+        return name.strip()
     ids = (each for each in model_catalog()[found].aliases if "/" in each and each.lower() == wanted)
     return next(ids, found)

@@ -51,9 +51,13 @@ QK_NORM_MODEL_TYPES: Final = frozenset(
     {
         "gemma3",
         "gemma3_text",
+        "gemma4_text",
         "minimax_m2",
         "qwen3",
         "qwen3_moe",
+        "qwen3_vl_text",
+        "qwen3_vl_moe_text",
+        "qwen3_5_text",
         "qwen3_5_moe",
         "qwen3_5_moe_text",
         "qwen3_next",

@@ -70,6 +70,27 @@ def grouped_query_layers(reader: ConfigReader) -> list[Attention]:
     return [grouped_query(reader, window) for window in _windows(reader, layers)]
 
 
+def gemma4_layers(reader: ConfigReader) -> list[Attention]:
+    """Sliding layers, and layers over the whole context with heads of their own (Gemma 4).
+
+    Keys that are values as well (`attention_k_eq_v`) have one projection in the checkpoint. It is counted
+    twice, as frameworks join the projections of queries, keys and values; the cache holds both.
+    """
+    for key, what in (
+        ("hidden_size_per_layer_input", "embeddings of each layer"),
+        ("num_kv_shared_layers", "layers that share a cache"),
+    ):
+        if reader.switched_count(key):
+            reader.refuse(f"{key!r}: {what} are not understood")
+    usual = {"num_key_value_heads": "num_global_key_value_heads", "head_dim": "global_head_dim"}
+    own = {key: value for key, name in usual.items() if (value := reader.optional_count(name)) is not None}
+    wide = ConfigReader(reader.model, reader.model_type, {**reader.values, **own})
+    return [
+        grouped_query(wide if window == WHOLE_CONTEXT else reader, window)
+        for window in _windows(reader, reader.count("num_hidden_layers"))
+    ]
+
+
 def falcon_layers(reader: ConfigReader) -> list[Attention]:
     """Key-value heads as the config counts them, else one for all heads, else one for each (Falcon)."""
     heads = reader.count("num_attention_heads")

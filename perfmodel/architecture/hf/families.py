@@ -10,6 +10,7 @@ from fleetplan.perfmodel.architecture.hf.attention import (
     chunked_layers,
     delta_net_layers,
     falcon_layers,
+    gemma4_layers,
     grouped_query,
     grouped_query_layers,
     indexed_layers,
@@ -21,6 +22,7 @@ from fleetplan.perfmodel.architecture.hf.attention import (
 from fleetplan.perfmodel.architecture.hf.ffn import (
     dense_layers,
     falcon_ffn,
+    gemma4_ffn,
     gptj_ffn,
     llama4_layers,
     mixtral_layers,
@@ -159,6 +161,12 @@ _DEEPSEEK: Final = ModelFamily(
 _INDEXED: Final = ModelFamily(
     _paired(indexed_layers, shared_expert_layers), _DEEPSEEK.reads | {"index_topk", "indexer_types"}
 )
+_GEMMA4: Final = ModelFamily(
+    _paired(gemma4_layers, gemma4_ffn),
+    _WINDOWED | {"num_experts"},
+    tied_by_default=True,
+    names={"num_experts_per_tok": "top_k_experts"},
+)
 _GLM: Final = ModelFamily(_paired(grouped_query_layers, shared_expert_layers), _SHARED_EXPERT_KEYS)
 _GPTJ: Final = ModelFamily(
     _paired(grouped_query_layers, gptj_ffn),
@@ -193,6 +201,7 @@ FAMILIES: Final[dict[str, ModelFamily]] = {
     "phi3": _DENSE,
     "gemma2": _GEMMA,
     "gemma3_text": _GEMMA,
+    "gemma4_text": _GEMMA4,
     "mixtral": _MIXTRAL,
     "minimax_m2": ModelFamily(_paired(minimax_layers, mixtral_layers), _MIXTRAL.reads | {"attn_type_list"}),
     "minimax": _LIGHTNING,
@@ -240,6 +249,7 @@ FAMILIES: Final[dict[str, ModelFamily]] = {
 WRAPPERS: Final[dict[str, str]] = {
     "llama4": "llama4_text",
     "gemma3": "gemma3_text",
+    "gemma4": "gemma4_text",
     "mistral3": "mistral",
     "kimi_k25": "kimi_k2",
     "qwen3_vl": "qwen3_vl_text",

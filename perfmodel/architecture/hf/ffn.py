@@ -62,6 +62,25 @@ def qwen_moe_layers(reader: ConfigReader) -> list[Ffn]:
     ]
 
 
+def gemma4_ffn(reader: ConfigReader) -> list[Ffn]:
+    """One gated block in every layer, beside it routed experts if `enable_moe_block` says so (Gemma 4)."""
+    if reader.flag("use_double_wide_mlp", absent=False):
+        reader.refuse("'use_double_wide_mlp' is not understood")
+    width, layers = reader.count("intermediate_size"), reader.count("num_hidden_layers")
+    if not reader.flag("enable_moe_block", absent=False):
+        return [DenseFfn(width)] * layers
+    experts = reader.count("num_experts")
+    moe = MoeFfn(
+        experts=experts,
+        top_k=_top_k(reader, experts),
+        intermediate_size=reader.count("moe_intermediate_size"),
+        # Every token takes the dense block as well: transformers, Gemma4TextDecoderLayer.
+        shared_experts=1,
+        shared_intermediate_size=width,
+    )
+    return [moe] * layers
+
+
 def shared_expert_layers(reader: ConfigReader) -> list[Ffn]:
     """Dense layers first, then routed experts beside shared ones (DeepSeek, Kimi, GLM)."""
     experts = reader.count("n_routed_experts")

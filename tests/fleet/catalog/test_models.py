@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fleetplan.fleet.catalog import UnknownModelError, model_catalog
-from fleetplan.fleet.catalog.models import resolve
+from fleetplan.fleet.catalog.models import checkpoint, resolve
 from fleetplan.fleet.errors import InputError
 
 SHORT_NAMES = {
@@ -70,6 +70,39 @@ def test_unknown_name_gives_the_nearest(wrong: str, meant: str) -> None:
     assert caught.value.reference == wrong
     assert f"did you mean {meant!r}?" in caught.value.hint
     assert str(caught.value).startswith(f"{wrong}: no such model in the catalogue; allowed: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic", "meta-llama/Llama-3.3-70B-Instruct"),
+        ("RedHatAI/Llama-3.3-70B-Instruct-quantized.w4a16", "meta-llama/Llama-3.3-70B-Instruct"),
+        ("neuralmagic/Meta-Llama-3.1-70B-Instruct-FP8", "meta-llama/Llama-3.1-70B"),
+        ("amd/Llama-3.1-405B-Instruct-FP8-KV", "meta-llama/Llama-3.1-405B"),
+        ("Qwen/Qwen2.5-72B-Instruct-GPTQ-Int4", "Qwen/Qwen2.5-72B"),
+        ("qwen/qwen3-235b-a22b-instruct-2507-fp8", "Qwen/Qwen3-235B-A22B-Instruct-2507"),
+    ],
+)
+def test_a_quantised_copy_has_the_shapes_of_its_original_and_keeps_its_name(name: str, model: str) -> None:
+    assert resolve(name) == model
+    assert checkpoint(f" {name} ") == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "acme/Llama-3.3-70B-Instruct",  # no copy by its name: a tune may have other shapes
+        "acme/Llama-3.3-70B-Instruct-FP8-pruned-50",
+        "acme/none/Llama-3.3-70B-Instruct-FP8",
+        "Llama-3.3-70B-Instruct-FP8",
+        "acme/FP8",
+        "acme/-FP8",
+    ],
+)
+def test_what_is_no_quantised_copy_by_its_name_is_unknown(name: str) -> None:
+    with pytest.raises(UnknownModelError) as caught:
+        resolve(name)
+    assert ("plan import model" in caught.value.hint) == (name.count("/") == 1)
 
 
 def test_unknown_name_is_a_mistake_of_the_user_and_nothing_is_guessed() -> None:

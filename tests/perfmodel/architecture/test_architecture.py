@@ -161,6 +161,39 @@ def test_sliding_windows_alternate_in_gpt_oss() -> None:
     assert architecture.kv_bytes_per_sequence(100, 2.0) == a_token_and_layer * 36 * 100
 
 
+def test_gemma4_has_wide_heads_where_it_sees_the_whole_context() -> None:
+    dense = catalogued("google/gemma-4-31B-it")
+    assert windows(dense) == {1024: 50, WHOLE_CONTEXT: 10}
+    heads = {
+        (each.window, each.heads, each.kv_heads, each.head_dim)
+        for group in dense.groups
+        if isinstance(each := group.attention, GroupedQueryAttention)
+    }
+    assert heads == {(1024, 32, 16, 256), (WHOLE_CONTEXT, 32, 4, 512)}
+    # By hand: 50 sliding and 10 whole layers, feed-forward blocks, and one matrix for embedding and head.
+    sliding = 5376 * (2 * 32 * 256 + 2 * 16 * 256)
+    whole = 5376 * (2 * 32 * 512 + 2 * 4 * 512)
+    assert dense.total_parameters == 50 * sliding + 10 * whole + 60 * 3 * 5376 * 21504 + 262144 * 5376
+
+
+def test_gemma4_takes_experts_beside_its_dense_block() -> None:
+    mixture = catalogued("google/gemma-4-26B-A4B")
+    ffns = {group.ffn for group in mixture.groups}
+    assert ffns == {MoeFfn(128, 8, 704, shared_experts=1, shared_intermediate_size=2112)}
+    assert mixture.tied_embeddings
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("hidden_size_per_layer_input", 256), ("num_kv_shared_layers", 18), ("use_double_wide_mlp", True)],
+)
+def test_what_gemma4_has_in_its_small_models_is_refused(key: str, value: object) -> None:
+    config = dict(model_catalog()["google/gemma-4-31B-it"].config)
+    config["text_config"] = {**config["text_config"], key: value}  # type: ignore[dict-item]
+    with pytest.raises(UnsupportedArchitecture, match=key):
+        architecture_from_config(config, "small")
+
+
 def test_five_of_six_layers_slide_in_gemma3_and_every_other_in_gemma2() -> None:
     assert windows(catalogued("google/gemma-3-27b-it")) == {1024: 52, WHOLE_CONTEXT: 10}
     assert windows(catalogued("google/gemma-2-27b")) == {4096: 23, WHOLE_CONTEXT: 23}
