@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -124,3 +124,8 @@ def how_sure_all_unmet(gap: float) -> str:
 def percent(ratio: float) -> str:
     """A ratio in percent, small ones with more digits."""
     return f"{ratio:.2%}" if abs(ratio) < 0.1 else f"{ratio:.0%}"
+
+
+def span(periods: Sequence[str]) -> str:
+    """Return the first and the last of some periods: `2027Q1 to 2027Q4`."""
+    return periods[0] if len(periods) == 1 else f"{periods[0]} to {periods[-1]}"

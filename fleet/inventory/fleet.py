@@ -45,6 +45,8 @@ class Fleet:
         How prices become cost.
     slices : tuple[Slice, ...]
         Parts of the day in their order; empty where the day is whole.
+    extended_by : int
+        Periods at the end that repeat the last one that the file states.
     demand_scenarios : tuple[DemandScenario, ...]
         Ways in which demand may turn out; empty where it is certain.
     demand_objective : str
@@ -76,6 +78,12 @@ class Fleet:
     kv_links: tuple[KvLink, ...] = ()
     scenarios: tuple[str, ...] = ()
     assignments: tuple[str, ...] = ()
+    extended_by: int = 0
+
+    @property
+    def n_stated(self) -> int:
+        """How many periods the file states; those after them are the extension of the horizon."""
+        return len(self.periods) - self.extended_by
 
     @property
     def calendar(self) -> Calendar:

@@ -13,7 +13,7 @@ from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Budget, Fleet, Hardware, Offer, Policy, Pool, Region, Service, Tidal
 from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD
-from fleetplan.fleet.resolve.calendar import calendar_of, check_periods
+from fleetplan.fleet.resolve.calendar import calendar_of, check_periods, periods_of_extension
 from fleetplan.fleet.resolve.catalogue_names import with_catalogue_names
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.finance import resolve_finance
@@ -70,11 +70,21 @@ def build_fleet(document: Document) -> Fleet:
         region_names=_names(document, "regions") or (DEFAULT_REGION,),
         hardware_names=tuple(dict.fromkeys((*accelerators(), *_names(document, "hardware")))),
     )
+    _extend(context, spec)
     fleet = _resolve(context, parsed, with_catalogue_names(context, spec))
     issues = [*parsed.issues, *(issue for issue in context.issues if not _follows(issue, parsed.issues))]
     if issues:
         raise InputError(_in_order(issues))
     return fleet
+
+
+def _extend(context: Context, spec: FleetSpec) -> None:
+    """Add the periods of an extension of the horizon."""
+    extend = None if spec.horizon is None else spec.horizon.extend_quarters
+    added = periods_of_extension(context, extend, spec.offers)
+    if added and context.calendar.gap(context.periods) is None:
+        names = tuple(context.calendar.after(context.periods, count + 1) for count in range(added))
+        context.periods, context.extended_by = (*context.periods, *names), added
 
 
 def _follows(issue: Issue, earlier: Sequence[Issue]) -> bool:
@@ -144,6 +154,7 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
         demand_scenarios=scenarios,
         demand_objective="expected-cost" if spec.uncertainty is None else spec.uncertainty.objective,
         kv_links=resolve_kv_links(context, spec, pools),
+        extended_by=context.extended_by,
     )
 
 
@@ -287,12 +298,19 @@ def _budget(context: Context, spec: BudgetSpec) -> Budget:
     by_period: tuple[float | None, ...] = (None,) * len(context.periods)
     if isinstance(capex, Mapping):
         context.check_periods(("budget", "capex_usd"), capex)
-        by_period = tuple(capex.get(period) for period in context.periods)
+        by_period = context.extended([capex.get(period) for period in context.stated])
+    whole = {
+        "capex_usd": None if isinstance(capex, Mapping) else capex,
+        "opex_usd": spec.opex_usd,
+        "tco_usd": spec.tco_usd,
+    }
+    for key, limit in whole.items():
+        if context.extended_by and limit is not None:
+            message = "would limit the cost of the extension of the horizon too (horizon.extend_quarters)"
+            context.error(("budget", key), message, "capex_usd by period")
     return Budget(
         capex_usd_by_period=by_period,
-        capex_usd=None if isinstance(capex, Mapping) else capex,
-        opex_usd=spec.opex_usd,
-        tco_usd=spec.tco_usd,
+        **whole,
     )
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory.periods import MONTHS_OF, Calendar, FiscalYear, kind_of_name
 from fleetplan.fleet.resolve.context import Context
-from fleetplan.fleet.schema.fleet import HorizonSpec
+from fleetplan.fleet.schema.fleet import MOST_EXTENSION_QUARTERS, HorizonSpec
+from fleetplan.fleet.schema.supply import OfferSpec
 
 _HERE: KeyPath = ("horizon", "periods")
 
@@ -55,6 +59,53 @@ def check_periods(context: Context, spec: HorizonSpec | None) -> None:
 
 def _said(kind: str | None) -> str:
     return "a name without a date" if kind is None else f"a {kind}"
+
+
+def periods_of_extension(
+    context: Context, extend: int | Literal["terms"] | None, offers: Sequence[OfferSpec]
+) -> int:
+    """Return how many periods an extension of the horizon adds.
+
+    Parameters
+    ----------
+    context : Context
+        The stated periods, and where issues go.
+    extend : int, "terms" or None
+        As the file writes it.
+    offers : Sequence[OfferSpec]
+        As they are written.
+    """
+    if extend is None:
+        return 0
+    if extend != "terms":
+        return periods_of_quarters(context, extend)
+    ends = [_last_order(context, offer) + _term_periods(context, offer) for offer in offers]
+    added = max(ends, default=0) - len(context.periods)
+    if added <= 0:
+        message = "adds nothing: no term that can be rented within the periods ends after them"
+        context.warn(("horizon", "extend_quarters"), message)
+        return 0
+    most = periods_of_quarters(context, MOST_EXTENSION_QUARTERS)
+    if added > most:
+        message = f"the longest term ends {added} periods after the last one, and {most} can be added"
+        context.error(("horizon", "extend_quarters"), message, "a number of quarters")
+        return 0
+    return added
+
+
+def _term_periods(context: Context, offer: OfferSpec) -> int:
+    """Return the term of an offer, 0 where it has none; wrong ones are noted where offers are resolved."""
+    if offer.term_quarters is not None:
+        return periods_of_quarters(context, offer.term_quarters)
+    return -(-(offer.term_months or 0) // context.calendar.months)
+
+
+def _last_order(context: Context, offer: OfferSpec) -> int:
+    """Return the index of the last stated period in which an offer can be rented."""
+    most = offer.max_hosts if offer.per == "host" else offer.max_accelerators
+    if not isinstance(most, Mapping):
+        return 0 if most == 0 else len(context.periods) - 1
+    return max((q for q, period in enumerate(context.periods) if most.get(period, 0) > 0), default=0)
 
 
 def period_index(context: Context, key_path: KeyPath, name: str | None) -> int | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from fleetplan.fleet.catalog.hardware_names import hardware_hint, hardware_names, plain_hardware
 from fleetplan.fleet.document import Document, KeyPath
@@ -20,6 +21,8 @@ from fleetplan.fleet.resolve.day_shapes import DayShape
 if TYPE_CHECKING:
     import pandas as pd
 
+_ValueT = TypeVar("_ValueT")
+
 
 @dataclass(slots=True)
 class Context:
@@ -30,7 +33,7 @@ class Context:
     document : Document
         The file, for the places of its values.
     periods : tuple[str, ...]
-        The horizon.
+        The horizon, with its extension.
     calendar : Calendar
         How long its periods are, and how they are named.
     region_names, hardware_names : tuple[str, ...]
@@ -46,6 +49,8 @@ class Context:
         What is wrong so far.
     warnings : list[str]
         What was read but has no effect, and what was assumed.
+    extended_by : int
+        Periods at the end that the file does not state: they repeat the last one that it does.
     hashes : dict[str, str]
         SHA-256 of the files read besides the document.
     engine_tables : dict[str, DataFrame]
@@ -62,8 +67,18 @@ class Context:
     day_shapes: Mapping[str, DayShape] = field(default_factory=dict)
     issues: list[Issue] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    extended_by: int = 0
     hashes: dict[str, str] = field(default_factory=dict)
     engine_tables: dict[str, pd.DataFrame] = field(default_factory=dict)
+
+    @property
+    def stated(self) -> tuple[str, ...]:
+        """The periods that the file states, without an extension."""
+        return self.periods[: len(self.periods) - self.extended_by]
+
+    def extended(self, values: Sequence[_ValueT]) -> tuple[_ValueT, ...]:
+        """Return values of the stated periods as values of all, the last one repeated."""
+        return (*values, *itertools.repeat(values[-1], self.extended_by))
 
     def error(self, key_path: KeyPath, message: str, hint: str = "", *, at_key: bool = False) -> None:
         """Note an issue at a path of the document."""
@@ -141,13 +156,13 @@ class Context:
         if not isinstance(value, Mapping):
             return (float(value),) * len(self.periods)
         self.check_periods(key_path, value)
-        missing = [period for period in self.periods if period not in value]
+        missing = [period for period in self.stated if period not in value]
         if missing:
             self.error(key_path, f"has no value for {', '.join(missing)}", "give every period of the horizon")
             return None
-        return tuple(float(value[period]) for period in self.periods)
+        return self.extended([float(value[period]) for period in self.stated])
 
     def check_periods(self, key_path: KeyPath, by_period: Mapping[str, object]) -> None:
         """Note an issue for every key that is no period of the horizon."""
         for period in by_period:
-            self.check_name((*key_path, period), "period", period, self.periods, at_key=True)
+            self.check_name((*key_path, period), "period", period, self.stated, at_key=True)

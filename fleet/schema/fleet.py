@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from fleetplan.fleet.schema.demand import (
     DayShapeSpec,
@@ -21,6 +21,7 @@ from fleetplan.fleet.schema.supply import HardwareSpec, OfferSpec, PoolSpec, Reg
 from fleetplan.fleet.schema.techniques import TechniquesSpec
 from fleetplan.fleet.schema.traffic import SloSpec, TrafficSpec
 from fleetplan.fleet.schema.values import (
+    TAG_MARK,
     BudgetByPeriod,
     BudgetUsd,
     Count,
@@ -50,6 +51,20 @@ class FiscalYearSpec(Spec):
     """Whether FY27 ends in 2027 or begins in it."""
 
 
+def _extension_form(value: object) -> str:
+    return f"{TAG_MARK}until" if isinstance(value, str) else f"{TAG_MARK}quarters"
+
+
+MOST_EXTENSION_QUARTERS: Final = 40
+"""Ten years: no rent in the price book is agreed for longer."""
+
+Extension: TypeAlias = Annotated[
+    Annotated[Literal["terms"], Tag(f"{TAG_MARK}until")]
+    | Annotated[int, Field(ge=1, le=MOST_EXTENSION_QUARTERS), Tag(f"{TAG_MARK}quarters")],
+    Discriminator(_extension_form),
+]
+
+
 class HorizonSpec(Spec):
     """The periods to plan."""
 
@@ -70,6 +85,11 @@ class HorizonSpec(Spec):
     Default: all days are alike."""
     first_slice_utc_hour: Annotated[float, Field(ge=0, lt=24, multiple_of=0.25)] = 0.0
     """When the first slice begins, for shapes of the day by local hour. [h UTC]"""
+    extend_quarters: Extension | None = None
+    """Quarters after the last period that repeat it (prices, limits and demand, which goes on growing where
+    it grows), so that rent for a term, purchases and rent by the period are compared for longer than the
+    periods. A number, or `terms`: until the last term that can be rented within the periods ends. The plan
+    states the cost of the extension apart; its orders are assumptions. Default: none."""
 
 
 class PrecisionSpec(Spec):

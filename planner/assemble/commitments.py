@@ -1,4 +1,7 @@
-"""What a plan leaves beyond its horizon: rents and loans that are owed, and what owned hosts are worth."""
+"""What a plan leaves beyond its horizon: rents and loans that are owed, and what owned hosts are worth.
+
+The horizon is that of the fleet file: orders in an extension of it are assumptions, and nobody owes them.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,9 @@ STANDING = "standing hosts"
 def commitments(problem: Problem, solution: Solution) -> tuple[Commitment, ...]:
     """Return what is owed for each period after the horizon: leases, terms and loans."""
     rows = [*_leases(problem), *_orders(problem, solution)]
-    calendar = problem.fleet.calendar
+    calendar, stated = problem.fleet.calendar, problem.periods[: problem.fleet.n_stated]
     return tuple(
-        Commitment(quarter=calendar.after(problem.periods, after), pool=pool, item=item, kind=kind, usd=usd)
+        Commitment(quarter=calendar.after(stated, after), pool=pool, item=item, kind=kind, usd=usd)
         for after, pool, item, kind, usd in sorted(rows)
         if usd
     )
@@ -28,21 +31,23 @@ def commitments(problem: Problem, solution: Solution) -> tuple[Commitment, ...]:
 
 def _leases(problem: Problem) -> Iterator[tuple[int, str, str, str, float]]:
     """Rent of leases that go on, at the price of the last period."""
-    calendar = problem.fleet.calendar
-    last = calendar.index(problem.periods[-1])
+    calendar, count = problem.fleet.calendar, problem.fleet.n_stated
+    last = calendar.index(problem.periods[count - 1])
     for pool in problem.fleet.pools:
         end = None if pool.rented is None or pool.end is None else calendar.index(pool.end)
         if pool.rented is None or end is None or last is None:
             continue
-        usd = tco.rent_usd(pool.rented.usd_per_accelerator_hour[-1], pool.accelerators, calendar)
+        usd = tco.rent_usd(pool.rented.usd_per_accelerator_hour[count - 1], pool.accelerators, calendar)
         for after in range(1, end - last):
             yield after, pool.name, STANDING, "lease", usd
 
 
 def _orders(problem: Problem, solution: Solution) -> Iterator[tuple[int, str, str, str, float]]:
     """Rent of terms that go on, and payments of loans."""
-    count, loan, calendar = len(problem.periods), problem.fleet.finance.loan, problem.fleet.calendar
+    count, loan, calendar = problem.fleet.n_stated, problem.fleet.finance.loan, problem.fleet.calendar
     for (p, a, q), units in solution.acquired.items():
+        if q >= count:
+            continue
         pool, offer = problem.pools[p], problem.pools[p].acquisitions[a].offer
         item = f"{offer.name} {problem.periods[q]}"
         if offer.rent_usd_per_accelerator_hour is not None:
@@ -58,17 +63,17 @@ def _orders(problem: Problem, solution: Solution) -> Iterator[tuple[int, str, st
 
 def remaining_values(problem: Problem, solution: Solution) -> tuple[RemainingValue, ...]:
     """Return what the books hold of owned hosts at the end of the horizon, those that left apart."""
-    count = len(problem.periods)
+    count = problem.fleet.n_stated
     stated = {pool.name: pool for pool in problem.fleet.pools}
     rows = []
     for p, pool in enumerate(problem.pools):
         existing = stated.get(pool.name)
-        gone = sum(units for (place, _), units in solution.retired.items() if place == p)
+        gone = sum(units for (place, q), units in solution.retired.items() if place == p and q < count)
         if existing is not None and existing.owned is not None and existing.hosts > gone:
             age = _age_at_end(existing, problem)
             rows.append(_value(problem, pool.name, STANDING, existing.hosts - gone, (existing.owned, age)))
         for (place, a, q), units in sorted(solution.acquired.items()):
-            offer = pool.acquisitions[a].offer if place == p else None
+            offer = pool.acquisitions[a].offer if place == p and q < count else None
             if offer is not None and offer.capex_usd_per_host is not None:
                 age = count - q - offer.lead_time_periods
                 item = f"{offer.name} {problem.periods[q]}"
@@ -81,7 +86,7 @@ def _age_at_end(pool: Pool, problem: Problem) -> int | None:
     start = None if pool.owned is None or pool.owned.in_service is None else pool.owned.in_service
     calendar = problem.fleet.calendar
     since = None if start is None else calendar.index(start)
-    last = calendar.index(problem.periods[-1])
+    last = calendar.index(problem.periods[problem.fleet.n_stated - 1])
     return None if since is None or last is None else last + 1 - since
 
 

@@ -53,6 +53,7 @@ def build_plan(
     return Plan(
         fleet=problem.fleet.name,
         periods=problem.periods,
+        extension_periods=problem.periods[problem.fleet.n_stated :],
         status=result.status.value,
         objective_usd=objective,
         bound_usd=bound,

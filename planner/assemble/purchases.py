@@ -35,6 +35,7 @@ def purchases(problem: Problem, solution: Solution) -> tuple[Purchase, ...]:
                 usd=units * acquisition.unit_usd[q],
                 price_source=offer.price_source,
                 price_as_of=offer.price_as_of,
+                assumed=q >= problem.fleet.n_stated,
             )
         )
     return tuple(rows)
@@ -66,6 +67,7 @@ def retirements(problem: Problem, solution: Solution) -> tuple[Retired, ...]:
                 hosts=units,
                 usd=units * pool.retirement.unit_usd[q],
                 resale_usd=units * resale,
+                assumed=q >= problem.fleet.n_stated,
             )
         )
     return tuple(rows)

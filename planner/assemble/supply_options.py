@@ -39,13 +39,14 @@ def supply_options(problem: Problem, solution: Solution) -> tuple[SupplyOption, 
 def _standing(problem: Problem, solution: Solution, p: int) -> list[SupplyOption]:
     """What keeping the hosts of a pool costs, and what retiring one saves where that may be chosen."""
     pool, count = problem.pools[p], len(problem.periods)
-    gone = sum(units for (place, _), units in solution.retired.items() if place == p)
+    decided = problem.fleet.n_stated
+    left = {q: units for (place, q), units in solution.retired.items() if place == p and q < decided}
     end = count if pool.retirement is None else pool.retirement.end_period
     stays = count if end is None else end
     rows = []
     if stays:
         hours = pool.existing_units * pool.accelerators_per_unit * stays * problem.fleet.calendar.hours
-        early = sum(units for (place, q), units in solution.retired.items() if place == p and q < stays)
+        early = sum(units for q, units in left.items() if q < stays)
         rows.append(
             _row(problem, pool, "keep", 0).model_copy(
                 update={
@@ -56,19 +57,19 @@ def _standing(problem: Problem, solution: Solution, p: int) -> list[SupplyOption
         )
     if pool.retirement is None or not pool.retirement.by_choice:
         return rows
-    possible = [q for q in range(stays) if pool.retirement.possible_in(q)]
+    possible = [q for q in range(min(stays, decided)) if pool.retirement.possible_in(q)]
     if not possible:
         return rows
     saved = [-pool.retirement.unit_usd[q] for q in possible]
     best = possible[_first_least([-usd for usd in saved])]
-    left = pool.accelerators_per_unit * (stays - best) * problem.fleet.calendar.hours
+    spared_hours = pool.accelerators_per_unit * (stays - best) * problem.fleet.calendar.hours
     sale = -sum(pool.retirement.unit_cost_by_period["resale"][best])
     finance = problem.fleet.finance
     worth = tco.present_value_ratio(finance.discount_rate_per_year, best, finance.calendar)
     usd = -pool.retirement.unit_usd[best]
     update = {
-        "units": gone,
-        "usd_per_accelerator_hour": usd / left,
+        "units": sum(left.values()),
+        "usd_per_accelerator_hour": usd / spared_hours,
         "break_even_resale_usd": (sale - usd) / worth,
     }
     return [*rows, _row(problem, pool, "retire", best).model_copy(update=update)]
@@ -77,7 +78,7 @@ def _standing(problem: Problem, solution: Solution, p: int) -> list[SupplyOption
 def _acquired(problem: Problem, pool: SupplyPool, acquisition: Acquisition) -> SupplyOption | None:
     """An offer at its cheapest period; None where nothing of it arrives within the horizon."""
     count, offer = len(problem.periods), acquisition.offer
-    possible = [q for q in range(count) if acquisition.useful_in(q, count)]
+    possible = [q for q in range(problem.fleet.n_stated) if acquisition.useful_in(q, count)]
     if not possible:
         return None
     costs = [acquisition.unit_usd[q] / _accelerator_hours(problem, acquisition, q) for q in possible]
@@ -144,7 +145,8 @@ def _accelerator_hours(problem: Problem, acquisition: Acquisition, q: int) -> fl
 def _units(problem: Problem, solution: Solution, place: tuple[int, int]) -> int:
     """Units of an offer that are bought, or the most that are rented at a time."""
     acquisition = problem.pools[place[0]].acquisitions[place[1]]
-    taken = {q: units for (p, a, q), units in solution.acquired.items() if (p, a) == place}
+    decided = problem.fleet.n_stated
+    taken = {q: units for (p, a, q), units in solution.acquired.items() if (p, a) == place and q < decided}
     if acquisition.offer.capex_usd_per_host is not None:
         return sum(taken.values())
     return max(

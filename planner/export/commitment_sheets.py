@@ -20,7 +20,7 @@ def commitments_sheet(plan: Plan, bill: Bill) -> Sheet:
     for row in plan.commitments:
         price = _price(bill, row.pool, row.item, PRICED_BY[row.kind])
         rows.append((row.quarter, row.pool, row.item, row.kind, *_product(bill, price, row.usd)))
-    after = f"after {plan.periods[-1]}"
+    after = f"after {plan.stated_periods[-1]}"
     for value in plan.remaining_values:
         if value.book_usd is None:
             rows.append((after, value.pool, value.item, "book value, age unknown"))

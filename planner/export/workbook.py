@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import Final
 
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.figures import USD, rate_text
+from fleetplan.fleet.figures import USD, rate_text, span
 from fleetplan.planner.export.bill import FIRST_ROW, NOTHING, Bill, Sum, bill_of
 from fleetplan.planner.export.commitment_sheets import commitments_sheet, options_sheet
 from fleetplan.planner.export.sheets import Cell, Formula, Sheet, write_sheets
-from fleetplan.planner.plan import Plan, currency_of, in_currency, rate_row
+from fleetplan.planner.plan import Plan, Purchase, Retired, currency_of, in_currency, rate_row
 from fleetplan.planner.plan.inputs import PlanInputs
 
 WORKBOOK_FILE: Final = "plan.xlsx"
@@ -85,10 +85,21 @@ def _summary(plan: Plan, bill: Bill) -> Sheet:
         (f"lower bound{plan.bound_scope}, at the planned prices [USD]", plan.bound_usd),
         ("gap", plan.gap),
         ("made", plan.provenance.created),
+        *_extension(plan),
         *([("rate", rate_text(bill.currency))] if bill.currency is not None else []),
         ("how to use it", "change the marked cells of the sheet Prices; the decisions stay as they are"),
     ]
     return Sheet("Summary", ("", ""), rows, widths=(52, 60))
+
+
+def _extension(plan: Plan) -> list[Sequence[Cell]]:
+    """What the stated periods cost, and the extension of the horizon, as planned."""
+    if not plan.extension_periods:
+        return []
+    return [
+        (f"of it {span(plan.stated_periods)} as planned [USD]", plan.objective_usd - plan.extension_usd),
+        (f"of it the extension {span(plan.extension_periods)} as planned [USD]", plan.extension_usd),
+    ]
 
 
 def _prices(bill: Bill) -> Sheet:
@@ -246,15 +257,15 @@ def _column(period: int) -> str:
 def _purchases(plan: Plan) -> Sheet:
     rows: list[Sequence[Cell]] = [
         (
-            row.period, row.kind, row.offer, row.region, row.pool, row.hardware, row.units, row.unit,
-            row.accelerators, row.capex_usd, row.usd, row.price_source, row.price_as_of,
+            row.period, row.kind + _assumed(row), row.offer, row.region, row.pool, row.hardware, row.units,
+            row.unit, row.accelerators, row.capex_usd, row.usd, row.price_source, row.price_as_of,
         )
         for row in plan.purchases
     ]  # fmt: skip
     rows += [
         (
             row.period,
-            "retire",
+            f"retire{_assumed(row)}",
             "",
             row.region,
             row.pool,
@@ -274,6 +285,11 @@ def _purchases(plan: Plan) -> Sheet:
         "planned USD over the horizon, source, as of"
     )
     return Sheet("Purchases", head, rows, widths=(10, 10, 22, 14, 24, 18, 8, 12, 13, 14, 30, 60, 12))
+
+
+def _assumed(row: Purchase | Retired) -> str:
+    """Marks what the extension of the horizon assumes."""
+    return " (assumed)" if row.assumed else ""
 
 
 def _inputs(inputs: PlanInputs) -> Sheet:

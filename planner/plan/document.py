@@ -25,7 +25,7 @@ from fleetplan.planner.plan.rows import (
     Unmet,
 )
 
-FORMAT_VERSION: Final = "1.5"
+FORMAT_VERSION: Final = "1.6"
 """Minor versions add fields; a reader ignores what it does not know."""
 
 UNMET_ROUNDING_SHARE: Final = 1 / 55_440
@@ -98,6 +98,7 @@ class Plan(Record):
     format_version: str = FORMAT_VERSION
     fleet: str
     periods: tuple[str, ...]
+    """Those of the extension of the horizon included."""
     status: str
     """optimal, within_gap, limit or infeasible"""
     objective_usd: float
@@ -161,8 +162,21 @@ class Plan(Record):
     """What owned hosts are worth at its end."""
     supply_options: tuple[SupplyOption, ...] = ()
     """Buy, rent, keep or retire, by pool."""
+    extension_periods: tuple[str, ...] = ()
+    """The last periods: they repeat the last one that the fleet file states (`horizon.extend_quarters`)."""
     unmet_gaps: tuple[UnmetGap, ...] = ()
     """By priority, highest first, where demand may stay unmet and some does."""
+
+    @property
+    def stated_periods(self) -> tuple[str, ...]:
+        """The periods that the fleet file states, without the extension."""
+        return self.periods[: len(self.periods) - len(self.extension_periods)]
+
+    @property
+    def extension_usd(self) -> float:
+        """The part of the TCO that falls into the extension of the horizon. [USD]"""
+        added = set(self.extension_periods)
+        return sum(row.usd for row in self.costs if row.scope == "period" and row.name in added)
 
     @property
     def open_gap(self) -> float:

@@ -89,6 +89,8 @@ class Purchase(Record):
     price_source: str
     price_as_of: str | None = None
     """Year, month or day of the price; None where the fleet file does not say."""
+    assumed: bool = False
+    """Whether it is in the extension of the horizon: what would be done if the last period repeated."""
 
 
 class Retired(Record):
@@ -103,6 +105,8 @@ class Retired(Record):
     """What it changes over the horizon: costs saved, what the books still held, and the sale. [USD]"""
     resale_usd: float
     """What the sale brings, at its present value. [USD]"""
+    assumed: bool = False
+    """Whether it is in the extension of the horizon: what would be done if the last period repeated."""
 
 
 class PoolUse(AtMoment):

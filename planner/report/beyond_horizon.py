@@ -74,7 +74,7 @@ def print_beyond_the_horizon(plan: Plan, console: Console) -> None:
     """Print the sentence; nothing where nothing is owed and nothing owned."""
     text = beyond_the_horizon(plan)
     if text:
-        last = plan.periods[-1]
+        last = plan.stated_periods[-1]
         after = "After the plan" if last == DEFAULT_PERIOD else f"After {escape(last)}"
         console.print(f"[bold]{after}[/]: {escape(text)}")
 

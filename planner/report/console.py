@@ -35,7 +35,7 @@ from fleetplan.planner.report.day_console import (
     print_scenarios,
     probability,
 )
-from fleetplan.planner.report.decision import DEFAULT_REGION, asked_by, verb, where_and_when
+from fleetplan.planner.report.decision import DEFAULT_REGION, asked_by, decided, verb, where_and_when
 from fleetplan.planner.report.headline import print_headline
 from fleetplan.planner.report.idle_capacity import all_idle
 from fleetplan.planner.report.queueing import print_unqueued
@@ -173,11 +173,12 @@ def _pools(plan: Plan, console: Console) -> None:
 
 
 def _purchases(plan: Plan, brief: bool, console: Console) -> None:
-    if len(plan.purchases) <= 1:
+    orders = decided(plan)
+    if len(orders) <= 1:
         # The decision says it.
         return
     lines = []
-    for row in plan.purchases:
+    for row in orders:
         unit = row.unit if row.units == 1 else f"{row.unit}s"
         lines.append(
             f"{verb(row)} {row.units} {unit} {escape(row.hardware)}"
@@ -187,9 +188,10 @@ def _purchases(plan: Plan, brief: bool, console: Console) -> None:
 
 
 def _retirements(plan: Plan, brief: bool, console: Console) -> None:
-    if plan.retirements:
+    leaving = [row for row in plan.retirements if not row.assumed]
+    if leaving:
         lines = []
-        for row in plan.retirements:
+        for row in leaving:
             sale = f" (sold for {money(row.resale_usd)})" if row.resale_usd else ""
             hosts = "host" if row.hosts == 1 else "hosts"
             lines.append(

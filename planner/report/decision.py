@@ -32,29 +32,37 @@ def decision(plan: Plan) -> str:
     steps = [*_orders(plan), *_retired(plan)]
     if not steps:
         steps = ["buy, rent and retire nothing"]
-    spent = sum(row.usd for row in plan.purchases)
-    cost = f"{money(spent)} of {money(plan.objective_usd)}" if plan.purchases else money(plan.objective_usd)
+    orders = decided(plan)
+    spent = sum(row.usd for row in orders)
+    cost = f"{money(spent)} of {money(plan.objective_usd)}" if orders else money(plan.objective_usd)
     parts = [f"{', '.join(steps)}: {cost}", _how_good(plan), *_binding(plan), *_weakest(plan)]
     return "; ".join(parts)
 
 
+def decided(plan: Plan) -> list[Purchase]:
+    """Return the orders of a plan without those that its extension assumes."""
+    return [row for row in plan.purchases if not row.assumed]
+
+
 def _orders(plan: Plan) -> list[str]:
-    if len(plan.purchases) <= ORDERS_IN_FULL:
+    orders = decided(plan)
+    if len(orders) <= ORDERS_IN_FULL:
         return [
             f"{verb(row)} {_counted(row.units, row.unit)} {row.hardware}"
             f"{where_and_when(row.region, row.period)}"
-            for row in plan.purchases
+            for row in orders
         ]
     units: dict[tuple[str, str, str], int] = {}
-    for row in plan.purchases:
+    for row in orders:
         key = verb(row), row.hardware, row.unit
         units[key] = units.get(key, 0) + row.units
     return [f"{done} {_counted(count, unit)} {hardware}" for (done, hardware, unit), count in units.items()]
 
 
 def _retired(plan: Plan) -> list[str]:
-    hosts = sum(row.hosts for row in plan.retirements)
-    kinds = ", ".join(dict.fromkeys(row.hardware for row in plan.retirements))
+    leaving = [row for row in plan.retirements if not row.assumed]
+    hosts = sum(row.hosts for row in leaving)
+    kinds = ", ".join(dict.fromkeys(row.hardware for row in leaving))
     return [f"retire {_counted(hosts, 'host')} ({kinds})"] if hosts else []
 
 

@@ -15,10 +15,12 @@ from fleetplan.fleet.figures import (
     money,
     percent,
     rate_text,
+    span,
 )
 from fleetplan.planner.plan import MomentKey, Plan, StatedGoal, currency_of
 from fleetplan.planner.report.brief_console import MOST_LISTED, print_brief_unmet
 from fleetplan.planner.report.decision import DEFAULT_REGION, asked_by, decision, simpler, where_and_when
+from fleetplan.planner.report.extension import print_extension
 from fleetplan.planner.report.weak_parts import print_weak_parts
 
 STATUS_TEXT = {
@@ -44,8 +46,7 @@ def print_headline(plan: Plan, brief: bool, console: Console) -> None:
     console : Console
         Where to.
     """
-    periods = plan.periods[0] if len(plan.periods) == 1 else f"{plan.periods[0]} to {plan.periods[-1]}"
-    when = escape(where_and_when(DEFAULT_REGION, periods))
+    when = escape(where_and_when(DEFAULT_REGION, span(plan.periods)))
     parts = [f"[bold]{escape(plan.fleet)}[/]{when}: TCO [bold]{money(plan.objective_usd)}[/]"]
     if plan.shortages:
         parts.append(_unmet(plan))
@@ -63,6 +64,7 @@ def print_headline(plan: Plan, brief: bool, console: Console) -> None:
     currency = currency_of(plan)
     if currency is not None:
         console.print(f"[bold]Currency[/]: {escape(rate_text(currency))}")
+    print_extension(plan, console)
     if plan.simplification is not None:
         console.print(f"[bold]Simpler plan[/]: {simpler(plan)}")
     print_weak_parts(plan.provenance.model_errors, console)

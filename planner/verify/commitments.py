@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from fleetplan.fleet.inventory import Offer
-from fleetplan.planner.plan import Commitment, RemainingValue, SupplyOption
+from fleetplan.planner.plan import Commitment, Purchase, RemainingValue, Retired, SupplyOption
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.prices import (
     MONTHS_PER_QUARTER,
@@ -32,6 +32,8 @@ from fleetplan.planner.verify.supply_rules import (
     stands,
 )
 from fleetplan.planner.verify.violations import Violation
+
+_RowT = TypeVar("_RowT", Purchase, Retired)
 
 STANDING: Final = "standing hosts"
 
@@ -57,7 +59,7 @@ def check_commitments(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _owed(check: PlanCheck) -> list[Commitment]:
-    fleet, count = check.problem.fleet, len(check.problem.periods)
+    fleet, count = check.problem.fleet, _stated(check)
     calendar, per_period = fleet.calendar, period_hours(fleet.finance)
     usd: dict[tuple[int, str, str, str], float] = {}
     for pool in check.pools.values():
@@ -68,8 +70,8 @@ def _owed(check: PlanCheck) -> list[Commitment]:
             continue
         hours = per_period * pool.existing_units * pool.accelerators_per_unit
         for q in range(count, end - first):
-            usd[q, pool.name, STANDING, "lease"] = hours * rented.usd_per_accelerator_hour[-1]
-    for row in check.plan.purchases:
+            usd[q, pool.name, STANDING, "lease"] = hours * rented.usd_per_accelerator_hour[count - 1]
+    for row in _decided(check, check.plan.purchases):
         ordered, offer = check.period_index[row.period], check.pool(row.pool).offers[row.offer]
         item = f"{row.offer} {row.period}"
         if is_bought(offer):
@@ -83,7 +85,11 @@ def _owed(check: PlanCheck) -> list[Commitment]:
             usd[q, row.pool, item, "term"] = per_period * row.units * offer.accelerators_per_unit * rate
     return [
         Commitment(
-            quarter=calendar.after(fleet.periods, q - count + 1), pool=pool, item=item, kind=kind, usd=owed
+            quarter=calendar.after(fleet.periods[:count], q - count + 1),
+            pool=pool,
+            item=item,
+            kind=kind,
+            usd=owed,
         )
         for (q, pool, item, kind), owed in usd.items()
         if owed
@@ -91,11 +97,11 @@ def _owed(check: PlanCheck) -> list[Commitment]:
 
 
 def _values(check: PlanCheck) -> list[RemainingValue]:
-    fleet, count = check.problem.fleet, len(check.problem.periods)
+    fleet, count = check.problem.fleet, _stated(check)
     rows = []
     for pool in check.pools.values():
         owned = None if pool.existing is None else pool.existing.owned
-        gone = sum(row.hosts for row in check.plan.retirements if row.pool == pool.name)
+        gone = sum(row.hosts for row in _decided(check, check.plan.retirements) if row.pool == pool.name)
         left = pool.existing_units - gone
         if owned is None or left <= 0:
             continue
@@ -108,7 +114,7 @@ def _values(check: PlanCheck) -> list[RemainingValue]:
                 pool=pool.name, item=STANDING, hosts=left, age_quarters=_quarters(check, age), book_usd=value
             )
         )
-    for row in check.plan.purchases:
+    for row in _decided(check, check.plan.purchases):
         offer = check.pool(row.pool).offers[row.offer]
         if is_bought(offer):
             age = count - check.period_index[row.period] - offer.lead_time_periods
@@ -126,6 +132,16 @@ def _values(check: PlanCheck) -> list[RemainingValue]:
     return rows
 
 
+def _stated(check: PlanCheck) -> int:
+    """Periods that the fleet file states: orders in those after them are assumptions."""
+    return len(check.problem.periods) - check.problem.fleet.extended_by
+
+
+def _decided(check: PlanCheck, rows: Sequence[_RowT]) -> list[_RowT]:
+    """Rows of the stated periods."""
+    return [row for row in rows if check.period_index[row.period] < _stated(check)]
+
+
 def _quarters(check: PlanCheck, age: int | None) -> int | None:
     """Whole quarters of an age in periods; negative before the arrival."""
     return None if age is None else math.floor(age * check.problem.fleet.calendar.months / MONTHS_PER_QUARTER)
@@ -138,7 +154,7 @@ def _options(check: PlanCheck, pool: FleetPool) -> Iterator[SupplyOption]:
     if pool.existing_units and stays:
         yield from _standing(check, pool, stays)
     for offer in pool.offers.values():
-        possible = [q for q in range(count) if can_be_had(offer, q, count)]
+        possible = [q for q in range(_stated(check)) if can_be_had(offer, q, count)]
         if possible:
             yield _offered(check, pool, offer, possible)
 
@@ -146,14 +162,16 @@ def _options(check: PlanCheck, pool: FleetPool) -> Iterator[SupplyOption]:
 def _standing(check: PlanCheck, pool: FleetPool, stays: int) -> Iterator[SupplyOption]:
     fleet = check.problem.fleet
     left = [
-        (row.hosts, check.period_index[row.period]) for row in check.plan.retirements if row.pool == pool.name
+        (row.hosts, check.period_index[row.period])
+        for row in _decided(check, check.plan.retirements)
+        if row.pool == pool.name
     ]
     usd = sum(sum(values[:stays]) for values in standing_usd(fleet, pool).values())
     unit_hours = period_hours(fleet.finance) * pool.accelerators_per_unit
     kept = pool.existing_units - sum(hosts for hosts, q in left if q < stays)
     hours = unit_hours * pool.existing_units * stays
     yield _option(check, pool, "keep", (0, kept, usd / hours))
-    possible = [q for q in range(stays) if may_leave(fleet, pool, q)]
+    possible = [q for q in range(min(stays, _stated(check))) if may_leave(fleet, pool, q)]
     if not possible:
         return
     change = {
@@ -185,7 +203,7 @@ def _offered(check: PlanCheck, pool: FleetPool, offer: Offer, possible: Sequence
     best = _earliest_least(costs)
     taken = [
         (row.units, check.period_index[row.period])
-        for row in check.plan.purchases
+        for row in _decided(check, check.plan.purchases)
         if (row.pool, row.offer) == (pool.name, offer.name)
     ]
     held = [sum(units for units, q in taken if stands(offer, q, now)) for now in range(count)]

@@ -40,6 +40,11 @@ def check_inputs(check: PlanCheck) -> Iterator[Violation]:
     sources = {offer.price_source for offer in fleet.offers}
     sources |= {pool.rented.price_source for pool in fleet.pools if pool.rented is not None}
     for name, stated, found in (
+        (
+            "extension_periods",
+            plan.extension_periods,
+            fleet.periods[len(fleet.periods) - fleet.extended_by :],
+        ),
         ("demand_objective", plan.demand_objective, fleet.demand_objective),
         ("provenance.scenarios", provenance.scenarios, fleet.scenarios),
         ("provenance.assignments", provenance.assignments, fleet.assignments),

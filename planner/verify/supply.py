@@ -123,6 +123,7 @@ def check_purchases(check: PlanCheck) -> Iterator[Violation]:
             "usd": row.units * usd,
             "price_source": offer.price_source,
             "price_as_of": offer.price_as_of,
+            "assumed": q >= len(periods) - check.problem.fleet.extended_by,
         }
         expected.append(row.model_copy(update=update))
     for offer in check.problem.fleet.offers:
@@ -147,6 +148,7 @@ def check_retirement(check: PlanCheck) -> Iterator[Violation]:
             "hardware": pool.hardware.name,
             "usd": row.hosts * usd,
             "resale_usd": -row.hosts * at_once.get("resale", 0.0),
+            "assumed": q >= len(fleet.periods) - fleet.extended_by,
         }
         expected.append(row.model_copy(update=update))
     yield from compared("retirement", check.plan.retirements, expected, ("period", "pool"), check.floor_usd)

@@ -129,6 +129,9 @@ def only_what_is_used(
     """A fleet with nothing but the offers, or the hardware of services, that a plan uses costs the same."""
     if _regrets(file) or "survive_region_loss" in file.get("policy", {}):
         return None
+    # The terms of all offers say how far such a horizon goes.
+    if file.get("horizon", {}).get("extend_quarters") == "terms":
+        return None
     used = {row.offer for row in plan.purchases}
     kept = [offer for offer in file.get("offers", ()) if offer["name"] in used]
     if len(kept) < len(file.get("offers", ())) and (kept or file.get("pools")):
@@ -309,7 +312,7 @@ def repeated_period(
         for offer in file.get("offers", ())
     )
     by_name = str(periods[0]) in str({key: block for key, block in file.items() if key != "horizon"})
-    if by_name:
+    if by_name or plan.extension_periods:
         return None
     file["horizon"]["periods"] = [periods[0], NEXT_PERIOD[periods[0]]]
     for key in ("opex_usd", "tco_usd"):
@@ -329,7 +332,8 @@ def in_force(file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: ran
 
 def own_budget(file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: random.Random) -> Law | None:
     """A budget of what the plan costs leaves it a plan."""
-    if plan.demand_scenarios or plan.objective_usd < 0:
+    # An extended horizon has budgets by period alone.
+    if plan.demand_scenarios or plan.objective_usd < 0 or plan.extension_periods:
         return None
     file["budget"] = file.get("budget", {}) | {"tco_usd": plan.objective_usd}
     return Law("its own cost as budget", file, tables)

@@ -61,7 +61,7 @@ def demand_leaves(
     """
     levels = {
         "region": context.region_names,
-        "period": context.periods,
+        "period": context.stated,
         "request_class": tuple(class_names),
         "slice": tuple(part.name for part in context.slices),
     }
@@ -336,7 +336,7 @@ def _warn_of_periods(
     given: Mapping[tuple[str, str], Mapping[str, float]],
     split: DemandSplit,
 ) -> None:
-    periods = context.periods
+    periods = context.stated
     patterns = {
         (tuple(period in series for period in periods), region in split.growth)
         for (region, _), series in given.items()

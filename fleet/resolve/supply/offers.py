@@ -152,7 +152,7 @@ def _max_units(context: Context, key_path: KeyPath, spec: OfferSpec) -> tuple[in
     if value is None or isinstance(value, int):
         return (value,) * len(context.periods)
     context.check_periods((*key_path, key), value)
-    without = [period for period in context.periods if period not in value]
+    without = [period for period in context.stated if period not in value]
     if without:
         context.warn((*key_path, key), f"names no {', '.join(without)}: no supply there")
-    return tuple(value.get(period, 0) for period in context.periods)
+    return context.extended([value.get(period, 0) for period in context.stated])

@@ -37,6 +37,7 @@ def purchase_changes(plan: Plan) -> str:
     bought = [
         (f"fleetplan_{row.kind}", _purchase_name(row), _named(row.model_dump(include=_BOUGHT), currency))
         for row in plan.purchases
+        if not row.assumed
     ]
     changes = [{**_resource(kind, name), "change": _change(after=values)} for kind, name, values in bought]
     changes += [
@@ -45,6 +46,7 @@ def purchase_changes(plan: Plan) -> str:
             "change": _change(before=_named(row.model_dump(include=_RETIRED), currency)),
         }
         for row in plan.retirements
+        if not row.assumed
     ]
     planned = [
         {**_resource(kind, name), "schema_version": 0, "values": values} for kind, name, values in bought

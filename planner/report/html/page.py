@@ -19,6 +19,7 @@ from fleetplan.fleet.figures import (
     percent,
     rate_text,
     shown_in,
+    span,
 )
 from fleetplan.planner.landscape.frontier_points import FrontierPoint
 from fleetplan.planner.plan import Infeasible, Plan, currency_of
@@ -26,6 +27,7 @@ from fleetplan.planner.questions.diff import PlanDiff, diff
 from fleetplan.planner.report.beyond_horizon import beyond_the_horizon, break_even, owed_by_quarter
 from fleetplan.planner.report.decision import decision, simpler
 from fleetplan.planner.report.diff_console import signed_money
+from fleetplan.planner.report.extension import extension
 from fleetplan.planner.report.headline import STATUS_TEXT
 from fleetplan.planner.report.html import money_view
 from fleetplan.planner.report.html.evidence_view import left_out, share_bars
@@ -108,6 +110,7 @@ def _report_page(plan: Plan, frontier: Sequence[FrontierPoint], baseline: Plan |
         rate="" if currency is None else rate_text(currency),
         decision=decision(plan),
         simpler=simpler(plan),
+        extension=extension(plan),
         comparison=None if baseline is None else _comparison(baseline, plan),
         pictures=fleet_pictures(plan)[:MOST_PICTURES],
         n_moments=len(moments(plan)),
@@ -155,6 +158,7 @@ def environment() -> Environment:
         shown=in_shown,
         how_sure_unmet=how_sure_unmet,
         signed=_signed,
+        span=span,
         break_even=break_even,
     )
     return found

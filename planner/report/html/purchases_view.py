@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fleetplan.planner.plan import Plan, Purchase
+from fleetplan.planner.plan import Plan, Purchase, Retired
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,14 @@ def timeline(plan: Plan) -> tuple[TimelineRow, ...]:
             for q in range(len(plan.periods))
         )
         hosts = "host" if gone.hosts == 1 else "hosts"
-        title = f"retire {gone.hosts} {hosts} {gone.hardware}"
+        title = f"retire {gone.hosts} {hosts} {gone.hardware}{_assumed(gone)}"
         rows.append(TimelineRow(title, f"{gone.pool} in {gone.region}", gone.usd, stretches))
     return tuple(rows)
+
+
+def _assumed(row: Purchase | Retired) -> str:
+    """Marks what the extension of the horizon assumes; nobody orders it now."""
+    return " (assumed)" if row.assumed else ""
 
 
 def _bought(plan: Plan, row: Purchase) -> TimelineRow:
@@ -64,7 +69,7 @@ def _bought(plan: Plan, row: Purchase) -> TimelineRow:
         else:
             stretches.append(Stretch("", ""))
     unit = row.unit if row.units == 1 else f"{row.unit}s"
-    title = f"{'spot' if row.kind == 'spot' else row.kind} {row.units} {unit} {row.hardware}"
+    title = f"{'spot' if row.kind == 'spot' else row.kind} {row.units} {unit} {row.hardware}{_assumed(row)}"
     return TimelineRow(title, f"{row.offer} in {row.region}", row.usd, tuple(stretches))
 
 

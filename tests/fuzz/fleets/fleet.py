@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any
 
 from tests.fuzz.fleets.made import ONE_REGION, Made
-from tests.fuzz.fleets.periods import state_day_kinds, state_periods
+from tests.fuzz.fleets.periods import state_day_kinds, state_extension, state_periods
 from tests.fuzz.fleets.rules import budget, finance, kv_links, policy, uncertainty
 from tests.fuzz.fleets.services import random_services
 from tests.fuzz.fleets.stated import state_defaults, state_demand, state_finance, state_leaders
@@ -86,6 +86,7 @@ def random_fleet(
         made.file["objective"] = made.objective
     _scenarios(made)
     state_day_kinds(made)
+    state_extension(made)
     state_periods(made)
     return made
 

@@ -18,6 +18,9 @@ FISCAL_NAMES = {"2027Q1": "FY27-Q4", "2027Q2": "FY28-Q1", "2027Q3": "FY28-Q2"}
 """Of a fiscal year from April, named after the year that it ends in."""
 
 
+EXTENDED = 0.5
+"""Share of the fleets that are small enough whose horizon is extended."""
+
 DAY_KINDS = 0.5
 """Share of the fleets without slices whose weekends are not like other days."""
 
@@ -46,6 +49,24 @@ def state_day_kinds(made: Made) -> None:
         plain = "demand" in service and not {"demand_by_slice"} & set(service)
         if plain and dice.random() < 0.7 and "service_defaults" not in made.file:
             service["demand_by_slice"] = "week" if "week" in shapes else {quiet: 0.4}
+
+
+def state_extension(made: Made) -> None:
+    """Let the last period be repeated, where the fleet is small enough and no budget is of the whole."""
+    dice = random.Random(f"extension {made.seed}")
+    drawn, until_terms = dice.random(), dice.random() < 0.5
+    if drawn >= EXTENDED or not made.quarters or not made.allows("horizon.extend_quarters"):
+        return
+    file = str(made.file)
+    moments = len(made.regions) * max(len(made.slices), 1) * max(len(made.scenarios), 1)
+    budget = made.file.get("budget", {})
+    whole = {"opex_usd", "tco_usd"} & set(budget) or not isinstance(budget.get("capex_usd", {}), dict)
+    laid_on = any(key in str(made.file.get("scenarios", "")) for key in ("budget", "horizon"))
+    longest = max((each.get("term_quarters", 1) for each in made.file.get("offers", [])), default=1)
+    added = longest - 1 if until_terms and longest > 1 else 1
+    if "day_kinds" in file or whole or laid_on or moments * (len(made.periods) + added) > made.most_cells:
+        return
+    made.file["horizon"]["extend_quarters"] = "terms" if until_terms and longest > 1 else 1
 
 
 def state_periods(made: Made) -> None:
