@@ -10,6 +10,8 @@ from fleetplan.fleet.inventory.power import all_in_power_w, idle_power_w
 
 NAMES = [
     "A100-SXM-80GB",
+    "A100-SXM-40GB",
+    "A10G",
     "H100-SXM",
     "H800-SXM",
     "H20-SXM",
@@ -20,8 +22,10 @@ NAMES = [
     "GB200-NVL72",
     "GB300-NVL72",
     "L40S",
+    "L4",
     "MI300X",
     "MI325X",
+    "MI350X",
     "MI355X",
     "Gaudi2",
     "Gaudi3",
@@ -42,6 +46,8 @@ NAMES = [
 
 MEASURED = {
     "A100-SXM-80GB": "a100_sxm",
+    "A100-SXM-40GB": "a100_sxm",
+    "A10G": "a100_sxm",
     "H100-SXM": "h100_sxm",
     "H800-SXM": "h100_sxm",
     "H20-SXM": "h100_sxm",
@@ -52,6 +58,7 @@ MEASURED = {
     "GB200-NVL72": "gb200",
     "GB300-NVL72": "gb300",
     "L40S": "l40s",
+    "L4": "l40s",
     "RTX-PRO-6000-Server": "rtx_pro_6000_server",
     "Arc-Pro-B60": "b60",
 }
@@ -65,7 +72,7 @@ def test_every_promised_part_is_there() -> None:
 def test_figures_are_in_their_units(name: str) -> None:
     part = accelerators()[name]
     assert part.name == name
-    assert 90 < part.bf16_tflops < 5_000
+    assert 60 < part.bf16_tflops < 5_000
     # Narrower types are never slower.
     peaks = [part.bf16_tflops, part.fp8_tflops or part.bf16_tflops]
     peaks.append(part.fp4_tflops or peaks[-1])
@@ -75,11 +82,11 @@ def test_figures_are_in_their_units(name: str) -> None:
         assert part.hbm_gb_per_s > 20_000
     else:
         assert 10 < part.hbm_gib < 400
-        assert 400 < part.hbm_gb_per_s < 20_000
+        assert 250 < part.hbm_gb_per_s < 20_000
     assert 20 < part.scale_up_gb_per_s < 2_000
     assert part.scale_out_gb_per_s is None or 1 < part.scale_out_gb_per_s <= 400
     assert part.scale_out_gb_per_s is None or part.scale_out_gb_per_s <= part.scale_up_gb_per_s
-    assert part.tdp_w is None or 200 <= part.tdp_w < 2_000
+    assert part.tdp_w is None or 70 <= part.tdp_w < 2_000
     assert part.all_in_w is None or part.tdp_w is None or part.tdp_w < part.all_in_w < 3 * part.tdp_w
     assert part.idle_board_w is None or part.tdp_w is None or 20 < part.idle_board_w < 0.2 * part.tdp_w
     full_w = all_in_power_w(part)

@@ -248,7 +248,7 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "hardware: H200_SMX",
         [
             (
-                "8:50: pools.east-h200.hardware: there is no hardware 'H200_SMX'; allowed: one of 29 names; "
+                "8:50: pools.east-h200.hardware: there is no hardware 'H200_SMX'; allowed: one of 33 names; "
                 "did you mean 'H200-SXM'?"
             ),
         ],
@@ -475,7 +475,7 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "hardware: {fast: {like: H2000-SXM}}\npools:",
         [
             (
-                "7:25: hardware.fast.like: the catalogue has no part 'H2000-SXM'; allowed: one of 29 names; "
+                "7:25: hardware.fast.like: the catalogue has no part 'H2000-SXM'; allowed: one of 33 names; "
                 "did you mean 'H200-SXM'?"
             ),
         ],

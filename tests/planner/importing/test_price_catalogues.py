@@ -31,7 +31,7 @@ box-h200x4,H200,4,64,800,14.0,us-east-1,,,
 Standard_NC40ads_H100_v5,H100,1,40,320,7.0,us-east-1,"{'Gpus': [{'MemoryInfo': {'SizeInMiB': 95830}}]}",,
 gpu_1x_h100_pcie,H100,1,26,200,2.5,us-east-1,,,
 ,H100,8,,,50.0,us-east-1,,,
-g5.xlarge,A10G,1,4,16,1.0,us-east-1,,,
+p3.2xlarge,V100,1,4,16,1.0,us-east-1,,,
 p5e.48xlarge,H200,8,192,2048,,us-east-1,,,
 """
 """By the columns of catalogs/v8; the prices are made up."""
@@ -77,7 +77,7 @@ def test_a_machine_is_an_offer_for_each_price_with_its_regions(vms: Path) -> Non
         "line 9": "has 94 GiB",
         "line 10": "is a PCIe card",
         "line 11": "without their machine",
-        "line 12": "A10G",
+        "line 12": "V100",
         "line 13": "has no price",
     }.items():
         assert said in reasons.pop(place)
