@@ -4,6 +4,8 @@ import importlib.util
 import re
 from pathlib import Path
 
+import pytest
+
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.search.result import SearchLimits
@@ -51,12 +53,18 @@ def test_the_fleet_in_the_readme_is_planned(tmp_path: Path) -> None:
     assert planned.outcome.gap <= 0.01
 
 
-def test_the_reference_of_fleet_yaml_is_up_to_date() -> None:
-    script = REPOSITORY / "docs" / "generate_reference.py"
-    spec = importlib.util.spec_from_file_location("generate_reference", script)
+@pytest.mark.parametrize(
+    ("script", "function", "page"),
+    [
+        ("generate_reference", "reference", "fleet-yaml.md"),
+        ("generate_catalogue", "page", "models-and-hardware.md"),
+    ],
+)
+def test_a_generated_page_is_up_to_date(script: str, function: str, page: str) -> None:
+    spec = importlib.util.spec_from_file_location(script, REPOSITORY / "docs" / f"{script}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    written = (REPOSITORY / "docs" / "fleet-yaml.md").read_text(encoding="utf-8")
-    assert module.reference() == written, "run: python docs/generate_reference.py"
+    written = (REPOSITORY / "docs" / page).read_text(encoding="utf-8")
+    assert getattr(module, function)() == written, f"run: python docs/{script}.py"
