@@ -239,7 +239,8 @@ def _phase_numbers(option: Option, phase: str, configurations: ConfigurationBatc
     return {
         "latency_ms": result.latency_ms,
         "ttft_ms": result.ttft_ms + transfer_ms,
-        "tpot_ms": result.tpot_ms,
+        # After the only token of a request none follows.
+        "tpot_ms": np.where(configurations.output_tokens > 1, result.tpot_ms, 0.0),
         "kv_transfer_ms": transfer_ms,
         "requests_per_s": rate,
     }

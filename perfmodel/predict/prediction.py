@@ -286,7 +286,8 @@ def _loop_result(state: SteadyState, load: Load, together: FloatArray | None) ->
         latency_ms = together / state.requests_per_s * MS_PER_S
     return ModeResult(
         ttft_ms=state.ttft_ms,
-        tpot_ms=state.tpot_ms,
+        # After the only token of a request none follows.
+        tpot_ms=np.where(load.output_tokens > 1, state.tpot_ms, 0.0),
         latency_ms=latency_ms,
         requests_per_s=state.requests_per_s,
         output_tokens_per_s_per_accelerator=tokens_per_s / load.layouts.accelerators,

@@ -324,7 +324,7 @@ def _candidate_of_rows(
         accelerators=accelerators,
         requests_per_s=tuple(float(rows[k]["requests_per_s"]) if k in rows else 0.0 for k in classes),
         ttft_ms=tuple(optional_figure(rows.get(k), "ttft_ms") for k in classes),
-        tpot_ms=tuple(optional_figure(rows.get(k), "tpot_ms") for k in classes),
+        tpot_ms=tuple(optional_figure(rows.get(k), "tpot_ms") or None for k in classes),
         power_kw=replica_power_kw(hardware, accelerators),
         uncapped_kw=replica_uncapped_kw(hardware, accelerators),
         provenance=ProvenanceShares(**shares),

@@ -61,7 +61,12 @@ def frontier_figure(answer: LandscapeAnswer) -> Figure | None:
     """Throughput per accelerator against latency, one panel a phase, one line a hardware."""
     from matplotlib.ticker import LogFormatter  # noqa: PLC0415  (as in new_figure)
 
-    phases = {phase: points for phase, points in answer.phase_points.items() if points.count}
+    phases = {
+        phase: points
+        for phase, points in answer.phase_points.items()
+        # A request of one token has no TPOT.
+        if points.count and getattr(points, _LATENCY[phase]).any()
+    }
     if not phases:
         return None
     figure, panels = new_figure(len(phases))

@@ -62,6 +62,9 @@ def frontiers(plan: Plan, points: Sequence[FrontierPoint], services: Sequence[st
     stated = {} if plan.inputs is None else {each.name: each for each in plan.inputs.services}
     lines: dict[tuple[str, str], dict[str, list[FrontierPoint]]] = defaultdict(lambda: defaultdict(list))
     for point in points:
+        if not point.latency_ms:
+            # A request of one token has no TPOT.
+            continue
         name = _without_variant(point.hardware, stated.get(point.service))
         lines[point.service, point.phase][name].append(point)
     found = []

@@ -112,6 +112,8 @@ def day_of_two_regions() -> Planned:
         asked,
         finance=Finance("annuity", 0.08, 120.0, 60.0, 30.0),
         kv_links=(KvLink("east", "east", 10.0),),
+        # The second quarter is one that only judges terms.
+        extended_by=1,
     )
     prompts = replace(candidate("chat", "B", 6.0, phase="prefill", power_kw=0.6), kv_gb=(0.25,))
     runs = (
@@ -252,6 +254,26 @@ def simpler() -> Planned:
     return solved.problem, solved.plan
 
 
+def at_home() -> Planned:
+    """Requests that stay in their region, where that costs 2 % more."""
+    ways = {"east": {"west": 10.0}, "west": {"east": 10.0}}
+    asked = fleet(
+        services=[
+            service("chat", 5.0, regions=("east",), serve_from={"east": ("west",)}, home_percent=4.0)
+        ],
+        hardware=[hardware("here", 1), hardware("there", 1)],
+        offers=[
+            rent_offer("here", 1.02, regions=("east",)),
+            rent_offer("there", 1.0, regions=("west",)),
+        ],
+        regions=[region(place, round_trip_ms=ways[place]) for place in ways],
+    )
+    runs = (candidate("chat", "here", 1.0), candidate("chat", "there", 1.0))
+    solved = solve(asked, runs, gap=0.2)
+    assert solved.plan is not None
+    return solved.problem, solved.plan
+
+
 PLANS: Final[Mapping[str, Callable[[], Planned]]] = {
     "day of two regions": cache(day_of_two_regions),
     "scarce": cache(scarce),
@@ -260,5 +282,6 @@ PLANS: Final[Mapping[str, Callable[[], Planned]]] = {
     "two scenarios": cache(two_scenarios),
     "launched models": cache(launched_models),
     "simpler": cache(simpler),
+    "at home": cache(at_home),
 }
 """Plans by what is in them."""

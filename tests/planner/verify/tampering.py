@@ -43,6 +43,8 @@ CLAIMS: Final[dict[str, str]] = {
     "simplification.usd": "of another plan; may be anything that the policy allows and the bound leaves",
     "simplification.hardware_kinds_before": "of another plan, which is not in the document",
     "simplification.configurations_before": "of another plan, which is not in the document",
+    "simplification.home.usd": "of another plan; may be anything that the policy allows",
+    "simplification.home.away_requests_per_s_before": "of another plan, which is not in the document",
     "unmet_gaps[].gap": "what a search could not prove",
     "model_unused_usd": "of the solver's solution; with `model_usd` it gives the cost but for rounding",
     "goal.model_value": "of the solver's solution, which may waste what the plan leaves out",
