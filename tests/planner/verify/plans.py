@@ -258,9 +258,7 @@ def at_home() -> Planned:
     """Requests that stay in their region, where that costs 2 % more."""
     ways = {"east": {"west": 10.0}, "west": {"east": 10.0}}
     asked = fleet(
-        services=[
-            service("chat", 5.0, regions=("east",), serve_from={"east": ("west",)}, home_percent=4.0)
-        ],
+        services=[service("chat", 5.0, regions=("east",), serve_from={"east": ("west",)}, home_percent=4.0)],
         hardware=[hardware("here", 1), hardware("there", 1)],
         offers=[
             rent_offer("here", 1.02, regions=("east",)),
