@@ -13,20 +13,26 @@ m = 3 months) or a month (h = 730, m = 1), as a `Calendar` says; a year has 12 /
     maintenance = capex * yearly ratio * m / 12    while the host is in service
     property tax = book value * yearly ratio * m / 12  while the host is in service
     loan        = borrowed * r / (1 - (1 + r)^-n)  for n periods at the interest r of a period
+    tax deferral = write-off * t / (1 - t) * (1 - A / B)  at the income tax t, with the present values at the
+                  arrival of all that is deducted for tax, A, and of all that the plan writes off, B
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from fleetplan.fleet.inventory import Loan, Offer, Owned
+from fleetplan.fleet.inventory import IncomeTax, Loan, Offer, Owned
 from fleetplan.fleet.inventory.periods import Calendar
 from fleetplan.fleet.units import W_PER_KW
 
 ValueByAge: TypeAlias = Sequence[tuple[int, float]]
 """Values in the books over the purchase price, by rising age in periods."""
+
+
+SAME_RATIO: Final = 1e-12
+"""Share of a sum that the order of its parts may change."""
 
 
 def interest_per_period(rate_per_year: float, calendar: Calendar) -> float:
@@ -193,6 +199,44 @@ def loan_interest_usd(price_usd: float, loan: Loan, period: int, calendar: Calen
     interest = interest_per_period(loan.interest_rate_per_year, calendar)
     left = loan.periods - period
     return float(loan_payment_usd(price_usd, loan, calendar) * (1 - (1 + interest) ** -left))
+
+
+def tax_deferral_ratio(
+    offer: Offer, tax: IncomeTax, discount_rate_per_year: float, calendar: Calendar, interest: float = 0.0
+) -> float:
+    """Return what deducting a purchase at other times than it is written off costs, over its write-off.
+
+    Before tax: the after-tax cost of the write-off is 1 - tax rate times the write-off with this added. Below
+    0 where tax law is faster; never below -1.
+
+    Parameters
+    ----------
+    offer : Offer
+        A purchase.
+    tax : IncomeTax
+        Its rate and its write-off. What remains of the purchase is never deducted.
+    discount_rate_per_year : float
+        After tax.
+    calendar : Calendar
+        The periods.
+    interest : float
+        By period, of an annuity, as in `write_off_usd`.
+    """
+    life, residual, by_age = offer.life_periods, offer.residual_ratio, offer.value_by_age
+    ages = range(life)
+    charged = [write_off_usd(1.0, life, age, residual, interest, by_age) for age in ages]
+    plain = [write_off_usd(1.0, life, age, residual, 0.0, by_age) for age in ages]
+    deducted = [(1 - residual) * share for share in tax.write_off] or plain
+    of_plan, of_tax = (
+        sum(
+            usd * present_value_ratio(discount_rate_per_year, age + 1, calendar)
+            for age, usd in enumerate(values)
+        )
+        for values in (charged, deducted)
+    )
+    if of_plan <= 0 or abs(of_tax - of_plan) <= SAME_RATIO * of_plan:
+        return 0.0
+    return max(tax.rate / (1 - tax.rate) * (1 - of_tax / of_plan), -1.0)
 
 
 def rent_usd(usd_per_accelerator_hour: float, accelerators: int, calendar: Calendar) -> float:

@@ -18,7 +18,16 @@ from fleetplan.fleet.inventory.demand import (
     demand_cases,
 )
 from fleetplan.fleet.inventory.fleet import Fleet
-from fleetplan.fleet.inventory.policy import Budget, Currency, Finance, Loan, MustUse, Policy, Tidal
+from fleetplan.fleet.inventory.policy import (
+    Budget,
+    Currency,
+    Finance,
+    IncomeTax,
+    Loan,
+    MustUse,
+    Policy,
+    Tidal,
+)
 from fleetplan.fleet.inventory.service import (
     Follows,
     LayoutSearch,
@@ -55,6 +64,7 @@ __all__ = [
     "Fleet",
     "Follows",
     "Hardware",
+    "IncomeTax",
     "KvLink",
     "KvTier",
     "KvTransfer",

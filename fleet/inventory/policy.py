@@ -152,6 +152,23 @@ class Loan:
 
 
 @dataclass(frozen=True, slots=True)
+class IncomeTax:
+    """Income tax, and how purchases are deducted from income.
+
+    Attributes
+    ----------
+    rate : float
+        Tax over income.
+    write_off : tuple[float, ...]
+        Share of what is written off in all, by period in service; empty is as the plan writes off, without
+        interest.
+    """
+
+    rate: float
+    write_off: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Currency:
     """What reports show amounts in.
 
@@ -195,6 +212,8 @@ class Finance:
         The periods that are charged.
     currency : Currency or None
         What reports show amounts in; None is USD.
+    income_tax : IncomeTax or None
+        None where costs are told before tax alone.
     """
 
     method: str = "straight-line"
@@ -207,3 +226,4 @@ class Finance:
     loan: Loan | None = None
     calendar: Calendar = QUARTERS
     currency: Currency | None = None
+    income_tax: IncomeTax | None = None

@@ -134,6 +134,8 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
     _check_power(context, regions, used, pools, offers, services)
     check_objective(context, spec, used, services)
     objective = first_objective(context, spec, bool(scenarios))
+    # Before the fleet takes over the warnings.
+    charged = resolve_finance(context, spec.finance)
     return Fleet(
         name=spec.name if spec.name is not None else document.path.stem,
         path=document.path,
@@ -149,7 +151,7 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
         warnings=tuple(dict.fromkeys(context.warnings)),
         input_hashes=_relative({**document.hashes, **context.hashes}, document.path.parent),
         calibration=calibration,
-        finance=resolve_finance(context, spec.finance),
+        finance=charged,
         slices=context.slices,
         demand_scenarios=scenarios,
         demand_objective="expected-cost" if spec.uncertainty is None else spec.uncertainty.objective,

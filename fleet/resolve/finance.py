@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 from itertools import pairwise
+from typing import Final
 
 from fleetplan.fleet.document import KeyPath
-from fleetplan.fleet.inventory import Currency, Finance, Fleet, Loan
+from fleetplan.fleet.inventory import Currency, Finance, Fleet, IncomeTax, Loan
 from fleetplan.fleet.resolve.calendar import periods_of_quarters
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.finance import FinanceSpec
+
+TAX_SHARES_TOLERANCE: Final = 2e-3
+"""How far the shares of a write-off for tax may be from 1 in all: published tables are rounded."""
 
 
 def resolve_finance(context: Context, spec: FinanceSpec) -> Finance:
@@ -41,7 +45,33 @@ def resolve_finance(context: Context, spec: FinanceSpec) -> Finance:
         currency=None
         if money is None
         else Currency(money.code, money.usd_per_unit, money.as_of, money.source),
+        income_tax=_income_tax(context, spec),
     )
+
+
+def _income_tax(context: Context, spec: FinanceSpec) -> IncomeTax | None:
+    """Return the income tax with its write-off by period."""
+    tax, here = spec.income_tax, ("finance", "income_tax")
+    if tax is None:
+        return None
+    per_year = round(context.calendar.per_year)
+    shares: tuple[float, ...] = ()
+    if tax.write_off_quarters is not None:
+        count = periods_of_quarters(context, tax.write_off_quarters)
+        shares = (1 / count,) * count
+        if tax.write_off_by_year is not None:
+            context.error(
+                (*here, "write_off_by_year"), "is a second write-off", "or leave out write_off_quarters"
+            )
+    elif tax.write_off_by_year is not None:
+        total = sum(tax.write_off_by_year)
+        if abs(total - 1) > TAX_SHARES_TOLERANCE:
+            context.error((*here, "write_off_by_year"), f"the shares add up to {total:g}, not 1")
+        shares = tuple(share / total / per_year for share in tax.write_off_by_year for _ in range(per_year))
+    if shares and spec.discount_rate == 0:
+        message = "the write-off has no effect without discount_rate: when tax is paid costs nothing"
+        context.warn(here, message)
+    return IncomeTax(tax.rate, shares)
 
 
 def resolve_residual(

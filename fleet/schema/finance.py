@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from fleetplan.fleet.schema.values import AsOf, NotNegative, PositiveCount, Spec, Text
+
+MOST_TAX_YEARS: Final = 40
+"""Longest write-off for tax, that of buildings in most laws. [years]"""
+
+MOST_TAX_QUARTERS: Final = 4 * MOST_TAX_YEARS
 
 
 class PerHostSpec(Spec):
@@ -29,6 +34,22 @@ class LoanSpec(Spec):
     """Yearly, compounded by period."""
     down_payment_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of the price that is paid at the order."""
+
+
+class IncomeTaxSpec(Spec):
+    """Income tax, from which every cost is deducted; one of `write_off_quarters` and `write_off_by_year`."""
+
+    rate: Annotated[float, Field(gt=0, le=0.9)]
+    """Tax over income."""
+    write_off_quarters: Annotated[int, Field(ge=1, le=MOST_TAX_QUARTERS)] | None = None
+    """Time over which a purchase is deducted, in equal parts. Default: as the plan writes it off, without
+    interest. [quarters]"""
+    write_off_by_year: (
+        Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(min_length=1, max_length=MOST_TAX_YEARS)]
+        | None
+    ) = None
+    """Or shares by year in service that add up to 1, such as [0.2, 0.32, 0.192, 0.1152, 0.1152, 0.0576]
+    (MACRS of computers)."""
 
 
 class CurrencySpec(Spec):
@@ -60,6 +81,9 @@ class FinanceSpec(Spec):
     loan: LoanSpec | None = None
     """How purchases of the plan are paid. Interest is a cost; payments beyond the horizon are owed. Default:
     in full at the order."""
+    income_tax: IncomeTaxSpec | None = None
+    """States the TCO after tax. A faster write-off for tax than that of the plan makes purchases cheaper: its
+    worth before tax is the cost `tax_deferral`. It needs a `discount_rate`, after tax. Default: no tax."""
     max_price_age_days: PositiveCount | None = None
     """A warning lists prices and the rate of the currency that are older on the day of the plan, and prices
     without a date."""

@@ -31,6 +31,7 @@ _UNITS: Final = {
     "maintenance": "hosts x share of the price",
     "property_tax": "hosts x share of the price",
     "interest": "hosts x share of the price",
+    "tax_deferral": "hosts x share of the price",
     "resale": "hosts sold",
     "rent": "accelerator-hours",
     "hosting": "kW-months",
@@ -44,7 +45,7 @@ _UNITS: Final = {
 }
 """What a price of each kind is multiplied with."""
 
-_PURCHASE_KINDS: Final = ("depreciation", "maintenance", "property_tax", "interest")
+_PURCHASE_KINDS: Final = ("depreciation", "maintenance", "property_tax", "interest", "tax_deferral")
 """Kinds that follow the price of a purchase in proportion."""
 
 _HOST: Final = "USD a host"

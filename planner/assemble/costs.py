@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from fleetplan.planner.assemble.pools import capacity_kinds
 from fleetplan.planner.formulation import Solution
-from fleetplan.planner.plan import RUNNING_KINDS, Cost, Placement, PoolUse
+from fleetplan.planner.plan import RUNNING_KINDS, Cost, IncomeTaxCost, Placement, PoolUse
 from fleetplan.planner.problem import Problem, find_candidate
 from fleetplan.planner.problem.power_draw import idle_kwh, load_kw
 
@@ -81,6 +81,26 @@ def _row(
         usd_per_million_tokens=usd / million if million else None,
         carbon_kg=carbon_kg(problem, placed, uses),
     )
+
+
+def after_income_tax(problem: Problem, rows: Sequence[Cost], total_usd: float) -> IncomeTaxCost | None:
+    """Return the cost of a plan after income tax; None where the fleet states none.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    rows : Sequence[Cost]
+        The plan's; those of periods count.
+    total_usd : float
+        TCO. [USD]
+    """
+    tax = problem.fleet.finance.income_tax
+    if tax is None:
+        return None
+    kept = 1 - tax.rate
+    by_period = {row.name: kept * row.usd for row in rows if row.scope == "period"}
+    return IncomeTaxCost(rate=tax.rate, usd=kept * total_usd, usd_by_period=by_period)
 
 
 def usd_per_million_tokens(problem: Problem, placed: Sequence[Placement], usd: float) -> float | None:

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from fleetplan.planner.assemble.binding import binding_limits
 from fleetplan.planner.assemble.changes import tides, transitions
 from fleetplan.planner.assemble.commitments import commitments, remaining_values
-from fleetplan.planner.assemble.costs import carbon_kg, cost_breakdown, cost_rows, usd_per_million_tokens
+from fleetplan.planner.assemble.costs import (
+    after_income_tax,
+    carbon_kg,
+    cost_breakdown,
+    cost_rows,
+    usd_per_million_tokens,
+)
 from fleetplan.planner.assemble.goal import reached_goal
 from fleetplan.planner.assemble.inputs import state_inputs
 from fleetplan.planner.assemble.kv_flows import kv_flows, used_up_links
@@ -45,6 +51,7 @@ def build_plan(
     pools = pool_uses(problem, traffic, solution)
     flows = kv_flows(problem, traffic)
     costs = cost_breakdown(problem, solution, rows)
+    by_scope = cost_rows(problem, solution, rows, pools)
     unmet = unmet_rows(problem, traffic)
     standing = sum(costs.values()) - sum(row.running_usd for row in rows)
     scenarios = scenario_costs(problem, standing, rows, unmet)
@@ -64,7 +71,8 @@ def build_plan(
         pools=pools,
         phase_ratios=phase_ratios(problem, rows),
         cost_breakdown=costs,
-        costs=cost_rows(problem, solution, rows, pools),
+        costs=by_scope,
+        income_tax=after_income_tax(problem, by_scope, objective),
         carbon_kg=carbon_kg(problem, rows, pools),
         usd_per_million_tokens=usd_per_million_tokens(problem, rows, objective),
         binding=(*binding_limits(problem, rows, bought, pools, costs), *used_up_links(problem, flows)),

@@ -18,7 +18,7 @@ from fleetplan.planner.problem.supply import Acquisition, SupplyPool
 TIE_RATIO: Final = 1e-9
 """Figures this close are equal: what is left is the order of floating-point sums."""
 
-FINANCING_KINDS: Final = ("depreciation", "interest")
+FINANCING_KINDS: Final = ("depreciation", "interest", "tax_deferral")
 """Kinds of the cost of a purchase that its price stands for where cash is counted."""
 
 

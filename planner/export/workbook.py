@@ -86,6 +86,7 @@ def _summary(plan: Plan, bill: Bill) -> Sheet:
         ("gap", plan.gap),
         ("made", plan.provenance.created),
         *_extension(plan),
+        *_after_tax(plan),
         *([("rate", rate_text(bill.currency))] if bill.currency is not None else []),
         ("how to use it", "change the marked cells of the sheet Prices; the decisions stay as they are"),
     ]
@@ -100,6 +101,26 @@ def _extension(plan: Plan) -> list[Sequence[Cell]]:
         (f"of it {span(plan.stated_periods)} as planned [USD]", plan.objective_usd - plan.extension_usd),
         (f"of it the extension {span(plan.extension_periods)} as planned [USD]", plan.extension_usd),
     ]
+
+
+def _after_tax(plan: Plan) -> list[Sequence[Cell]]:
+    """The TCO at the prices in the workbook after income tax; the rate is a cell, and so is each period."""
+    tax = plan.income_tax
+    if tax is None:
+        return []
+    rate = 11 + len(_extension(plan))
+    rows: list[Sequence[Cell]] = [
+        ("income tax, share of income", tax.rate),
+        ("TCO after income tax [USD]", Formula(f"(1-B{rate})*B5", tax.usd)),
+    ]
+    rows += [
+        (
+            f"after income tax {period}, as planned [USD]",
+            Formula(f"(1-B{rate})*{usd / (1 - tax.rate)!r}", usd),
+        )
+        for period, usd in tax.usd_by_period.items()
+    ]
+    return rows
 
 
 def _prices(bill: Bill) -> Sheet:

@@ -6,7 +6,13 @@ on.
 """
 
 from fleetplan.planner.plan.commitments import Commitment, RemainingValue, SupplyOption
-from fleetplan.planner.plan.costs import Cost, DemandScenarioCost, ScenarioPurchase, WrongForecast
+from fleetplan.planner.plan.costs import (
+    Cost,
+    DemandScenarioCost,
+    IncomeTaxCost,
+    ScenarioPurchase,
+    WrongForecast,
+)
 from fleetplan.planner.plan.currency import currency_of, in_currency, is_amount, rate_row, titled
 from fleetplan.planner.plan.document import (
     FORMAT_VERSION,
@@ -56,6 +62,7 @@ __all__ = [
     "DemandScenarioCost",
     "GivenWay",
     "HomePreference",
+    "IncomeTaxCost",
     "Infeasible",
     "KvFlow",
     "ModelError",

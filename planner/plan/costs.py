@@ -27,6 +27,18 @@ class Cost(Record):
     grid intensity is missing. [kg CO2]"""
 
 
+class IncomeTaxCost(Record):
+    """The plan after income tax: every cost is deducted, purchases when the law allows."""
+
+    rate: float
+    """Tax over income."""
+    usd: float
+    """TCO after tax: 1 - rate times the TCO. Its kind `tax_deferral` says what it costs before tax that
+    purchases are deducted at other times than they are written off. [USD]"""
+    usd_by_period: dict[str, float]
+    """The same by period. [USD]"""
+
+
 class DemandScenarioCost(Record):
     """Cost of a plan for uncertain demand if one scenario occurs."""
 

@@ -7,7 +7,13 @@ from typing import Final
 
 from fleetplan.fleet.input_files import read_text
 from fleetplan.planner.plan.commitments import Commitment, RemainingValue, SupplyOption
-from fleetplan.planner.plan.costs import Cost, DemandScenarioCost, ScenarioPurchase, WrongForecast
+from fleetplan.planner.plan.costs import (
+    Cost,
+    DemandScenarioCost,
+    IncomeTaxCost,
+    ScenarioPurchase,
+    WrongForecast,
+)
 from fleetplan.planner.plan.inputs import PlanInputs
 from fleetplan.planner.plan.provenance import PlanProvenance, Rejections, Solve
 from fleetplan.planner.plan.record import Record
@@ -162,6 +168,8 @@ class Plan(Record):
     """What owned hosts are worth at its end."""
     supply_options: tuple[SupplyOption, ...] = ()
     """Buy, rent, keep or retire, by pool."""
+    income_tax: IncomeTaxCost | None = None
+    """After income tax; None where the fleet file states none (`finance.income_tax`)."""
     extension_periods: tuple[str, ...] = ()
     """The last periods: they repeat the last one that the fleet file states (`horizon.extend_quarters`)."""
     unmet_gaps: tuple[UnmetGap, ...] = ()

@@ -1,8 +1,8 @@
 """Cost of capacity and energy by period and kind, from the formulas in fleet/tco.py.
 
-Kinds are depreciation, resale, interest, property tax, rent, hosting, maintenance, idle energy, network,
-software and staff. Idle
-energy is what capacity draws whether it serves or not; more than that follows the traffic, priced apart.
+Kinds are depreciation, resale, interest, tax deferral, property tax, rent, hosting, maintenance, idle energy,
+network, software and staff. Idle energy is what capacity draws whether it serves or not; more than that
+follows the traffic, priced apart.
 Where a rent includes energy it includes hosting and network too. All figures are present values at the start
 of the horizon, a period paid at its end.
 """
@@ -21,7 +21,7 @@ CostKinds = Mapping[str, tuple[float, ...]]
 CostTable = Mapping[str, tuple[tuple[float, ...], ...]]
 """USD by kind of cost, by the period of an order (or use, for rent), and by the period that is charged."""
 
-CAPITAL_KINDS: Final = ("depreciation", "resale", "interest")
+CAPITAL_KINDS: Final = ("depreciation", "resale", "interest", "tax_deferral")
 """Kinds that follow from what was paid for hosts; all others are operating cost."""
 
 
@@ -179,11 +179,22 @@ def acquisition_usd(
 
 
 def _capital_usd(offer: Offer, ordered: int, n_periods: int, finance: Finance) -> CostKinds:
-    """Write-off, property tax and interest of a purchase, by period. [USD]"""
+    """Write-off, property tax, interest and tax deferral of a purchase, by period. [USD]"""
     ages = [period - ordered - offer.lead_time_periods for period in range(n_periods)]
     write_off = tco.purchase_write_off_usd(offer, ordered, n_periods, interest_per_period(finance))
     interest = _loan_interest_usd(offer.capex_usd_per_host or 0.0, finance, ages)
-    return {"depreciation": write_off, **_property_tax_usd(offer, ages, finance), **interest}
+    charged = {"depreciation": write_off, **_property_tax_usd(offer, ages, finance), **interest}
+    return {**charged, **_tax_deferral_usd(offer, write_off, finance)}
+
+
+def _tax_deferral_usd(offer: Offer, write_off: Sequence[float], finance: Finance) -> CostKinds:
+    """What deducting a purchase at other times than it is written off costs; no kind without income tax."""
+    tax = finance.income_tax
+    if tax is None:
+        return {}
+    rate, calendar = finance.discount_rate_per_year, finance.calendar
+    ratio = tco.tax_deferral_ratio(offer, tax, rate, calendar, interest_per_period(finance))
+    return {"tax_deferral": tuple(usd * ratio for usd in write_off)} if ratio else {}
 
 
 def energy_usd_per_kw(region: Region, n_periods: int, included: bool, finance: Finance) -> tuple[float, ...]:

@@ -18,6 +18,7 @@ from fleetplan.fleet.figures import (
     span,
 )
 from fleetplan.planner.plan import MomentKey, Plan, StatedGoal, currency_of
+from fleetplan.planner.report.after_tax import after_tax
 from fleetplan.planner.report.brief_console import MOST_LISTED, print_brief_unmet
 from fleetplan.planner.report.decision import DEFAULT_REGION, asked_by, decision, simpler, where_and_when
 from fleetplan.planner.report.extension import print_extension
@@ -64,6 +65,9 @@ def print_headline(plan: Plan, brief: bool, console: Console) -> None:
     currency = currency_of(plan)
     if currency is not None:
         console.print(f"[bold]Currency[/]: {escape(rate_text(currency))}")
+    tax = after_tax(plan)
+    if tax:
+        console.print(f"[bold]Income tax[/]: {escape(tax)}")
     print_extension(plan, console)
     if plan.simplification is not None:
         console.print(f"[bold]Simpler plan[/]: {simpler(plan)}")

@@ -19,7 +19,7 @@ FLEET_FILE: Final = "the fleet file"
 HOST_KINDS: Final = ("network", "software", "staff")
 """Kinds that a price of the whole fleet follows, by host and quarter."""
 
-PURCHASE_KINDS: Final = ("depreciation", "maintenance", "property_tax", "interest")
+PURCHASE_KINDS: Final = ("depreciation", "maintenance", "property_tax", "interest", "tax_deferral")
 """Kinds that the price of a purchase decides on in proportion."""
 
 QUANTITIES: Final = {
@@ -27,6 +27,7 @@ QUANTITIES: Final = {
     "maintenance": "hosts x share of the price",
     "property_tax": "hosts x share of the price",
     "interest": "hosts x share of the price",
+    "tax_deferral": "hosts x share of the price",
     "resale": "hosts sold",
     "rent": "accelerator-hours",
     "hosting": "kW-months",

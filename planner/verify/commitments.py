@@ -40,7 +40,7 @@ STANDING: Final = "standing hosts"
 EQUAL_RATIO: Final = 1e-9
 """Costs this close are equal, and the earlier period or offer comes first."""
 
-NO_CASH: Final = ("depreciation", "interest")
+NO_CASH: Final = ("depreciation", "interest", "tax_deferral")
 """Kinds that spread over time what the price of a purchase is paid with."""
 
 

@@ -9,7 +9,8 @@ fleet. A host loses its value in the books::
 with g = 1 and the straight line from v to w, or the growth of a period at the yearly rate for an annuity:
 interest on what is in the books, and what is lost of it. What is paid through a period is paid at
 its end. Property tax is charged on V(a). A loan is followed payment by payment: interest on what is still
-owed, and the rest of the payment pays back.
+owed, and the rest of the payment pays back. Income tax counts by when a purchase is deducted: the rent that
+would cost the same after tax.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ HOURS_PER_YEAR: Final = 8760.0
 MONTHS_PER_YEAR: Final = 12.0
 MONTHS_PER_QUARTER: Final = 3
 
-CAPITAL_KINDS: Final = ("depreciation", "resale", "interest")
+CAPITAL_KINDS: Final = ("depreciation", "resale", "interest", "tax_deferral")
 """Kinds that follow from what was paid for hosts; all others are operating cost."""
+
+FLOAT_RATIO: Final = 1e-12
+"""Share of a sum that is float noise."""
 
 UsdByKind = Mapping[str, Sequence[float]]
 """By kind of cost, one figure a period, at its value at the start of the horizon. [USD]"""
@@ -187,6 +191,8 @@ def unit_usd(fleet: Fleet, pool: FleetPool, offer: Offer, ordered: int) -> UsdBy
             each.interest for each in loan_payments_usd(fleet.finance, price)
         ]
         kinds["interest"] = [paid[q] if q < len(paid) else 0.0 for q in every]
+        ratio = _tax_deferral(fleet.finance, offer)
+        kinds["tax_deferral"] = [usd * ratio for usd in kinds["depreciation"]]
     elif rent is not None:
         kinds["rent"] = [_rent_usd(fleet, rent[ordered], cards) for _ in every]
     held = {
@@ -217,6 +223,28 @@ def loan_payments_usd(finance: Finance, price: float) -> list[LoanPayment]:
         payments.append(LoanPayment(each, interest))
         owed += interest - each
     return payments
+
+
+def _tax_deferral(finance: Finance, offer: Offer) -> float:
+    """What a dollar of write-off costs more before tax than it seems, because of when it is deducted.
+
+    A purchase costs its charges less the tax that its deductions save. A rent of that over 1 - rate
+    would cost the same after tax; what this is above the charges is spread as they are, down to nothing.
+    """
+    tax, life = finance.income_tax, offer.life_periods
+    if tax is None:
+        return 0.0
+    charges = [_charge_ratio(offer, age, _books_growth(finance)) for age in range(life)]
+    losses = [_charge_ratio(offer, age, 1.0) for age in range(life)]
+    if tax.write_off:
+        losses = [share * sum(losses) for share in tax.write_off]
+    cost, saved = (
+        sum(usd * worth(finance, age + 1) for age, usd in enumerate(each)) for each in (charges, losses)
+    )
+    if cost <= 0 or abs(cost - saved) <= FLOAT_RATIO * cost:
+        return 0.0
+    before_tax = (cost - tax.rate * saved) / (1.0 - tax.rate)
+    return max(before_tax / cost, 0.0) - 1.0
 
 
 def capex_usd(offer: Offer) -> float:

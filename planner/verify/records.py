@@ -25,7 +25,7 @@ OLDER_FORMATS: Final = ("1.0", "1.1")
 
 NUMBERS: Final = (int, float)
 
-MONEY: Final = ("usd", "usd_by_kind")
+MONEY: Final = ("usd", "usd_by_kind", "usd_by_period")
 """Fields that are sums of money, besides those that end so: large figures may cancel out in them."""
 
 

@@ -16,6 +16,7 @@ from fleetplan.planner.verify.costs import check_budgets, check_cost, check_cost
 from fleetplan.planner.verify.demand_scenarios import check_demand_scenarios
 from fleetplan.planner.verify.evidence import Evidence, check_evidence
 from fleetplan.planner.verify.goals import check_goal
+from fleetplan.planner.verify.income_tax import check_income_tax
 from fleetplan.planner.verify.kv_transfer import check_kv_transfer
 from fleetplan.planner.verify.launches import check_launches
 from fleetplan.planner.verify.must_use import check_must_use
@@ -89,6 +90,7 @@ CHECKS: Final[tuple[Callable[[PlanCheck], Iterator[Violation]], ...]] = (
     check_budgets,
     check_cost,
     check_cost_rows,
+    check_income_tax,
     check_bill,
     check_commitments,
     check_simplicity,

@@ -58,6 +58,7 @@ APART: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ),
     ),
     (("offers.price_book",), ("offers.rent_usd_per_accelerator_hour", "offers.price_as_of")),
+    (("finance.income_tax.write_off_quarters",), ("finance.income_tax.write_off_by_year",)),
     (("offers.max_hosts", "offers.lot_hosts"), ("offers.max_accelerators", "offers.lot_accelerators")),
     (("offers.term_quarters",), ("offers.spot", "offers.max_share")),
     (

@@ -17,7 +17,16 @@ from tests.planner.builders import (
 )
 from tests.planner.solving import Solved, solve
 
-from fleetplan.fleet.inventory import Finance, Fleet, Loan, OutsideLatency, Owned, Pool, RequestClass
+from fleetplan.fleet.inventory import (
+    Finance,
+    Fleet,
+    IncomeTax,
+    Loan,
+    OutsideLatency,
+    Owned,
+    Pool,
+    RequestClass,
+)
 from fleetplan.planner.problem import Candidate
 
 PERIODS = ("2027Q1", "2027Q2", "2027Q3")
@@ -94,7 +103,8 @@ def whole_fleet() -> Fleet:
     )
     loan = Loan(periods=8, interest_rate_per_year=0.005, down_payment_ratio=0.2)
     finance = Finance("annuity", 0.1, 300.0, 200.0, 100.0, property_tax_ratio_per_year=0.001, loan=loan)
-    return replace(built, finance=finance)
+    tax = IncomeTax(0.3, (0.5, 0.25, 0.25))
+    return replace(built, finance=replace(finance, income_tax=tax))
 
 
 def whole_candidates() -> list[Candidate]:

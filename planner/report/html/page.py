@@ -24,6 +24,7 @@ from fleetplan.fleet.figures import (
 from fleetplan.planner.landscape.frontier_points import FrontierPoint
 from fleetplan.planner.plan import Infeasible, Plan, currency_of
 from fleetplan.planner.questions.diff import PlanDiff, diff
+from fleetplan.planner.report.after_tax import after_tax
 from fleetplan.planner.report.beyond_horizon import beyond_the_horizon, break_even, owed_by_quarter
 from fleetplan.planner.report.decision import decision, simpler
 from fleetplan.planner.report.diff_console import signed_money
@@ -111,6 +112,7 @@ def _report_page(plan: Plan, frontier: Sequence[FrontierPoint], baseline: Plan |
         decision=decision(plan),
         simpler=simpler(plan),
         extension=extension(plan),
+        after_tax=after_tax(plan),
         comparison=None if baseline is None else _comparison(baseline, plan),
         pictures=fleet_pictures(plan)[:MOST_PICTURES],
         n_moments=len(moments(plan)),

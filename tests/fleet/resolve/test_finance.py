@@ -10,7 +10,7 @@ import pytest
 
 from fleetplan.fleet import tco
 from fleetplan.fleet.errors import InputError
-from fleetplan.fleet.inventory import Currency, Fleet, Loan
+from fleetplan.fleet.inventory import Currency, Fleet, IncomeTax, Loan
 from fleetplan.fleet.inventory.periods import QUARTERS
 from fleetplan.fleet.resolve import stale_prices
 from fleetplan.scenarios.load import load_fleet
@@ -263,6 +263,49 @@ def test_a_loan_is_paid_back_with_its_interest() -> None:
         == tco.loan_interest_usd(200_000.0, loan, -1, QUARTERS)
         == 0.0
     )
+
+
+def test_income_tax_is_resolved_by_period() -> None:
+    quarters = loaded(more="finance: {discount_rate: 0.1, income_tax: {rate: 0.25, write_off_quarters: 8}}\n")
+    assert quarters.finance.income_tax == IncomeTax(0.25, (1 / 8,) * 8)
+    assert not [text for text in quarters.warnings if "income_tax" in text]
+    by_year = "finance: {discount_rate: 0.1, income_tax: {rate: 0.21, write_off_by_year: [0.6, 0.401]}}\n"
+    tax = loaded(more=by_year).finance.income_tax
+    assert tax is not None
+    # Published tables are rounded: the shares add up to 1 nonetheless.
+    assert tax.write_off == pytest.approx((0.15 / 1.001,) * 4 + (0.10025 / 1.001,) * 4)
+    months = loaded(("[2027Q1, 2027Q2]", "[2027-01, 2027-02]"), more=by_year).finance.income_tax
+    assert months is not None
+    assert (len(months.write_off), sum(months.write_off)) == (24, pytest.approx(1))
+    assert loaded(more="finance: {income_tax: {rate: 0.21}}\n").finance.income_tax == IncomeTax(0.21)
+    assert loaded().finance.income_tax is None
+
+
+def test_a_write_off_for_tax_without_interest_is_warned_of() -> None:
+    fleet = loaded(more="finance: {income_tax: {rate: 0.21, write_off_quarters: 4}}\n")
+    assert "finance.income_tax: the write-off has no effect without discount_rate" in "".join(fleet.warnings)
+
+
+@pytest.mark.parametrize(
+    ("tax", "expected"),
+    [
+        ("write_off_quarters: 4", "finance.income_tax.rate"),
+        ("rate: 0", "fleet.yaml:18:30: finance.income_tax.rate"),
+        ("rate: 0.95", "fleet.yaml:18:30: finance.income_tax.rate"),
+        ("rate: 0.2, write_off_quarters: 0", "fleet.yaml:18:55: finance.income_tax.write_off_quarters"),
+        ("rate: 0.2, write_off_by_year: []", "fleet.yaml:18:54: finance.income_tax.write_off_by_year"),
+        (
+            "rate: 0.2, write_off_by_year: [0.5, 0.4]",
+            "fleet.yaml:18:54: finance.income_tax.write_off_by_year: the",
+        ),
+        (
+            "rate: 0.2, write_off_quarters: 4, write_off_by_year: [1]",
+            "fleet.yaml:18:77: finance.income_tax.write_off_by_year: is a second write-off",
+        ),
+    ],
+)
+def test_income_tax_that_makes_no_sense_is_refused(tax: str, expected: str) -> None:
+    assert expected in refused(more=f"finance: {{income_tax: {{{tax}}}}}\n")
 
 
 CURRENCY = "{code: EUR, usd_per_unit: 1.08, as_of: 2026-11-01, source: ECB}"

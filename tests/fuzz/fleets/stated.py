@@ -45,6 +45,13 @@ def state_finance(made: Made) -> None:
     if made.allows("finance.currency") and rated.random() < FINANCED:
         rate = rated.choice((0.0067, 1.08))
         added["currency"] = {"code": "EUR", "usd_per_unit": rate, "as_of": "2026-11", "source": "a bank"}
+    taxed = random.Random(f"income tax {made.seed}")
+    if made.allows("finance.income_tax") and taxed.random() < FINANCED:
+        tax = {"rate": taxed.choice((0.05, 0.25, 0.9))}
+        tax |= taxed.choice(
+            ({}, {"write_off_quarters": taxed.choice((1, 20))}, {"write_off_by_year": [0.5, 0, 0.5]})
+        )
+        added["income_tax"] = tax
     if added:
         made.file.setdefault("finance", {}).update(added)
     if made.allows("policy.simpler_percent") and dice.random() < FINANCED:

@@ -47,7 +47,7 @@ def test_the_lines_are_the_whole_cost_kind_by_kind() -> None:
 def test_the_fleet_pays_every_kind_of_price() -> None:
     kinds = {line.kind for line in inputs().cost_lines}
     running = {"hosting", "maintenance", "network", "software", "staff", "energy", "idle_energy"}
-    capital = {"depreciation", "interest", "property_tax", "resale"}
+    capital = {"depreciation", "interest", "property_tax", "resale", "tax_deferral"}
     assert kinds == {"rent", "transition", *capital, *running}
     assert all(line.price for line in inputs().cost_lines)
 
