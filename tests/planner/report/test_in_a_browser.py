@@ -82,6 +82,10 @@ def test_a_printed_page_is_as_wide_as_the_paper_and_nothing_is_folded_away(drive
         heights = driver.execute_script(f"return {folded}.map(each => each.getBoundingClientRect().height)")
         assert heights
         assert min(heights) > 0
+        # What no page break divides leaves less than a quarter of a page empty before it.
+        drawn = "[...document.querySelectorAll('.figure')]"
+        figures = driver.execute_script(f"return {drawn}.map(each => each.getBoundingClientRect().height)")
+        assert 0 < max(figures) < 1123 / 4
     finally:
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
