@@ -8,7 +8,7 @@ from typing import Literal
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory.periods import MONTHS_OF, Calendar, FiscalYear, kind_of_name
 from fleetplan.fleet.resolve.context import Context
-from fleetplan.fleet.schema.fleet import MOST_EXTENSION_QUARTERS, HorizonSpec
+from fleetplan.fleet.schema.horizon import MOST_EXTENSION_QUARTERS, HorizonSpec
 from fleetplan.fleet.schema.supply import OfferSpec
 
 _HERE: KeyPath = ("horizon", "periods")

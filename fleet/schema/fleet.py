@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field
 
 from fleetplan.fleet.schema.demand import (
     DayShapeSpec,
     DemandBySlice,
     OfflineSpec,
-    SliceSpec,
     TidalSpec,
     UncertaintySpec,
 )
 from fleetplan.fleet.schema.finance import FinanceSpec
+from fleetplan.fleet.schema.horizon import HorizonSpec
 from fleetplan.fleet.schema.network import KvLinkSpec, KvPairs, QualityFloor, ServeFrom
 from fleetplan.fleet.schema.service_parts import Follows, FollowsSpec, OutsideSpec, SearchSpec
 from fleetplan.fleet.schema.supply import HardwareSpec, OfferSpec, PoolSpec, RegionSpec
 from fleetplan.fleet.schema.techniques import TechniquesSpec
 from fleetplan.fleet.schema.traffic import SloSpec, TrafficSpec
 from fleetplan.fleet.schema.values import (
-    TAG_MARK,
     BudgetByPeriod,
     BudgetUsd,
     Count,
@@ -40,56 +39,6 @@ from fleetplan.fleet.schema.values import (
 Runtime: TypeAlias = Literal["disaggregated", "aggregated"]
 Objective: TypeAlias = Literal["tco", "served", "energy", "carbon", "accelerators"]
 RUNTIMES: Final[tuple[Runtime, ...]] = ("disaggregated", "aggregated")
-
-
-class FiscalYearSpec(Spec):
-    """When the fiscal year begins."""
-
-    first_month: Annotated[int, Field(ge=1, le=12)]
-    """Month of the calendar, 1 to 12."""
-    named_after: Literal["end", "start"] = "end"
-    """Whether FY27 ends in 2027 or begins in it."""
-
-
-def _extension_form(value: object) -> str:
-    return f"{TAG_MARK}until" if isinstance(value, str) else f"{TAG_MARK}quarters"
-
-
-MOST_EXTENSION_QUARTERS: Final = 40
-"""Ten years: no rent in the price book is agreed for longer."""
-
-Extension: TypeAlias = Annotated[
-    Annotated[Literal["terms"], Tag(f"{TAG_MARK}until")]
-    | Annotated[int, Field(ge=1, le=MOST_EXTENSION_QUARTERS), Tag(f"{TAG_MARK}quarters")],
-    Discriminator(_extension_form),
-]
-
-
-class HorizonSpec(Spec):
-    """The periods to plan."""
-
-    periods: Annotated[list[Name], Field(min_length=1)]
-    """Quarters such as 2027Q1, months such as 2027-01, or fiscal quarters such as FY27-Q3, in order and of
-    one kind."""
-    period: Literal["quarter", "month"] | None = None
-    """Length of a period; a month has 730 hours. Default: what the names say, a quarter for names without a
-    date."""
-    fiscal_year: FiscalYearSpec | None = None
-    """For fiscal quarters."""
-    slices: Annotated[list[SliceSpec], Field(min_length=1)] | None = None
-    """Parts of every day, in the order of the day. Default: one slice of 24 hours. Installed hardware is the
-    same all day; placements may change between slices."""
-    day_kinds: Annotated[dict[Name, PositiveCount], Field(min_length=2)] | None = None
-    """Kinds of days and how many of them there are, such as {weekday: 5, weekend: 2}. Every kind has all
-    slices, under names such as weekend-night; without slices it is one of 24 hours, under its own name.
-    Default: all days are alike."""
-    first_slice_utc_hour: Annotated[float, Field(ge=0, lt=24, multiple_of=0.25)] = 0.0
-    """When the first slice begins, for shapes of the day by local hour. [h UTC]"""
-    extend_quarters: Extension | None = None
-    """Quarters after the last period that repeat it (prices, limits and demand, which goes on growing where
-    it grows), so that rent for a term, purchases and rent by the period are compared for longer than the
-    periods. A number, or `terms`: until the last term that can be rented within the periods ends. The plan
-    states the cost of the extension apart; its orders are assumptions. Default: none."""
 
 
 class PrecisionSpec(Spec):
