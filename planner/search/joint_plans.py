@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from fleetplan.planner.formulation import Reached, Solution, goal_of
+from fleetplan.planner.formulation import Goal, Reached, Solution, goal_of
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus, open_gap, status_of
 from fleetplan.planner.search.solvers.proofs import VARIABLES, Proof, contradicted
@@ -43,9 +43,9 @@ def best_of(
     """
     if result.status is SolveStatus.INFEASIBLE:
         return result
-    best = result
+    best, goal = result, goal_of(problem)
     for parts in found:
-        if all(_serves_all(part, best.goal) for part in parts.values()):
+        if all(_serves_all(part, goal) for part in parts.values()):
             merged = _merged(problem, best, parts)
             if _within_tco(problem, merged) and _better(merged, best):
                 best = merged
@@ -69,11 +69,11 @@ def _within_tco(problem: Problem, merged: SearchResult) -> bool:
     return most_usd is None or (merged.objective_usd or 0.0) <= most_usd
 
 
-def _serves_all(part: SearchResult, goal: Reached | None) -> bool:
+def _serves_all(part: SearchResult, goal: Goal | None) -> bool:
     """Whether a plan for one scenario leaves nothing unmet, and says what it reaches of the goal."""
     if part.solution is None or part.solution.unmet:
         return False
-    return goal is None or goal.goal.name == LEAST_REGRET or part.goal is not None
+    return goal is None or goal.name == LEAST_REGRET or part.goal is not None
 
 
 def _cost_alone_decides(problem: Problem) -> bool:
@@ -127,7 +127,10 @@ def _merged(problem: Problem, result: SearchResult, parts: ByScenario) -> Search
             moments = [m for m, moment in enumerate(problem.moments) if moment.scenario == name]
             cells = [i for i, cell in enumerate(problem.cells) if cell.moment in moments]
             solution.add(part.solution, moments, cells)
-    reached = None if result.goal is None else _reached(problem, result.goal, parts)
+    reached, goal = result.goal, goal_of(problem)
+    if goal is not None:
+        # Where the search for all of them found nothing, it proved nothing of the goal either.
+        reached = _reached(problem, reached or Reached(goal, goal.most, goal.most), parts)
     return replace(result, solution=solution, objective_usd=expected, goal=reached, cheapest=None)
 
 

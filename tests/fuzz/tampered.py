@@ -12,6 +12,7 @@ from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.verify import Evidence, verify
+from fleetplan.planner.verify.goals import ROUNDING_RATIO
 from fleetplan.planner.verify.rounding import MONEY_FLOOR_RATIO, SHARE_FLOOR
 from tests.planner.verify.tampering import ANNOTATIONS, CLAIMS, Tampering, is_listed, tamperings
 from tests.planner.verify.tampering import Path as FieldPath
@@ -56,7 +57,10 @@ def _is_rounding(path: FieldPath, before: dict[str, Any], changed: Plan, plan: P
         return False
     is_money = any("usd" in str(part) for part in path)
     largest_usd = max(abs(plan.objective_usd), sum(abs(row.usd) for row in plan.purchases))
-    return abs(new - old) <= max(SHARE_FLOOR, MONEY_FLOOR_RATIO * largest_usd * is_money)
+    # A regret is the difference of two costs, and the model rounds each.
+    is_regret = path[0] == "goal" and plan.goal is not None and plan.goal.objective == "least-regret"
+    rounding_usd = (MONEY_FLOOR_RATIO * is_money + 2 * ROUNDING_RATIO * is_regret) * largest_usd
+    return abs(new - old) <= max(SHARE_FLOOR, rounding_usd)
 
 
 def _at(document: Any, path: FieldPath) -> Any:

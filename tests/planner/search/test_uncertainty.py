@@ -295,6 +295,12 @@ def test_plans_for_each_scenario_make_one_for_all(objective: str) -> None:
     assert (plan.goal is None) == (objective == "expected-cost")
     none = replace(dear, status=SolveStatus.NO_PLAN, solution=None, objective_usd=None, goal=None)
     assert best_of(problem, none, [short], limits) == none
+    # A search that found nothing had no goal: the plan states the objective's, of which nothing is proven.
+    only = built(problem, best_of(problem, none, [parts], limits))
+    assert only.objective_usd == plan.objective_usd
+    if plan.goal is not None:
+        assert only.goal is not None
+        assert (only.goal.value, only.goal.bound) == (plan.goal.value, 0.0)
     # What serves everything is better than what is cheap and does not.
     assert dear.solution is not None
     lacking = replace(dear, solution=replace(dear.solution, unmet={(0, 0): 1}), objective_usd=1.0, goal=None)
@@ -340,6 +346,11 @@ def test_joint_plans_reach_the_goal_that_they_state(objective: str, value: float
     goal = built(problem, best).goal
     assert goal is not None
     assert (goal.value, goal.model_value) == pytest.approx((value, value), abs=1e-6)
+    none = replace(dear, status=SolveStatus.NO_PLAN, solution=None, objective_usd=None, goal=None)
+    alone_known = built(problem, best_of(problem, none, [parts], limits)).goal
+    assert alone_known is not None
+    assert alone_known.value == pytest.approx(value, abs=1e-6)
+    assert alone_known.bound == pytest.approx(10.0 * 0.9 + 5.0 * 0.1 if objective == "served" else 0.0)
 
 
 def test_a_limit_of_tco_holds_in_the_mean_and_not_in_the_dearest_scenario() -> None:
