@@ -23,11 +23,12 @@ from fleetplan.perfmodel.architecture.layers import (
     kv_bytes_per_token_per_layer,
 )
 from fleetplan.perfmodel.architecture.load import architecture_from_config, load_architecture
-from fleetplan.perfmodel.architecture.sparse_index import SparseIndex
+from fleetplan.perfmodel.architecture.sparse_index import BlockIndex, SparseIndex
 
 __all__ = [
     "WHOLE_CONTEXT",
     "Attention",
+    "BlockIndex",
     "DenseFfn",
     "Ffn",
     "GroupedQueryAttention",

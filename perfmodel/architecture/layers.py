@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Final, Literal
 
-from fleetplan.perfmodel.architecture.sparse_index import SparseIndex
+from fleetplan.perfmodel.architecture.sparse_index import BlockIndex, SparseIndex
 
 WHOLE_CONTEXT: Final = 0
 """The `window` of attention that sees every earlier token [tokens]."""
@@ -43,6 +43,8 @@ class GroupedQueryAttention:
         `window` is the most that a token can see.
     output_gate : bool
         The query projection also yields a gate as wide as the heads' output.
+    index : BlockIndex or None
+        What chooses the blocks of tokens that a query sees; None where it sees all earlier ones.
     """
 
     kind: ClassVar[Literal["gqa"]] = "gqa"
@@ -54,12 +56,14 @@ class GroupedQueryAttention:
     window: int = WHOLE_CONTEXT
     chunked: bool = False
     output_gate: bool = False
+    index: BlockIndex | None = None
 
     def weights(self, hidden_size: int) -> int:
-        """Weights of the query, key, value and output projections of one layer."""
+        """Weights of the query, key, value and output projections of one layer, and of its indexer."""
         output_width = self.heads * self.value_head_dim
         queries = self.heads * self.head_dim + (output_width if self.output_gate else 0)
-        return hidden_size * (queries + self.kv_elements_per_token + output_width)
+        index = 0 if self.index is None else self.index.weights(hidden_size)
+        return hidden_size * (queries + self.kv_elements_per_token + output_width) + index
 
     @property
     def kv_elements_per_token(self) -> int:
@@ -301,9 +305,9 @@ def kept_tokens(attention: Attention, context_tokens: int) -> int:
 
 def index_bytes_per_token(attention: Attention) -> float:
     """Index key of one token in one layer, on every accelerator of a group [bytes]; 0 without an index."""
-    if isinstance(attention, LatentAttention) and attention.index is not None:
-        return attention.index.cache_bytes_per_token
-    return 0.0
+    if isinstance(attention, LinearAttention) or attention.index is None:
+        return 0.0
+    return attention.index.cache_bytes_per_token
 
 
 def kv_bytes_per_token_per_layer(attention: Attention, bytes_per_element: float) -> float:

@@ -1,4 +1,4 @@
-"""The indexer before sparse attention: what it is, weighs and caches."""
+"""The indexers before sparse attention: what they are, weigh and cache."""
 
 from __future__ import annotations
 
@@ -52,3 +52,43 @@ class SparseIndex:
             return 0.0
         scales = -(-self.head_dim // INDEX_SCALE_BLOCK)
         return self.head_dim * INDEX_KEY_BYTES + scales * INDEX_SCALE_BYTES
+
+
+BLOCK_INDEX_KEY_BYTES: Final = 2.0
+"""Index keys of blocks are cached in BF16. [bytes an element] Source: TensorRT-LLM,
+`MiniMaxM3SparseAttentionConfig.indexer_kv_dtype`, documented default; rows of aiconfigurator-core 0.12.0
+under vLLM 0.24 read as many bytes for a long context."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockIndex:
+    """An indexer that scores blocks of earlier tokens and lets attention see the best blocks alone.
+
+    Its queries and its one key a token are projected from the hidden state. Each of its heads chooses for the
+    query heads of one key-value head, so that tensor parallelism shares out its heads as it does those; the
+    key is on every accelerator. Source: MiniMax-M3 (MiniMax Sparse Attention), config.json, and the
+    documentation of `MiniMaxM3SparseAttentionConfig` of TensorRT-LLM.
+
+    Attributes
+    ----------
+    heads, head_dim : int
+        Index heads, and the width of an index query and key.
+    block_tokens : int
+        Tokens of a block. [tokens]
+    blocks : int
+        Blocks that a query attends to, with those that it always sees.
+    """
+
+    heads: int
+    head_dim: int
+    block_tokens: int
+    blocks: int
+
+    def weights(self, hidden_size: int) -> int:
+        """Weights of the projections of the indexer of one layer."""
+        return hidden_size * (self.heads + 1) * self.head_dim
+
+    @property
+    def cache_bytes_per_token(self) -> float:
+        """Cached index key of one token in one layer. [bytes]."""
+        return self.head_dim * BLOCK_INDEX_KEY_BYTES

@@ -19,12 +19,11 @@ from fleetplan.perfmodel.operators.kinds import (
     DIMENSIONS,
     EXPERT_KINDS,
     WEIGHT_KINDS,
-    KindRecord,
-    Limit,
     Operator,
     OperatorKind,
     work,
 )
+from fleetplan.perfmodel.operators.records import KindRecord, Limit
 from fleetplan.perfmodel.operators.work_done import Work
 
 __all__ = [

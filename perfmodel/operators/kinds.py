@@ -10,9 +10,8 @@ function there returns its work. Measured tables name the kinds that they hold
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum, StrEnum, auto
+from enum import StrEnum
 from functools import partial
 from typing import Final
 
@@ -20,10 +19,10 @@ import numpy as np
 
 from fleetplan.perfmodel.operators.arrays import FloatArray, IntArray
 from fleetplan.perfmodel.operators.formats import BYTES_PER_ELEMENT
+from fleetplan.perfmodel.operators.records import KindRecord, Limit
 from fleetplan.perfmodel.operators.work_done import (
-    Floats,
-    Ints,
     Work,
+    block_sparse_work,
     collective_work,
     decode_attention_work,
     elementwise_work,
@@ -40,65 +39,20 @@ from fleetplan.perfmodel.operators.work_done import (
     token_selection_work,
 )
 
-
-class Limit(Enum):
-    """Resource that limits an operator; `optables/formulas/roofline.py` has a formula for each."""
-
-    WEIGHTS = auto()
-    """Products with weights: the matrix peak of their data type, and the bytes of weights and activations."""
-    PREFILL_ATTENTION = auto()
-    """Attention over prompts: its matrix rate, and the bytes of the KV cache."""
-    DECODE_ATTENTION = auto()
-    """Attention of single tokens: the larger of both."""
-    SPARSE_ATTENTION = auto()
-    """Attention to chosen tokens, gathered one by one."""
-    TOKEN_SELECTION = auto()
-    """Scores of an index and the choice of the best."""
-    PREFILL_STATE = auto()
-    """Recurrences over prompts: small products."""
-    DECODE_STATE = auto()
-    """Recurrences of single tokens: the bytes of the state."""
-    MEMORY = auto()
-    """The bytes of activations alone."""
-    COLLECTIVE = auto()
-    """Links and network of a group of accelerators."""
-    SEND = auto()
-    """The link between two accelerators."""
-    ROUTED_TOKENS = auto()
-    """Links and network between the accelerators of experts."""
-
-
-@dataclass(frozen=True, slots=True)
-class KindRecord:
-    """Facts of one operator kind.
-
-    Attributes
-    ----------
-    dims : tuple[str, ...]
-        Names of the dimensions.
-    limit : Limit
-        Formula of its time where nothing was measured.
-    work : Callable
-        Its operations and bytes; see `fleetplan.perfmodel.operators.work_done`.
-    axes : tuple[str, ...]
-        Dimensions along which a site was swept; empty if no table may hold the kind.
-    curve : str
-        The one dimension that decides the time; only tables of one's own hold such a kind.
-    kernels : int
-        Large kernels of one operator, each of which a layer waits for; 0 for small kernels and communication.
-    """
-
-    dims: tuple[str, ...]
-    limit: Limit
-    work: Callable[[float, Ints, Floats], Work]
-    axes: tuple[str, ...] = ()
-    curve: str = ""
-    kernels: int = 0
-
-
 _RECURRENCE: Final = ("key_heads", "value_heads", "key_head_dim", "value_head_dim", "taps")
 _DELTA: Final = partial(recurrence_work, is_delta=True)
 _SCAN: Final = partial(recurrence_work, is_delta=False)
+
+
+_BLOCKS: Final = (
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "index_heads",
+    "index_head_dim",
+    "block_tokens",
+    "blocks",
+)
 
 
 def _experts(*more: str, products: int = 3) -> KindRecord:
@@ -199,6 +153,29 @@ class OperatorKind(StrEnum):
             Limit.TOKEN_SELECTION,
             token_selection_work,
             kernels=1,
+        ),
+    )
+    # Softmax attention of every token to the best blocks of tokens before it and its own, with everything
+    # between the projections before it and after it: norms and positions of queries and keys, the writes to
+    # the cache, the index heads' scores of all earlier blocks, the choice. dtype is that of the KV cache.
+    BLOCK_SPARSE_PREFILL = (
+        "block_sparse_prefill",
+        KindRecord(
+            ("batch", "new_tokens", "prefix_tokens", *_BLOCKS),
+            Limit.BLOCK_SPARSE_ATTENTION,
+            block_sparse_work,
+            axes=("batch", "new_tokens"),
+            kernels=3,
+        ),
+    )
+    BLOCK_SPARSE_DECODE = (
+        "block_sparse_decode",
+        KindRecord(
+            ("batch", "context_tokens", *_BLOCKS),
+            Limit.BLOCK_SPARSE_ATTENTION,
+            block_sparse_work,
+            axes=("batch", "context_tokens"),
+            kernels=3,
         ),
     )
     # `groups` products of their own: C_g[m, n] = A_g[m, k] B_g[k, n]; dtype is that of the weights B.

@@ -23,6 +23,10 @@ Source: flash-linear-attention, `chunk_gated_delta_rule`, which the measured fra
 SCORE_BYTES: Final = 4.0
 """Scores of an indexer are FP32. [bytes] Source: the published inference code of DeepSeek-V3.2."""
 
+BLOCK_KEY_BYTES: Final = 2.0
+"""Index keys of blocks are BF16 whatever the KV cache has. [bytes an element] Source: as
+`fleetplan.perfmodel.architecture.sparse_index.BLOCK_INDEX_KEY_BYTES`, which a test compares."""
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -115,6 +119,31 @@ def token_selection_work(size: float, dims: Ints, d: Floats) -> Work:
     scores = np.where(chosen, 2.0, 1.0) * SCORE_BYTES * scored
     zero = np.zeros(scored.shape)
     return Work(2 * d["heads"] * d["head_dim"] * scored, zero, size * keys * d["head_dim"], scores, zero)
+
+
+def block_sparse_work(size: float, dims: Ints, d: Floats) -> Work:
+    """Score all earlier tokens with the index heads, and attend to the best blocks alone."""
+    none = np.zeros_like(dims["batch"])
+    is_prefill = "new_tokens" in d
+    new = d["new_tokens"] if is_prefill else np.ones(none.shape)
+    context = d["prefix_tokens"] + new if is_prefill else d["context_tokens"]
+    limit = dims["blocks"] * dims["block_tokens"]
+    if is_prefill:
+        scored = attended_pairs(dims["new_tokens"], dims["prefix_tokens"], none)
+        attended = attended_pairs(dims["new_tokens"], dims["prefix_tokens"], limit)
+    else:
+        scored, attended = context, np.minimum(context, limit)
+    index = d["index_heads"] * d["index_head_dim"]
+    flops = d["batch"] * (4 * d["heads"] * d["head_dim"] * attended + 2 * index * scored)
+    # Neighbouring queries of a prompt choose much the same blocks, and find them in the chip's own cache.
+    read = np.minimum(context, limit * new)
+    kv = size * 2 * d["kv_heads"] * d["head_dim"] * read + BLOCK_KEY_BYTES * d["index_head_dim"] * context
+    projected = (d["heads"] + 2 * d["kv_heads"]) * d["head_dim"] + index + d["index_head_dim"]
+    # The projections are normed and turned in place; attention reads the queries and writes as much. Scores
+    # are those of blocks, and few.
+    moved = new * (2 * projected + 2 * d["heads"] * d["head_dim"])
+    zero = np.zeros(flops.shape)
+    return Work(flops, zero, d["batch"] * kv, d["batch"] * ACTIVATION_BYTES * moved, zero)
 
 
 def recurrence_work(size: float, dims: Ints, d: Floats, *, is_delta: bool) -> Work:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from threading import Lock
@@ -23,9 +23,8 @@ from fleetplan.perfmodel.operators import (
     OperatorKind,
     Provenance,
 )
-from fleetplan.perfmodel.optables.attention import attention_times
+from fleetplan.perfmodel.optables.block_sparse import rows_without_projections
 from fleetplan.perfmodel.optables.choice import ChosenRows, TableLibrary, TableSource
-from fleetplan.perfmodel.optables.dispatch import routed_times
 from fleetplan.perfmodel.optables.dispatched import ORDINARY_KIND, dispatched_times
 from fleetplan.perfmodel.optables.formulas.collectives import (
     NetworkAllReduce,
@@ -44,17 +43,9 @@ from fleetplan.perfmodel.optables.interpolation.lookup import LookupTable, looku
 from fleetplan.perfmodel.optables.measured.tables import FRAMEWORKS
 from fleetplan.perfmodel.optables.own.store import OwnTables, own_before
 from fleetplan.perfmodel.optables.scaled import scaled_rows
+from fleetplan.perfmodel.optables.special import SPECIAL
 from fleetplan.perfmodel.optables.times import OperatorTimes
 from fleetplan.perfmodel.optables.unique import unique_rows
-
-_SPECIAL: Final[dict[OperatorKind, Callable[[LookupTable, dict[str, IntArray]], OperatorTimes]]] = {
-    OperatorKind.PREFILL_ATTENTION: attention_times,
-    OperatorKind.DECODE_ATTENTION: attention_times,
-    OperatorKind.LATENT_PREFILL_ATTENTION: attention_times,
-    OperatorKind.EXPERT_DISPATCH: routed_times,
-    OperatorKind.EXPERT_COMBINE: routed_times,
-}
-"""What answers queries that name more than a site and a point of a sweep."""
 
 FEW_ROWS: Final = 16
 """So many rows are answered faster than they are searched for equal ones."""
@@ -174,7 +165,7 @@ class OperatorSource:
         if own is None:
             return lookup_table(self.accelerator, *scaled_rows(chosen.rows, self.accelerator))
         # One's own tables were measured on this part: they stand as they are, before what is scaled.
-        packaged = None if self._library is None else self._library.rows(kind, dtype, self.framework)
+        packaged = self._packaged_rows(kind, dtype)
         if packaged is not None:
             rows, labels = scaled_rows(packaged.rows, self.accelerator)
             packaged = replace(packaged, rows=replace(rows, provenance=labels))
@@ -182,9 +173,14 @@ class OperatorSource:
 
     def measured_rows(self, kind: OperatorKind, dtype: str) -> ChosenRows | None:
         """Rows that answer for an operator, one's own before those of the package; None without any."""
-        packaged = None if self._library is None else self._library.rows(kind, dtype, self.framework)
+        packaged = self._packaged_rows(kind, dtype)
         own = self._own_rows(kind, dtype)
         return packaged if own is None else own_before(own, packaged)
+
+    def _packaged_rows(self, kind: OperatorKind, dtype: str) -> ChosenRows | None:
+        if self._library is None:
+            return None
+        return rows_without_projections(self._library, self.accelerator, kind, dtype, self.framework)
 
     def _own_rows(self, kind: OperatorKind, dtype: str) -> ChosenRows | None:
         return None if self._own is None else self._own.rows(kind, dtype, self.framework)
@@ -251,7 +247,7 @@ class OperatorSource:
             else:
                 latency_ms = roofline_ms(self.accelerator, kind, dtype, dims)
             return OperatorTimes.labelled(latency_ms, Provenance.ROOFLINE)
-        special = _SPECIAL.get(kind)
+        special = SPECIAL.get(kind)
         if special is not None:
             return special(table, dims)
         if kind in COLLECTIVE_KINDS:

@@ -22,6 +22,7 @@ from fleetplan.perfmodel.architecture import (
     LinearAttention,
     ModelArchitecture,
     MoeFfn,
+    index_bytes_per_token,
 )
 from fleetplan.perfmodel.operators import (
     ACTIVATION_BYTES,
@@ -30,6 +31,7 @@ from fleetplan.perfmodel.operators import (
     Operator,
     OperatorKind,
 )
+from fleetplan.perfmodel.steps.block_sparse import block_sparse_attention
 from fleetplan.perfmodel.steps.communication import (
     attention_reduction,
     context_communication,
@@ -53,6 +55,7 @@ QK_NORM_MODEL_TYPES: Final = frozenset(
         "gemma3_text",
         "gemma4_text",
         "minimax_m2",
+        "minimax_m3",
         "qwen3",
         "qwen3_moe",
         "qwen3_vl_text",
@@ -137,16 +140,20 @@ def _attention(
     width = qkv_width(attention, tp)
     # The norm with its residual reads and writes both streams; rotary positions and the write to the
     # cache read and write the projections once.
-    yield elementwise("attention_norm", tokens * (4 * architecture.hidden_size + 2 * width), layers)
+    turned = 2 * width if attention.index is None else 0
+    yield elementwise("attention_norm", tokens * (4 * architecture.hidden_size + turned), layers)
     yield gemm("qkv_projection", dtypes.attention, tokens, width, hidden, layers)
-    if architecture.model_type in QK_NORM_MODEL_TYPES:
-        normed = heads * attention.head_dim + kv_heads * attention.head_dim
-        yield elementwise("query_key_norm", 2 * tokens * normed, layers)
-    yield from _attention_cores(dtypes.kv, attention, heads, kv_heads, layers, shape)
+    if attention.index is not None:
+        yield from block_sparse_attention(hidden, dtypes, attention, layers, shape)
+    else:
+        if architecture.model_type in QK_NORM_MODEL_TYPES:
+            normed = heads * attention.head_dim + kv_heads * attention.head_dim
+            yield elementwise("query_key_norm", 2 * tokens * normed, layers)
+        yield from _attention_cores(dtypes.kv, attention, heads, kv_heads, layers, shape)
     yield from context_communication(
         architecture.hidden_size,
         cache_elements_per_token(attention, tp),
-        BYTES_PER_ELEMENT[dtypes.kv],
+        BYTES_PER_ELEMENT[dtypes.kv] + index_bytes_per_token(attention) / attention.kv_elements_per_token,
         heads * attention.value_head_dim,
         layers,
         shape,

@@ -29,6 +29,9 @@ _OF_LATENT_ATTENTION: Final = 9
 """Two norms, rotary positions, the cache write, expansion and joining of keys and values (3), quantisation,
 attention. An estimate: not counted in a trace."""
 
+_OF_BLOCK_SPARSE_ATTENTION: Final = 6
+"""The four of attention, scores of blocks and their choice. An estimate: not counted in a trace."""
+
 _OF_RECURRENCE: Final = 18
 """Norms of queries and keys (2), the chunked kernels (6; srt/layers/attention/fla/chunk.py of the same), the
 convolution, two gates, and seven copies between them; an estimate beyond the chunked kernels."""
@@ -38,6 +41,7 @@ LAUNCHES: Final = {
     OperatorKind.LATENT_PREFILL_ATTENTION: _OF_LATENT_ATTENTION,
     OperatorKind.SPARSE_ATTENTION: _OF_LATENT_ATTENTION,
     OperatorKind.TOKEN_SELECTION: _OF_LATENT_ATTENTION,
+    OperatorKind.BLOCK_SPARSE_PREFILL: _OF_BLOCK_SPARSE_ATTENTION,
     OperatorKind.MOE: _OF_EXPERTS,
     OperatorKind.UNGATED_MOE: _OF_EXPERTS,
     OperatorKind.DISPATCHED_MOE: _OF_EXPERTS,

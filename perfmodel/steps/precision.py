@@ -19,6 +19,7 @@ BLOCK_FP8_MODEL_TYPES: Final = frozenset(
         "minimax",
         "minimax_m1",
         "minimax_m2",
+        "minimax_m3",
         "qwen3_5_moe",
         "qwen3_5_moe_text",
         "qwen3_moe",
@@ -28,7 +29,8 @@ BLOCK_FP8_MODEL_TYPES: Final = frozenset(
 """Decoders whose published FP8 checkpoints scale blocks of 128 x 128 weights.
 
 Source: `quantization_config.weight_block_size` in the config.json of deepseek-ai/DeepSeek-V3,
-Qwen/Qwen3-235B-A22B-FP8, zai-org/GLM-4.5-FP8, zai-org/GLM-5-FP8 and MiniMaxAI/MiniMax-M2."""
+Qwen/Qwen3-235B-A22B-FP8, zai-org/GLM-4.5-FP8, zai-org/GLM-5-FP8 and MiniMaxAI/MiniMax-M2.
+MiniMax-M3 is published in MXFP8, with a scale for each 32 weights, which no table holds: blocks are near."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,20 @@ def qkv_width(attention: GroupedQueryAttention, tp: IntArray) -> IntArray:
     return heads * attention.head_dim + gate + kv_heads * (attention.head_dim + attention.value_head_dim)
 
 
+def index_heads(attention: GroupedQueryAttention, tp: IntArray) -> IntArray:
+    """Index heads of one accelerator, shape (n_configs,): one for each key-value head; 0 without an index."""
+    if attention.index is None:
+        return np.zeros_like(tp)
+    return np.maximum(1, -(-attention.index.heads // tp))
+
+
+def index_width(attention: GroupedQueryAttention, tp: IntArray) -> IntArray:
+    """Width of the index queries and of the index key on one accelerator, shape (n_configs,)."""
+    if attention.index is None:
+        return np.zeros_like(tp)
+    return (index_heads(attention, tp) + 1) * attention.index.head_dim
+
+
 def latent_query_width(attention: LatentAttention, tp: IntArray) -> IntArray:
     """Width of the queries of one accelerator, shape (n_configs,)."""
     return -(-attention.heads // tp) * (attention.nope_head_dim + attention.rope_head_dim)
@@ -60,7 +74,8 @@ def weights_per_accelerator(hidden_size: int, attention: Attention, tp: IntArray
     match attention:
         case GroupedQueryAttention():
             heads, _ = heads_per_accelerator(attention, tp)
-            return hidden_size * (qkv_width(attention, tp) + heads * attention.value_head_dim)
+            projected = qkv_width(attention, tp) + index_width(attention, tp)
+            return hidden_size * (projected + heads * attention.value_head_dim)
         case LatentAttention():
             heads = -(-attention.heads // tp)
             queries = latent_query_width(attention, tp)
@@ -81,7 +96,8 @@ def activation_width(attention: Attention, tp: IntArray) -> IntArray:
     match attention:
         case GroupedQueryAttention():
             heads, _ = heads_per_accelerator(attention, tp)
-            return qkv_width(attention, tp) + heads * attention.value_head_dim
+            projected = qkv_width(attention, tp) + index_width(attention, tp)
+            return projected + heads * attention.value_head_dim
         case LatentAttention():
             heads = -(-attention.heads // tp)
             # Prompts rebuild the keys and values of every head beside the queries and the output.

@@ -19,11 +19,13 @@ from fleetplan.perfmodel.architecture.hf.attention import (
     mamba2,
     minimax_layers,
 )
+from fleetplan.perfmodel.architecture.hf.block_sparse import block_sparse_layers
 from fleetplan.perfmodel.architecture.hf.ffn import (
     dense_layers,
     falcon_ffn,
     gemma4_ffn,
     gptj_ffn,
+    listed_moe_layers,
     llama4_layers,
     mixtral_layers,
     nemotron_dense,
@@ -67,6 +69,7 @@ SHAPE_KEYS: Final = frozenset(
         "shared_expert_intermediate_size",
         "shared_intermediate_size",
         "sliding_window",
+        "sparse_attention_config",
     }
 )
 """Keys that change the shape of a decoder; one that a family does not read makes us refuse the model."""
@@ -204,6 +207,19 @@ FAMILIES: Final[dict[str, ModelFamily]] = {
     "gemma4_text": _GEMMA4,
     "mixtral": _MIXTRAL,
     "minimax_m2": ModelFamily(_paired(minimax_layers, mixtral_layers), _MIXTRAL.reads | {"attn_type_list"}),
+    "minimax_m3": ModelFamily(
+        _paired(block_sparse_layers, listed_moe_layers),
+        frozenset(
+            {
+                "first_k_dense_replace",
+                "moe_layer_freq",
+                "n_shared_experts",
+                "num_local_experts",
+                "shared_intermediate_size",
+                "sparse_attention_config",
+            }
+        ),
+    ),
     "minimax": _LIGHTNING,
     "minimax_m1": _LIGHTNING,
     "minimax_text_01": _LIGHTNING,
@@ -252,6 +268,7 @@ WRAPPERS: Final[dict[str, str]] = {
     "gemma4": "gemma4_text",
     "mistral3": "mistral",
     "kimi_k25": "kimi_k2",
+    "minimax_m3_vl": "minimax_m3",
     "qwen3_vl": "qwen3_vl_text",
     "qwen3_vl_moe": "qwen3_vl_moe_text",
     "qwen3_5": "qwen3_5_text",

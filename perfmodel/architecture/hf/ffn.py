@@ -102,6 +102,32 @@ def shared_expert_layers(reader: ConfigReader) -> list[Ffn]:
     ]
 
 
+def listed_moe_layers(reader: ConfigReader) -> list[Ffn]:
+    """Experts beside shared ones where `moe_layer_freq` lists a 1, a dense block elsewhere (MiniMax-M3)."""
+    layers = reader.count("num_hidden_layers")
+    experts = reader.count("num_local_experts")
+    shared = reader.switched_count("n_shared_experts") or 0
+    moe = MoeFfn(
+        experts=experts,
+        top_k=_top_k(reader, experts),
+        intermediate_size=reader.count("intermediate_size"),
+        shared_experts=shared,
+        shared_intermediate_size=shared * reader.count("shared_intermediate_size") if shared else 0,
+    )
+    dense = DenseFfn(reader.count("dense_intermediate_size"))
+    listed = reader.per_layer("moe_layer_freq", layers)
+    if listed is None:
+        reader.refuse("its config lacks 'moe_layer_freq'")
+    first = reader.switched_count("first_k_dense_replace")
+    if first is not None and list(listed) != [int(layer >= first) for layer in range(layers)]:
+        reader.refuse(f"'moe_layer_freq' and 'first_k_dense_replace' ({first}) name different dense layers")
+    known: dict[object, Ffn] = {0: dense, 1: moe}
+    for kind in listed:
+        if kind not in known:
+            reader.refuse(f"'moe_layer_freq': layers of type {kind!r} are not understood (known: 0, 1)")
+    return [known[kind] for kind in listed]
+
+
 def llama4_layers(reader: ConfigReader) -> list[Ffn]:
     """Routed experts beside one shared expert in each `interleave_moe_layer_step`-th layer, else dense."""
     layers = reader.count("num_hidden_layers")

@@ -29,7 +29,7 @@ from fleetplan.perfmodel.optables.formulas.collectives import (
     send_recv_ms,
     with_network_ms,
 )
-from fleetplan.perfmodel.optables.formulas.sparse import selection_ms, sparse_attention_ms
+from fleetplan.perfmodel.optables.formulas.sparse import chosen_attention_ms
 from fleetplan.perfmodel.optables.times import UnsupportedDtype
 
 OVERLAP_EXPONENT: Final = 3.0
@@ -76,10 +76,8 @@ def roofline_ms(
             return send_recv_ms(accelerator, dims)
         case Limit.ROUTED_TOKENS:
             return routed_ms(accelerator, dtype, dims)
-        case Limit.SPARSE_ATTENTION:
-            return sparse_attention_ms(accelerator, dtype, dims)
-        case Limit.TOKEN_SELECTION:
-            return selection_ms(accelerator, dtype, dims)
+        case Limit.SPARSE_ATTENTION | Limit.TOKEN_SELECTION | Limit.BLOCK_SPARSE_ATTENTION:
+            return chosen_attention_ms(accelerator, kind, dtype, dims)
         case _:
             return busy_ms(accelerator, kind, dtype, work(kind, dtype, dims)) + KERNEL_LAUNCH_US / US_PER_MS
 

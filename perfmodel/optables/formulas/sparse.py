@@ -12,7 +12,7 @@ import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.fleet.units import BYTES_PER_MS_OF_GB_PER_S, US_PER_MS
-from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind, work
+from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind, attended_pairs, work
 from fleetplan.perfmodel.optables.measured.tables import BLACKWELL_SYSTEMS
 
 SPARSE_MATRIX_RATIO: Final = 0.55
@@ -44,7 +44,34 @@ CHOICE_US_PER_1000_TOKENS: Final = 0.21
 tokens], however few queries there are: one block works on each. Source: the same package, glm5_topk_module:
 3.6-3.9 us at 2,049 tokens, 27.5 us more at 131,072 on h100_sxm and h200_sxm, 24 us more on b200_sxm."""
 
+BLOCK_LAUNCHES_US: Final = 12.0
+"""Least time of attention to chosen blocks, with the choice. [us] Source: the same package,
+msa_generation_module less its projections: 5 to 19 us under vLLM and 17 to 26 us under SGLang on h100_sxm."""
+
+BLOCK_MATRIX_RATIO: Final = 0.25
+"""Matrix throughput of attention of prompts to chosen blocks, over that of attention to everything. Source:
+the same package, msa_context_module less its projections, prompts of 2,048 tokens and more with 64 heads: 0.2
+on h100_sxm under vLLM (0.13 under SGLang), 0.25 to 0.42 on b200_sxm under vLLM."""
+
+BLOCK_SCORE_RATIO: Final = 0.5
+"""Matrix throughput of the index heads' scores, over the same. Source: the same rows under SGLang with
+prefixes, which this ratio predicts to 0, +30, +33 and -7 % in the median at prefixes up to 500, 5,000, 40,000
+and a million tokens; 0.25 and 1.0 are worse."""
+
 _FLOPS_PER_MS_OF_TFLOPS: Final = 1e9
+
+
+def chosen_attention_ms(
+    accelerator: Accelerator, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]
+) -> FloatArray:
+    """Time of an operator of attention behind an indexer, shape (n,), in ms."""
+    match kind:
+        case OperatorKind.SPARSE_ATTENTION:
+            return sparse_attention_ms(accelerator, dtype, dims)
+        case OperatorKind.TOKEN_SELECTION:
+            return selection_ms(accelerator, dtype, dims)
+        case _:
+            return block_sparse_ms(accelerator, kind, dtype, dims)
 
 
 def sparse_attention_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]) -> FloatArray:
@@ -80,3 +107,28 @@ def selection_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]
     choosing = np.where(context > dims["top_k"], one_query_us / US_PER_MS, 0.0)
     time_ms: FloatArray = scoring + np.maximum(score_traffic_ms, choosing) + SCORE_LAUNCH_US / US_PER_MS
     return time_ms
+
+
+def block_sparse_ms(
+    accelerator: Accelerator, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]
+) -> FloatArray:
+    """Time of attention to chosen blocks with the choice of them, shape (n,), in ms."""
+    done = work(kind, dtype, dims)
+    bytes_per_ms = accelerator.hbm_gb_per_s * BYTES_PER_MS_OF_GB_PER_S
+    reading = (done.kv_bytes + done.activation_bytes) / (bytes_per_ms * accelerator.efficiency.kv_read_ratio)
+    scoring = _scoring_flops(kind, dims)
+    slowed = (done.flops - scoring) / BLOCK_MATRIX_RATIO + scoring / BLOCK_SCORE_RATIO
+    peak = accelerator.bf16_tflops * _FLOPS_PER_MS_OF_TFLOPS
+    computing = slowed / (peak * accelerator.efficiency.prefill_attention_ratio)
+    time_ms: FloatArray = np.maximum(reading, computing) + BLOCK_LAUNCHES_US / US_PER_MS
+    return time_ms
+
+
+def _scoring_flops(kind: OperatorKind, dims: dict[str, IntArray]) -> FloatArray:
+    """Operations of the index heads' scores, shape (n,)."""
+    if kind is OperatorKind.BLOCK_SPARSE_DECODE:
+        scored = dims["context_tokens"].astype(np.float64)
+    else:
+        scored = attended_pairs(dims["new_tokens"], dims["prefix_tokens"], np.zeros_like(dims["batch"]))
+    flops: FloatArray = 2.0 * dims["batch"] * dims["index_heads"] * dims["index_head_dim"] * scored
+    return flops

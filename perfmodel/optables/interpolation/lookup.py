@@ -73,6 +73,10 @@ _KEPT_SURFACES: Final = 4096
 """Lent surfaces that a table keeps, a few kB each; all are dropped when there would be more."""
 
 
+_DIFFERENCES: Final = frozenset({OperatorKind.BLOCK_SPARSE_PREFILL, OperatorKind.BLOCK_SPARSE_DECODE})
+"""Kinds whose rows are what is left of a measured time less another: no such row is measured itself."""
+
+
 class _LentSurfaces:
     """Surfaces of unmeasured sites that were asked for before: a model asks for its few shapes often."""
 
@@ -296,7 +300,10 @@ def lookup_table(
     """
     grid = measured_grid(rows)
     light_ms = light_grid(accelerator, rows.kind, rows.dtype, grid.sites, grid.axes)
-    labelled = grid if labels is None else measured_grid(replace(rows, provenance=labels))
+    labels = rows.provenance if labels is None else labels
+    if rows.kind in _DIFFERENCES:
+        labels = np.maximum(labels, np.uint8(Provenance.INTERPOLATED))
+    labelled = measured_grid(replace(rows, provenance=labels))
     surfaces = build_surfaces(grid.axes, grid.latency_ms, labelled.provenance, light_ms)
     is_own = (grid.provenance == Provenance.MEASURED).any(axis=(1, 2), where=~np.isnan(grid.latency_ms))
     return LookupTable(accelerator, rows.kind, rows.dtype, grid.sites, surfaces, is_own)

@@ -18,6 +18,7 @@ import numpy as np
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, OperatorKind
+from fleetplan.perfmodel.optables.measured.block_sparse import block_sparse_tables
 from fleetplan.perfmodel.optables.measured.columns import split_by_dtype, whole_numbers
 from fleetplan.perfmodel.optables.measured.delta import delta_net_tables
 from fleetplan.perfmodel.optables.measured.dispatch import (
@@ -228,6 +229,8 @@ _FAMILY: Final[dict[str, TableFamily]] = {
     "context_mla": TableFamily("mla", (OperatorKind.LATENT_PREFILL_ATTENTION,), latent_attention_tables),
     "generation_mla": TableFamily("mla", (OperatorKind.LATENT_DECODE_ATTENTION,), latent_attention_tables),
     "mla_bmm": TableFamily("mla_bmm", (OperatorKind.BATCHED_GEMM,), absorbed_product_tables),
+    "msa_context_module": TableFamily("msa", (OperatorKind.BLOCK_SPARSE_PREFILL,), block_sparse_tables),
+    "msa_generation_module": TableFamily("msa", (OperatorKind.BLOCK_SPARSE_DECODE,), block_sparse_tables),
     "moe": TableFamily(
         "moe", (OperatorKind.MOE, OperatorKind.UNGATED_MOE, OperatorKind.EVEN_MOE), expert_tables
     ),

@@ -1,0 +1,73 @@
+"""The operators of softmax attention to chosen blocks of tokens (MiniMax Sparse Attention: MiniMax-M3).
+
+One index head for each key-value head scores the blocks of all earlier tokens, and attention sees the best of
+them. The projections are products like any other; what lies between them is one operator for prompts and one
+for generated tokens, because tables hold it whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fleetplan.perfmodel.architecture import GroupedQueryAttention
+from fleetplan.perfmodel.operators import IntArray, Operator, OperatorKind
+from fleetplan.perfmodel.steps.parts import constant, gemm
+from fleetplan.perfmodel.steps.precision import PartDtypes
+from fleetplan.perfmodel.steps.shapes import StepShape
+from fleetplan.perfmodel.steps.sharding import heads_per_accelerator, index_heads, index_width
+
+
+def block_sparse_attention(
+    hidden: IntArray, dtypes: PartDtypes, attention: GroupedQueryAttention, layers: int, shape: StepShape
+) -> Iterator[Operator]:
+    """Yield the projection of the indexer, and the attention to what it chooses.
+
+    Parameters
+    ----------
+    hidden : IntArray
+        Width of the residual stream, shape (n_configs,).
+    dtypes : PartDtypes
+        Data types by part.
+    attention : GroupedQueryAttention
+        One layer; without an index it has none of these operators.
+    layers : int
+        How many of it there are.
+    shape : StepShape
+        Parallelism, sequences and lengths of n configurations.
+    """
+    index = attention.index
+    if index is None:
+        return
+    tokens, tp = shape.local_tokens, shape.layouts.tp
+    yield gemm("index_projection", dtypes.attention, tokens, index_width(attention, tp), hidden, layers)
+    heads, kv_heads = heads_per_accelerator(attention, tp)
+    common = {
+        "heads": heads,
+        "kv_heads": kv_heads,
+        "head_dim": constant(attention.head_dim, heads),
+        "index_heads": index_heads(attention, tp),
+        "index_head_dim": constant(index.head_dim, heads),
+        "block_tokens": constant(index.block_tokens, heads),
+        "blocks": constant(index.blocks, heads),
+    }
+    if shape.prefill_sequences.any():
+        prompts = {
+            "batch": np.maximum(1, shape.prefill_sequences),
+            "new_tokens": np.maximum(1, shape.local_new_tokens),
+            "prefix_tokens": shape.local_prefix_tokens,
+            **common,
+        }
+        count = np.where(shape.prefill_sequences > 0, float(layers), 0.0)
+        kind = OperatorKind.BLOCK_SPARSE_PREFILL
+        yield Operator("prefill_attention", kind, dtypes.kv, prompts, count)
+    if shape.decode_sequences.any():
+        generated = {
+            "batch": np.maximum(1, shape.decode_sequences),
+            "context_tokens": np.maximum(1, shape.local_context_tokens),
+            **common,
+        }
+        count = np.where(shape.decode_sequences > 0, float(layers), 0.0)
+        kind = OperatorKind.BLOCK_SPARSE_DECODE
+        yield Operator("decode_attention", kind, dtypes.kv, generated, count)
