@@ -67,6 +67,7 @@ def _income_tax(context: Context, spec: FinanceSpec) -> IncomeTax | None:
         total = sum(tax.write_off_by_year)
         if abs(total - 1) > TAX_SHARES_TOLERANCE:
             context.error((*here, "write_off_by_year"), f"the shares add up to {total:g}, not 1")
+            return None
         shares = tuple(share / total / per_year for share in tax.write_off_by_year for _ in range(per_year))
     if shares and spec.discount_rate == 0:
         message = "the write-off has no effect without discount_rate: when tax is paid costs nothing"

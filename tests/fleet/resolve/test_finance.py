@@ -295,6 +295,10 @@ def test_a_write_off_for_tax_without_interest_is_warned_of() -> None:
         ("rate: 0.2, write_off_quarters: 0", "fleet.yaml:18:55: finance.income_tax.write_off_quarters"),
         ("rate: 0.2, write_off_by_year: []", "fleet.yaml:18:54: finance.income_tax.write_off_by_year"),
         (
+            "rate: 0.2, write_off_by_year: [0, 0]",
+            "fleet.yaml:18:54: finance.income_tax.write_off_by_year: the shares add up to 0, not 1",
+        ),
+        (
             "rate: 0.2, write_off_by_year: [0.5, 0.4]",
             "fleet.yaml:18:54: finance.income_tax.write_off_by_year: the",
         ),
