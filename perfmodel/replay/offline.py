@@ -3,12 +3,20 @@
 Batches fill as far as sequences, tokens and cache allow, requests end together where they are alike, and the
 last ones run in small batches. No formula holds all of that; the engine of `fleetplan.perfmodel.replay` takes
 some 10 ms for a thousand requests. One engine is simulated; the others have as many requests, or one less.
+
+The front end hands requests over one after the other. An engine that takes what has arrived whenever an
+iteration ends serves the last request later if it is a little faster and just misses it. So the makespan is
+that of requests that are all there, but never less than from the arrival of any request to the end of all
+that follow it (`_makespan_ms`): each of these runs takes the same iterations whatever they last, so no
+faster part takes longer. Over 720 random cases it lies 0.1 % below the engine that takes what has arrived
+(5 cases in 100 lie more than 9 % below: the wait for the iteration that runs is left out), on GPUStack's
+rows within 1 %. Mean latencies are those of that engine.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
@@ -126,12 +134,7 @@ def _run(
         known[key] = step_costs(evaluator, parallelism, reach), cache
     costs, cache = known[key]
     limits = EngineLimits(sequences, budget, max(cache, longest), scheduling.admission.prompts_apart)
-    log = RequestLog.of(requests)
-    running = engine(
-        costs, limits, RequestLengths.of(requests), log, EngineState(0, deque(range(count)), count)
-    )
-    next(running)
-    running.send(inf)
+    log = _served(costs, limits, requests)
     first, finish = np.array(log.first_ms), np.array(log.finish_ms)
     later = requests.output_tokens > 1
     gained = tokens_per_step(evaluator.techniques.speculative)
@@ -143,9 +146,44 @@ def _run(
         tpot_ms=float(((finish - first)[later] / tokens).mean())
         if later.any()
         else costs.iteration_ms(0, 0, 1, 0),
-        makespan_ms=float(finish.max()) + outside,
+        makespan_ms=_makespan_ms(costs, limits, requests, log) + outside,
         fits=longest <= cache,
     )
+
+
+def _served(costs: StepCosts, limits: EngineLimits, requests: Requests) -> RequestLog:
+    """Run one engine until the last request ends."""
+    count, log = len(requests), RequestLog.of(requests)
+    running = engine(
+        costs, limits, RequestLengths.of(requests), log, EngineState(0, deque(range(count)), count)
+    )
+    next(running)
+    running.send(inf)
+    return log
+
+
+def _makespan_ms(costs: StepCosts, limits: EngineLimits, requests: Requests, log: RequestLog) -> float:
+    """When the last request ends, by the last of them, half of those and so on, served as if all were there.
+
+    The first request finds an idle engine, so that the others begin after its prompt. `log` is that of the
+    engine that takes what has arrived, which decides where all are there at the start.
+    """
+    if not requests.arrival_ms.any():
+        return max(log.finish_ms)
+
+    def of_the_last(count: int) -> RequestLog:
+        last = requests.take(np.arange(len(requests) - count, len(requests)))
+        return _served(costs, limits, replace(last, arrival_ms=np.zeros(count)))
+
+    alone = replace(requests.take(np.arange(1)), arrival_ms=np.zeros(1))
+    begun_ms = _served(costs, limits, alone).first_ms[0]
+    found = [max(of_the_last(len(requests)).finish_ms)]
+    count = len(requests) - 1
+    while count:
+        start_ms = max(begun_ms, float(requests.arrival_ms[-count]))
+        found.append(start_ms + max(of_the_last(count).finish_ms))
+        count //= 2
+    return max(found)
 
 
 def _requests(evaluator: Evaluator, load: Load, row: int, count: int, length_variation: float) -> Requests:
