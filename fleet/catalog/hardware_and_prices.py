@@ -102,6 +102,7 @@ _NOT_QUANTITIES: Final = frozenset(
         "measured_system",
         "source",
         "sram_only",
+        "scale_up_mesh",
     }
 )
 

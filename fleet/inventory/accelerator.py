@@ -61,6 +61,9 @@ class Efficiency:
         The one of them that is in force: launches and gaps are multiplied by it. 1 without evidence.
     maturity_source : str
         What it was fitted on; empty where it is 1.
+    mesh_link_ratio : float
+        Bandwidth that a copy over one link of a mesh reaches, over that of the link; only of parts whose
+        scale-up domain is one.
     """
 
     gemm_ratio: float
@@ -75,6 +78,7 @@ class Efficiency:
     maturity: tuple[Maturity, ...] = ()
     maturity_factor: float = 1.0
     maturity_source: str = ""
+    mesh_link_ratio: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,9 @@ class Accelerator:
         The memory (`hbm_gib`, `hbm_gb_per_s`) is on the chip and there is no other. A compiler lays a model
         out over a pipeline of many chips with synchronous links and places every byte: weights stay resident,
         stages need not end at layers, and no framework or communication library keeps memory for itself.
+    scale_up_mesh : bool
+        Each part has links of its own to every other one of its scale-up domain, and no switch: a group of n
+        uses the links of n - 1 others, and two use those of one.
     measured_figures : SpeedFigures or None
         Figures of the part that `measured_system` was measured on, where those of this part differ: measured
         times are then multiplied by the ratio of the two rooflines.
@@ -171,6 +178,7 @@ class Accelerator:
     idle_board_w: float | None = None
     idle_w: float | None = None
     installed_w: float | None = None
+    scale_up_mesh: bool = False
 
     @property
     def speed_figures(self) -> SpeedFigures:

@@ -20,7 +20,7 @@ from fleetplan.perfmodel.operators import (
     Provenance,
     work,
 )
-from fleetplan.perfmodel.optables.formulas.collectives import groups, network_bytes
+from fleetplan.perfmodel.optables.formulas.collectives import groups, links_used, network_bytes
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.steps import (
     StepShape,
@@ -195,7 +195,9 @@ def _line(accelerator: Accelerator, operator: Operator, each_ms: float, source: 
 def _link_ms(accelerator: Accelerator, operator: Operator, link_bytes: float) -> float:
     if operator.kind not in _LINK_KINDS:
         return 0.0
-    inside_ms = link_bytes / (accelerator.scale_up_gb_per_s * BYTES_PER_MS_OF_GB_PER_S)
+    ranks = operator.dims.get("ranks", np.array([2]))
+    used = float(links_used(accelerator, ranks)[0])
+    inside_ms = link_bytes / (used * accelerator.scale_up_gb_per_s * BYTES_PER_MS_OF_GB_PER_S)
     if accelerator.scale_out_gb_per_s is None:
         return inside_ms
     per_ms = accelerator.scale_out_gb_per_s * BYTES_PER_MS_OF_GB_PER_S

@@ -88,6 +88,9 @@ def _changed(
     # What the catalogue says already is no change.
     given = {key: value for key, value in _given(spec).items() if value != getattr(base, key)}
     part = replace(base, name=name).with_figures(**given)
+    if "scale_up_accelerators" in given:
+        # A larger or smaller domain than the catalogue's mesh is wired otherwise, and nothing says how.
+        part = replace(part, scale_up_mesh=False)
     if given:
         source = f"fleet file: {', '.join(f'{key} {value}' for key, value in given.items())}"
         part = replace(part, sources=(*base.sources, source))

@@ -85,6 +85,29 @@ def inside_message(kind: OperatorKind, message_bytes: FloatArray, placed: Groups
     return message_bytes / placed.outer
 
 
+def links_used(accelerator: Accelerator, ranks: IntArray) -> FloatArray:
+    """Share of its scale-up links that a part uses in a group within a domain, shape (n_configs,)."""
+    if not accelerator.scale_up_mesh or accelerator.scale_up_accelerators <= 2:
+        return np.ones(ranks.shape)
+    found: FloatArray = (np.maximum(ranks, 2) - 1.0) / (accelerator.scale_up_accelerators - 1)
+    return np.minimum(1.0, found)
+
+
+def _scale_up_bytes_per_ms(accelerator: Accelerator, ranks: IntArray) -> FloatArray:
+    """Bandwidth of a part in a group within a domain, shape (n_configs,).
+
+    Kernels reach `link_ratio` of all links. Those of a mesh that a group uses may carry less: no more than
+    `mesh_link_ratio` of each. Groups of two, four and eight MI300X then come out at 1.00, 1.2 and 1.0 times
+    the published all-reduces (ROCm/aiter pull request 801, vllm-project/vllm pull request 19744).
+    """
+    efficiency = accelerator.efficiency
+    ratio: FloatArray = np.full(ranks.shape, efficiency.link_ratio)
+    if accelerator.scale_up_mesh:
+        ratio = np.minimum(ratio, efficiency.mesh_link_ratio * links_used(accelerator, ranks))
+    found: FloatArray = accelerator.scale_up_gb_per_s * BYTES_PER_MS_OF_GB_PER_S * ratio
+    return found
+
+
 def inside_ms(
     accelerator: Accelerator, kind: OperatorKind, message_bytes: FloatArray, ranks: IntArray
 ) -> FloatArray:
@@ -93,9 +116,8 @@ def inside_ms(
     An all-reduce takes the faster of two ways: one-shot (every rank sends its whole message to every
     other, one latency) and two-shot (reduce-scatter, then all-gather: the least traffic, two latencies).
     """
-    efficiency = accelerator.efficiency
-    latency_ms = efficiency.collective_latency_us / US_PER_MS
-    bytes_per_ms = accelerator.scale_up_gb_per_s * efficiency.link_ratio * BYTES_PER_MS_OF_GB_PER_S
+    latency_ms = accelerator.efficiency.collective_latency_us / US_PER_MS
+    bytes_per_ms = _scale_up_bytes_per_ms(accelerator, ranks)
     share = 1.0 - 1.0 / ranks
     if kind is OperatorKind.ALL_REDUCE:
         one_shot = latency_ms + (ranks - 1) * message_bytes / bytes_per_ms
@@ -175,7 +197,8 @@ def send_recv_ms(accelerator: Accelerator, dims: dict[str, IntArray]) -> FloatAr
     """
     efficiency = accelerator.efficiency
     message = dims["message_bytes"].astype(np.float64)
-    near_bytes_per_ms = accelerator.scale_up_gb_per_s * efficiency.link_ratio * BYTES_PER_MS_OF_GB_PER_S
+    # In a mesh a message goes over the links to one other part.
+    near_bytes_per_ms = _scale_up_bytes_per_ms(accelerator, np.full(message.shape, 2))
     near = efficiency.collective_latency_us / US_PER_MS + message / near_bytes_per_ms
     if accelerator.scale_out_gb_per_s is None:
         far = np.full(message.shape, np.inf)

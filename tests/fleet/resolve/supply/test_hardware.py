@@ -62,6 +62,13 @@ def test_a_part_like_another() -> None:
     )
 
 
+def test_a_larger_domain_than_a_mesh_is_taken_as_a_switch() -> None:
+    for figures, is_mesh in (("hbm_gib: 128", True), ("scale_up_accelerators: 64", False)):
+        part = fleet_with("mine", f"like: MI300X, {figures}").hardware["mine"].accelerator
+        assert part is not None
+        assert part.scale_up_mesh is is_mesh
+
+
 def test_a_change_to_a_catalogue_part_needs_no_like() -> None:
     part = fleet_with("H200-SXM", "hbm_gib: 120").hardware["H200-SXM"].accelerator
     assert part is not None

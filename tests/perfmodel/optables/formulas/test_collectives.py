@@ -101,6 +101,48 @@ def test_constants_of_amd_are_those_of_published_all_reduces(name: str) -> None:
     assert links.efficiency.link_ratio == pytest.approx(bytes_per_us / (7 * 76.8e3), abs=0.005)
 
 
+MI300X_US = {
+    2: {1024: 28.15, 4096: 93.79, 16384: 355.91, 65536: 1398.17, 524288: 11126.36},
+    4: {1024: 22.91, 2048: 36.64, 4096: 63.86, 8192: 118.31, 16384: 230.48},
+}
+"""All-reduces of so many KiB by vLLM's own kernel in groups of two (ROCm/aiter pull request 801) and four
+(vllm-project/vllm pull request 19744) MI300X. [us]"""
+
+
+@pytest.mark.parametrize(("ranks", "within"), [(2, 0.07), (4, 0.18)])
+def test_a_group_in_a_mesh_uses_the_links_to_its_members_alone(ranks: int, within: float) -> None:
+    """A group of two took 0.34 of the published time: all seven links counted as one switch."""
+    part = accelerators()["MI300X"]
+    for kib, measured_us in MI300X_US[ranks].items():
+        ours_us = 1e3 * collective(OperatorKind.ALL_REDUCE, part, kib * 1024, ranks)
+        assert ours_us == pytest.approx(measured_us, rel=within)
+
+
+def test_a_whole_mesh_is_as_fast_as_a_switch(toy: Accelerator) -> None:
+    mesh = replace(toy, scale_up_mesh=True)
+    for kind in COLLECTIVE_KINDS:
+        assert collective(kind, mesh, 1 << 30, 8) == collective(kind, toy, 1 << 30, 8)
+        across = [collective(kind, part, 1 << 30, 16) for part in (mesh, toy)]
+        assert across[0] == across[1]
+    dims = {"message_bytes": np.array([1 << 30]), "stride": np.array([1])}
+    # One of seven links, where half of a switch is reached.
+    assert send_recv_ms(mesh, dims)[0] == pytest.approx(send_recv_ms(toy, dims)[0] * 0.5 * 7, rel=0.01)
+
+
+@pytest.mark.parametrize("kind", sorted(COLLECTIVE_KINDS))
+def test_more_ranks_of_a_mesh_send_no_less_at_once(toy: Accelerator, kind: OperatorKind) -> None:
+    mesh = replace(toy, scale_up_mesh=True)
+    pieces = [collective(kind, mesh, 1 << 30, ranks) / (1 - 1 / ranks) for ranks in range(2, 9)]
+    assert pieces == sorted(pieces, reverse=True)
+
+
+def test_gaudi_has_three_ports_of_its_own_to_each_other_card() -> None:
+    """Intel Gaudi documentation, Network Configuration: 21 ports of 200 Gb/s to seven others."""
+    part = accelerators()["Gaudi3"]
+    sent_ms = collective(OperatorKind.ALL_GATHER, part, 1 << 30, 2)
+    assert sent_ms == pytest.approx((1 << 29) / (3 * 25e6), rel=0.01)
+
+
 @pytest.mark.parametrize("name", ["MI300X", "MI325X"])
 def test_attention_of_amd_is_carried_over_in_proportion(name: str) -> None:
     own, fitted = (accelerators()[each].efficiency for each in (name, "H100-SXM"))
