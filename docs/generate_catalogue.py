@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from fleetplan.fleet.catalog import ModelFacts, accelerators, model_catalog
-from fleetplan.fleet.catalog.checkpoints import stored_weights
 from fleetplan.fleet.inventory import Accelerator
+from fleetplan.fleet.resolve import stored_weights
 from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
 
 TARGET: Final = Path(__file__).with_name("models-and-hardware.md")

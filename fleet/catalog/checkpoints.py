@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
-
-from fleetplan.fleet.catalog.models import UnknownModelError, model_catalog, resolve
-from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, is_file, parse_json, read_text
 
 BF16: Final = "bf16"
 
@@ -70,7 +66,7 @@ def _compressed_tensors_dtype(quantisation: Mapping[str, object]) -> str | None:
     return known.get((str(weights.get("type")), bits if isinstance(bits, int) else 0))
 
 
-def stored_weights(model: str, checkpoint: str | None, folder: Path) -> str:
+def weights_of(model: str, checkpoint: str | None, config: Mapping[str, object]) -> str:
     """Return the data type of weights that is served where a fleet file states none.
 
     Parameters
@@ -79,19 +75,19 @@ def stored_weights(model: str, checkpoint: str | None, folder: Path) -> str:
         An id or alias of the catalogue, or the path of a config.json.
     checkpoint : str or None
         What is launched instead of the model's own checkpoint.
-    folder : Path
-        Which paths of models are relative to.
+    config : Mapping[str, object]
+        The model's config.
 
     Returns
     -------
     str
-        What the name of the checkpoint says, else the model's name, else the model's config; BF16 where
-        none of them says anything.
+        What the name of the checkpoint says, else the model's name, else the config; BF16 where none of them
+        says anything.
     """
     # A file of shapes is no checkpoint: its name says nothing.
     names = [each for each in (checkpoint, model) if each is not None and not each.endswith(".json")]
     by_name = next((weights for each in names if (weights := weights_by_name(each)) is not None), None)
-    return by_name or as_stated(_in_config(_config(model, folder)))
+    return by_name or as_stated(_in_config(config))
 
 
 def _in_config(config: Mapping[str, object]) -> str | None:
@@ -101,18 +97,3 @@ def _in_config(config: Mapping[str, object]) -> str | None:
         if isinstance(found, Mapping):
             return stored_dtype(found)
     return None
-
-
-def _config(model: str, folder: Path) -> Mapping[str, object]:
-    """The config of a model; empty where it cannot be read, which the reader of its shapes explains."""
-    if not model.endswith(".json"):
-        try:
-            return model_catalog()[resolve(model)].config
-        except UnknownModelError:
-            return {}
-    path = folder / model
-    try:
-        found = parse_json(read_text(path, MAX_CONFIG_BYTES)) if is_file(path) else {}
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, Mapping) else {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fleetplan.fleet.catalog.checkpoints import stored_weights
 from fleetplan.fleet.errors import names_hint
+from fleetplan.fleet.resolve import stored_weights
 from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, SearchSpace
 from fleetplan.planner.landscape.question import LandscapeOptions, Question, bad_option, question_of_options
 

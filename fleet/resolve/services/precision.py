@@ -2,9 +2,43 @@
 
 from __future__ import annotations
 
-from fleetplan.fleet.catalog.checkpoints import BF16, stored_weights
+from collections.abc import Mapping
+from pathlib import Path
+
+from fleetplan.fleet.catalog import UnknownModelError, model_catalog
+from fleetplan.fleet.catalog.checkpoints import BF16, weights_of
+from fleetplan.fleet.catalog.models import resolve
 from fleetplan.fleet.document import KeyPath
+from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, is_file, parse_json, read_text
 from fleetplan.fleet.resolve.context import Context
+
+
+def stored_weights(model: str, checkpoint: str | None, folder: Path) -> str:
+    """Return the data type of weights that is served where nothing states one.
+
+    Parameters
+    ----------
+    model, checkpoint : str, str or None
+        As in `weights_of`.
+    folder : Path
+        Which paths of models are relative to.
+    """
+    return weights_of(model, checkpoint, _config(model, folder))
+
+
+def _config(model: str, folder: Path) -> Mapping[str, object]:
+    """The config of a model; empty where it cannot be read, which the reader of its shapes explains."""
+    if not model.endswith(".json"):
+        try:
+            return model_catalog()[resolve(model)].config
+        except UnknownModelError:
+            return {}
+    path = folder / model
+    try:
+        found = parse_json(read_text(path, MAX_CONFIG_BYTES)) if is_file(path) else {}
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, Mapping) else {}
 
 
 def resolve_weights(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fleetplan.fleet.catalog.checkpoints import stored_weights
 from fleetplan.fleet.catalog.models import model_catalog
+from fleetplan.fleet.resolve import stored_weights
 from fleetplan.scenarios.load import load_fleet
 
 FLEET = """\
