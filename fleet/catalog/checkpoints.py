@@ -33,15 +33,24 @@ def as_stated(stored: str | None) -> str:
     return BF16 if stored is None else _ONE_NAME.get(stored, stored)
 
 
-def stored_dtype(quantisation: Mapping[str, object]) -> str | None:
+def stored_dtype(quantisation: Mapping[str, object], expert_dtype: str | None = None) -> str | None:
     """Return the data type that a `quantization_config` states without doubt, else None.
+
+    A mixture with experts in four bits is named after these, which are nearly all of its weights; what data
+    types its other parts have is in `fleetplan.perfmodel.steps.precision`.
 
     Parameters
     ----------
     quantisation : Mapping[str, object]
         The block of a config.json.
+    expert_dtype : str or None
+        What the config says of routed experts beside the block (DeepSeek-V4): fp4 is MXFP4, unless the block
+        names another format of theirs.
     """
     method = str(quantisation.get("quant_method", "unnamed"))
+    if expert_dtype is not None:
+        in_block = {"None": "mxfp4", "NVFP4": "fp4"}.get(str(quantisation.get("moe_quant_algo")))
+        return in_block if (method, expert_dtype) == ("fp8", "fp4") else None
     if method == "fp8":
         return "fp8_block" if quantisation.get("weight_block_size") else "fp8"
     if method == "mxfp4":
@@ -94,6 +103,7 @@ def _in_config(config: Mapping[str, object]) -> str | None:
     inner = config.get("text_config")
     for each in (inner, config):
         found = each.get("quantization_config") if isinstance(each, Mapping) else None
-        if isinstance(found, Mapping):
-            return stored_dtype(found)
+        if isinstance(found, Mapping) and isinstance(each, Mapping):
+            experts = each.get("expert_dtype")
+            return stored_dtype(found, experts if isinstance(experts, str) else None)
     return None

@@ -4,6 +4,7 @@ In: a model's name or path. Out: a `ModelArchitecture` of layers. Entry points: 
 `architecture_from_config` for a config that is already read. `hf` reads the keys of each model family.
 """
 
+from fleetplan.perfmodel.architecture.compressed import CompressedAttention
 from fleetplan.perfmodel.architecture.decoder import ModelArchitecture, NativeQuantisation, WeightCount
 from fleetplan.perfmodel.architecture.encoder import VisionEncoder
 from fleetplan.perfmodel.architecture.hf.reader import UnsupportedArchitecture
@@ -29,6 +30,7 @@ __all__ = [
     "WHOLE_CONTEXT",
     "Attention",
     "BlockIndex",
+    "CompressedAttention",
     "DenseFfn",
     "Ffn",
     "GroupedQueryAttention",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Final, Literal
 
+from fleetplan.perfmodel.architecture.compressed import CompressedAttention
 from fleetplan.perfmodel.architecture.sparse_index import BlockIndex, SparseIndex
 
 WHOLE_CONTEXT: Final = 0
@@ -199,7 +200,7 @@ class LinearAttention:
         return recurrent + self._convolution_channels * (self.convolution_width - 1)
 
 
-Attention = GroupedQueryAttention | LatentAttention | LinearAttention
+Attention = GroupedQueryAttention | LatentAttention | LinearAttention | CompressedAttention
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,7 @@ def architecture_from_config(config: Mapping[str, object], name: str) -> ModelAr
         left_out=left_out,
         parallel_blocks=family.parallel_blocks(reader),
         vision=vision_encoder(config, name, reader.count("hidden_size")),
+        residual_streams=family.residual_streams(reader),
     )
     if found.total_parameters > MOST_PARAMETERS:
         reader.refuse(f"it has more than {MOST_PARAMETERS:.0e} parameters")
@@ -153,7 +154,8 @@ def _quantisation(reader: ConfigReader, config: Mapping[str, object]) -> NativeQ
         return None
     if not isinstance(entry, Mapping):
         reader.refuse("'quantization_config' must be a mapping")
-    return NativeQuantisation(str(entry.get("quant_method", "unnamed")), stored_dtype(entry))
+    experts = reader.text("expert_dtype")
+    return NativeQuantisation(str(entry.get("quant_method", "unnamed")), stored_dtype(entry, experts))
 
 
 def _exists(path: Path) -> bool:

@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fleetplan.fleet.inventory import Accelerator
-from fleetplan.perfmodel.architecture import LinearAttention, ModelArchitecture, MoeFfn
+from fleetplan.perfmodel.architecture import (
+    Attention,
+    CompressedAttention,
+    LinearAttention,
+    ModelArchitecture,
+    MoeFfn,
+)
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.landscape.frameworks import framework_problem, framework_reason
 from fleetplan.perfmodel.landscape.phases import AGGREGATED, DECODE, PREFILL, RequestShape
@@ -191,13 +197,23 @@ def layout_problem(architecture: ModelArchitecture, layout: Parallelism, acceler
     for group in architecture.groups:
         if group.attention is None:
             continue
-        attention = group.attention
-        heads = attention.value_heads if isinstance(attention, LinearAttention) else attention.heads
-        if heads % layout.tp:
-            return f"tp {layout.tp} does not divide {heads} attention heads"
-        if isinstance(attention, LinearAttention) and layout.cp > 1:
-            return f"cp {layout.cp} shares out a context, and recurrent layers have a state instead of one"
+        problem = _attention_problem(group.attention, layout)
+        if problem:
+            return problem
     return _expert_problem(architecture, layout)
+
+
+def _attention_problem(attention: Attention, layout: Parallelism) -> str:
+    heads = attention.value_heads if isinstance(attention, LinearAttention) else attention.heads
+    if heads % layout.tp:
+        return f"tp {layout.tp} does not divide {heads} attention heads"
+    if isinstance(attention, CompressedAttention) and attention.output_groups % layout.tp:
+        return f"tp {layout.tp} does not divide {attention.output_groups} groups of output heads"
+    if isinstance(attention, CompressedAttention) and layout.cp > 1:
+        return f"cp {layout.cp} of compressed attention is not evaluated"
+    if isinstance(attention, LinearAttention) and layout.cp > 1:
+        return f"cp {layout.cp} shares out a context, and recurrent layers have a state instead of one"
+    return ""
 
 
 def _expert_problem(architecture: ModelArchitecture, layout: Parallelism) -> str:

@@ -5,16 +5,19 @@ In: nothing. Out: `Operator` and `OperatorKind`, the array types and `Provenance
 """
 
 from fleetplan.perfmodel.operators.arrays import ByteArray, FloatArray, IntArray, Provenance
+from fleetplan.perfmodel.operators.compressed_work import CompressedParts, compressed_parts
 from fleetplan.perfmodel.operators.counts import active_experts, attended_pairs, groups_reached
 from fleetplan.perfmodel.operators.formats import (
     ACTIVATION_BYTES,
     BYTES_PER_ELEMENT,
     STATE_BYTES,
     ActivationScales,
+    latent_entry_bytes,
 )
 from fleetplan.perfmodel.operators.kinds import (
     AXES,
     COLLECTIVE_KINDS,
+    COMPRESSED_KINDS,
     CURVES,
     DIMENSIONS,
     EXPERT_KINDS,
@@ -31,6 +34,7 @@ __all__ = [
     "AXES",
     "BYTES_PER_ELEMENT",
     "COLLECTIVE_KINDS",
+    "COMPRESSED_KINDS",
     "CURVES",
     "DIMENSIONS",
     "EXPERT_KINDS",
@@ -38,6 +42,7 @@ __all__ = [
     "WEIGHT_KINDS",
     "ActivationScales",
     "ByteArray",
+    "CompressedParts",
     "FloatArray",
     "IntArray",
     "KindRecord",
@@ -48,6 +53,8 @@ __all__ = [
     "Work",
     "active_experts",
     "attended_pairs",
+    "compressed_parts",
     "groups_reached",
+    "latent_entry_bytes",
     "work",
 ]

@@ -20,6 +20,12 @@ BYTES_PER_ELEMENT: Final[dict[str, float]] = {
 ACTIVATION_BYTES: Final = 2.0
 """Activations travel in BF16 between operators. [bytes an element]"""
 
+LATENT_SCALE_BLOCK: Final = 64
+LATENT_SCALE_ALIGNMENT: Final = 8
+"""Elements of a latent vector that share a scale of one byte [elements], and what the scales of a vector are
+filled up to [bytes]. Source: `fp8_ds_mla` of vLLM for DeepSeek-V4 (pull request 56893): 448 elements in FP8,
+64 in BF16, 7 scales and a byte, 584 bytes a vector of 512."""
+
 STATE_BYTES: Final = 4.0
 """Recurrent states are kept in FP32. [bytes an element]
 
@@ -27,3 +33,21 @@ Source: `mamba_ssm_dtype` of Qwen3.5 and `mamba_ssm_cache_dtype` of Nemotron 3, 
 
 ActivationScales = Literal["static", "dynamic"]
 """Whether the scales of activations in FP8 are known beforehand, or found while the model runs."""
+
+
+def latent_entry_bytes(head_dim: int, rope_head_dim: int, bytes_per_element: float) -> float:
+    """Bytes of one cached latent vector that is key and value at once.
+
+    Parameters
+    ----------
+    head_dim, rope_head_dim : int
+        Its width, and the part with rotary positions, which stays in BF16.
+    bytes_per_element : float
+        Of the rest; below BF16 it has scales.
+    """
+    rest = head_dim - rope_head_dim
+    if bytes_per_element >= ACTIVATION_BYTES:
+        return head_dim * bytes_per_element
+    blocks = -(-rest // LATENT_SCALE_BLOCK)
+    scales = -(-blocks // LATENT_SCALE_ALIGNMENT) * LATENT_SCALE_ALIGNMENT
+    return rest * bytes_per_element + rope_head_dim * ACTIVATION_BYTES + scales

@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 
 from fleetplan.perfmodel.operators.arrays import FloatArray, IntArray
+from fleetplan.perfmodel.operators.compressed_work import compressed_work, hyper_connection_work
 from fleetplan.perfmodel.operators.formats import BYTES_PER_ELEMENT
 from fleetplan.perfmodel.operators.records import KindRecord, Limit
 from fleetplan.perfmodel.operators.work_done import (
@@ -40,6 +41,10 @@ from fleetplan.perfmodel.operators.work_done import (
 )
 
 _RECURRENCE: Final = ("key_heads", "value_heads", "key_head_dim", "value_head_dim", "taps")
+_COMPRESSED: Final = (
+    *("hidden", "query_rank", "head_dim", "rope_head_dim", "window", "ratio", "top_k"),
+    *("index_heads", "index_head_dim", "output_rank", "kv_bits"),
+)
 _DELTA: Final = partial(recurrence_work, is_delta=True)
 _SCAN: Final = partial(recurrence_work, is_delta=False)
 
@@ -60,6 +65,12 @@ def _experts(*more: str, products: int = 3) -> KindRecord:
     dims = ("tokens", "hidden", "intermediate", "top_k", "experts", "moe_tp", "moe_ep", *more)
     work_of = partial(experts_work, products=products)
     return KindRecord(dims, Limit.WEIGHTS, work_of, axes=("tokens",), kernels=2)
+
+
+def _compressed(*axes: str, prefix: bool = False) -> KindRecord:
+    before = ("prefix_tokens",) if prefix else ()
+    dims = (*axes, *before, "heads", "groups", *_COMPRESSED)
+    return KindRecord(dims, Limit.COMPRESSED_ATTENTION, compressed_work, kernels=1)
 
 
 def _collective(trips: int = 1) -> KindRecord:
@@ -178,6 +189,16 @@ class OperatorKind(StrEnum):
             kernels=3,
         ),
     )
+    # A block of attention to a window and to one entry for each `ratio` tokens before, with all projections;
+    # heads and output groups are those of one accelerator, zeros say that it has no entries or no index,
+    # dtype is that of the weights and `kv_bits` that of the cache.
+    COMPRESSED_PREFILL = "compressed_prefill", _compressed("batch", "new_tokens", prefix=True)
+    COMPRESSED_DECODE = "compressed_decode", _compressed("batch", "context_tokens")
+    # Residual streams mixed into one before a block (side 1), or its output added to all of them (side 2).
+    HYPER_CONNECTION = (
+        "hyper_connection",
+        KindRecord(("tokens", "hidden", "streams", "side"), Limit.MEMORY, hyper_connection_work),
+    )
     # `groups` products of their own: C_g[m, n] = A_g[m, k] B_g[k, n]; dtype is that of the weights B.
     BATCHED_GEMM = (
         "batched_gemm",
@@ -252,7 +273,9 @@ CURVES: Final = {kind: kind.record.curve for kind in OperatorKind if kind.record
 
 COLLECTIVE_KINDS: Final = frozenset(kind for kind in OperatorKind if kind.record.limit is Limit.COLLECTIVE)
 
-WEIGHT_KINDS: Final = frozenset(kind for kind in OperatorKind if kind.record.limit is Limit.WEIGHTS)
+COMPRESSED_KINDS: Final = frozenset({OperatorKind.COMPRESSED_PREFILL, OperatorKind.COMPRESSED_DECODE})
+
+WEIGHT_KINDS: Final = COMPRESSED_KINDS | {kind for kind in OperatorKind if kind.record.limit is Limit.WEIGHTS}
 """Operators that multiply by weights: the data type of those decides their matrix peak."""
 
 EXPERT_KINDS: Final = frozenset(kind for kind in WEIGHT_KINDS if "moe_ep" in kind.record.dims)

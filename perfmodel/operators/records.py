@@ -20,6 +20,8 @@ class Limit(Enum):
     """Attention of single tokens: the larger of both."""
     SPARSE_ATTENTION = auto()
     """Attention to chosen tokens, gathered one by one."""
+    COMPRESSED_ATTENTION = auto()
+    """A block of attention to a window and to compressed entries, with its projections."""
     TOKEN_SELECTION = auto()
     """Scores of an index and the choice of the best."""
     BLOCK_SPARSE_ATTENTION = auto()

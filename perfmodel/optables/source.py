@@ -44,13 +44,11 @@ from fleetplan.perfmodel.optables.measured.tables import FRAMEWORKS
 from fleetplan.perfmodel.optables.own.store import OwnTables, own_before
 from fleetplan.perfmodel.optables.scaled import scaled_rows
 from fleetplan.perfmodel.optables.special import SPECIAL
-from fleetplan.perfmodel.optables.times import OperatorTimes
+from fleetplan.perfmodel.optables.times import MAY_BE_ZERO, OperatorTimes
 from fleetplan.perfmodel.optables.unique import unique_rows
 
 FEW_ROWS: Final = 16
 """So many rows are answered faster than they are searched for equal ones."""
-
-_MAY_BE_ZERO: Final = frozenset({"prefix_tokens", "context_tokens", "window", "stride", "low_latency"})
 
 
 class OperatorSource:
@@ -191,13 +189,13 @@ class OperatorSource:
         for name, values in dims.items():
             if (values < 0).any():
                 raise ValueError(f"{kind} has a negative {name}")
-            if name not in _MAY_BE_ZERO:
+            if name not in MAY_BE_ZERO:
                 idle |= values == 0
         if not idle.any():
             return self._distinct_times(kind, dtype, dims)
         # A one instead of the zero keeps logarithms and shares finite; the answer is not used.
         busy = {
-            name: values if name in _MAY_BE_ZERO else np.maximum(values, 1) for name, values in dims.items()
+            name: values if name in MAY_BE_ZERO else np.maximum(values, 1) for name, values in dims.items()
         }
         found = self._distinct_times(kind, dtype, busy)
         return OperatorTimes(

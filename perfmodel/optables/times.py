@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from fleetplan.perfmodel.operators import ByteArray, FloatArray, Provenance
+
+MAY_BE_ZERO: Final = frozenset(
+    {
+        *("prefix_tokens", "context_tokens", "window", "stride", "low_latency"),
+        *("ratio", "top_k", "index_heads", "index_head_dim"),
+    }
+)
+"""Dimensions of operators that do some work where they are 0."""
 
 
 class UnsupportedDtype(Exception):  # noqa: N818  (a finding about a part, which the caller turns into a rejection)

@@ -15,6 +15,7 @@ import numpy as np
 
 from fleetplan.perfmodel.architecture import (
     Attention,
+    CompressedAttention,
     DenseFfn,
     Ffn,
     GroupedQueryAttention,
@@ -41,6 +42,7 @@ from fleetplan.perfmodel.steps.communication import (
     expert_communication,
     pipeline_communication,
 )
+from fleetplan.perfmodel.steps.compressed import compressed_attention, hyper_connections
 from fleetplan.perfmodel.steps.experts import ExpertSpread, routed_experts, skewed_spread
 from fleetplan.perfmodel.steps.latent import latent_attention
 from fleetplan.perfmodel.steps.linear import linear_attention
@@ -112,13 +114,18 @@ def step_operators(
                 yield from latent_attention(architecture.hidden_size, dtypes, attention, layers, shape)
             case LinearAttention():
                 yield from linear_attention(architecture.hidden_size, dtypes, attention, layers, shape)
+            case CompressedAttention():
+                yield from compressed_attention(architecture.hidden_size, dtypes, attention, layers, shape)
     for ffn, layers in ffn_counts.items():
         if isinstance(ffn, DenseFfn):
             yield from _dense_ffn(architecture, dtypes, ffn, layers, shape)
         else:
             yield from _mixture(architecture, dtypes, ffn, layers, shape, spread)
+    blocks = sum(attention_counts.values()) + sum(ffn_counts.values())
+    streams = architecture.residual_streams
+    yield from hyper_connections(architecture.hidden_size, streams, blocks, shape)
     yield from _head(architecture, dtypes, shape)
-    yield from pipeline_communication(architecture.hidden_size, shape.share_tokens, shape.layouts)
+    yield from pipeline_communication(streams * architecture.hidden_size, shape.share_tokens, shape.layouts)
 
 
 def _embedding(architecture: ModelArchitecture, shape: StepShape) -> Iterator[Operator]:
@@ -234,7 +241,9 @@ def _mixture(
     spread: ExpertSpread,
 ) -> Iterator[Operator]:
     hidden_size, tokens = architecture.hidden_size, shape.share_tokens
-    yield elementwise("ffn_norm", 4 * tokens * hidden_size, layers)
+    # A norm also adds to the residual stream, unless hyper-connections do.
+    passes = 4 if architecture.residual_streams == 1 else 2
+    yield elementwise("ffn_norm", passes * tokens * hidden_size, layers)
     hidden = constant(hidden_size, tokens)
     yield gemm("router", dtypes.other, tokens, constant(ffn.experts, tokens), hidden, layers)
     width = hidden

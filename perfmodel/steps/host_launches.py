@@ -32,6 +32,10 @@ attention. An estimate: not counted in a trace."""
 _OF_BLOCK_SPARSE_ATTENTION: Final = 6
 """The four of attention, scores of blocks and their choice. An estimate: not counted in a trace."""
 
+_OF_COMPRESSED: Final = 16
+"""Projections (5) with quantisation (3), compressor (2), norms and rotations (3), the cache write, attention
+and the rotation of its output. An estimate: not counted in a trace."""
+
 _OF_RECURRENCE: Final = 18
 """Norms of queries and keys (2), the chunked kernels (6; srt/layers/attention/fla/chunk.py of the same), the
 convolution, two gates, and seven copies between them; an estimate beyond the chunked kernels."""
@@ -42,6 +46,7 @@ LAUNCHES: Final = {
     OperatorKind.SPARSE_ATTENTION: _OF_LATENT_ATTENTION,
     OperatorKind.TOKEN_SELECTION: _OF_LATENT_ATTENTION,
     OperatorKind.BLOCK_SPARSE_PREFILL: _OF_BLOCK_SPARSE_ATTENTION,
+    OperatorKind.COMPRESSED_PREFILL: _OF_COMPRESSED,
     OperatorKind.MOE: _OF_EXPERTS,
     OperatorKind.UNGATED_MOE: _OF_EXPERTS,
     OperatorKind.DISPATCHED_MOE: _OF_EXPERTS,

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.fleet.units import BYTES_PER_GIB
 from fleetplan.perfmodel.architecture import (
+    Attention,
+    CompressedAttention,
     DenseFfn,
     GroupedQueryAttention,
     ModelArchitecture,
@@ -183,25 +185,34 @@ def kv_gib_per_sequence(
 ) -> FloatArray:
     """Cache of one sequence on one accelerator of a stage, shape (n_configs,). [GiB].
 
-    Context parallelism shares out the tokens. Layers with a window keep that many; a key-value head is never
-    split, so from `kv_heads` accelerators on each holds a whole one.
+    Context parallelism shares out the tokens. Layers with a window keep that many, and those of compressed
+    attention entries of all tokens as well; a key-value head is never split, so from `kv_heads` accelerators
+    on each holds a whole one.
     """
     per_layer = np.zeros(layouts.pp.shape)
     size = BYTES_PER_ELEMENT[dtypes.kv]
     for group in architecture.groups:
         if group.attention is None:
             continue
-        attention = group.attention
-        window = attention.window if isinstance(attention, GroupedQueryAttention) else 0
-        shared = -(-kv_tokens // layouts.cp)
-        kept = np.minimum(shared, window) if window else shared
-        token = cache_elements_per_token(attention, layouts.tp) * size + index_bytes_per_token(attention)
-        cache = kept * token
-        each = cache + state_bytes_per_sequence(attention, layouts.tp)
+        cache = _cache_bytes(group.attention, size, layouts, -(-kv_tokens // layouts.cp))
+        each = cache + state_bytes_per_sequence(group.attention, layouts.tp)
         # Not in place: the layouts and the tokens of a cross product have different shapes.
         per_layer = per_layer + group.count / architecture.layer_count * each
     total: FloatArray = per_layer * _stage_layers(architecture, layouts) / BYTES_PER_GIB
     return total
+
+
+def _cache_bytes(
+    attention: Attention, size: float, layouts: Layouts, tokens: IntArray | FloatArray
+) -> FloatArray:
+    """Cache of so many tokens of a sequence in one layer on one accelerator, in bytes."""
+    if isinstance(attention, CompressedAttention):
+        return attention.cache_bytes(tokens, size)
+    window = attention.window if isinstance(attention, GroupedQueryAttention) else 0
+    kept = np.minimum(tokens, window) if window else tokens
+    token = cache_elements_per_token(attention, layouts.tp) * size + index_bytes_per_token(attention)
+    cache: FloatArray = kept * token
+    return cache
 
 
 def resident_sequences(one: MemoryUse, many: MemoryUse, many_sequences: IntArray) -> FloatArray:
@@ -247,7 +258,7 @@ def _ffn_bytes(
 
 
 def _activations_gib(architecture: ModelArchitecture, shape: StepShape) -> FloatArray:
-    # The residual stream and its normed copy live through a layer, beside the widest of its blocks.
+    # The residual streams and a normed copy live through a layer, beside the widest of its blocks.
     layouts, hidden = shape.layouts, architecture.hidden_size
     widest = np.zeros(shape.rank_tokens.shape)
     for group in architecture.groups:
@@ -263,6 +274,6 @@ def _activations_gib(architecture: ModelArchitecture, shape: StepShape) -> Float
                 block = 3 * moe.intermediate_size / layouts.ffn_tp + hidden
                 widest = np.maximum(widest, routed * block)
     logits = (shape.prefill_sequences + shape.decode_sequences) * architecture.vocab_size * LOGIT_BYTES
-    streams = 2 * shape.local_tokens * hidden
+    streams = (1 + architecture.residual_streams) * shape.local_tokens * hidden
     total: FloatArray = (ACTIVATION_BYTES * (streams + widest) + logits) / BYTES_PER_GIB
     return total

@@ -6,6 +6,7 @@ import numpy as np
 
 from fleetplan.perfmodel.architecture import (
     Attention,
+    CompressedAttention,
     GroupedQueryAttention,
     LatentAttention,
     LinearAttention,
@@ -84,6 +85,9 @@ def weights_per_accelerator(hidden_size: int, attention: Attention, tp: IntArray
             rebuilt = attention.kv_rank * heads * (attention.nope_head_dim + attention.value_head_dim)
             projected = hidden_size * (down + heads * attention.value_head_dim) + up + rebuilt
             return projected + attention.index_weights(hidden_size)
+        case CompressedAttention():
+            split = -(-attention.split_weights(hidden_size) // tp)
+            return attention.whole_weights(hidden_size) + split
         case LinearAttention():
             _, value_heads = linear_heads(attention, tp)
             output = value_heads * attention.value_head_dim
@@ -104,6 +108,11 @@ def activation_width(attention: Attention, tp: IntArray) -> IntArray:
             rebuilt = heads * (attention.nope_head_dim + 2 * attention.value_head_dim)
             latent = attention.kv_elements_per_token + (attention.query_rank or 0)
             return latent_query_width(attention, tp) + rebuilt + latent
+        case CompressedAttention():
+            # Queries and outputs of the heads, their outputs by group, and the latent vectors.
+            heads = -(-attention.heads // tp) * attention.head_dim
+            groups = -(-attention.output_groups // tp) * attention.output_rank
+            return 2 * heads + groups + attention.query_rank + attention.head_dim
         case LinearAttention():
             _, value_heads = linear_heads(attention, tp)
             return linear_input_width(attention, tp) + value_heads * attention.value_head_dim
@@ -123,7 +132,12 @@ def cache_elements_per_token(attention: Attention, tp: IntArray) -> IntArray:
 
 
 def state_bytes_per_sequence(attention: Attention, tp: IntArray) -> FloatArray:
-    """Recurrent state of one sequence in one layer on one accelerator, shape (n_configs,). [bytes]."""
+    """Recurrent state of one sequence in one layer on one accelerator, shape (n_configs,). [bytes].
+
+    Compressors keep unfinished entries on every accelerator.
+    """
+    if isinstance(attention, CompressedAttention):
+        return np.full(tp.shape, attention.state_bytes)
     if not isinstance(attention, LinearAttention):
         return np.zeros(tp.shape)
     _, value_heads = linear_heads(attention, tp)

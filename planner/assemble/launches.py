@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import PurePosixPath
+from typing import Final
 
 from fleetplan.fleet.inventory import Precision, Service
 from fleetplan.perfmodel.architecture import (
+    CompressedAttention,
     GroupedQueryAttention,
     LatentAttention,
     ModelArchitecture,
@@ -78,7 +80,7 @@ def _launch(problem: Problem, service: Service, row: Placement) -> LaunchInput |
         stored_weights=None if stored is None else stored.dtype or stored.method,
         heads=heads,
         kv_heads=kv_heads,
-        latent_attention=all(isinstance(each.attention, LatentAttention) for each in architecture.groups),
+        latent_attention=all(isinstance(each.attention, _LATENT) for each in architecture.groups),
         experts=architecture.routed_experts > 0,
         max_context_tokens=architecture.max_context_tokens,
         sequence_tokens=longest_sequence_tokens(
@@ -94,10 +96,15 @@ def _launch(problem: Problem, service: Service, row: Placement) -> LaunchInput |
     )
 
 
+_LATENT: Final = LatentAttention | CompressedAttention
+_SOFTMAX: Final = GroupedQueryAttention | _LATENT
+"""Attention to one latent vector a token for all heads, and all attention with heads of its own."""
+
+
 def _heads(architecture: ModelArchitecture) -> tuple[int | None, int | None]:
     """Query heads and key-value heads of the layers with softmax attention, where all have the same."""
     attentions = [each.attention for each in architecture.groups]
-    queries = {each.heads for each in attentions if isinstance(each, GroupedQueryAttention | LatentAttention)}
+    queries = {each.heads for each in attentions if isinstance(each, _SOFTMAX)}
     keys = {each.kv_heads for each in attentions if isinstance(each, GroupedQueryAttention)}
     return (queries.pop() if len(queries) == 1 else None), (keys.pop() if len(keys) == 1 else None)
 

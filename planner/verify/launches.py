@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fleetplan.fleet.inventory import Accelerator, ModelVariant, Precision, Service
 from fleetplan.perfmodel.architecture import (
+    CompressedAttention,
     GroupedQueryAttention,
     LatentAttention,
     ModelArchitecture,
@@ -95,13 +96,14 @@ def _room(each: _Placed, tokens: int) -> Iterator[Violation]:
         yield Violation("inputs", f"{label}: there is memory for a sequence of more than {tokens} tokens")
 
 
+_WITH_HEADS = GroupedQueryAttention | LatentAttention | CompressedAttention
+
+
 def _facts(each: _Placed, sequence_tokens: int) -> LaunchInput:
     """What the plan must state, with the longest sequence as it states it."""
     row, architecture, stored = each.row, each.architecture, each.architecture.quantisation
     softmax = [
-        attention
-        for group in architecture.groups
-        if isinstance(attention := group.attention, GroupedQueryAttention | LatentAttention)
+        attention for group in architecture.groups if isinstance(attention := group.attention, _WITH_HEADS)
     ]
     grouped = [attention for attention in softmax if isinstance(attention, GroupedQueryAttention)]
     return LaunchInput(
@@ -112,7 +114,10 @@ def _facts(each: _Placed, sequence_tokens: int) -> LaunchInput:
         stored_weights=None if stored is None else stored.dtype or stored.method,
         heads=_only({attention.heads for attention in softmax}),
         kv_heads=_only({attention.kv_heads for attention in grouped}),
-        latent_attention=all(isinstance(group.attention, LatentAttention) for group in architecture.groups),
+        latent_attention=all(
+            isinstance(group.attention, LatentAttention | CompressedAttention)
+            for group in architecture.groups
+        ),
         experts=architecture.routed_experts > 0,
         max_context_tokens=architecture.max_context_tokens,
         sequence_tokens=sequence_tokens,

@@ -20,6 +20,7 @@ from fleetplan.perfmodel.architecture.hf.attention import (
     minimax_layers,
 )
 from fleetplan.perfmodel.architecture.hf.block_sparse import block_sparse_layers
+from fleetplan.perfmodel.architecture.hf.compressed import compressed_layers
 from fleetplan.perfmodel.architecture.hf.ffn import (
     dense_layers,
     falcon_ffn,
@@ -48,6 +49,7 @@ SHAPE_KEYS: Final = frozenset(
         "compress_ratios",
         "first_k_dense_replace",
         "full_attention_interval",
+        "hc_mult",
         "hybrid_layer_pattern",
         "hybrid_override_pattern",
         "index_topk",
@@ -91,6 +93,8 @@ class ModelFamily:
         What it calls keys that other families share, by their usual name.
     parallel_blocks : Callable[[ConfigReader], bool]
         Whether attention and feed-forward block of a layer run side by side.
+    residual_streams : Callable[[ConfigReader], int]
+        Copies of the residual stream.
     """
 
     layers: Callable[[ConfigReader], list[Layer]]
@@ -98,6 +102,7 @@ class ModelFamily:
     tied_by_default: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
     parallel_blocks: Callable[[ConfigReader], bool] = lambda reader: False
+    residual_streams: Callable[[ConfigReader], int] = lambda reader: 1
 
     def renamed(self, reader: ConfigReader) -> ConfigReader:
         """Return the config with the usual names beside the family's own."""
@@ -234,6 +239,21 @@ FAMILIES: Final[dict[str, ModelFamily]] = {
     "deepseek_v2": _DEEPSEEK,
     "deepseek_v3": _DEEPSEEK,
     "deepseek_v32": _INDEXED,
+    "deepseek_v4": ModelFamily(
+        # Layers with hash routing pick experts by the token itself, but score them by a router as well.
+        _paired(compressed_layers, shared_expert_layers),
+        frozenset(
+            {
+                "compress_ratios",
+                "hc_mult",
+                "index_topk",
+                "n_routed_experts",
+                "n_shared_experts",
+                "sliding_window",
+            }
+        ),
+        residual_streams=lambda reader: reader.count("hc_mult"),
+    ),
     "glm_moe_dsa": _INDEXED,
     "kimi_k2": _DEEPSEEK,
     "gptj": _GPTJ,

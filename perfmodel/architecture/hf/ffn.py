@@ -93,13 +93,13 @@ def shared_expert_layers(reader: ConfigReader) -> list[Ffn]:
         shared_experts=shared,
         shared_intermediate_size=shared * width,
     )
-    dense = DenseFfn(reader.count("intermediate_size"))
     first_moe = reader.switched_count("first_k_dense_replace") or 0
     step = reader.optional_count("moe_layer_freq") or 1
-    return [
-        moe if layer >= first_moe and layer % step == 0 else dense
-        for layer in range(reader.count("num_hidden_layers"))
-    ]
+    routed = [layer >= first_moe and layer % step == 0 for layer in range(reader.count("num_hidden_layers"))]
+    if all(routed):
+        return [moe] * len(routed)
+    dense = DenseFfn(reader.count("intermediate_size"))
+    return [moe if is_routed else dense for is_routed in routed]
 
 
 def listed_moe_layers(reader: ConfigReader) -> list[Ffn]:

@@ -22,6 +22,7 @@ from fleetplan.perfmodel.operators import (
     groups_reached,
     work,
 )
+from fleetplan.perfmodel.optables.formulas.chosen import CHOSEN_LIMITS, chosen_attention_ms
 from fleetplan.perfmodel.optables.formulas.collectives import (
     group_ms,
     groups,
@@ -29,7 +30,6 @@ from fleetplan.perfmodel.optables.formulas.collectives import (
     send_recv_ms,
     with_network_ms,
 )
-from fleetplan.perfmodel.optables.formulas.sparse import chosen_attention_ms
 from fleetplan.perfmodel.optables.times import UnsupportedDtype
 
 OVERLAP_EXPONENT: Final = 3.0
@@ -76,7 +76,7 @@ def roofline_ms(
             return send_recv_ms(accelerator, dims)
         case Limit.ROUTED_TOKENS:
             return routed_ms(accelerator, dtype, dims)
-        case Limit.SPARSE_ATTENTION | Limit.TOKEN_SELECTION | Limit.BLOCK_SPARSE_ATTENTION:
+        case limit if limit in CHOSEN_LIMITS:
             return chosen_attention_ms(accelerator, kind, dtype, dims)
         case _:
             return busy_ms(accelerator, kind, dtype, work(kind, dtype, dims)) + KERNEL_LAUNCH_US / US_PER_MS

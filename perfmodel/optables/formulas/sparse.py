@@ -61,24 +61,17 @@ and a million tokens; 0.25 and 1.0 are worse."""
 _FLOPS_PER_MS_OF_TFLOPS: Final = 1e9
 
 
-def chosen_attention_ms(
-    accelerator: Accelerator, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]
-) -> FloatArray:
-    """Time of an operator of attention behind an indexer, shape (n,), in ms."""
-    match kind:
-        case OperatorKind.SPARSE_ATTENTION:
-            return sparse_attention_ms(accelerator, dtype, dims)
-        case OperatorKind.TOKEN_SELECTION:
-            return selection_ms(accelerator, dtype, dims)
-        case _:
-            return block_sparse_ms(accelerator, kind, dtype, dims)
+def head_fill_ratio(accelerator: Accelerator, heads: IntArray) -> FloatArray:
+    """Heads that a kernel computes over those that there are, shape (n,)."""
+    tile = BLACKWELL_HEAD_TILE if accelerator.measured_system in BLACKWELL_SYSTEMS else HEAD_TILE
+    filled: FloatArray = -(-heads // tile) * tile / heads
+    return filled
 
 
 def sparse_attention_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]) -> FloatArray:
     """Time of latent attention to chosen tokens, shape (n,), in ms."""
     done = work(OperatorKind.SPARSE_ATTENTION, dtype, dims)
-    tile = BLACKWELL_HEAD_TILE if accelerator.measured_system in BLACKWELL_SYSTEMS else HEAD_TILE
-    filled = -(-dims["heads"] // tile) * tile / dims["heads"]
+    filled = head_fill_ratio(accelerator, dims["heads"])
     flops_per_ms = accelerator.bf16_tflops * _FLOPS_PER_MS_OF_TFLOPS * SPARSE_MATRIX_RATIO
     computing = done.flops * filled / flops_per_ms
     # Neighbouring queries of a prompt choose much the same tokens, and find them in the chip's own cache.

@@ -313,7 +313,7 @@ def test_native_quantisation_is_kept_as_a_fact(
 
 
 REFUSALS: list[tuple[dict[str, object], str]] = [
-    ({"model_type": "deepseek_v4"}, "no such model_type is understood"),
+    ({"model_type": "deepseek_v9"}, "no such model_type is understood"),
     ({"model_type": ""}, "its config lacks 'model_type'"),
     ({"kv_lora_rank": 512}, "'kv_lora_rank' is not understood in this family"),
     ({"num_local_experts": 8}, "'num_local_experts' is not understood in this family"),

@@ -45,6 +45,9 @@ services:
         ("llama3.1-8b", "acme/chat-8b-w8a8", "int8"),
         ("deepseek-r1", "acme/r1-tuned", "fp8"),
         ("deepseek-r1", "acme/r1-tuned-bf16", "bf16"),
+        ("deepseek-v4-flash", None, "mxfp4"),
+        ("sgl-project/DeepSeek-V4-Pro-FP8", None, "fp8"),
+        ("nvidia/DeepSeek-V4-Flash-NVFP4", None, "fp4"),
     ],
 )
 def test_weights_are_those_of_the_named_checkpoint(
