@@ -72,7 +72,14 @@ def _compressed_tensors_dtype(quantisation: Mapping[str, object]) -> str | None:
         return None
     known = {("int", 4): "int4", ("int", 8): "int8", ("float", 8): "fp8"}
     bits = weights.get("num_bits")
+    if (weights.get("type"), bits) == ("float", 4):
+        # Both have elements of four bits; the scales of NVFP4 are for 16 of them, those of MXFP4 for 32.
+        return {16: "fp4", 32: "mxfp4"}.get(_whole(weights.get("group_size")))
     return known.get((str(weights.get("type")), bits if isinstance(bits, int) else 0))
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def weights_of(model: str, checkpoint: str | None, config: Mapping[str, object]) -> str:

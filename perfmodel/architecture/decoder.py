@@ -89,6 +89,9 @@ class ModelArchitecture:
     parallel_blocks : bool
         Attention and feed-forward block of a layer read the same normed input, and their sums are added
         before they are reduced over tensor-parallel accelerators (GPT-J, Falcon).
+    residual_block_layers : int
+        Layers whose outputs are one block of residuals, over all of which each block of a layer attends; 0
+        where outputs are added up (all but Kimi-K3).
     vision : VisionEncoder or None
         The encoder of images; None without one, or where its shapes are not known.
     residual_streams : int
@@ -106,6 +109,7 @@ class ModelArchitecture:
     quantisation: NativeQuantisation | None = None
     left_out: tuple[str, ...] = ()
     parallel_blocks: bool = False
+    residual_block_layers: int = 0
     vision: VisionEncoder | None = None
     residual_streams: int = 1
 
@@ -119,6 +123,11 @@ class ModelArchitecture:
     def layer_count(self) -> int:
         """Layers of the decoder."""
         return sum(group.count for group in self.groups)
+
+    @property
+    def residual_blocks(self) -> int:
+        """Blocks of residuals that are kept through the layers; 0 where outputs are added up."""
+        return -(-self.layer_count // self.residual_block_layers) if self.residual_block_layers else 0
 
     def group_weights(self, group: LayerGroup) -> WeightCount:
         """Weights by part of ONE layer of `group`."""

@@ -22,6 +22,7 @@ class LinearVariant(StrEnum):
 
     MAMBA2 = "mamba2"
     GATED_DELTA_NET = "gated_delta_net"
+    KIMI_DELTA = "kimi_delta"
     LIGHTNING = "lightning"
 
 
@@ -96,6 +97,8 @@ class LatentAttention:
         Width of a value head.
     index : SparseIndex or None
         What chooses the tokens that a query sees; None where it sees all earlier ones.
+    output_gate : bool
+        A projection of the hidden state gates the heads' output (Kimi-K3).
     """
 
     kind: ClassVar[Literal["mla"]] = "mla"
@@ -107,9 +110,10 @@ class LatentAttention:
     rope_head_dim: int
     value_head_dim: int
     index: SparseIndex | None = None
+    output_gate: bool = False
 
     def weights(self, hidden_size: int) -> int:
-        """Weights of the down, up and output projections of one layer, and of its indexer."""
+        """Weights of the down, up and output projections of one layer, of its indexer and its gate."""
         query_width = self.heads * (self.nope_head_dim + self.rope_head_dim)
         if self.query_rank is None:
             queries = hidden_size * query_width
@@ -118,7 +122,8 @@ class LatentAttention:
         down = hidden_size * self.kv_elements_per_token
         up = self.kv_rank * self.heads * (self.nope_head_dim + self.value_head_dim)
         output = self.heads * self.value_head_dim * hidden_size
-        return queries + down + up + output + self.index_weights(hidden_size)
+        gate = output if self.output_gate else 0
+        return queries + down + up + output + gate + self.index_weights(hidden_size)
 
     def index_weights(self, hidden_size: int) -> int:
         """Weights of the indexer of one layer, which no parallelism splits; 0 without one."""
@@ -139,7 +144,8 @@ class LatentAttention:
 class LinearAttention:
     """A recurrence with a state of fixed size instead of a growing cache.
 
-    Mamba-2, the gated delta net, and lightning attention, which is a decaying sum without a convolution.
+    Mamba-2, the gated delta net, Kimi delta attention, which decays each channel of a key by itself, and
+    lightning attention, which is a decaying sum without a convolution.
 
     Attributes
     ----------
@@ -151,6 +157,8 @@ class LinearAttention:
         For Mamba-2: the state size, and the head width.
     convolution_width : int
         Taps of the causal convolution before the recurrence; 1 without one. [tokens]
+    decay_rank : int
+        Width of the latent vector from which the decay of every channel is projected; 0 without one.
     """
 
     kind: ClassVar[Literal["linear"]] = "linear"
@@ -161,13 +169,26 @@ class LinearAttention:
     key_head_dim: int
     value_head_dim: int
     convolution_width: int
+    decay_rank: int = 0
 
     @property
     def scalars(self) -> int:
-        """Scalars a value head and token: dt in Mamba-2, decay and beta in a delta net, else none."""
-        return {LinearVariant.MAMBA2: 1, LinearVariant.GATED_DELTA_NET: 2, LinearVariant.LIGHTNING: 0}[
-            self.variant
-        ]
+        """Scalars a value head and token: dt, decay and beta, or beta alone (Kimi); none in lightning."""
+        return {
+            LinearVariant.MAMBA2: 1,
+            LinearVariant.GATED_DELTA_NET: 2,
+            LinearVariant.KIMI_DELTA: 1,
+            LinearVariant.LIGHTNING: 0,
+        }[self.variant]
+
+    @property
+    def is_delta(self) -> bool:
+        """Whether it also subtracts what the state would predict."""
+        return self.variant in (LinearVariant.GATED_DELTA_NET, LinearVariant.KIMI_DELTA)
+
+    def decay_weights(self, hidden_size: int, key_heads: int) -> int:
+        """Weights of the projections of the decay of the channels of so many key heads."""
+        return self.decay_rank * (hidden_size + key_heads * self.key_head_dim)
 
     def convolution_weights(self, channels: int) -> int:
         """Weights of the convolution over so many channels; none where it has a single tap."""
@@ -184,9 +205,9 @@ class LinearAttention:
     def weights(self, hidden_size: int) -> int:
         """Weights of the input and output projections and the convolution of one layer."""
         projected = self._convolution_channels + self._value_width + self.scalars * self.value_heads
-        return hidden_size * (projected + self._value_width) + self.convolution_weights(
-            self._convolution_channels
-        )
+        decay = self.decay_weights(hidden_size, self.key_heads)
+        convolution = self.convolution_weights(self._convolution_channels)
+        return hidden_size * (projected + self._value_width) + decay + convolution
 
     @property
     def kv_elements_per_token(self) -> int:

@@ -114,6 +114,7 @@ def architecture_from_config(config: Mapping[str, object], name: str) -> ModelAr
         quantisation=_quantisation(reader, config),
         left_out=left_out,
         parallel_blocks=family.parallel_blocks(reader),
+        residual_block_layers=reader.switched_count("attn_res_block_size") or 0,
         vision=vision_encoder(config, name, reader.count("hidden_size")),
         residual_streams=family.residual_streams(reader),
     )

@@ -232,6 +232,21 @@ class OperatorKind(StrEnum):
         "delta_decode",
         KindRecord(("batch", *_RECURRENCE), Limit.DECODE_STATE, _DELTA, axes=("batch",), kernels=2),
     )
+    # The same with a decay of its own for every channel of a key (Kimi delta attention).
+    KIMI_DELTA_PREFILL = (
+        "kimi_delta_prefill",
+        KindRecord(
+            ("batch", "new_tokens", *_RECURRENCE),
+            Limit.PREFILL_STATE,
+            _DELTA,
+            axes=("batch", "new_tokens"),
+            kernels=2,
+        ),
+    )
+    KIMI_DELTA_DECODE = (
+        "kimi_delta_decode",
+        KindRecord(("batch", *_RECURRENCE), Limit.DECODE_STATE, _DELTA, axes=("batch",), kernels=2),
+    )
     SCAN_PREFILL = (
         "scan_prefill",
         KindRecord(("batch", "new_tokens", *_RECURRENCE), Limit.PREFILL_STATE, _SCAN, kernels=2),

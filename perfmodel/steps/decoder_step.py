@@ -48,6 +48,7 @@ from fleetplan.perfmodel.steps.latent import latent_attention
 from fleetplan.perfmodel.steps.linear import linear_attention
 from fleetplan.perfmodel.steps.parts import constant, elementwise, gemm
 from fleetplan.perfmodel.steps.precision import PartDtypes
+from fleetplan.perfmodel.steps.residuals import residual_mixing
 from fleetplan.perfmodel.steps.shapes import StepShape
 from fleetplan.perfmodel.steps.sharding import cache_elements_per_token, heads_per_accelerator, qkv_width
 
@@ -124,8 +125,11 @@ def step_operators(
     blocks = sum(attention_counts.values()) + sum(ffn_counts.values())
     streams = architecture.residual_streams
     yield from hyper_connections(architecture.hidden_size, streams, blocks, shape)
+    yield from residual_mixing(architecture, shape)
     yield from _head(architecture, dtypes, shape)
-    yield from pipeline_communication(streams * architecture.hidden_size, shape.share_tokens, shape.layouts)
+    # A stage also hands on the residuals of earlier blocks.
+    handed_on = (streams + architecture.residual_blocks) * architecture.hidden_size
+    yield from pipeline_communication(handed_on, shape.share_tokens, shape.layouts)
 
 
 def _embedding(architecture: ModelArchitecture, shape: StepShape) -> Iterator[Operator]:

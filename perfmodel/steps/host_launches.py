@@ -53,6 +53,7 @@ LAUNCHES: Final = {
     OperatorKind.EVEN_MOE: _OF_EXPERTS,
     OperatorKind.EVEN_DISPATCHED_MOE: _OF_EXPERTS,
     OperatorKind.DELTA_PREFILL: _OF_RECURRENCE,
+    OperatorKind.KIMI_DELTA_PREFILL: _OF_RECURRENCE,
     OperatorKind.SCAN_PREFILL: _OF_RECURRENCE,
 }
 """Kernels that one operator launches; every other kind launches one."""

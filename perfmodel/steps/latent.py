@@ -75,6 +75,9 @@ def latent_attention(
         layers,
         shape,
     )
+    if attention.output_gate:
+        yield gemm("output_gate_projection", dtype, tokens, width, hidden, layers)
+        yield elementwise("output_gate", 3 * tokens * width, layers)
     yield gemm("output_projection", dtype, tokens, hidden, width, layers)
     yield from attention_reduction(hidden_size, tokens, shape.layouts, layers)
 

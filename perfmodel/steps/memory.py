@@ -274,6 +274,7 @@ def _activations_gib(architecture: ModelArchitecture, shape: StepShape) -> Float
                 block = 3 * moe.intermediate_size / layouts.ffn_tp + hidden
                 widest = np.maximum(widest, routed * block)
     logits = (shape.prefill_sequences + shape.decode_sequences) * architecture.vocab_size * LOGIT_BYTES
-    streams = (1 + architecture.residual_streams) * shape.local_tokens * hidden
+    kept = architecture.residual_streams + architecture.residual_blocks
+    streams = (1 + kept) * shape.local_tokens * hidden
     total: FloatArray = (ACTIVATION_BYTES * (streams + widest) + logits) / BYTES_PER_GIB
     return total

@@ -83,16 +83,18 @@ def weights_per_accelerator(hidden_size: int, attention: Attention, tp: IntArray
             down = attention.kv_elements_per_token + (attention.query_rank or 0)
             up = (attention.query_rank or hidden_size) * queries
             rebuilt = attention.kv_rank * heads * (attention.nope_head_dim + attention.value_head_dim)
-            projected = hidden_size * (down + heads * attention.value_head_dim) + up + rebuilt
+            outputs = heads * attention.value_head_dim * (2 if attention.output_gate else 1)
+            projected = hidden_size * (down + outputs) + up + rebuilt
             return projected + attention.index_weights(hidden_size)
         case CompressedAttention():
             split = -(-attention.split_weights(hidden_size) // tp)
             return attention.whole_weights(hidden_size) + split
         case LinearAttention():
-            _, value_heads = linear_heads(attention, tp)
+            key_heads, value_heads = linear_heads(attention, tp)
             output = value_heads * attention.value_head_dim
             taps = linear_channels(attention, tp) * attention.convolution_weights(1)
-            return hidden_size * (linear_input_width(attention, tp) + output) + taps
+            decay = attention.decay_rank * (hidden_size + key_heads * attention.key_head_dim)
+            return hidden_size * (linear_input_width(attention, tp) + output) + decay + taps
 
 
 def activation_width(attention: Attention, tp: IntArray) -> IntArray:
@@ -105,7 +107,8 @@ def activation_width(attention: Attention, tp: IntArray) -> IntArray:
         case LatentAttention():
             heads = -(-attention.heads // tp)
             # Prompts rebuild the keys and values of every head beside the queries and the output.
-            rebuilt = heads * (attention.nope_head_dim + 2 * attention.value_head_dim)
+            outputs = 3 if attention.output_gate else 2
+            rebuilt = heads * (attention.nope_head_dim + outputs * attention.value_head_dim)
             latent = attention.kv_elements_per_token + (attention.query_rank or 0)
             return latent_query_width(attention, tp) + rebuilt + latent
         case CompressedAttention():

@@ -193,7 +193,7 @@ def chunked_layers(reader: ConfigReader) -> list[Attention]:
 
 def latent_layers(reader: ConfigReader) -> list[Attention]:
     """Multi-head latent attention in every layer."""
-    return [_latent(reader, None)] * reader.count("num_hidden_layers")
+    return [latent(reader, None)] * reader.count("num_hidden_layers")
 
 
 def indexed_layers(reader: ConfigReader) -> list[Attention]:
@@ -212,10 +212,11 @@ def indexed_layers(reader: ConfigReader) -> list[Attention]:
             if reader.has(key) and reader.values[key] != 1:
                 reader.refuse(f"{key!r} without 'indexer_types' does not say which layers have an indexer")
         types = ["full"] * layers
-    return [_latent(reader, known[_known(reader, kind, known, "indexers")]) for kind in types]
+    return [latent(reader, known[_known(reader, kind, known, "indexers")]) for kind in types]
 
 
-def _latent(reader: ConfigReader, index: SparseIndex | None) -> LatentAttention:
+def latent(reader: ConfigReader, index: SparseIndex | None, *, output_gate: bool = False) -> LatentAttention:
+    """One layer of latent attention with the widths of the config."""
     return LatentAttention(
         heads=reader.count("num_attention_heads"),
         query_rank=reader.switched_count("q_lora_rank"),
@@ -224,6 +225,7 @@ def _latent(reader: ConfigReader, index: SparseIndex | None) -> LatentAttention:
         rope_head_dim=reader.count("qk_rope_head_dim"),
         value_head_dim=reader.count("v_head_dim"),
         index=index,
+        output_gate=output_gate,
     )
 
 

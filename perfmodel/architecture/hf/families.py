@@ -34,6 +34,7 @@ from fleetplan.perfmodel.architecture.hf.ffn import (
     qwen_moe_layers,
     shared_expert_layers,
 )
+from fleetplan.perfmodel.architecture.hf.kimi_linear import kimi_linear_attention, latent_expert_layers
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
 from fleetplan.perfmodel.architecture.hf.searched import searched_blocks, searched_heads
 from fleetplan.perfmodel.architecture.layers import Attention, Ffn
@@ -44,6 +45,7 @@ SHAPE_KEYS: Final = frozenset(
     {
         "attention_chunk_size",
         "attn_output_gate",
+        "attn_res_block_size",
         "attn_type_list",
         "block_configs",
         "compress_ratios",
@@ -68,6 +70,7 @@ SHAPE_KEYS: Final = frozenset(
         "num_experts",
         "num_key_value_heads_per_layer",
         "num_local_experts",
+        "routed_expert_hidden_size",
         "shared_expert_intermediate_size",
         "shared_intermediate_size",
         "sliding_window",
@@ -256,6 +259,16 @@ FAMILIES: Final[dict[str, ModelFamily]] = {
     ),
     "glm_moe_dsa": _INDEXED,
     "kimi_k2": _DEEPSEEK,
+    "kimi_linear": ModelFamily(
+        _paired(kimi_linear_attention, latent_expert_layers),
+        _DEEPSEEK.reads
+        | {"attn_res_block_size", "linear_attn_config", "num_experts", "routed_expert_hidden_size"},
+        names={
+            "n_routed_experts": "num_experts",
+            "n_shared_experts": "num_shared_experts",
+            "num_experts_per_tok": "num_experts_per_token",
+        },
+    ),
     "gptj": _GPTJ,
     "falcon": _FALCON,
     "deci": ModelFamily(_paired(searched_heads, dense_layers), frozenset({"num_key_value_heads_per_layer"})),
@@ -288,6 +301,7 @@ WRAPPERS: Final[dict[str, str]] = {
     "gemma4": "gemma4_text",
     "mistral3": "mistral",
     "kimi_k25": "kimi_k2",
+    "kimi_k3": "kimi_linear",
     "minimax_m3_vl": "minimax_m3",
     "qwen3_vl": "qwen3_vl_text",
     "qwen3_vl_moe": "qwen3_vl_moe_text",

@@ -20,7 +20,7 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, OperatorKind
 from fleetplan.perfmodel.optables.measured.block_sparse import block_sparse_tables
 from fleetplan.perfmodel.optables.measured.columns import split_by_dtype, whole_numbers
-from fleetplan.perfmodel.optables.measured.delta import delta_net_tables
+from fleetplan.perfmodel.optables.measured.delta import delta_net_tables, kimi_delta_tables
 from fleetplan.perfmodel.optables.measured.dispatch import (
     all_to_all_tables,
     low_latency_tables,
@@ -241,6 +241,9 @@ _FAMILY: Final[dict[str, TableFamily]] = {
     "wideep_moe": TableFamily("moe", _DISPATCHED, wide_expert_tables),
     "gdn": TableFamily(
         "linear_attention", (OperatorKind.DELTA_PREFILL, OperatorKind.DELTA_DECODE), delta_net_tables
+    ),
+    "kda": TableFamily(
+        "kda", (OperatorKind.KIMI_DELTA_PREFILL, OperatorKind.KIMI_DELTA_DECODE), kimi_delta_tables
     ),
     "trtllm_alltoall": TableFamily("comm", _ROUTED, nvlink_tables),
     "moe_a2a": TableFamily("comm", _ROUTED, all_to_all_tables),

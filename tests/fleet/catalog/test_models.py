@@ -24,6 +24,7 @@ SHORT_NAMES = {
     "gemma3-27b": "google/gemma-3-27b-it",
     "glm-4.5-air": "zai-org/GLM-4.5-Air",
     "minimax-m2.5": "MiniMaxAI/MiniMax-M2.5",
+    "kimi-k3": "moonshotai/Kimi-K3",
     "minimax-m3": "MiniMaxAI/MiniMax-M3",
     "phi-4": "microsoft/phi-4",
     "nemotron-3-nano": "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",

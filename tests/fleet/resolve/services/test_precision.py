@@ -25,6 +25,11 @@ services:
 """
 
 
+def four_bit_floats(group_size: int | None) -> dict[str, object]:
+    weights = {"type": "float", "num_bits": 4, "group_size": group_size}
+    return {"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": weights}}}
+
+
 @pytest.mark.parametrize(
     ("model", "checkpoint", "weights"),
     [
@@ -39,6 +44,7 @@ services:
         ("Qwen/Qwen3-235B-A22B", None, "bf16"),
         ("Qwen/Qwen3-235B-A22B-FP8", None, "fp8"),
         ("moonshotai/Kimi-K2.5", None, "int4"),
+        ("moonshotai/Kimi-K3", None, "mxfp4"),
         ("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16", None, "bf16"),
         ("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8", None, "fp8"),
         ("llama3.1-8b", "acme/chat-8b-AWQ", "int4"),
@@ -69,6 +75,10 @@ def test_every_name_of_the_catalogue_has_one_answer() -> None:
         (None, "bf16"),
         ({"quant_method": "fp8"}, "fp8"),
         ({"quant_method": "awq", "bits": 4}, "int4"),
+        (four_bit_floats(32), "mxfp4"),
+        (four_bit_floats(16), "fp4"),
+        (four_bit_floats(64), "bf16"),
+        (four_bit_floats(None), "bf16"),
         ({"quant_method": "some-new-method"}, "bf16"),
         ("a word", "bf16"),
     ],
