@@ -196,7 +196,7 @@ def test_names_that_mean_nothing_or_two_things() -> None:
         read_subject("B", question, 0.1)
     assert read_subject("offer:B", question, 0.1).kind is SubjectKind.OFFER
     with pytest.raises(InputError, match=r"not a hardware kind, offer, runtime.*'MI300X'"):
-        read_subject("MI-30OX", question, 0.1)
+        read_subject("MI-300Y", question, 0.1)
     # A name that others give a part is that part.
     assert read_subject("MI-300X", question, 0.1).name == "MI300X"
     with pytest.raises(InputError, match=r"did you mean 'x1'"):
