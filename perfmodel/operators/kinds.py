@@ -70,7 +70,7 @@ def _experts(*more: str, products: int = 3) -> KindRecord:
 def _compressed(*axes: str, prefix: bool = False) -> KindRecord:
     before = ("prefix_tokens",) if prefix else ()
     dims = (*axes, *before, "heads", "groups", *_COMPRESSED)
-    return KindRecord(dims, Limit.COMPRESSED_ATTENTION, compressed_work, kernels=1)
+    return KindRecord(dims, Limit.COMPRESSED_ATTENTION, compressed_work, axes, kernels=1)
 
 
 def _collective(trips: int = 1) -> KindRecord:
@@ -197,7 +197,9 @@ class OperatorKind(StrEnum):
     # Residual streams mixed into one before a block (side 1), or its output added to all of them (side 2).
     HYPER_CONNECTION = (
         "hyper_connection",
-        KindRecord(("tokens", "hidden", "streams", "side"), Limit.MEMORY, hyper_connection_work),
+        KindRecord(
+            ("tokens", "hidden", "streams", "side"), Limit.MEMORY, hyper_connection_work, axes=("tokens",)
+        ),
     )
     # `groups` products of their own: C_g[m, n] = A_g[m, k] B_g[k, n]; dtype is that of the weights B.
     BATCHED_GEMM = (

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from fleetplan.perfmodel.operators import IntArray, OperatorKind
+from fleetplan.perfmodel.operators import COMPRESSED_KINDS, IntArray, OperatorKind
 from fleetplan.perfmodel.optables.attention import attention_times
 from fleetplan.perfmodel.optables.block_sparse import block_sparse_times
+from fleetplan.perfmodel.optables.compressed import compressed_times
 from fleetplan.perfmodel.optables.dispatch import routed_times
 from fleetplan.perfmodel.optables.interpolation.lookup import LookupTable
 from fleetplan.perfmodel.optables.times import OperatorTimes
@@ -17,6 +18,7 @@ SPECIAL: Final[dict[OperatorKind, Callable[[LookupTable, dict[str, IntArray]], O
     OperatorKind.DECODE_ATTENTION: attention_times,
     OperatorKind.LATENT_PREFILL_ATTENTION: attention_times,
     OperatorKind.BLOCK_SPARSE_PREFILL: block_sparse_times,
+    **dict.fromkeys(COMPRESSED_KINDS, compressed_times),
     OperatorKind.EXPERT_DISPATCH: routed_times,
     OperatorKind.EXPERT_COMBINE: routed_times,
 }

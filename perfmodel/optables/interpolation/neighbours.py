@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetplan.perfmodel.operators import (
+    COMPRESSED_KINDS,
     EXPERT_KINDS,
     ByteArray,
     FloatArray,
@@ -189,6 +190,9 @@ def site_features(kind: OperatorKind, sites: IntArray) -> FloatArray:
             dims["window"] += 1.0
             scale = np.array([_ATTENTION_SCALE[name] for name in names])
             features = np.log2(np.stack([dims[name] for name in names], axis=1)) * scale
+        case _ if kind in COMPRESSED_KINDS:
+            # Blocks without entries or without an index have zeros; one added keeps the logarithm finite.
+            features = np.log2(sites.astype(np.float64) + 1.0)
         case _:
             features = np.log2(sites.astype(np.float64))
     return features

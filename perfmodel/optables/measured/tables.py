@@ -20,6 +20,11 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, OperatorKind
 from fleetplan.perfmodel.optables.measured.block_sparse import block_sparse_tables
 from fleetplan.perfmodel.optables.measured.columns import split_by_dtype, whole_numbers
+from fleetplan.perfmodel.optables.measured.compressed import (
+    compressed_decode_tables,
+    compressed_prefill_tables,
+    hyper_connection_tables,
+)
 from fleetplan.perfmodel.optables.measured.delta import delta_net_tables, kimi_delta_tables
 from fleetplan.perfmodel.optables.measured.dispatch import (
     all_to_all_tables,
@@ -245,6 +250,15 @@ _FAMILY: Final[dict[str, TableFamily]] = {
     "kda": TableFamily(
         "kda", (OperatorKind.KIMI_DELTA_PREFILL, OperatorKind.KIMI_DELTA_DECODE), kimi_delta_tables
     ),
+    **{
+        f"dsv4_{block}_{phase}_module": TableFamily("sparse_attention", (kind,), read)
+        for block in ("csa", "hca")
+        for phase, kind, read in (
+            ("context", OperatorKind.COMPRESSED_PREFILL, compressed_prefill_tables),
+            ("generation", OperatorKind.COMPRESSED_DECODE, compressed_decode_tables),
+        )
+    },
+    "mhc_module": TableFamily("mhc", (OperatorKind.HYPER_CONNECTION,), hyper_connection_tables),
     "trtllm_alltoall": TableFamily("comm", _ROUTED, nvlink_tables),
     "moe_a2a": TableFamily("comm", _ROUTED, all_to_all_tables),
     "wideep_deepep_ll": TableFamily("comm", _ROUTED, low_latency_tables),
