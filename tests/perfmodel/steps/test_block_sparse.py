@@ -49,7 +49,7 @@ def test_three_dense_layers_come_before_the_sparse_ones() -> None:
     assert weights.shared_experts == 57 * 3 * 6144 * 3072
     assert weights.router == 57 * 6144 * 128
     assert M3.total_parameters == 426_173_792_256
-    assert M3.left_out == ("draft layers",)
+    assert M3.left_out == ("vision tower", "draft layers")
 
 
 def test_an_index_key_a_token_is_cached_in_bf16_by_every_accelerator() -> None:
@@ -110,6 +110,12 @@ def test_decode_over_a_long_context_reads_its_index_keys() -> None:
     assert found > 64 * 100_000 * 256 / (part.hbm_gb_per_s * 1e6)
 
 
+def text_config() -> dict[str, object]:
+    found = model_catalog()["MiniMaxAI/MiniMax-M3"].config["text_config"]
+    assert isinstance(found, dict)
+    return dict(found)
+
+
 REFUSED = [
     ({"sparse_attention_config": 1}, "'sparse_attention_config' must be a mapping"),
     ({"attention_output_gate": True}, "'attention_output_gate' is not understood"),
@@ -130,14 +136,14 @@ REFUSED_INDEX = [
 
 @pytest.mark.parametrize(("change", "message"), REFUSED)
 def test_what_is_not_understood_is_refused(change: dict[str, object], message: str) -> None:
-    config = dict(model_catalog()["MiniMaxAI/MiniMax-M3"].config) | change
+    config = text_config() | change
     with pytest.raises(UnsupportedArchitecture, match=message):
         architecture_from_config(config, "changed")
 
 
 @pytest.mark.parametrize(("change", "message"), REFUSED_INDEX)
 def test_indexers_that_are_not_understood_are_refused(change: dict[str, object], message: str) -> None:
-    config = dict(model_catalog()["MiniMaxAI/MiniMax-M3"].config)
+    config = text_config()
     part = config["sparse_attention_config"]
     assert isinstance(part, dict)
     config["sparse_attention_config"] = part | change
@@ -146,7 +152,7 @@ def test_indexers_that_are_not_understood_are_refused(change: dict[str, object],
 
 
 def test_without_sparse_attention_all_layers_see_everything() -> None:
-    config = dict(model_catalog()["MiniMaxAI/MiniMax-M3"].config)
+    config = text_config()
     for switched_off in ({"use_sparse_attention": False}, None):
         found = architecture_from_config(config | {"sparse_attention_config": switched_off}, "dense")
         assert {group.attention for group in found.groups} == {DENSE}
