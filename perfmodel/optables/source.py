@@ -336,6 +336,8 @@ def operator_source(
 
 
 def measured_versions(accelerator: Accelerator, framework: str) -> tuple[str, ...]:
-    """Versions of a framework that a part was measured under, the newest first; empty without tables."""
+    """Releases of a framework that a part was measured under, the newest first; empty without tables."""
     system = accelerator.measured_system
-    return () if system is None else TableLibrary(system).versions(framework)
+    known = () if system is None else TableLibrary(system).versions(framework)
+    # Some operators were measured under a development build alone, which is nobody's version.
+    return tuple(version for version in known if "dev" not in version)

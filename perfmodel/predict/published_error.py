@@ -36,12 +36,12 @@ TPOT_ERROR: Final[dict[str, PublishedError]] = {
     "B200-SXM": PublishedError(0.093, 0.289, 1073),
     "B300-SXM": PublishedError(0.094, 0.285, 250),
     "GB200-NVL72": PublishedError(0.192, 0.775, 79),
-    "Gaudi3": PublishedError(0.155, 0.343, 24),
+    "Gaudi3": PublishedError(0.091, 0.210, 24),
     "H100-SXM": PublishedError(0.047, 0.145, 755),
     "H200-SXM": PublishedError(0.067, 0.374, 591),
     "MI300X": PublishedError(0.089, 0.148, 37),
     "MI325X": PublishedError(0.061, 0.146, 34),
-    "MI355X": PublishedError(0.088, 0.406, 209),
+    "MI355X": PublishedError(0.087, 0.406, 209),
 }
 """Source: docs/accuracy.md, errors by slice, 2026-11-26. The AMD rows are DeepSeek R1 alone. Of GB200 it is
 the error of tokens a second at saturation, and of Gaudi3 that of the time of static batches: TPOT of neither
