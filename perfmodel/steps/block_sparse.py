@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from fleetplan.perfmodel.architecture import GroupedQueryAttention
 from fleetplan.perfmodel.operators import IntArray, Operator, OperatorKind
-from fleetplan.perfmodel.steps.parts import constant, gemm
+from fleetplan.perfmodel.steps.parts import constant, gemm, softmax_attention
 from fleetplan.perfmodel.steps.precision import PartDtypes
 from fleetplan.perfmodel.steps.shapes import StepShape
 from fleetplan.perfmodel.steps.sharding import heads_per_accelerator, index_heads, index_width
@@ -52,22 +50,5 @@ def block_sparse_attention(
         "block_tokens": constant(index.block_tokens, heads),
         "blocks": constant(index.blocks, heads),
     }
-    if shape.prefill_sequences.any():
-        prompts = {
-            "batch": np.maximum(1, shape.prefill_sequences),
-            "new_tokens": np.maximum(1, shape.local_new_tokens),
-            "prefix_tokens": shape.local_prefix_tokens,
-            **common,
-        }
-        count = np.where(shape.prefill_sequences > 0, float(layers), 0.0)
-        kind = OperatorKind.BLOCK_SPARSE_PREFILL
-        yield Operator("prefill_attention", kind, dtypes.kv, prompts, count)
-    if shape.decode_sequences.any():
-        generated = {
-            "batch": np.maximum(1, shape.decode_sequences),
-            "context_tokens": np.maximum(1, shape.local_context_tokens),
-            **common,
-        }
-        count = np.where(shape.decode_sequences > 0, float(layers), 0.0)
-        kind = OperatorKind.BLOCK_SPARSE_DECODE
-        yield Operator("decode_attention", kind, dtypes.kv, generated, count)
+    kinds = OperatorKind.BLOCK_SPARSE_PREFILL, OperatorKind.BLOCK_SPARSE_DECODE
+    yield from softmax_attention(kinds, dtypes.kv, common, layers, shape)

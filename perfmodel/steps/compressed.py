@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from fleetplan.perfmodel.architecture import CompressedAttention
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT, IntArray, Operator, OperatorKind
 from fleetplan.perfmodel.steps.communication import attention_reduction
-from fleetplan.perfmodel.steps.parts import constant, counts, elementwise
+from fleetplan.perfmodel.steps.parts import constant, counts, elementwise, softmax_attention
 from fleetplan.perfmodel.steps.precision import PartDtypes
 from fleetplan.perfmodel.steps.shapes import StepShape
 
@@ -47,23 +45,8 @@ def compressed_attention(
     # The norm reads the stream that the hyper-connection mixed, and writes what the block reads.
     yield elementwise("attention_norm", 2 * tokens * hidden_size, layers)
     fixed = _fixed(hidden_size, dtypes, attention, shape.layouts.tp)
-    if shape.prefill_sequences.any():
-        prompts = {
-            "batch": np.maximum(1, shape.prefill_sequences),
-            "new_tokens": np.maximum(1, shape.local_new_tokens),
-            "prefix_tokens": shape.local_prefix_tokens,
-        }
-        count = np.where(shape.prefill_sequences > 0, float(layers), 0.0)
-        kind = OperatorKind.COMPRESSED_PREFILL
-        yield Operator("prefill_attention", kind, dtypes.attention, {**prompts, **fixed}, count)
-    if shape.decode_sequences.any():
-        generated = {
-            "batch": np.maximum(1, shape.decode_sequences),
-            "context_tokens": np.maximum(1, shape.local_context_tokens),
-        }
-        count = np.where(shape.decode_sequences > 0, float(layers), 0.0)
-        kind = OperatorKind.COMPRESSED_DECODE
-        yield Operator("decode_attention", kind, dtypes.attention, {**generated, **fixed}, count)
+    kinds = OperatorKind.COMPRESSED_PREFILL, OperatorKind.COMPRESSED_DECODE
+    yield from softmax_attention(kinds, dtypes.attention, fixed, layers, shape)
     yield from attention_reduction(hidden_size, tokens, shape.layouts, layers)
 
 

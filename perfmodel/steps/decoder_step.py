@@ -46,7 +46,7 @@ from fleetplan.perfmodel.steps.compressed import compressed_attention, hyper_con
 from fleetplan.perfmodel.steps.experts import ExpertSpread, routed_experts, skewed_spread
 from fleetplan.perfmodel.steps.latent import latent_attention
 from fleetplan.perfmodel.steps.linear import linear_attention
-from fleetplan.perfmodel.steps.parts import constant, elementwise, gemm
+from fleetplan.perfmodel.steps.parts import constant, elementwise, gemm, softmax_attention
 from fleetplan.perfmodel.steps.precision import PartDtypes
 from fleetplan.perfmodel.steps.residuals import residual_mixing
 from fleetplan.perfmodel.steps.shapes import StepShape
@@ -191,27 +191,10 @@ def _attention_cores(
         "head_dim": constant(attention.head_dim, heads),
         "window": constant(attention.window, heads),
     }
-    # A step without prompts, or without generated tokens, runs the operator no times; its dimensions
-    # stay at the smallest valid shape.
-    if shape.prefill_sequences.any():
-        prefill = {
-            "batch": np.maximum(1, shape.prefill_sequences),
-            "new_tokens": np.maximum(1, shape.local_new_tokens),
-            "prefix_tokens": shape.local_prefix_tokens,
-            **common,
-        }
-        count = np.where(shape.prefill_sequences > 0, float(layers), 0.0)
-        yield Operator("prefill_attention", OperatorKind.PREFILL_ATTENTION, kv_dtype, prefill, count)
-    if shape.decode_sequences.any():
-        # The last tokens, which are all that a window leaves, are not spread over context-parallel ranks.
-        context = shape.context_tokens if attention.window else shape.local_context_tokens
-        decode = {
-            "batch": np.maximum(1, shape.decode_sequences),
-            "context_tokens": np.maximum(1, context),
-            **common,
-        }
-        count = np.where(shape.decode_sequences > 0, float(layers), 0.0)
-        yield Operator("decode_attention", OperatorKind.DECODE_ATTENTION, kv_dtype, decode, count)
+    kinds = OperatorKind.PREFILL_ATTENTION, OperatorKind.DECODE_ATTENTION
+    # The last tokens, which are all that a window leaves, are not spread over context-parallel ranks.
+    context = shape.context_tokens if attention.window else None
+    yield from softmax_attention(kinds, kv_dtype, common, layers, shape, context)
 
 
 def _dense_block(

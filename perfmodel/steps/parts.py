@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 import numpy as np
 
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, FloatArray, IntArray, Operator, OperatorKind
+from fleetplan.perfmodel.steps.shapes import StepShape
 
 
 def constant(value: int, like: IntArray) -> IntArray:
@@ -45,3 +48,52 @@ def absorbed_product(
     n, k = widths
     dims = {"m": m, "groups": groups, "n": constant(n, groups), "k": constant(k, groups)}
     return Operator(name, OperatorKind.BATCHED_GEMM, dtype, dims, count)
+
+
+def softmax_attention(
+    kinds: tuple[OperatorKind, OperatorKind],
+    dtype: str,
+    fixed: Mapping[str, IntArray],
+    layers: int,
+    shape: StepShape,
+    context_tokens: IntArray | None = None,
+) -> Iterator[Operator]:
+    """Yield attention of prompts and of generated tokens, once a layer.
+
+    A step without prompts, or without generated tokens, runs the operator no times; its dimensions stay at
+    the smallest valid shape.
+
+    Parameters
+    ----------
+    kinds : tuple[OperatorKind, OperatorKind]
+        For prompts, and for generated tokens.
+    dtype : str
+        Of both.
+    fixed : Mapping[str, IntArray]
+        Dimensions of the layer, shape (n_configs,) each.
+    layers : int
+        How many of it there are.
+    shape : StepShape
+        Parallelism, sequences and lengths of n configurations.
+    context_tokens : IntArray, optional
+        What generated tokens see, where it is not the context of one rank. [tokens]
+    """
+    prefill_kind, decode_kind = kinds
+    if shape.prefill_sequences.any():
+        prompts = {
+            "batch": np.maximum(1, shape.prefill_sequences),
+            "new_tokens": np.maximum(1, shape.local_new_tokens),
+            "prefix_tokens": shape.local_prefix_tokens,
+            **fixed,
+        }
+        count = np.where(shape.prefill_sequences > 0, float(layers), 0.0)
+        yield Operator("prefill_attention", prefill_kind, dtype, prompts, count)
+    if shape.decode_sequences.any():
+        context = shape.local_context_tokens if context_tokens is None else context_tokens
+        generated = {
+            "batch": np.maximum(1, shape.decode_sequences),
+            "context_tokens": np.maximum(1, context),
+            **fixed,
+        }
+        count = np.where(shape.decode_sequences > 0, float(layers), 0.0)
+        yield Operator("decode_attention", decode_kind, dtype, generated, count)
