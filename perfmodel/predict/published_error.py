@@ -46,3 +46,14 @@ TPOT_ERROR: Final[dict[str, PublishedError]] = {
 """Source: docs/accuracy.md, errors by slice, 2026-11-26. The AMD rows are DeepSeek R1 alone. Of GB200 it is
 the error of tokens a second at saturation, and of Gaudi3 that of the time of static batches: TPOT of neither
 was published with all that a prediction needs."""
+
+UNCOMPARED: Final[dict[str, str]] = {
+    "deepseek_v4": (
+        "the one published rate at hand (SGLang, V4-Flash on H200, layout not stated) is 28 to 36 % "
+        "below the prediction"
+    ),
+    "kimi_linear": "no published benchmark of it was at hand",
+    "minimax_m3": "no published benchmark of it was at hand",
+}
+"""Architectures with operators of their own whose predictions no published closed loop was held against, by
+`model_type`, and what is known; errors by hardware say nothing of them. Source: docs/techniques.md."""

@@ -10,6 +10,7 @@ from fleetplan.fleet.inventory.techniques import MTP_ACCEPTANCE_RATIO
 from fleetplan.fleet.units import BYTES_PER_GIB
 from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
+from fleetplan.perfmodel.predict import UNCOMPARED
 from fleetplan.perfmodel.steps import part_dtypes
 
 _PRICED_APART: Final = frozenset({"draft layers"})
@@ -32,7 +33,7 @@ def assumptions(fleet: Fleet, service: Service) -> tuple[str, ...]:
     found: dict[str, None] = dict.fromkeys(_drafted(service))
     for position, (model, precision) in enumerate(served):
         architecture = load_architecture(model, fleet.path.parent)
-        found |= dict.fromkeys(_left_out(service, architecture))
+        found |= dict.fromkeys((*_uncompared(service, architecture), *_left_out(service, architecture)))
         if position == 0:
             found |= dict.fromkeys(_cached(service, architecture, precision))
     return tuple(found)
@@ -58,6 +59,16 @@ def _served(service: Service) -> list[tuple[str, Precision]]:
     if service.variants:
         return [(each.model, Precision(each.weights, each.kv)) for each in service.variants]
     return [] if service.model is None else [(service.model, service.precision)]
+
+
+def _uncompared(service: Service, architecture: ModelArchitecture) -> Iterator[str]:
+    """Say that published errors are of other models."""
+    known = UNCOMPARED.get(architecture.model_type)
+    if known is not None:
+        yield (
+            f"{service.name}: errors against published benchmarks are of other models than "
+            f"{architecture.name}: {known}; measure your own (`plan calibrate`) before you buy"
+        )
 
 
 def _left_out(service: Service, architecture: ModelArchitecture) -> Iterator[str]:

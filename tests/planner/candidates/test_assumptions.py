@@ -53,3 +53,12 @@ def test_a_tower_of_known_shapes_is_priced_where_images_are_said(tmp_path: Path)
     (text,) = said(tmp_path, model)
     assert "prompts count as text tokens" in text
     assert said(tmp_path, model, techniques="{image_token_ratio: 0.5}") == ()
+
+
+def test_errors_of_other_models_are_said_to_be_so(tmp_path: Path) -> None:
+    (text,) = said(tmp_path, model="deepseek-v4-flash")
+    assert text.startswith(
+        "chat: errors against published benchmarks are of other models than deepseek-ai/DeepSeek-V4"
+    )
+    assert "below the prediction" in text
+    assert not any("other models" in each for each in said(tmp_path, model="deepseek-r1"))
