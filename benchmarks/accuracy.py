@@ -25,6 +25,7 @@ from benchmarks.accuracy_blind import blind_text, predicted_blind
 from benchmarks.accuracy_disaggregated import disaggregated_rows, pool_bars, pools_text, predicted_pools
 from benchmarks.accuracy_elsewhere import bars as elsewhere_bars
 from benchmarks.accuracy_elsewhere import elsewhere_text, predicted_elsewhere
+from benchmarks.accuracy_newest import newest_text, predicted_newest
 from benchmarks.accuracy_peer import peer_errors
 from benchmarks.accuracy_prediction import predicted
 from benchmarks.accuracy_rows import packaged_file, published_rows
@@ -77,6 +78,7 @@ FULLER: Final = "A fuller table"
 SERVING: Final = "Saturation and other benchmarks than InferenceX"
 ELSEWHERE: Final = "Figures of other pages"
 BLIND: Final = "Figures that were predicted before the model was changed with them in view"
+NEWEST: Final = "DeepSeek-V4, MiniMax-M3 and Kimi-K3"
 BARS: Final = ("<!-- bars of the accuracy page -->", "<!-- end of the bars -->")
 
 
@@ -93,6 +95,7 @@ def write(text: str, found: list[AccuracyBar], is_fuller: bool, serving: str, el
     if serving:
         parts += [f"# {SERVING}", serving]
     parts += [f"# {ELSEWHERE}", elsewhere, f"# {BLIND}", blind_text(predicted_blind())]
+    parts += [f"# {NEWEST}", newest_text(predicted_newest())]
     RESULT.write_text("\n\n".join(parts) + "\n", "utf-8")
     verdicts = "\n\n".join(f"{name}:\n\n{bars_text(each)}" for name, each in bars_of.items())
     before, _, rest = RESULTS.read_text("utf-8").partition(BARS[0])

@@ -1,24 +1,25 @@
 """Latency, throughput, memory and power of given configurations: the table of `plan predict`.
 
 In: a table of cases (`read_cases`). Out: the same rows with the predicted figures (`predict`). `TPOT_ERROR`
-is the error against published benchmarks, by hardware; `UNCOMPARED` architectures are not in it.
+is the error against published benchmarks, by hardware; `own_error_text` says that of some architectures.
 """
 
 from fleetplan.perfmodel.predict.case_files import read_cases
 from fleetplan.perfmodel.predict.cases import DEFAULT_FRAMEWORK, FRAMEWORKS, Cases, parse_cases
 from fleetplan.perfmodel.predict.columns import NUMBER_COLUMNS, OUTPUT_COLUMNS
 from fleetplan.perfmodel.predict.prediction import predict
-from fleetplan.perfmodel.predict.published_error import TPOT_ERROR, UNCOMPARED, WEAK_RATIO
+from fleetplan.perfmodel.predict.published_error import OWN_TPOT_ERROR, TPOT_ERROR, WEAK_RATIO, own_error_text
 
 __all__ = [
     "DEFAULT_FRAMEWORK",
     "FRAMEWORKS",
     "NUMBER_COLUMNS",
     "OUTPUT_COLUMNS",
+    "OWN_TPOT_ERROR",
     "TPOT_ERROR",
-    "UNCOMPARED",
     "WEAK_RATIO",
     "Cases",
+    "own_error_text",
     "parse_cases",
     "predict",
     "read_cases",

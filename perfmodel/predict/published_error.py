@@ -47,13 +47,22 @@ TPOT_ERROR: Final[dict[str, PublishedError]] = {
 the error of tokens a second at saturation, and of Gaudi3 that of the time of static batches: TPOT of neither
 was published with all that a prediction needs."""
 
-UNCOMPARED: Final[dict[str, str]] = {
-    "deepseek_v4": (
-        "the one published rate at hand (SGLang, V4-Flash on H200, layout not stated) is 28 to 36 % "
-        "below the prediction"
-    ),
-    "kimi_linear": "no published benchmark of it was at hand",
-    "minimax_m3": "no published benchmark of it was at hand",
+OWN_TPOT_ERROR: Final[dict[str, dict[str, PublishedError]]] = {
+    "deepseek_v4": {
+        "deepseek-ai/DeepSeek-V4-Flash": PublishedError(0.117, 0.616, 13),
+        "deepseek-ai/DeepSeek-V4-Pro": PublishedError(0.428, 2.152, 13),
+    },
+    "kimi_linear": {"moonshotai/Kimi-K3": PublishedError(0.593, 0.670, 8)},
+    "minimax_m3": {"MiniMaxAI/MiniMax-M3": PublishedError(0.306, 0.470, 22)},
 }
-"""Architectures with operators of their own whose predictions no published closed loop was held against, by
-`model_type`, and what is known; errors by hardware say nothing of them. Source: docs/techniques.md."""
+"""Errors of TPOT of architectures with operators of their own, by `model_type` and model: errors by hardware
+say nothing of them. Source: docs/accuracy.md, DeepSeek-V4, MiniMax-M3 and Kimi-K3, 2026-11-26."""
+
+
+def own_error_text(model_type: str) -> str:
+    """Say how far predictions of an architecture are from its own published loops; '' where none is apart."""
+    found = OWN_TPOT_ERROR.get(model_type, {})
+    return ", ".join(
+        f"{name} {error.median_ratio:.0%} / {error.p90_ratio:.0%} ({error.rows} rows)"
+        for name, error in found.items()
+    )

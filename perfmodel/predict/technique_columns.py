@@ -43,6 +43,7 @@ COLUMNS: Final[dict[str, TechniqueColumn]] = {
     "iterations_ahead": number(0, 1e3, STEADY_LOOPS),
     "polled_iterations": number(1, 1e6, STEADY_LOOPS),
     "gathering_iterations": number(0, 1e6, STEADY_LOOPS),
+    "prompts_aligned": number(0, 1, STEADY_LOOPS, whole=True),
     "front_end_ms": number(0, 1e6, _LIMITED),
     "front_end_token_us": number(0, 1e6, _LIMITED),
     "length_variation": number(0, 100, frozenset({"offline"})),
@@ -174,6 +175,7 @@ def _scheduling(numbers: dict[str, float]) -> SchedulingOverrides:
         numbers.get("iterations_ahead"),
         numbers.get("polled_iterations"),
         numbers.get("gathering_iterations"),
+        bool(numbers["prompts_aligned"]) if "prompts_aligned" in numbers else None,
         numbers.get("front_end_ms"),
         numbers.get("front_end_token_us"),
     )

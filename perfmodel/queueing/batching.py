@@ -92,7 +92,7 @@ def open_loop(times: IterationTimes, requests_per_ms: FloatArray, burstiness: fl
         sequences = np.minimum(arrivals * steps, times.most_sequences)
         carrying, taken = _prompts(times, arrivals, sequences)
         mixed, plain = times.cycle_ms(taken, sequences), times.decode_ms(sequences)
-        iteration = (iteration + carrying * mixed + (1 - carrying) * plain) / 2
+        iteration = (iteration + times.mean_ms(carrying, taken, sequences)) / 2
     in_mixed = carrying * mixed / (carrying * mixed + (1 - carrying) * plain)
     first = in_mixed * _after_ms(times, mixed, requests_per_ms, burstiness, sequences)
     first += (1 - in_mixed) * _after_ms(times, plain, requests_per_ms, burstiness, sequences)

@@ -39,12 +39,16 @@ class Admission:
         For which the first prompt that waits gathers others; 0 is none.
     prompts_apart : bool
         Whether prompts run in iterations of their own, before any decoding, as in SGLang.
+    prompts_aligned : bool
+        Whether attention-DP ranks wait with their prompts for one another (SGLang's
+        `--enable-prefill-delayer`).
     """
 
     iterations_ahead: float = 0.0
     polled_iterations: float = 1.0
     gathering_iterations: float = 0.0
     prompts_apart: bool = False
+    prompts_aligned: bool = False
 
     def wait_iterations(self, starts: FloatArray) -> FloatArray:
         """Mean wait beyond the iteration that runs at the arrival, shape (n,). [iterations].

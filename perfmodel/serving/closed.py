@@ -169,9 +169,8 @@ def _mean_iteration(
     # There are no iterations without prompts where nobody generates.
     plain = (1 - carrying) * np.minimum(1.0, sequences)
     carrying = carrying / (carrying + plain)
-    mixed = times.cycle_ms(tokens / np.maximum(carrying, 1e-12), sequences)
-    iteration: FloatArray = carrying * mixed + (1 - carrying) * times.decode_ms(sequences)
-    return iteration, mixed
+    taken = tokens / np.maximum(carrying, 1e-12)
+    return times.mean_ms(carrying, taken, sequences), times.cycle_ms(taken, sequences)
 
 
 def _settled(

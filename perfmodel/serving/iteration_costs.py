@@ -32,6 +32,13 @@ PROMPT_GRAIN_TOKENS: Final = 16
 _GRID_POINTS: Final = 48
 """Token counts and batches that are evaluated; step times are taken as straight between two of them."""
 
+_SHARED_OPERATORS: Final = ("routed_experts",)
+"""What the names of operators start with that work on the tokens of all attention-DP ranks, whichever rank
+they are of. A rank that sends its tokens to experts takes as long as they are many."""
+
+_SHARED_WITHOUT_EP: Final = ("routed_experts", "shared_experts", "ffn_")
+"""The same where all ranks share one feed-forward block: it is split over them as a whole."""
+
 _PROMPT_OPERATORS: Final = "prefill_"
 """What the names of operators start with whose time depends on where in its prompt a token stands."""
 
@@ -133,6 +140,9 @@ class StepGrids:
         Tokens of an iteration, sequences, and prompt tokens at which times are known; shape (n_points,) each.
     token_ms : FloatArray
         Time of an iteration of so many tokens, shape (n_layouts, n_points). [ms]
+    shared_ms : FloatArray
+        Part of it that attention-DP ranks compute together, of the tokens of all; zero with one rank; shape
+        (n_layouts, n_points). [ms]
     decode_ms, slope_ms : FloatArray
         What so many sequences add without context, and what each token of their context adds, shape
         (n_layouts, n_points). [ms]
@@ -140,16 +150,20 @@ class StepGrids:
         Attention over a prompt that long, shape (n_layouts, n_points). [ms]
     prompt_floor_ms : FloatArray
         Least time of an iteration with prompts: that of its launches, shape (n_layouts,). [ms]
+    ranks : FloatArray
+        Attention-DP ranks whose iterations start and end together, shape (n_layouts,).
     """
 
     tokens: FloatArray
     token_ms: FloatArray
+    shared_ms: FloatArray
     sequences: FloatArray
     decode_ms: FloatArray
     slope_ms: FloatArray
     lengths: FloatArray
     prompt_ms: FloatArray
     prompt_floor_ms: FloatArray
+    ranks: FloatArray
 
     def of(self, layout: int) -> StepGrids:
         """Return the times of one layout, by its position."""
@@ -157,10 +171,12 @@ class StepGrids:
         return replace(
             self,
             token_ms=self.token_ms[one],
+            shared_ms=self.shared_ms[one],
             decode_ms=self.decode_ms[one],
             slope_ms=self.slope_ms[one],
             prompt_ms=self.prompt_ms[one],
             prompt_floor_ms=self.prompt_floor_ms[one],
+            ranks=self.ranks[one],
         )
 
 
@@ -208,16 +224,19 @@ def step_grids(evaluator: Evaluator, layouts: Sequence[Parallelism], wanted: Ran
     without_context = few_ms - slope * sequences * near - shared.reshape(slope.shape)
     cumulative = np.maximum.accumulate(by_layout(_prompt_part(by_length)), axis=1)
     none = np.zeros((len(layouts), 1))
+    ranks = np.array([float(layout.dp) for layout in layouts])
     # No sequence, no attention; the slope of none is that of one.
     return StepGrids(
         tokens=tokens.astype(np.float64),
         token_ms=token_ms,
+        shared_ms=np.where(ranks[:, None] > 1, by_layout(_shared_part(by_tokens, layouts, tokens.size)), 0.0),
         sequences=np.r_[0.0, sequences],
         decode_ms=np.hstack([none, without_context]),
         slope_ms=np.hstack([slope[:, :1], slope]),
         lengths=np.r_[0.0, lengths],
         prompt_ms=np.hstack([none, cumulative]),
         prompt_floor_ms=floors,
+        ranks=ranks,
     )
 
 
@@ -302,3 +321,13 @@ def _prompt_part(times: StepTimes) -> FloatArray:
     rows = [row for row, name in enumerate(times.names) if name.startswith(_PROMPT_OPERATORS)]
     part: FloatArray = times.breakdown_ms[rows].sum(axis=0)
     return part
+
+
+def _shared_part(times: StepTimes, layouts: Sequence[Parallelism], points: int) -> FloatArray:
+    """Time of the operators that work on the tokens of all attention-DP ranks, shape (n,). [ms]."""
+    spread = np.repeat([layout.ep > 1 for layout in layouts], points)
+    found: FloatArray = np.zeros(times.latency_ms.shape)
+    for name, row in zip(times.names, times.breakdown_ms, strict=True):
+        if name.startswith(_SHARED_WITHOUT_EP):
+            found = found + np.where(spread & ~np.array(name.startswith(_SHARED_OPERATORS)), 0.0, row)
+    return found

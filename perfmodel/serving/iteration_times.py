@@ -152,8 +152,69 @@ class IterationTimes:
         running = np.maximum(sequences, 1.0)
         return self._tokens_ms(running) + self._generation_ms(running)
 
-    def mixed_ms(self, prompt_tokens: FloatArray, sequences: FloatArray) -> FloatArray:
-        """Time of iterations that compute `prompt_tokens`, in as many as the token budget needs. [ms]."""
+    def mean_ms(self, carrying: FloatArray, prompt_tokens: FloatArray, sequences: FloatArray) -> FloatArray:
+        """Mean time in which every sequence gains a token. [ms].
+
+        Parameters
+        ----------
+        carrying : FloatArray
+            Share of these times in which an engine computes prompts, shape (n,).
+        prompt_tokens : FloatArray
+            Tokens that it computes then, shape (n,). [tokens]
+        sequences : FloatArray
+            That generate, shape (n,).
+        """
+        decode = self.decode_ms(sequences)
+        others = self._others
+        if others.any():
+            return self._in_step_ms(carrying, prompt_tokens, sequences, others, decode)
+        found: FloatArray = carrying * self.cycle_ms(prompt_tokens, sequences) + (1 - carrying) * decode
+        return found
+
+    @property
+    def _others(self) -> FloatArray:
+        """Attention-DP ranks that let in prompts without regard to this one, shape (n,) or (1,)."""
+        found: FloatArray = self.grids.ranks[self.layouts] - 1.0
+        return found if self.admission.prompts_apart and not self.admission.prompts_aligned else 0.0 * found
+
+    def _in_step_ms(
+        self,
+        carrying: FloatArray,
+        prompt_tokens: FloatArray,
+        sequences: FloatArray,
+        others: FloatArray,
+        decode_ms: FloatArray,
+    ) -> FloatArray:
+        """Return `mean_ms` of ranks that run prompts apart and meet at the experts of every layer. [ms].
+
+        An iteration lasts as long as that of the rank with most to do. A rank has prompts in a share s of its
+        iterations; while it generates, at least one of its n peers has some with 1 - (1 - s)^n. Peers of a
+        rank that drafts tokens wait while it computes prompts; else they generate meanwhile.
+        """
+        none = np.zeros_like(sequences)
+        ranks = 1.0 + others
+        # Where less than one sequence runs in the mean, some prompts are followed by no generation.
+        steps = 1 - carrying + carrying * np.minimum(1.0, sequences)
+        if self.lengths.tokens_per_step > 1:
+            any_rank = 1 - (1 - carrying) ** ranks
+            apart = self.mixed_ms(prompt_tokens, none, carrying / np.maximum(any_rank, _ROUNDING))
+            drafted: FloatArray = steps * decode_ms + any_rank * apart
+            return drafted
+        iterations = np.maximum(1.0, prompt_tokens / self.cycle_room(sequences))
+        share = carrying * iterations / np.maximum(steps + carrying * iterations, _ROUNDING)
+        peers = 1 - (1 - share) ** others
+        own = self.mixed_ms(prompt_tokens, none, (1 + others * share) / ranks)
+        with_peers = np.where(peers > 0, others * share / np.maximum(peers, _ROUNDING), 0.0) / ranks
+        waiting = np.maximum(decode_ms, self.mixed_ms(prompt_tokens / iterations, none, with_peers))
+        generating = (1 - peers) * decode_ms + peers * waiting
+        found: FloatArray = carrying * own + steps * generating
+        return found
+
+    def mixed_ms(self, prompt_tokens: FloatArray, sequences: FloatArray, share: Numbers = 1.0) -> FloatArray:
+        """Time of iterations that compute `prompt_tokens`, in as many as the token budget needs. [ms].
+
+        `share` is that of the attention-DP ranks that have so many prompt tokens at once.
+        """
         room = self.prompt_room(sequences)
         # Prompts that fill an iteration to the last token, but for rounding, need no other one.
         whole = np.floor(prompt_tokens / room + _ROUNDING)
@@ -161,10 +222,12 @@ class IterationTimes:
         each = self._generation_ms(sequences)
         floor = self.grids.prompt_floor_ms[self.layouts]
         attention = self._attention_ms_per_token
-        last = np.maximum(floor, self._tokens_ms(rest + sequences) + each + rest * attention)
+        last = np.maximum(
+            floor, self._tokens_ms(rest + sequences, rest * share + sequences) + each + rest * attention
+        )
         found = np.where(rest > _ROUNDING * room, last, 0.0)
         if whole.any():
-            full = self._tokens_ms(room + sequences) + each + room * attention
+            full = self._tokens_ms(room + sequences, room * share + sequences) + each + room * attention
             found = found + whole * np.maximum(floor, full)
         return np.where(prompt_tokens > 0, found, self.decode_ms(sequences))
 
@@ -192,8 +255,15 @@ class IterationTimes:
     def _beside(self, sequences: FloatArray) -> FloatArray:
         return np.zeros_like(sequences) if self.admission.prompts_apart else sequences
 
-    def _tokens_ms(self, tokens: FloatArray) -> FloatArray:
-        return interpolated(tokens, self.grids.tokens, self.layouts, self.grids.token_ms)[0]
+    def _tokens_ms(self, tokens: FloatArray, of_all: FloatArray | None = None) -> FloatArray:
+        """Time of an iteration of `tokens` of this rank and a mean of `of_all` of every rank. [ms]."""
+        grids = self.grids
+        found = interpolated(tokens, grids.tokens, self.layouts, grids.token_ms)[0]
+        if of_all is None or not grids.shared_ms.any():
+            return found
+        (own,) = interpolated(tokens, grids.tokens, self.layouts, grids.shared_ms)
+        (shared,) = interpolated(of_all, grids.tokens, self.layouts, grids.shared_ms)
+        return found - own + shared
 
     def _generation_ms(self, sequences: FloatArray) -> FloatArray:
         """Attention and what else only generated tokens need. [ms]."""

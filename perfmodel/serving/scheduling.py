@@ -70,7 +70,7 @@ class SchedulingOverrides:
     ----------
     max_sequences, iteration_tokens
         As in `Scheduling`.
-    iterations_ahead, polled_iterations, gathering_iterations
+    iterations_ahead, polled_iterations, gathering_iterations, prompts_aligned
         As in `Admission`.
     front_end_ms, front_end_token_us
         As in `FrontEnd`.
@@ -81,6 +81,7 @@ class SchedulingOverrides:
     iterations_ahead: float | None = None
     polled_iterations: float | None = None
     gathering_iterations: float | None = None
+    prompts_aligned: bool | None = None
     front_end_ms: float | None = None
     front_end_token_us: float | None = None
 
@@ -88,7 +89,7 @@ class SchedulingOverrides:
         """Return `default` with what is set here."""
         admission = replace(
             default.admission,
-            **_given(self, ("iterations_ahead", "polled_iterations", "gathering_iterations")),
+            **_given(self, _OF_ADMISSION),
         )
         own = default.front_end
         front_end = FrontEnd(
@@ -97,6 +98,9 @@ class SchedulingOverrides:
         )
         limits = _given(self, ("max_sequences", "iteration_tokens"))
         return replace(default, admission=admission, front_end=front_end, **limits)
+
+
+_OF_ADMISSION: Final = ("iterations_ahead", "polled_iterations", "gathering_iterations", "prompts_aligned")
 
 
 def _given(overrides: SchedulingOverrides, names: tuple[str, ...]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from fleetplan.fleet.inventory.techniques import MTP_ACCEPTANCE_RATIO
 from fleetplan.fleet.units import BYTES_PER_GIB
 from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
-from fleetplan.perfmodel.predict import UNCOMPARED
+from fleetplan.perfmodel.predict import own_error_text
 from fleetplan.perfmodel.steps import part_dtypes
 
 _PRICED_APART: Final = frozenset({"draft layers"})
@@ -63,11 +63,12 @@ def _served(service: Service) -> list[tuple[str, Precision]]:
 
 def _uncompared(service: Service, architecture: ModelArchitecture) -> Iterator[str]:
     """Say that published errors are of other models."""
-    known = UNCOMPARED.get(architecture.model_type)
-    if known is not None:
+    known = own_error_text(architecture.model_type)
+    if known:
         yield (
-            f"{service.name}: errors against published benchmarks are of other models than "
-            f"{architecture.name}: {known}; measure your own (`plan calibrate`) before you buy"
+            f"{service.name}: errors by hardware are of other models than {architecture.name}; TPOT error of "
+            f"its own published benchmarks (median / 90th percentile): {known}; measure your own "
+            "(`plan calibrate`) before you buy"
         )
 
 
