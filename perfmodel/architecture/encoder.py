@@ -63,33 +63,55 @@ def vision_encoder(config: Mapping[str, object], model: str, hidden_size: int) -
     kind = str(part.get("model_type", ""))
     reader = ConfigReader(model, kind, part)
     if kind in _QWEN and reader.has("depth"):
-        merge = reader.count("spatial_merge_size") ** 2
-        width, merged = reader.count("hidden_size"), merge * reader.count("hidden_size")
-        merger = ((merged, merged), (merged, reader.optional_count("out_hidden_size") or hidden_size))
-        # Deeper layers reach the decoder through mergers of their own.
-        mergers = 1 + len(reader.items("deepstack_visual_indexes") or ())
-        return VisionEncoder(
-            reader.count("depth"),
-            width,
-            reader.count("intermediate_size"),
-            reader.count("num_heads"),
-            merge,
-            MEGAPIXEL_PATCHES,
-            merger * mergers,
-        )
+        return _of_qwen(reader, hidden_size)
     tokens = config.get("mm_tokens_per_image")
-    if kind == "siglip_vision_model" and isinstance(tokens, int) and reader.has("num_hidden_layers"):
-        patches = (reader.count("image_size") // reader.count("patch_size")) ** 2
-        return VisionEncoder(
-            reader.count("num_hidden_layers"),
-            reader.count("hidden_size"),
-            reader.count("intermediate_size"),
-            reader.count("num_attention_heads"),
-            max(1, patches // tokens),
-            patches,
-            ((reader.count("hidden_size"), hidden_size),),
-        )
+    if kind == "siglip_vision_model" and tokens is not None and reader.has("num_hidden_layers"):
+        return _of_siglip(reader, ConfigReader(model, kind, config).count("mm_tokens_per_image"), hidden_size)
     return None
+
+
+def _of_qwen(reader: ConfigReader, hidden_size: int) -> VisionEncoder:
+    merge = reader.count("spatial_merge_size") ** 2
+    if merge > MEGAPIXEL_PATCHES:
+        reader.refuse(f"'spatial_merge_size': {merge} patches a token are more than an image has")
+    width, heads = _width_and_heads(reader, "num_heads")
+    merged = merge * width
+    merger = ((merged, merged), (merged, reader.optional_count("out_hidden_size") or hidden_size))
+    # Deeper layers reach the decoder through mergers of their own.
+    mergers = 1 + len(reader.items("deepstack_visual_indexes") or ())
+    return VisionEncoder(
+        layers=reader.count("depth"),
+        hidden_size=width,
+        intermediate_size=reader.count("intermediate_size"),
+        heads=heads,
+        patches_per_token=merge,
+        patches_per_image=MEGAPIXEL_PATCHES,
+        projection=merger * mergers,
+    )
+
+
+def _of_siglip(reader: ConfigReader, tokens: int, hidden_size: int) -> VisionEncoder:
+    side, patch = reader.count("image_size"), reader.count("patch_size")
+    if patch > side:
+        reader.refuse(f"an image {side} pixels wide has no patch of {patch}")
+    patches = (side // patch) ** 2
+    width, heads = _width_and_heads(reader, "num_attention_heads")
+    return VisionEncoder(
+        layers=reader.count("num_hidden_layers"),
+        hidden_size=width,
+        intermediate_size=reader.count("intermediate_size"),
+        heads=heads,
+        patches_per_token=max(1, patches // tokens),
+        patches_per_image=patches,
+        projection=((width, hidden_size),),
+    )
+
+
+def _width_and_heads(reader: ConfigReader, heads_key: str) -> tuple[int, int]:
+    width, heads = reader.count("hidden_size"), reader.count(heads_key)
+    if width % heads:
+        reader.refuse(f"a vision encoder {width} wide cannot have {heads} heads")
+    return width, heads
 
 
 _QWEN: Final = frozenset({"qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"})

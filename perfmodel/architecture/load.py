@@ -118,7 +118,8 @@ def architecture_from_config(config: Mapping[str, object], name: str) -> ModelAr
         vision=vision_encoder(config, name, reader.count("hidden_size")),
         residual_streams=family.residual_streams(reader),
     )
-    if found.total_parameters > MOST_PARAMETERS:
+    encoder = 0 if found.vision is None else found.vision.weights
+    if found.total_parameters + encoder > MOST_PARAMETERS:
         reader.refuse(f"it has more than {MOST_PARAMETERS:.0e} parameters")
     return found
 

@@ -10,6 +10,7 @@ from fleetplan.planner.assemble.row_place import row_moment
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import OfflineWork
 from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.deferral import work_places
 
 
 def offline_work(
@@ -41,7 +42,45 @@ def offline_work(
         per_day = rate * problem.moments[cell.moment].hours * SECONDS_PER_HOUR
         if per_day > 0:
             found[i, j, k] = per_day * work / total[i, k]
+    return _least_deferred(problem, found)
+
+
+def _least_deferred(
+    problem: Problem, work: dict[tuple[int, int, int], float]
+) -> dict[tuple[int, int, int], float]:
+    """Exchange work between cells so that less of it is deferred; as much arises and is done in each.
+
+    Deferring costs nothing: a solution may put off work of the day to the night, and as much of the
+    night to the day.
+    """
+    found = {key: per_day for key, per_day in work.items() if per_day > 0}
+    for j, k in sorted({(j, k) for _, j, k in found}):
+        for i in sorted(i for i, done, n in found if (done, n) == (j, k) and i != j):
+            for target in sorted(t for source, t, n in found if (source, n) == (j, k) and t != j):
+                moved = min(found.get((i, j, k), 0.0), found.get((j, target, k), 0.0))
+                if moved > 0 and _is_in_time(problem, i, target):
+                    _exchange(found, i, j, target, k, moved)
     return found
+
+
+def _exchange(
+    found: dict[tuple[int, int, int], float], i: int, j: int, target: int, k: int, moved: float
+) -> None:
+    """Do work that came from i to j, and as much that went from j to a target, in j and in the target."""
+    for key in ((i, j, k), (j, target, k)):
+        found[key] -= moved
+        if found[key] <= 0:
+            del found[key]
+    for key in ((j, j, k), (i, target, k)):
+        found[key] = found.get(key, 0.0) + moved
+
+
+def _is_in_time(problem: Problem, arises_in: int, done_in: int) -> bool:
+    arising, done = problem.cells[arises_in], problem.cells[done_in]
+    offline = problem.services[arising.service].offline
+    if offline is None:
+        return False
+    return done.moment in work_places(problem.moments, offline.deadline_hours)[arising.moment]
 
 
 def offline_rows(problem: Problem, put_off: Mapping[tuple[int, int, int], float]) -> tuple[OfflineWork, ...]:

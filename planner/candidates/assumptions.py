@@ -34,6 +34,7 @@ def assumptions(fleet: Fleet, service: Service) -> tuple[str, ...]:
     for position, (model, precision) in enumerate(served):
         architecture = load_architecture(model, fleet.path.parent)
         found |= dict.fromkeys((*_uncompared(service, architecture), *_left_out(service, architecture)))
+        found |= dict.fromkeys(_too_long(service, architecture))
         if position == 0:
             found |= dict.fromkeys(_cached(service, architecture, precision))
     return tuple(found)
@@ -84,6 +85,21 @@ def _left_out(service: Service, architecture: ModelArchitecture) -> Iterator[str
         yield (
             f"{service.name}: the vision tower of {architecture.name} is held in memory, and prompts count "
             "as text tokens (`techniques.image_token_ratio`)"
+        )
+
+
+def _too_long(service: Service, architecture: ModelArchitecture) -> Iterator[str]:
+    """Say which requests are longer than the model was made for."""
+    most = architecture.max_context_tokens
+    longest = max(
+        max(each.input_tokens or 0, each.context_tokens or 0) + (each.output_tokens or 0)
+        for each in service.classes
+    )
+    if most is not None and longest > most:
+        yield (
+            f"{service.name}: requests of {longest:,} tokens (mean) are longer than the {most:,} that the "
+            f"config of {architecture.name} allows (max_position_embeddings); servers refuse them unless its "
+            "positions are scaled"
         )
 
 

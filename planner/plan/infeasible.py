@@ -65,6 +65,11 @@ class Conflict(Record):
     complete: bool
     """Whether the time was enough to look at everything."""
 
+    @property
+    def other_conflicts(self) -> bool:
+        """Whether giving up one of the requirements was seen not to be enough."""
+        return bool(self.ways_out) and all(len(way.gives) > 1 for way in self.ways_out)
+
 
 class Infeasible(Record):
     """plan.json of a fleet that cannot be served."""

@@ -136,6 +136,7 @@ class Resolver:
     run: RunJobs = run_here
     _known: list[tuple[Fleet, Service, CandidateSet]] = field(default_factory=list)
     _took_s: list[float] = field(default_factory=list)
+    _latest: str = ""
 
     def know(self, fleet: Fleet, found: CandidateSet) -> None:
         """Take over the candidates of a fleet that somebody else has built."""
@@ -305,9 +306,10 @@ class Resolver:
         if self.limits.latest.left_s <= max(self._took_s, default=0.0):
             raise OutOfTimeError(f"{service.name} is not evaluated")
         left_s = self.limits.latest.left_s
+        say, self._latest = quiet if service.name == self._latest else self.say, service.name
         found = build_candidates(
             replace(fleet, services=(service,)),
-            lambda _: self.say(f"evaluating {service.name}"),
+            lambda _: say(f"evaluating {service.name}"),
             self._kept,
             late or (lambda: self.limits.latest.passed),
         )

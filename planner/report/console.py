@@ -103,6 +103,9 @@ def _placements(plan: Plan, period: str, console: Console) -> None:
     placed = [row for row in plan.placements if (row.period, row.scenario) == (period, shown)]
     title = f"Placements{where_and_when(DEFAULT_REGION, period)}"
     title += "" if shown is None else f" if demand is {escape(shown)}"
+    if not placed:
+        console.print(f"[italic]{title}[/]: nothing runs")
+        return
     title += " (P prefill, D decode, A aggregated)"
     narrow = console.width < LEAST_WIDTH
     table = Table(title=title, box=None, pad_edge=False, title_justify="left")

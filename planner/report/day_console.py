@@ -76,15 +76,15 @@ def print_day(plan: Plan, console: Console) -> None:
     work = [row for row in plan.offline_work if row.scenario == shown]
     for service, period in dict.fromkeys((row.service, row.period) for row in work):
         own = [each for each in work if (each.service, each.period) == (service, period)]
-        total = sum(each.requests_per_day for each in own)
         put_off = sum(each.requests_per_day for each in own if each.arises_in != each.slice)
         done: dict[str, float] = defaultdict(float)
         for each in own:
-            done[each.slice or "the day"] += each.requests_per_day / total
-        parts = [f"{share:.0%} in {escape(name)}" for name, share in done.items()]
+            done[each.slice or "the day"] += each.requests_per_day
+        # No total: slices of a weekday and of a weekend are parts of different days.
+        parts = [f"{count:,.0f} in {escape(name)}" for name, count in done.items()]
         console.print(
-            f"[bold]Offline[/] {escape(service)} {escape(period)}: {total:,.0f} requests a day, "
-            f"{', '.join(parts)}; {put_off / total:.0%} deferred"
+            f"[bold]Offline[/] {escape(service)} {escape(period)}, requests a day: {', '.join(parts)}; "
+            f"{f'{put_off:,.0f}' if put_off else 'none'} of them deferred"
         )
 
 

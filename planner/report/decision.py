@@ -131,7 +131,7 @@ def _weakest(plan: Plan) -> list[str]:
 
 
 def simpler(plan: Plan) -> str:
-    """Return what a simpler plan than the cheapest one costs more and spares; empty where none was taken."""
+    """Return what a simpler plan than the cheapest one costs more and spares; empty where that is nothing."""
     stated = plan.simplification
     if stated is None:
         return ""
@@ -150,5 +150,9 @@ def simpler(plan: Plan) -> str:
         parts.insert(0, f"{away} instead of {before} requests/s away from home{price}")
     cheapest = plan.objective_usd - stated.usd
     share = f" ({percent(stated.usd / cheapest)})" if cheapest > 0 and stated.usd > 0 else ""
-    what = ", ".join(parts) or "less traffic between regions"
+    if not parts and money(stated.usd) == money(0.0):
+        # It differs in the order of replicas at most.
+        return ""
+    several = len({row.region for row in plan.pools}) > 1
+    what = ", ".join(parts) or ("less traffic between regions" if several else "fewer starts of replicas")
     return f"{what}, for {money(stated.usd)}{share} more than the cheapest plan found"

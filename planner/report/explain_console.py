@@ -38,7 +38,7 @@ def print_conflict(conflict: Conflict, console: Console) -> None:
         console.print("This requirement cannot be met:")
     elif conflict.minimal:
         console.print(
-            f"These {count} requirements conflict; removing any one of them makes the fleet feasible:"
+            f"These {count} requirements conflict; without any one of them the others can be met together:"
         )
     else:
         console.print(
@@ -46,6 +46,8 @@ def print_conflict(conflict: Conflict, console: Console) -> None:
         )
     for name in conflict.requirements:
         console.print(f"  {name}", soft_wrap=True, markup=False)
+    if conflict.other_conflicts:
+        console.print("Other requirements conflict as well; each resolution removes every conflict.")
     console.print(
         "Resolutions, each solved:" if conflict.ways_out else "No resolution was found within the time limit."
     )

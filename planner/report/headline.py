@@ -69,8 +69,9 @@ def print_headline(plan: Plan, brief: bool, console: Console) -> None:
     if tax:
         console.print(f"[bold]Income tax[/]: {escape(tax)}")
     print_extension(plan, console)
-    if plan.simplification is not None:
-        console.print(f"[bold]Simpler plan[/]: {simpler(plan)}")
+    simplified = simpler(plan)
+    if simplified:
+        console.print(f"[bold]Simpler plan[/]: {simplified}")
     print_weak_parts(plan.provenance.model_errors, console)
     if brief and len(plan.shortages) > MOST_LISTED:
         print_brief_unmet(plan, console)

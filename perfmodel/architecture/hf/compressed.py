@@ -30,7 +30,8 @@ def compressed_layers(reader: ConfigReader) -> list[Attention]:
         reader.refuse("compressed attention with more than one key-value head is not understood")
     known = {ratio: _layer(reader, ratio) for ratio in (NO_COMPRESSION, INDEXED_RATIO, HEAVY_RATIO)}
     for ratio in ratios:
-        if isinstance(ratio, bool) or ratio not in known:
+        # 4.0 and True equal a known ratio; only whole numbers are counted below.
+        if isinstance(ratio, bool) or not isinstance(ratio, int) or ratio not in known:
             allowed = ", ".join(map(str, known))
             reader.refuse(
                 f"'compress_ratios': layers of ratio {ratio!r} are not understood (known: {allowed})"

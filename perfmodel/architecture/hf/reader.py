@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from reprlib import repr as shown
 from typing import Final, NoReturn
 
+from fleetplan.fleet.errors import brief
+
 LARGEST_COUNT: Final = 2**24
 """Largest size or number in a config: some sixteen times the largest vocabulary, above all context limits."""
 
@@ -31,7 +33,7 @@ class UnsupportedArchitecture(ValueError):  # noqa: N818 - it names what the mod
         self.model = model
         self.model_type = model_type
         self.reason = reason
-        super().__init__(f"{model}: architecture {model_type!r} is not supported: {reason}")
+        super().__init__(brief(f"{model}: architecture {model_type!r} is not supported: {reason}"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -352,7 +352,58 @@ REFUSALS: list[tuple[dict[str, object], str]] = [
 ]
 
 
-WRONG_VALUES = (0, -1, 10**15, 1, 3, "x", "", [], {}, [[]], [{}], [1], {"a": []}, 1.5, True, False, None)
+QWEN_THAT_SEES = {
+    "model_type": "qwen3_vl",
+    "text_config": {**TINY_LLAMA, "model_type": "qwen3_vl_text", "head_dim": 128},
+    "vision_config": {
+        "model_type": "qwen3_vl",
+        "depth": 27,
+        "hidden_size": 1152,
+        "intermediate_size": 4304,
+        "num_heads": 16,
+        "spatial_merge_size": 2,
+        "out_hidden_size": 1024,
+        "deepstack_visual_indexes": [8, 16, 24],
+    },
+}
+
+GEMMA_THAT_SEES = {
+    "model_type": "gemma3",
+    "mm_tokens_per_image": 256,
+    "text_config": {**TINY_LLAMA, "model_type": "gemma3_text", "head_dim": 128},
+    "vision_config": {
+        "model_type": "siglip_vision_model",
+        "num_hidden_layers": 27,
+        "hidden_size": 1152,
+        "intermediate_size": 4304,
+        "num_attention_heads": 16,
+        "image_size": 896,
+        "patch_size": 14,
+    },
+}
+
+WRONG_VALUES = (
+    0,
+    -1,
+    10**15,
+    2**24,
+    1,
+    3,
+    "x",
+    "long" * 1000,
+    ["a"] * 5000,
+    "",
+    [],
+    {},
+    [[]],
+    [{}],
+    [1],
+    {"a": []},
+    1.5,
+    True,
+    False,
+    None,
+)
 """What a config may hold by mistake under any key."""
 
 
@@ -361,22 +412,39 @@ def _changed(config: dict[str, object]) -> Iterator[dict[str, object]]:
     for key, value in config.items():
         yield {name: kept for name, kept in config.items() if name != key}
         yield from ({**config, key: wrong} for wrong in WRONG_VALUES)
-        if isinstance(value, dict):
-            yield from ({**config, key: inner} for inner in _changed(value))
-        elif isinstance(value, list):
-            yield from ({**config, key: [wrong, *value[1:]]} for wrong in WRONG_VALUES)
+        if isinstance(value, Mapping):
+            yield from ({**config, key: inner} for inner in _changed(dict(value)))
+        elif isinstance(value, list | tuple):
+            # A number that equals a whole one is none of its kind.
+            wrong_items = (*WRONG_VALUES, *(float(item) for item in value[:5] if isinstance(item, int)))
+            yield from ({**config, key: [wrong, *value[1:]]} for wrong in wrong_items)
+
+
+LONGEST_REFUSAL = 1_010
+"""Of a message, whatever the config holds."""
+
+
+def _layers_or_refusal(config: dict[str, object]) -> tuple[int, str]:
+    try:
+        found = architecture_from_config(config, "my/model")
+    except UnsupportedArchitecture as error:
+        return 0, str(error)
+    return sum(group.count for group in found.groups), ""
 
 
 def test_a_config_with_a_wrong_value_is_understood_or_refused_in_words() -> None:
     by_family = {str(each.config.get("model_type")): dict(each.config) for each in model_catalog().values()}
     tried = refused = 0
-    for config in by_family.values():
+    for config in (*by_family.values(), QWEN_THAT_SEES, GEMMA_THAT_SEES):
         for changed in _changed(config):
             tried += 1
-            try:
-                architecture_from_config(changed, "my/model")
-            except UnsupportedArchitecture:
-                refused += 1
+            layers, refusal = _layers_or_refusal(changed)
+            assert len(refusal) < LONGEST_REFUSAL
+            refused += bool(refusal)
+            text = changed.get("text_config") or changed
+            assert isinstance(text, Mapping) or refusal
+            if isinstance(text, Mapping) and not refusal:
+                assert layers == text.get("num_hidden_layers", text.get("n_layers", layers))
     assert tried > 5000
     assert refused > tried / 10
 

@@ -60,3 +60,12 @@ def test_errors_of_other_models_are_said_to_be_so(tmp_path: Path) -> None:
     assert text.startswith("chat: errors by hardware are of other models than deepseek-ai/DeepSeek-V4")
     assert "DeepSeek-V4-Pro 43% / 215% (13 rows)" in text
     assert not any("other models" in each for each in said(tmp_path, model="deepseek-r1"))
+
+
+def test_requests_longer_than_the_model_was_made_for_are_said(tmp_path: Path) -> None:
+    texts = said(tmp_path, "Qwen/Qwen2.5-7B", context=140_000)
+    assert texts[0].startswith(
+        "chat: requests of 140,100 tokens (mean) are longer than the 131,072 that the config of "
+    )
+    # A model whose config says nothing of a longest sequence, and one that takes them.
+    assert said(tmp_path, "Qwen/Qwen2.5-7B") == ()

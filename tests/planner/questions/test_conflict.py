@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 import pandas as pd
 import pytest
+from rich.console import Console
 from tests.oracles import brute_force
 from tests.oracles.brute_force import TooLargeError, brute_force_usd
 from tests.parts import first_parts
@@ -29,7 +31,8 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner import api
 from fleetplan.planner.api import Planned, plan_fleet, solve_problem
 from fleetplan.planner.candidates.build import CandidateSet
-from fleetplan.planner.plan import Infeasible, Shortage
+from fleetplan.planner.plan import Conflict, Infeasible, Shortage
+from fleetplan.planner.plan.infeasible import GivenWay, StatedWayOut
 from fleetplan.planner.questions import resolving
 from fleetplan.planner.questions.conflict import explain
 from fleetplan.planner.questions.conflict.core import Core, CoreSearch
@@ -39,6 +42,7 @@ from fleetplan.planner.questions.conflict.requirements import requirements_of
 from fleetplan.planner.questions.conflict.ways_out import Give, WayOut, least_steps
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.solve_outcome import stated_outcome
+from fleetplan.planner.report.explain_console import print_conflict
 from fleetplan.planner.search import NEVER, Deadline, PowerLimit, SearchLimits, least_power, more_power
 from fleetplan.planner.search.feasible import Verdict
 from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus
@@ -364,6 +368,36 @@ def test_no_service_is_evaluated_that_would_end_too_late(monkeypatch: pytest.Mon
     ways.solve(WayOut(()))
     assert not ways.known
     assert len(evaluated) == 3
+
+
+def test_a_service_that_is_evaluated_again_is_announced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason of an infeasible fleet said `evaluating chat` 27 times."""
+
+    def built(_: Fleet, announce: Callable[[str], None], *__: object) -> CandidateSet:
+        announce("evaluating (1 of 1)")
+        return CandidateSet((), (), (), ())
+
+    monkeypatch.setattr(resolving, "build_candidates", built)
+    said: list[str] = []
+    resolver = Resolver(EXACT, said.append)
+    for rate in (1.0, 2.0, 3.0):
+        limited = service("s0", 1.0, ttft_ms=100.0 * rate)
+        resolver.candidates(one_kind(services=[limited, service("s1", 1.0)]))
+        resolver.candidates(one_kind(services=[limited]))
+    assert said == ["evaluating s0", "evaluating s1", "evaluating s0"]
+
+
+def test_other_conflicts_are_said_where_no_requirement_is_enough() -> None:
+    one, other = (GivenWay(requirement=name, change=f"without: {name}", least=False) for name in "ab")
+    both = StatedWayOut(gives=(one, other), objective_usd=2.0, bound_usd=1.0)
+    alone = StatedWayOut(gives=(one,), objective_usd=3.0, bound_usd=1.0)
+    for ways, words in (((both,), True), ((both, alone), False), ((), False)):
+        stated = Conflict(requirements=("a", "c"), minimal=True, ways_out=ways, complete=True)
+        stream = StringIO()
+        print_conflict(stated, Console(file=stream, width=160, color_system=None))
+        text = stream.getvalue()
+        assert "without any one of them the others can be met together:" in text
+        assert ("Other requirements conflict as well" in text) == words
 
 
 def test_without_time_nothing_is_asked() -> None:

@@ -132,7 +132,7 @@ def test_an_infeasible_fleet_says_what_conflicts_and_what_helps(fleet_file: Path
         "solve", fleet_file, *LIMITED, "--out", tmp_path / "out", "--set", "policy={unmet: forbid}"
     )
     assert code == 3
-    assert "These 3 requirements conflict; removing any one of them makes the fleet feasible" in out
+    assert "These 3 requirements conflict; without any one of them the others can be met together:" in out
     assert "1 big-gpu accelerators more from offer big-rent: TCO $16.07 k" in out
     outcome = Infeasible.model_validate_json((tmp_path / "out" / "plan.json").read_text(encoding="utf-8"))
     assert outcome.conflict is not None

@@ -44,8 +44,8 @@ def test_offline_work_says_when_it_is_done() -> None:
     (line,) = [
         line for line in printed(solve(example.fleet, example.candidates).plan) if line.startswith("Offline")
     ]
-    assert line.startswith("Offline batch now: 172,800 requests a day, ")
-    assert "% deferred" in line
+    assert line.startswith("Offline batch now, requests a day: 43,200 in day, 129,600 in night; ")
+    assert line.endswith("43,200 of them deferred")
 
 
 def test_scenarios_are_a_table_of_what_if() -> None:

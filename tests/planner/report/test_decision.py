@@ -9,9 +9,9 @@ from rich.console import Console
 from tests.planner.verify.plans import PLANS
 
 from fleetplan.fleet.figures import figure, money
-from fleetplan.planner.plan import Binding, ModelError, Plan, Purchase, Retired, Unmet
+from fleetplan.planner.plan import Binding, ModelError, Plan, Purchase, Retired, Simplification, Unmet
 from fleetplan.planner.report.console import print_plan
-from fleetplan.planner.report.decision import ORDERS_IN_FULL, asked_by, decision
+from fleetplan.planner.report.decision import ORDERS_IN_FULL, asked_by, decision, simpler
 from fleetplan.planner.report.html.page import report_page
 
 
@@ -152,3 +152,35 @@ def test_tables_of_a_narrow_terminal_keep_names_whole() -> None:
         assert "…" not in text
         assert ("TTFT ms" in text, "in use  " in text) == (told, told)
         assert ("TTFT, TPOT and P:D from 100 columns on" in text) != told
+
+
+def simplified(usd: float, configurations: int, configurations_before: int) -> Simplification:
+    return Simplification(
+        usd=usd,
+        hardware_kinds=1,
+        hardware_kinds_before=1,
+        configurations=configurations,
+        configurations_before=configurations_before,
+    )
+
+
+def test_a_plan_that_is_no_simpler_is_not_called_so() -> None:
+    """A fleet of one region was told that it had less traffic between regions, for $0."""
+    assert simpler(plan(simplification=simplified(0.0, 2, 3))).startswith("2 instead of 3 configurations")
+    same = plan(simplification=simplified(0.001, 2, 2))
+    assert simpler(same) == ""
+    stream = io.StringIO()
+    print_plan(same, Console(file=stream, width=160, color_system=None))
+    assert "Simpler plan" not in stream.getvalue()
+    assert simpler(plan(simplification=simplified(50.0, 2, 2))).startswith(
+        "fewer starts of replicas, for $50"
+    )
+
+
+def test_a_period_in_which_nothing_runs_has_no_table() -> None:
+    idle = plan(placements=(), phase_ratios=())
+    stream = io.StringIO()
+    print_plan(idle, Console(file=stream, width=160, color_system=None))
+    lines = [line for line in stream.getvalue().splitlines() if line.startswith("Placements")]
+    assert lines == [f"Placements {period}: nothing runs" for period in idle.periods]
+    assert "replicas x config" not in stream.getvalue()

@@ -163,7 +163,7 @@ def test_a_fleet_without_a_plan_says_what_is_short() -> None:
     page = ReportPage(infeasible_page(outcome.model_copy(update={"conflict": found})))
     for said in ("power of here", "500 kW more", "$1.234\u00a0k"):
         assert said in page.words
-    assert "Removing any one of these makes the fleet feasible." in page.words
+    assert "Without any one of these, the others can be met together." in page.words
     assert "not proven minimal" not in page.words
     late = found.model_copy(update={"minimal": False, "complete": False, "ways_out": ()})
     page = ReportPage(infeasible_page(outcome.model_copy(update={"conflict": late})))

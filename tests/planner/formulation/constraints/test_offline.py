@@ -19,8 +19,10 @@ from tests.planner.families import (
 from tests.planner.solving import is_infeasible, solve
 
 from fleetplan.fleet.inventory import Fleet, Offline, Slice
+from fleetplan.planner.assemble.offline_work import offline_work
+from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.problem import build_problem
+from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.problem.deferral import longest_wait_hours, work_places
 from fleetplan.planner.problem.moments import fleet_moments
 from fleetplan.planner.verify import verify
@@ -203,3 +205,41 @@ def test_a_plan_that_does_less_work_or_later_is_rejected() -> None:
         row.model_copy(update={"requests_per_day": row.requests_per_day * 2}) for row in plan.offline_work
     )
     assert "coverage" in families(plan.model_copy(update={"offline_work": twice}))
+
+
+def batch_cells(question: Fleet) -> tuple[Problem, list[int]]:
+    problem = build_problem(question, RUNS)
+    return problem, [i for i, cell in enumerate(problem.cells) if cell.service == "batch"]
+
+
+def test_slices_do_not_exchange_work() -> None:
+    """No slice defers work while it does that of another, directly or around the day; the sums stay."""
+    problem, (day, evening, night) = batch_cells(
+        mixed(24.0, (Slice("day", 9.0), Slice("evening", 6.0), Slice("night", 9.0)))
+    )
+    units = {(day, evening): 4, (evening, night): 3, (night, day): 5, (day, day): 2, (night, night): 1}
+    solution = Solution(put_off={(i, j, 0): work for (i, j), work in units.items()})
+    found = offline_work(problem, solution, {})
+    deferring = {i for i, j, _ in found if i != j}
+    assert not deferring & {j for i, j, _ in found if i != j}
+    # Two requests/s arise; a slice's share of them goes where the solution puts it.
+    arising = {day: 2.0 * 9 * 3600, evening: 2.0 * 6 * 3600, night: 2.0 * 9 * 3600}
+    shares = {
+        (i, j): work / sum(other for (k, _), other in units.items() if k == i)
+        for (i, j), work in units.items()
+    }
+    for cell in (day, evening, night):
+        done = sum(arising[i] * share for (i, j), share in shares.items() if j == cell)
+        assert sum(per_day for (_, j, _), per_day in found.items() if j == cell) == pytest.approx(done)
+        assert sum(per_day for (i, _, _), per_day in found.items() if i == cell) == pytest.approx(
+            arising[cell]
+        )
+
+
+def test_work_is_not_exchanged_past_its_deadline() -> None:
+    problem, (day, evening, night) = batch_cells(
+        mixed(8.0, (Slice("day", 8.0), Slice("evening", 8.0), Slice("night", 8.0)))
+    )
+    # Work of the day would wait 16 hours for the night.
+    chain = {(day, evening, 0): 4, (evening, night, 0): 4, (night, night, 0): 1}
+    assert set(offline_work(problem, Solution(put_off=chain), {})) == set(chain)
