@@ -59,11 +59,19 @@ def accelerators() -> Mapping[str, Accelerator]:
         if "like" in figures:
             other = replace(found[figures["like"]], name=name, sources=sources)
             changed = other.with_figures(**_as_floats(rest))
-            found[name] = replace(changed, carried_figures=changed.speed_figures)
+            found[name] = _carried_over(changed)
             continue
         efficiency = profiles[figures["profile"]]
         found[name] = Accelerator(name=name, efficiency=efficiency, sources=sources, **_as_floats(rest))
     return MappingProxyType(found)
+
+
+def _carried_over(part: Accelerator) -> Accelerator:
+    """Return a part that takes the tables of another one, whose times with the network stay as measured."""
+    measured = part.measured_figures
+    if measured is not None:
+        measured = replace(measured, scale_out_gb_per_s=part.scale_out_gb_per_s)
+    return replace(part, measured_figures=measured, carried_figures=part.speed_figures)
 
 
 @cache

@@ -92,6 +92,7 @@ class SpeedFigures:
     hbm_gb_per_s: float
     scale_up_gb_per_s: float
     scale_up_accelerators: int
+    scale_out_gb_per_s: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,15 +114,33 @@ class IterationTimes:
     def __post_init__(self) -> None:
         lengths = self.lengths
         prefix = np.asarray(lengths.prefix_tokens, dtype=np.float64)
-        end = self._attention_ms(prefix + lengths.input_tokens)
-        warm = end - self._saved_ms(prefix)
-        cold = end - self._saved_ms(np.minimum(prefix, lengths.shared_tokens))
+        warm = self._after_ms(prefix)
+        lost = np.maximum(0.0, prefix - lengths.shared_tokens) if np.any(lengths.lost_ratio) else 0.0
+        cold = self._after_ms(prefix - lost, lost)
         mean = warm + lengths.lost_ratio * (cold - warm)
         object.__setattr__(self, "_attention_ms_per_token", mean / lengths.computed_tokens)
 
     def _attention_ms(self, tokens: FloatArray) -> FloatArray:
         """Attention over a prompt up to some token of it. [ms]."""
         return interpolated(tokens, self.grids.lengths, self.layouts, self.grids.prompt_ms)[0]
+
+    def _after_ms(self, prefix_tokens: FloatArray, lost_tokens: Numbers = 0.0) -> FloatArray:
+        """Attention over a prompt, and over what was lost before it, after a prefix. [ms].
+
+        A token attends to all before it, so a prompt takes no less after a longer prefix. Measured times of
+        short prompts are less smooth than that: the largest of all shorter prefixes counts, which lies where
+        the time bends.
+        """
+        prompt = self.lengths.input_tokens + lost_tokens
+        found = self._attention_ms(prefix_tokens + prompt) - self._saved_ms(prefix_tokens)
+        if not prefix_tokens.any():
+            return found
+        for bend in self.grids.lengths:
+            for point in (bend, np.maximum(0.0, bend - prompt)):
+                shorter = np.minimum(prefix_tokens, point)
+                after = self._attention_ms(shorter + prompt) - self._saved_ms(shorter)
+                found = np.maximum(found, after)
+        return found
 
     def _saved_ms(self, tokens: FloatArray) -> FloatArray:
         """Attention that a cached prefix spares; a prompt after it launches its kernels as well. [ms]."""

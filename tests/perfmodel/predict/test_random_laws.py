@@ -111,3 +111,42 @@ def test_a_short_prefix_spares_no_launch_of_attention() -> None:
     prefixes = [0, 2, 8, 15, 16, 32, 200]
     rows = [row | {"input_tokens": 117, "output_tokens": 9, "prefix_tokens": each} for each in prefixes]
     assert predict(pd.DataFrame(rows).assign(case_id=prefixes))["latency_ms"].is_monotonic_increasing
+
+
+@pytest.mark.parametrize(
+    ("part", "model", "kv"),
+    [
+        ("B200-SXM", "gpt-oss-20b", "bf16"),
+        ("Arc-Pro-B60", "gemma3-12b", "fp8"),
+        ("Arc-Pro-B60", "llama3-8b", "fp8"),
+    ],
+)
+def test_prompts_take_no_less_after_a_longer_prefix(part: str, model: str, kv: str) -> None:
+    """A prompt of 30 or 200 tokens took up to 1.5 % less after 128 tokens than after 16."""
+    row = BASE | {"model": model, "hardware": part, "kv": kv, "tp": 1, "mode": "closed_loop"}
+    backend = "trtllm" if model == "gemma3-12b" else "vllm"
+    prefixes = [0, 16, 19, 27, 64, 91, 128, 181, 256]
+    for prompt in (30, 200):
+        rows = [
+            row | {"backend": backend, "input_tokens": prompt, "output_tokens": 9, "prefix_tokens": each}
+            for each in prefixes
+        ]
+        found = predict(pd.DataFrame(rows).assign(case_id=prefixes, concurrency=25))["latency_ms"]
+        assert (found.to_numpy()[1:] >= (1 - 1e-3) * found.cummax().to_numpy()[:-1]).all()
+
+
+def test_a_faster_network_makes_no_dispatch_slower() -> None:
+    """One token a rank was extrapolated by a network other than the one that was measured: 2.5 % slower."""
+    part, parts = accelerators()["H20-SXM"], {}
+    assert part.scale_out_gb_per_s is not None
+    for factor in (1.0, 1.5, 4.0):
+        faster = part.with_figures(scale_out_gb_per_s=part.scale_out_gb_per_s * factor)
+        parts[f"network*{factor}"] = replace(faster, name=part.name)
+    row = BASE | {"model": "deepseek-v3", "weights": "fp8", "tp": 1, "dp": 16, "ep": 16, "mode": "decode"}
+    rows = [row | {"hardware": name, "batch": batch} for batch in (1, 64) for name in parts]
+    frame = pd.DataFrame(rows).assign(case_id=range(6))
+    found = predict(frame, Path(), parts=parts)["latency_ms"].to_numpy().reshape(2, 3)
+    assert (found[:, 1:] < found[:, :-1]).all()
+    # As measured: the catalogue's own network changes nothing.
+    own = predict(frame.assign(hardware="H20-SXM"), Path())["latency_ms"].to_numpy().reshape(2, 3)
+    assert own[:, 0] == pytest.approx(found[:, 0])
