@@ -156,7 +156,7 @@ def _explain_absences(
 
     if not subjects:
         return
-    require_current(asked, resolver)
+    asked = require_current(asked, resolver)
     box_s = CONFLICT_SOLVES * resolver.limits.time_limit_s
     for found in absences([Absence(asked.plan, asked.fleet, each, box_s) for each in subjects], resolver):
         print_why_not(found, out)

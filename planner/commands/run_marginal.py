@@ -41,7 +41,7 @@ def run_marginal(
     console : Console
         Receives the table.
     """
-    require_current(asked, resolver)
+    asked = require_current(asked, resolver)
     every = list(one_more(asked.fleet))
     rows, code = collected(
         worths(every, asked.plan, asked.fleet, resolver),

@@ -65,18 +65,18 @@ def stress(
     from fleetplan.planner.report.what_if_console import print_stress, stress_text
 
     solving = Solving(time_limit, gap, seed, workers, backend, deterministic)
-    with asking(plan_file, fleet_file, solving) as (asked, resolver):
-        regions = tuple(region.name for region in asked.fleet.regions)
+    with asking(plan_file, fleet_file, solving) as (opened, resolver):
+        regions = tuple(region.name for region in opened.fleet.regions)
         lost = {ALL_REGIONS: regions if len(regions) > 1 else (), "none": ()}.get(lose)
         kinds = Stress(
             demand_ratios=signed_ratios(demand),
             price_ratios=signed_ratios(price),
-            late_quarters=late if any(row.kind == "buy" for row in asked.plan.purchases) else 0,
+            late_quarters=late if any(row.kind == "buy" for row in opened.plan.purchases) else 0,
             regions=known_regions(lose, regions) if lost is None else lost,
             slower_ratios=signed_ratios(slower),
         )
+        asked = require_current(opened, resolver)
         cases = list(cases_of(asked.fleet, kinds))
-        require_current(asked, resolver)
         rows = stressed(cases, asked.plan, asked.fleet, resolver)
         found, code = collected(
             rows, len(cases), (asked, resolver), stress_text, table_writer(csv, stress_table)
@@ -118,8 +118,8 @@ def alternatives(
                     write_plan(plan, parts / name)
 
     solving = Solving(time_limit, gap, seed, workers, backend, deterministic)
-    with asking(plan_file, fleet_file, solving) as (asked, resolver):
-        require_current(asked, resolver)
+    with asking(plan_file, fleet_file, solving) as (opened, resolver):
+        asked = require_current(opened, resolver)
         rows = find_alternatives(asked.plan, asked.fleet, ratio(within), resolver)
         found, code = collected(
             rows,
@@ -163,9 +163,9 @@ def pareto(
     from fleetplan.planner.report.what_if_console import pareto_figure, print_pareto
 
     solving = Solving(time_limit, gap, seed, workers, backend, deterministic)
-    with asking(plan_file, fleet_file, solving) as (asked, resolver):
-        require_figures(asked.fleet, against)
-        require_current(asked, resolver)
+    with asking(plan_file, fleet_file, solving) as (opened, resolver):
+        require_figures(opened.fleet, against)
+        asked = require_current(opened, resolver)
         rows = find_frontier(asked.plan, asked.fleet, against, resolver)
         points, code = collected(
             rows,

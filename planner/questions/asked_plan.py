@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fleetplan.fleet.errors import InputError, Issue
@@ -97,8 +97,14 @@ def read_asked_plan(path: Path, fleet_file: Path | None = None) -> AskedPlan:
     return AskedPlan(path, outcome, fleet, _baseline(path, provenance))
 
 
-def require_current(asked: AskedPlan, resolver: Resolver) -> None:
+def require_current(asked: AskedPlan, resolver: Resolver) -> AskedPlan:
     """Make sure that what a plan costs can be held against new solves.
+
+    Returns
+    -------
+    AskedPlan
+        With a fleet of which all demand must be served, as the plan does, whatever the policy says: a plan
+        that leaves some of it is no cheaper answer.
 
     Raises
     ------
@@ -120,6 +126,7 @@ def require_current(asked: AskedPlan, resolver: Resolver) -> None:
     if broken:
         message = f"the plan does not hold with the rates of this version: {broken[0].message}"
         raise _mistake(asked.path, "placements", message, PLAN_AGAIN)
+    return replace(asked, fleet=replace(asked.fleet, policy=replace(asked.fleet.policy, unmet="forbid")))
 
 
 def _changed_inputs(provenance: PlanProvenance, fleet: Fleet) -> list[tuple[str, str]]:

@@ -96,6 +96,19 @@ def test_what_is_used_what_is_not_and_what_a_service_runs(plan_file: Path) -> No
     assert "2 candidates" in out
 
 
+def test_a_plan_that_leaves_demand_is_no_cheaper_answer(fleet_file: Path, tmp_path: Path) -> None:
+    """With `unmet: penalise`, doing without what only leaves demand was told as a saving."""
+    limited = ("--set", "offers.big-rent.max_accelerators=1", "--set", "policy={unmet: penalise}")
+    code, _, _ = run(
+        "solve", fleet_file, *limited, "--set", "services.chat.headroom=0", "--out", tmp_path / "few"
+    )
+    assert code == 0
+    code, out, _ = run("explain", tmp_path / "few" / "plan.json", "--why-not", "small-gpu")
+    assert code == 0
+    assert "hardware small-gpu is in the plan" in out
+    assert "without it, no plan serves everything" in out
+
+
 def test_marginal_values_are_printed_written_and_drawn(plan_file: Path, tmp_path: Path) -> None:
     table, plot = tmp_path / "worth.csv", tmp_path / "worth.svg"
     code, out, _ = run("explain", plan_file, "--marginal", "--csv", table, "--plot", plot)
