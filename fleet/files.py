@@ -14,6 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import platformdirs
+
+SWITCH: Final = "FLEETPLAN_LANDSCAPE_CACHE"
+"""Environment variable: `off` computes every landscape, candidate and simulated rate anew."""
+
 _PART_MARK: Final = ".fleetplan-"
 """What the names of files and folders begin with that are being written; machine and process follow."""
 
@@ -220,3 +225,20 @@ def _write_through(target: Path, part: Path) -> None:
     os.set_blocking(handle, True)
     with os.fdopen(handle, "wb") as stream, part.open("rb") as whole:
         shutil.copyfileobj(whole, stream)
+
+
+def is_cache_on() -> bool:
+    """Whether what was computed before may be taken."""
+    return os.environ.get(SWITCH) != "off"
+
+
+def user_cache(kind: str) -> Path:
+    """Folder of this user for one kind of files."""
+    return Path(platformdirs.user_cache_dir("fleetplan")) / kind
+
+
+def forget_oldest(folder: Path, pattern: str, most: int) -> None:
+    """Delete the files of a cache folder that were used longest ago, all but as many as may stay."""
+    files = sorted(folder.glob(pattern), key=lambda path: path.stat().st_mtime_ns)
+    for path in files[: max(0, len(files) - most)]:
+        path.unlink(missing_ok=True)

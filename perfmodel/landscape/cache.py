@@ -27,11 +27,10 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-import platformdirs
 from numpy.typing import NDArray
 
-from fleetplan.fleet.files import written_whole
-from fleetplan.fleet.packages import installed_version
+from fleetplan.fleet.files import forget_oldest, is_cache_on, user_cache, written_whole
+from fleetplan.fleet.packages import installed_version, source_sha256
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.landscape.landscape import Landscape, service_landscape
 from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
@@ -41,9 +40,6 @@ from fleetplan.perfmodel.serving import Scheduling
 
 KEPT_FILES: Final = 512
 """Most landscapes that are kept; the ones that were used longest ago go first. About half a MB each."""
-
-SWITCH: Final = "FLEETPLAN_LANDSCAPE_CACHE"
-"""Environment variable: `off` computes every landscape anew."""
 
 MOST_REMEMBERED: Final = 256
 """Most landscapes that a process remembers, each of what differs in limits alone; those used last."""
@@ -59,7 +55,7 @@ _DEPENDENCIES: Final = ("fleetplan", "numpy", "pandas")
 
 def cache_folder() -> Path:
     """Folder of the landscapes of this user."""
-    return Path(platformdirs.user_cache_dir("fleetplan")) / "landscapes"
+    return user_cache("landscapes")
 
 
 def cached_landscape(
@@ -104,11 +100,6 @@ def cached_landscape(
         _write(found, _sources_of(evaluator), path)
         forget_oldest(place, "*.npz", KEPT_FILES)
     return found
-
-
-def is_cache_on() -> bool:
-    """Whether what was computed before may be taken."""
-    return os.environ.get(SWITCH) != "off"
 
 
 def file_key(family: str, target: LatencyTarget) -> str:
@@ -171,20 +162,9 @@ def program_parts() -> list[str]:
     return [*(f"{name} {installed_version(name)}" for name in _DEPENDENCIES), program_sha256()]
 
 
-@cache
 def program_sha256() -> str:
     """Hash of the source of the performance model and of the catalogue's types."""
-    digest = hashlib.sha256()
-    for path in program_files():
-        digest.update(path.name.encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def program_files() -> list[Path]:
-    """Return the modules that a landscape depends on: all of the performance model and of the fleet."""
-    root = Path(__file__).resolve().parents[2]
-    return [path for package in ("perfmodel", "fleet") for path in sorted((root / package).rglob("*.py"))]
+    return source_sha256("perfmodel", "fleet")
 
 
 @cache
@@ -252,10 +232,3 @@ def _write(found: Landscape, sources: tuple[TableSource, ...], path: Path) -> No
     with written_whole(path) as part, part.open("wb") as stream:
         # numpy's type hints take the names of the arrays for options.
         np.savez(stream, **blocks)  # type: ignore[arg-type]
-
-
-def forget_oldest(folder: Path, pattern: str, most: int) -> None:
-    """Delete the files of a cache folder that were used longest ago, all but as many as may stay."""
-    files = sorted(folder.glob(pattern), key=lambda path: path.stat().st_mtime_ns)
-    for path in files[: max(0, len(files) - most)]:
-        path.unlink(missing_ok=True)

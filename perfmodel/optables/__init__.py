@@ -8,13 +8,20 @@ In: operators and an accelerator. Out: `OperatorTimes`, each with its `Provenanc
 `formulas` holds times without a table.
 """
 
-from fleetplan.perfmodel.optables.choice import ChosenRows, TableLibrary, TableSource
-from fleetplan.perfmodel.optables.measured.tables import FAMILIES, FRAMEWORKS, newest_first
-from fleetplan.perfmodel.optables.own.formats import OwnTable, read_own_table
-from fleetplan.perfmodel.optables.own.store import store_own_table
-from fleetplan.perfmodel.optables.rows import MeasuredRows, fastest
-from fleetplan.perfmodel.optables.source import OperatorSource, measured_versions, operator_source
-from fleetplan.perfmodel.optables.times import OperatorTimes, UnsupportedDtype
+from typing import TYPE_CHECKING
+
+from fleetplan.fleet.packages import imported_when_asked
+
+if TYPE_CHECKING:
+    from fleetplan.perfmodel.optables.choice import ChosenRows, TableLibrary, TableSource
+    from fleetplan.perfmodel.optables.measured.tables import FAMILIES, FRAMEWORKS, newest_first
+    from fleetplan.perfmodel.optables.own.formats import OwnTable, read_own_table
+    from fleetplan.perfmodel.optables.own.store import store_own_table
+    from fleetplan.perfmodel.optables.rows import MeasuredRows, fastest
+    from fleetplan.perfmodel.optables.source import OperatorSource, measured_versions, operator_source
+    from fleetplan.perfmodel.optables.times import OperatorTimes, UnsupportedDtype
+else:
+    __getattr__ = imported_when_asked(__name__)
 
 __all__ = [
     "FAMILIES",

@@ -4,11 +4,23 @@ In: a table of cases (`read_cases`). Out: the same rows with the predicted figur
 is the error against published benchmarks, by hardware; `own_error_text` says that of some architectures.
 """
 
-from fleetplan.perfmodel.predict.case_files import read_cases
-from fleetplan.perfmodel.predict.cases import DEFAULT_FRAMEWORK, FRAMEWORKS, Cases, parse_cases
-from fleetplan.perfmodel.predict.columns import NUMBER_COLUMNS, OUTPUT_COLUMNS
-from fleetplan.perfmodel.predict.prediction import predict
-from fleetplan.perfmodel.predict.published_error import OWN_TPOT_ERROR, TPOT_ERROR, WEAK_RATIO, own_error_text
+from typing import TYPE_CHECKING
+
+from fleetplan.fleet.packages import imported_when_asked
+
+if TYPE_CHECKING:
+    from fleetplan.perfmodel.predict.case_files import read_cases
+    from fleetplan.perfmodel.predict.cases import DEFAULT_FRAMEWORK, FRAMEWORKS, Cases, parse_cases
+    from fleetplan.perfmodel.predict.columns import NUMBER_COLUMNS, OUTPUT_COLUMNS
+    from fleetplan.perfmodel.predict.prediction import predict
+    from fleetplan.perfmodel.predict.published_error import (
+        OWN_TPOT_ERROR,
+        TPOT_ERROR,
+        WEAK_RATIO,
+        own_error_text,
+    )
+else:
+    __getattr__ = imported_when_asked(__name__)
 
 __all__ = [
     "DEFAULT_FRAMEWORK",

@@ -7,7 +7,7 @@ candidate that dominates it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet, Hardware, Service
@@ -16,6 +16,7 @@ from fleetplan.perfmodel.evaluator import maturity_in_force
 from fleetplan.perfmodel.optables.measured.folders import MISSING_TABLES, table_roots
 from fleetplan.planner.candidates.assumptions import assumptions, feed_forward_weights
 from fleetplan.planner.candidates.calibrations import Calibrator
+from fleetplan.planner.candidates.candidate_set import CandidateSet
 from fleetplan.planner.candidates.dominance import prune_dominated
 from fleetplan.planner.candidates.engine import engine_candidates
 from fleetplan.planner.candidates.figures import supplied_hardware
@@ -24,33 +25,8 @@ from fleetplan.planner.candidates.out_of_time import OutOfTimeError
 from fleetplan.planner.candidates.rejections import NOT_ALLOWED, RejectionLog
 from fleetplan.planner.candidates.remote import require_caches, ways_in_time, ways_ms
 from fleetplan.planner.candidates.variants import service_variants
-from fleetplan.planner.plan import CalibrationUse, Rejections, StatedTable
+from fleetplan.planner.plan import StatedTable
 from fleetplan.planner.problem import Candidate, ConfigurationKey
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateSet:
-    """Candidates with what was left out.
-
-    Attributes
-    ----------
-    candidates : tuple[Candidate, ...]
-        In the order of services, phases, hardware.
-    rejections : tuple[Rejections, ...]
-        Counts of excluded configurations by service and reason.
-    table_sources : tuple[StatedTable, ...]
-        Operator tables behind the rates.
-    warnings : tuple[str, ...]
-        What was assumed.
-    calibrations : tuple[CalibrationUse, ...]
-        Calibrations behind the rates.
-    """
-
-    candidates: tuple[Candidate, ...]
-    rejections: tuple[Rejections, ...]
-    table_sources: tuple[StatedTable, ...]
-    warnings: tuple[str, ...]
-    calibrations: tuple[CalibrationUse, ...] = ()
 
 
 def build_candidates(

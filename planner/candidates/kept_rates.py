@@ -14,8 +14,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from fleetplan.fleet.files import write_whole
-from fleetplan.perfmodel.landscape.cache import cache_folder, forget_oldest, is_cache_on, program_parts
+from fleetplan.fleet.files import forget_oldest, is_cache_on, user_cache, write_whole
+from fleetplan.perfmodel.landscape.cache import program_parts
 from fleetplan.perfmodel.replay import EnginePool, LoadTarget, sustained_rate_per_s
 
 KEPT_RATES: Final = 8192
@@ -24,7 +24,7 @@ KEPT_RATES: Final = 8192
 
 def rates_folder() -> Path:
     """Folder of the rates of this user."""
-    return cache_folder().with_name("rates")
+    return user_cache("rates")
 
 
 def kept_rate_per_s(pool: EnginePool, target: LoadTarget, most_per_s: float) -> float:

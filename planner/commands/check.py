@@ -36,7 +36,7 @@ def check(
 
     Example: plan check fleet.yaml -s growth
     """
-    from fleetplan.planner.candidates import build_candidates
+    from fleetplan.planner.candidates import kept_candidates
     from fleetplan.planner.report.coverage import print_coverage
 
     errors = console(stderr=True)
@@ -44,7 +44,7 @@ def check(
     for warning in _mistakes_of_scenarios(fleet_file, scenario or (), assignment or ()):
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     with time_for_candidates(time_limit) as late:
-        candidates = build_candidates(
+        candidates = kept_candidates(
             fleet, lambda text: errors.print(text, style="dim", markup=False), out_of_time=late
         )
     print_coverage(fleet, candidates, console())

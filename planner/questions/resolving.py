@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.api import NoPlanFoundError, Purpose, evaluate_within, solve_problem
-from fleetplan.planner.candidates import CandidateSet, OutOfTimeError, build_candidates, supplied_hardware
+from fleetplan.planner.candidates import CandidateSet, OutOfTimeError, kept_candidates, supplied_hardware
 from fleetplan.planner.jobs import RunJobs, run_here
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.problem import Candidate, ConfigurationKey, KnownBound, Problem, build_problem
@@ -307,7 +307,7 @@ class Resolver:
             raise OutOfTimeError(f"{service.name} is not evaluated")
         left_s = self.limits.latest.left_s
         say, self._latest = quiet if service.name == self._latest else self.say, service.name
-        found = build_candidates(
+        found = kept_candidates(
             replace(fleet, services=(service,)),
             lambda _: say(f"evaluating {service.name}"),
             self._kept,

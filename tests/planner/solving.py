@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.assemble import build_plan, within_budgets
-from fleetplan.planner.candidates.build import CandidateSet
+from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.plan import Placement, Plan, PlanProvenance, Solve
 from fleetplan.planner.problem import Candidate, Problem, build_problem
 from fleetplan.planner.problem.plan_in_force import with_baseline

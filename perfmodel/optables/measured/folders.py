@@ -116,6 +116,11 @@ def systems_beneath(folder: Path) -> Path | None:
     return next((each for each in _beneath(folder) if any(each.glob("*/*/*/*/*_perf.parquet"))), None)
 
 
+def own_tables_folder() -> Path:
+    """Folder of the tables that this user measured and imported."""
+    return Path(platformdirs.user_data_dir("fleetplan")) / "optables"
+
+
 def note_file() -> Path:
     """File that keeps the folders."""
     return Path(platformdirs.user_data_dir("fleetplan")) / "table-folders.json"

@@ -147,7 +147,9 @@ def read_table(file: TableFile) -> list[MeasuredRows]:
 
     if file.family not in _FAMILY:
         raise ValueError(f"unknown table family {file.family!r}")
-    tables = _FAMILY[file.family].read(pyarrow.parquet.read_table(file.path).to_pandas())
+    # Columns of text are numbered: frames are cut up several times, and texts are slow to copy.
+    frame = pyarrow.parquet.read_table(file.path).to_pandas(strings_to_categorical=True)
+    tables = _FAMILY[file.family].read(frame)
     found: dict[tuple[OperatorKind, str], list[MeasuredRows]] = {}
     # Kernels that serve steps with prompts and without come once for each.
     for rows in (*tables, *products_alone(tables, file.quantisation_files)):

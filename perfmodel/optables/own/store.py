@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-import platformdirs
-
 from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.operators import OperatorKind
 from fleetplan.perfmodel.optables.choice import ChosenRows, TableSource
+from fleetplan.perfmodel.optables.measured.folders import own_tables_folder
 from fleetplan.perfmodel.optables.own.formats import ANY_FRAMEWORK, OwnTable, read_own_table
 from fleetplan.perfmodel.optables.rows import with_missing_sites
 
@@ -34,11 +33,6 @@ class StoredTable:
 
     path: Path
     framework: str
-
-
-def tables_folder() -> Path:
-    """Folder of the imported tables of this user."""
-    return Path(platformdirs.user_data_dir("fleetplan")) / "optables"
 
 
 def store_own_table(table: OwnTable, hardware: str, framework: str, folder: Path | None = None) -> Path:
@@ -58,7 +52,7 @@ def store_own_table(table: OwnTable, hardware: str, framework: str, folder: Path
     Path
         The copy.
     """
-    place = (tables_folder() if folder is None else folder) / quote(hardware, safe="") / table.sha256[:16]
+    place = (own_tables_folder() if folder is None else folder) / quote(hardware, safe="") / table.sha256[:16]
     place.mkdir(parents=True, exist_ok=True)
     source = Path(table.path)
     copy = place / source.name
@@ -71,7 +65,7 @@ def store_own_table(table: OwnTable, hardware: str, framework: str, folder: Path
 
 def stored_tables(hardware: str, folder: Path | None = None) -> tuple[StoredTable, ...]:
     """List the imported files of a part, in a fixed order."""
-    place = (tables_folder() if folder is None else folder) / quote(hardware, safe="")
+    place = (own_tables_folder() if folder is None else folder) / quote(hardware, safe="")
     found = []
     for note in sorted(place.glob(f"*/{_NOTE}")):
         said = json.loads(note.read_text(encoding="utf-8"))

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fleetplan.fleet.files import write_whole
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.fleet.packages import installed_version
+from fleetplan.fleet.packages import installed_version, source_sha256
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.sweep.axes import SweepAxis, SweepPoint
 from fleetplan.planner.search import SearchLimits
@@ -74,22 +73,10 @@ def figures_of(plan: Plan) -> tuple[Figure, ...]:
 def point_key(fleet: Fleet, point: SweepPoint, limits: SearchLimits) -> str:
     """Hash of everything that the result of a point depends on."""
     parts = [f"{name} {installed_version(name)}" for name in _DEPENDENCIES]
-    parts.append(program_sha256())
+    parts.append(source_sha256("fleet", "perfmodel", "planner", "scenarios"))
     parts += [f"{name} {digest}" for name, digest in sorted(fleet.input_hashes.items())]
     parts += [*fleet.scenarios, "", *fleet.assignments, "", repr(point.values), repr(limits)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-@cache
-def program_sha256() -> str:
-    """Hash of the source of everything that decides a plan."""
-    digest = hashlib.sha256()
-    package = Path(__file__).resolve().parents[3]
-    for room in ("fleet", "perfmodel", "planner", "scenarios"):
-        for path in sorted((package / room).rglob("*.py")):
-            digest.update(str(path.relative_to(package)).encode())
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def result_file(folder: Path, key: str) -> Path:

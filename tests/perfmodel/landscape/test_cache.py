@@ -10,7 +10,9 @@ import pytest
 from tests.perfmodel.fakes import WorkSource, dense_model
 
 from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.files import SWITCH
 from fleetplan.fleet.inventory import Precision, Techniques
+from fleetplan.fleet.packages import source_files
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.landscape import (
     LatencyTarget,
@@ -60,7 +62,7 @@ def landscape_key(
 
 @pytest.fixture(autouse=True)
 def _switched_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(landscape_cache.SWITCH, raising=False)
+    monkeypatch.delenv(SWITCH, raising=False)
     landscape_cache.forget()
 
 
@@ -223,13 +225,13 @@ def test_it_can_be_switched_off_and_a_folder_that_cannot_be_written_costs_no_ans
     blocked = tmp_path / "file"
     blocked.write_text("no folder")
     assert len(cached_landscape(evaluator(), REQUEST, TARGET, SPACE, blocked / "cache").table)
-    monkeypatch.setenv(landscape_cache.SWITCH, "off")
+    monkeypatch.setenv(SWITCH, "off")
     cached_landscape(evaluator(), REQUEST, TARGET, SPACE, tmp_path / "unused")
     assert not (tmp_path / "unused").exists()
 
 
 def test_the_key_covers_every_module_that_an_evaluation_imports() -> None:
-    hashed = set(landscape_cache.program_files())
+    hashed = set(source_files("perfmodel", "fleet"))
     loaded = {
         Path(module.__file__).resolve()
         for name, module in sys.modules.items()

@@ -12,7 +12,7 @@ from tests.planner.whole_fleet import whole_candidates, whole_fleet, whole_plan
 from fleetplan.fleet.inventory import Finance, Fleet
 from fleetplan.planner.assemble import build_plan
 from fleetplan.planner.assemble.bill import cost_lines
-from fleetplan.planner.candidates.build import CandidateSet
+from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.plan.inputs import PlanInputs
 from fleetplan.planner.problem import build_problem

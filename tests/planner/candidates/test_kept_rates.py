@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from fleetplan.fleet.files import SWITCH
 from fleetplan.fleet.inventory import LatencyLimit
-from fleetplan.perfmodel.landscape.cache import SWITCH
 from fleetplan.perfmodel.replay import EnginePool, LoadTarget
 from fleetplan.perfmodel.replay.engine_state import EngineLimits
 from fleetplan.perfmodel.serving import RequestKind, StepCosts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from tests.planner.command_line import run
 
+from fleetplan.fleet.files import user_cache
 from fleetplan.perfmodel.landscape import cache
 from fleetplan.perfmodel.replay import EnginePool, LoadTarget
 from fleetplan.planner import api
@@ -128,6 +130,7 @@ def test_plan_verify_and_replay_keep_their_limits(
 ) -> None:
     plan = fleet_file.parent / "out/plan.json"
     assert run("solve", fleet_file, "--out", plan.parent) == 0
+    shutil.rmtree(user_cache("candidates"))
     late = SimpleNamespace(monotonic=iter((0.0, *[9.0] * 9)).__next__)
     monkeypatch.setattr(shared, "time", late)
     assert run("verify", plan, fleet_file, "--time-limit", 1) == 4

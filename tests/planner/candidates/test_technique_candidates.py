@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.planner.candidates.build import CandidateSet, build_candidates
+from fleetplan.planner.candidates import CandidateSet, build_candidates
 from fleetplan.planner.problem import Phase
 from fleetplan.scenarios.load import load_fleet
 

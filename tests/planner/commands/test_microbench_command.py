@@ -52,7 +52,7 @@ TABLE = "operator,dtype,m,n,k,latency_us\n" + "".join(
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(own_tables, "tables_folder", lambda: tmp_path / "data")
+    monkeypatch.setattr(own_tables, "own_tables_folder", lambda: tmp_path / "data")
     monkeypatch.setenv("FLEETPLAN_LANDSCAPE_CACHE", "off")
     if HAS_TORCH:
         # Small figures and caches: the times are not looked at.

@@ -39,7 +39,7 @@ TABLE = "operator,dtype,m,n,k,latency_us\n" + "".join(
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(own_tables, "tables_folder", lambda: tmp_path / "data")
+    monkeypatch.setattr(own_tables, "own_tables_folder", lambda: tmp_path / "data")
     monkeypatch.setenv("FLEETPLAN_LANDSCAPE_CACHE", "off")
     Path("fleet.yaml").write_text(FLEET, encoding="utf-8")
     operator_source.cache_clear()

@@ -30,7 +30,7 @@ from tests.planner.random_fleets import large_case, tiny_case
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner import api
 from fleetplan.planner.api import Planned, plan_fleet, solve_problem
-from fleetplan.planner.candidates.build import CandidateSet
+from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.plan import Conflict, Infeasible, Shortage
 from fleetplan.planner.plan.infeasible import GivenWay, StatedWayOut
 from fleetplan.planner.questions import resolving
@@ -357,7 +357,7 @@ def test_no_service_is_evaluated_that_would_end_too_late(monkeypatch: pytest.Mon
         return CandidateSet((), (), (), ())
 
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(resolving, "build_candidates", built)
+    monkeypatch.setattr(resolving, "kept_candidates", built)
     question = one_kind(services=[service(f"s{i}", 1.0) for i in range(9)])
     clock = explain._Clock(Resolver(EXACT), Deadline.after(10.0))
     assert clock.feasible(question) is Verdict.UNKNOWN
@@ -377,7 +377,7 @@ def test_a_service_that_is_evaluated_again_is_announced_once(monkeypatch: pytest
         announce("evaluating (1 of 1)")
         return CandidateSet((), (), (), ())
 
-    monkeypatch.setattr(resolving, "build_candidates", built)
+    monkeypatch.setattr(resolving, "kept_candidates", built)
     said: list[str] = []
     resolver = Resolver(EXACT, said.append)
     for rate in (1.0, 2.0, 3.0):

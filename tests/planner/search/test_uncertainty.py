@@ -16,7 +16,7 @@ from fleetplan.fleet.inventory import Budget, DemandScenario, Fleet, MustUse
 from fleetplan.planner import api
 from fleetplan.planner.api import NoPlanFoundError, solve_problem
 from fleetplan.planner.assemble import build_plan, within_budgets
-from fleetplan.planner.candidates.build import CandidateSet
+from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.formulation import Goal, Reached, Solution
 from fleetplan.planner.formulation.build import build_model
 from fleetplan.planner.plan import Plan, Solve

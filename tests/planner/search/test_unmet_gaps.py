@@ -14,7 +14,7 @@ from tests.planner.solving import Solved, provenance_of, solve
 
 from fleetplan.fleet.figures import how_sure_unmet
 from fleetplan.planner.assemble import build_plan
-from fleetplan.planner.candidates.build import CandidateSet
+from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.commands.shared import ExitCode
 from fleetplan.planner.commands.solve import exit_code
 from fleetplan.planner.plan import Solve, UnmetGap

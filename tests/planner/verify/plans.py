@@ -41,7 +41,7 @@ from fleetplan.fleet.inventory import (
     Traffic,
 )
 from fleetplan.planner.api import solve_problem
-from fleetplan.planner.candidates.build import CandidateSet
+from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate, Problem, build_problem
 from fleetplan.planner.search.result import SearchLimits

@@ -37,7 +37,7 @@ gemm,bf16,9,64,64,19,vllm,0.9
 def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """No test sees the tables of whoever runs it."""
     folder = tmp_path / "user data"
-    monkeypatch.setattr(own_tables, "tables_folder", lambda: folder)
+    monkeypatch.setattr(own_tables, "own_tables_folder", lambda: folder)
     operator_source.cache_clear()
     yield folder
     operator_source.cache_clear()

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.candidates.build import CandidateSet, build_candidates
+from fleetplan.planner.candidates.candidate_set import CandidateSet
+from fleetplan.planner.candidates.kept import kept_candidates
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline
@@ -20,7 +21,7 @@ def prepare(
 ) -> tuple[CandidateSet, Problem]:
     """Candidates and problem of a fleet, the plan in force included; raises as `build_candidates`."""
     keep = frozenset() if baseline is None else configurations_in_force(baseline)
-    candidates = build_candidates(fleet, announce, keep, out_of_time)
+    candidates = kept_candidates(fleet, announce, keep, out_of_time)
     problem = build_problem(fleet, candidates.candidates)
     warnings: tuple[str, ...] = ()
     if baseline is not None:
