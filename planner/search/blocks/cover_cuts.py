@@ -129,11 +129,11 @@ class Cuts:
         kept = np.array(sorted(seen.values()), dtype=np.int64)
         return Cuts(rows[kept], least[kept])
 
-    def first_and_binding(self, first: int, points: Sequence[FloatArray]) -> Cuts:
+    def first_and_binding(self, first: int, points: Sequence[FloatArray], binds: float = BINDS) -> Cuts:
         """The first ones, and of the others those that bind at any of some points."""
         kept = np.arange(self.count) < first
         for point in points:
-            kept |= self.rows @ point <= self.least * (1 + BINDS)
+            kept |= self.rows @ point <= self.least + binds * np.abs(self.least)
         return Cuts(self.rows[np.flatnonzero(kept)], self.least[kept])
 
 

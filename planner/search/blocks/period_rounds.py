@@ -1,4 +1,10 @@
-"""Rounds of a search that decides every period whole: each raises the bound, then makes plans from it."""
+"""Rounds that decide what is worth buying: each raises the bound, and leads to a plan with that supply.
+
+A round decides supply where a part of a replica may run, prices blocks at that supply for cuts that say what
+whole replicas cost (block_cuts.py), and decides again. Bounds of teams' years after 30 s, seeds 1 to 5:
+5.749, 2.662, 3.530, 4.691 and 3.040 M USD; without cuts, with the first period decided whole, 5.719, 2.656,
+3.500, 4.757 and 3.066 M USD. After 60 s seed 2 is at 2.669 instead of 2.656 M USD.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +13,11 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import Final
 
-from fleetplan.planner.search.blocks.effort import Clock
+from fleetplan.planner.search.blocks.block_cuts import BlockCuts
+from fleetplan.planner.search.blocks.effort import SPREAD_SHARE, Clock
 from fleetplan.planner.search.blocks.periods import Periods
 from fleetplan.planner.search.blocks.plan_search import PlanSearch
-from fleetplan.planner.search.blocks.pricing import InfeasibleBlockError
+from fleetplan.planner.search.blocks.pricing import InfeasibleBlockError, Prices
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
 from fleetplan.planner.search.solvers.matrix import FloatArray
@@ -20,32 +27,27 @@ from fleetplan.planner.search.solvers.workers import LEAST_WITH_BACKGROUND, Work
 Steps = Generator[list[Job], list[Answer], None]
 """Gives batches of jobs, and is sent their answers."""
 
-Stalls = Generator[list[Job], list[Answer], bool]
-"""The same; says in the end whether it came to no end and proved nothing."""
-
-BOUND_SHARE_OF_TIME: Final = 0.14
+PLAN_SHARE_OF_TIME: Final = 0.1
 """Share of the time limit that the program of one period may take; two run at once on two cores."""
 
-PLAN_SHARE_OF_TIME: Final = 0.1
-"""The same where the supply is known."""
-
 SUPPLY_SHARE_OF_TIME: Final = 0.5
-"""The same for what is worth buying, while plans are improved beside it. It takes 2 to 6 s of a core for
+"""The same for what is worth buying, while plans are improved beside it. It takes 4 to 13 s of a core for
 teams, and its bound comes with its end."""
 
 WHOLE_SHARE_OF_TIME: Final = 0.75
-"""The same with periods decided whole: 11 to 15 s of a core for the first quarter of teams 2, 3 and 5."""
+"""The same with periods decided whole."""
 
-PLANS_SHARE_OF_TIME: Final = 0.2
-"""Share of the time after which a round begins no other plan."""
+PRICING_ROUNDS: Final = 4
+"""How often blocks are priced at one supply before the next is decided. A round takes about 1 s on two cores
+for teams, and the next program of the supply 4 to 13 s of one."""
 
-BOUND_LP_AGE: Final = 3
-"""Linear programs after which a cut that does not bind leaves those of a bound, without restarts: HiGHS then
-branches within the time that it spends on cuts at the root. Bounds of the first round of teams, seeds 1 to 5,
-4.2 s of a core a period: 5.701, 2.556, 3.133, 4.647 and 2.700 M USD; by HiGHS's own settings 5.706, 2.534,
-3.113, 4.650 and 2.687 M USD."""
+PRICING_GAP: Final = 2e-4
+"""Gap at which a block is solved: cuts lose as much."""
 
-SOURCE: Final = "periods decided whole"
+CLOSING_SHARE: Final = 0.05
+"""Share of the gap that a round has to close; otherwise a period more is decided whole in the next."""
+
+SOURCE: Final = "supply decided whole"
 """Who proves these bounds."""
 
 GAP: Final = 1e-3
@@ -65,29 +67,32 @@ class PeriodRounds:
     ----------
     periods : Periods
         Their programs.
+    cuts : BlockCuts
+        Says what blocks cost at least.
     state : SearchState
         Receives the bounds.
     clock : Clock
         Says how long.
     plans : PlanSearch
         Keeps plans and improves them.
-
-    Attributes
-    ----------
-    taken : int
-        Rounds so far.
     """
 
-    def __init__(self, periods: Periods, state: SearchState, clock: Clock, plans: PlanSearch) -> None:
+    def __init__(
+        self, periods: Periods, cuts: BlockCuts, state: SearchState, clock: Clock, plans: PlanSearch
+    ) -> None:
         self._periods = periods
+        self._cuts = cuts
         self._state = state
         self._clock = clock
         self._plans = plans
-        self.taken = 0
-        self._seats = 1
-        self._gain = math.inf
-        self._losses: list[float] = []
-        self._tried: dict[tuple[int, ...], list[Answer]] = {}
+        self._tried: set[tuple[int, ...]] = set()
+        # Periods that have no plan with a supply that parts of replicas have one with.
+        self._impossible: set[int] = set()
+        # Where cuts have to bind to be kept.
+        self._points: list[FloatArray] = []
+        # Supplies to plan for.
+        self._supplies: list[FloatArray] = []
+        self._start: FloatArray | None = None
 
     def run(self, workers: Workers) -> None:
         """Raise the bound while that pays, and improve the plan beside it, until the search ends.
@@ -95,9 +100,8 @@ class PeriodRounds:
         Raises
         ------
         InfeasibleBlockError
-            If a period has no plan at all.
+            If a block has no column.
         """
-        self._seats = self._clock.sharing(workers.count)
         if self._clock.deterministic or workers.count < LEAST_WITH_BACKGROUND:
             self._in_turn(workers)
         else:
@@ -105,17 +109,26 @@ class PeriodRounds:
 
     def _in_turn(self, workers: Workers) -> None:
         """A step, then plans for as long as that took."""
-        steps = self._all_steps()
+        steps = self._rounds()
         jobs = next(steps, None)
-        while not self._state.finished() and not self._state.hopeless(self.taken):
+        while not self._over():
             began = self._clock.spent_s()
             if jobs is not None:
                 jobs = _sent(steps, workers.solve(jobs, self._state.expired))
+                self._plan_in_turn(workers)
             until = 2 * self._clock.spent_s() - began if jobs is not None else math.inf
-            while not self._state.finished() and not self._state.hopeless(self.taken):
+            while not self._over():
                 self._plans.improve_or_find(workers)
                 if self._clock.spent_s() > until:
                     break
+
+    def _plan_in_turn(self, workers: Workers) -> None:
+        """Plan for the supplies that were found."""
+        while self._supplies and not self._over():
+            steps = self._plan(self._supplies.pop())
+            jobs = next(steps, None)
+            while jobs is not None:
+                jobs = _sent(steps, workers.solve(jobs, self._state.expired))
 
     def _beside(self, workers: Workers) -> None:
         """Each step as soon as the one before is done, whatever neighbourhoods run."""
@@ -127,121 +140,133 @@ class PeriodRounds:
             def note(_number: int, _answer: Answer) -> None:
                 if batch.complete:
                     follow(steps, _sent(steps, batch.ordered))
+                    while self._supplies:
+                        begin(self._plan(self._supplies.pop()))
 
-            batch = workers.give(jobs, self._state.expired, note)
+            # What follows from these jobs waits for them; neighbourhoods lead to no others.
+            batch = workers.give(jobs, self._state.expired, note, urgent=True)
 
-        for steps in (self._first_plan(), self._rounds()):
+        def begin(steps: Steps) -> None:
             follow(steps, next(steps, None))
-        while not self._state.finished() and not self._state.hopeless(self.taken):
+
+        begin(self._rounds())
+        while not self._over():
             self._plans.improve_or_find(workers)
 
-    def _all_steps(self) -> Steps:
-        """Every batch of jobs that raises the bound or leads to a plan, one after the other."""
-        yield from self._first_plan()
-        yield from self._rounds()
-
-    def _first_plan(self) -> Steps:
-        """What is worth buying where a part of a replica may run, and a plan with that."""
-        yield from self._decide_supply(frozenset())
+    def _over(self) -> bool:
+        return self._state.finished() or self._state.hopeless(0)
 
     def _rounds(self) -> Steps:
-        """The same with more and more periods whole, from the first one on, and bounds of single periods."""
-        whole = frozenset({0})
-        stalls = yield from self._decide_supply(whole)
-        while True:
-            if more := frozenset() if stalls else self._to_decide_whole(whole):
-                whole |= more
-            elif self._pays():
-                yield from self._bound_periods()
-            else:
-                return
-            stalls = yield from self._decide_supply(whole)
+        """Decide what is worth buying, learn what that costs in whole replicas, and again.
 
-    def _pays(self) -> bool:
-        """Whether another bound of every period is worth its time."""
-        rounds = math.ceil(self._periods.count / self._seats)
-        enough = self._clock.left_s() > rounds * BOUND_SHARE_OF_TIME * self._clock.limit_s
-        return enough and self._gain > LEAST_GAIN
-
-    def _to_decide_whole(self, whole: frozenset[int]) -> frozenset[int]:
-        """Periods that the last supply has no plan for, or else the first that costs more than its parts.
-
-        The first one shapes all others: in 40 s of a core teams 1, 2 and 3 have bounds of 5.743, 2.653 and
-        3.262 M USD with it, of 5.730, 2.623 and 3.258 M with the last one, which loses most, and of 5.719,
-        2.643 and 3.244 M with none.
+        Once that closes little of the gap, periods are decided whole, from the first one on, which shapes all
+        others. So are those that had no plan with some supply.
         """
-        losses = {each: loss for each, loss in enumerate(self._losses) if each not in whole}
-        impossible = frozenset(each for each, loss in losses.items() if loss == math.inf)
-        lossy = [each for each, loss in losses.items() if loss > self._gap_of_period()]
-        return impossible or frozenset(lossy[:1])
+        whole: frozenset[int] = frozenset()
+        values = yield from self._decide_supply(whole)
+        while True:
+            learned = False
+            if values is not None:
+                self._supplies.append(values)
+                learned = yield from self._price(values)
+            if not learned and len(whole) == self._periods.count:
+                return
+            whole |= self._impossible
+            if not learned:
+                whole |= self._next(whole)
+            before, open_cost = self._state.bound, self._plans.open_cost()
+            values = yield from self._decide_supply(whole)
+            if self._state.bound - before < CLOSING_SHARE * open_cost:
+                whole |= self._next(whole)
 
-    def _bound_periods(self) -> Steps:
-        """Bounds of all periods, and what runs where the supply is as some period would have it.
+    def _next(self, whole: frozenset[int]) -> frozenset[int]:
+        """The first period that is not decided whole."""
+        return frozenset([each for each in range(self._periods.count) if each not in whole][:1])
+
+    def _decide_supply(self, whole: frozenset[int]) -> Generator[list[Job], list[Answer], FloatArray | None]:
+        """Decide what is worth buying; scaled values of all variables, None where its time was over.
+
+        That is decided in the whole program where a part of a replica may run in other periods than some, so
+        its bound holds.
 
         Raises
         ------
         InfeasibleBlockError
-            If a period has no plan at all.
+            If nothing serves everything even so.
         """
-        self.taken += 1
-        before = self._state.bound
-        effort = replace(self._effort(BOUND_SHARE_OF_TIME), lp_age=BOUND_LP_AGE, restarts=False)
-        jobs = self._periods.jobs(effort)
-        answers = yield jobs
-        if any(answer.infeasible for answer in answers):
-            raise InfeasibleBlockError
-        self._periods.learn(jobs, answers)
-        linear = yield [self._periods.linear_job()]
-        self._state.raise_bound(self._periods.follow(linear[0]), SOURCE)
-        self._state.tell("periods", f"bounds of {self._periods.count} periods")
-        self._gain = self._state.bound / before - 1 if before else 0.0
-        until = self._clock.spent_s() + PLANS_SHARE_OF_TIME * self._clock.limit_s
-        for supply in self._periods.wanted_supplies:
-            if self._clock.spent_s() > until:
-                return
-            yield from self._plan(supply)
-
-    def _decide_supply(self, whole: frozenset[int]) -> Stalls:
-        """Decide what is worth buying, then what runs there.
-
-        That is decided in the whole program where a part of a replica may run in other periods than some, so
-        its bound holds. Returns whether its time was over before it proved anything.
-        """
+        self._periods.keep_binding(self._points)
         program = self._periods.supply_program(whole)
-        before = self._state.bound
-        gap = SUPPLY_GAP * abs(before)
+        gap = SUPPLY_GAP * abs(self._state.bound)
         share = WHOLE_SHARE_OF_TIME if whole else SUPPLY_SHARE_OF_TIME
-        effort = replace(self._effort(share), gap=gap, smaller_programs=False)
-        # A plan to begin with is far from what is bought here: without it team 5 took 13 s instead of 14.5.
-        best = (yield [Job(program.rows, program.cost, effort)])[0]
-        self._state.raise_bound(best.bound - BOUND_SAFETY * abs(best.bound), SOURCE)
+        effort = replace(self._effort(share), gap=gap, for_a_bound=True)
+        start = None if self._start is None or whole else program.found(self._start)
+        best = (yield [Job(program.rows, program.cost, effort, start)])[0]
+        if best.infeasible and not self._points:
+            raise InfeasibleBlockError
+        if not best.infeasible:
+            self._state.raise_bound(best.bound - BOUND_SAFETY * abs(best.bound), SOURCE)
         detail = "what is worth buying, where a part of a replica may run"
         if whole:
             detail = f"what is worth buying, {len(whole)} of {self._periods.count} periods decided whole"
         self._state.tell("periods", detail)
-        solved = best.values is not None and best.objective - best.bound <= 2 * gap
-        stalls = not solved and self._state.bound - before <= LEAST_GAIN * abs(before)
-        self._losses = []
-        if best.values is None:
-            return stalls
-        values = program.values(best.values)
-        yield from self._plan(values, note_losses=True)
-        # What runs beside whole supply is nearer to plans than what runs beside fractions of it.
-        linear = yield [self._periods.linear_job_at(values)]
-        self._plans.note_root(linear[0])
-        return stalls
+        return None if best.values is None else program.values(best.values)
 
-    def _plan(self, supply: FloatArray, note_losses: bool = False) -> Steps:
+    def _price(self, values: FloatArray) -> Generator[list[Job], list[Answer], bool]:
+        """Price all blocks where supply is that of some values, until that is known to cost more or settled.
+
+        Returns
+        -------
+        bool
+            Whether it is now known to cost more than before.
+
+        Raises
+        ------
+        InfeasibleBlockError
+            If a block has no column.
+        """
+        self._points.append(values)
+        linear = (yield [self._periods.held_job(values)])[0]
+        if linear.row_duals is None:
+            # Rows that only say which configurations run, and the like, leave no plan with this supply.
+            self._start = None
+            return False
+        before = linear.objective
+        first = self._cuts.of_linking_rows(linear.row_duals)
+        prices = Prices(first, first, -math.inf)
+        for _ in range(PRICING_ROUNDS):
+            answers = yield from self._learn(prices.current)
+            prices.note(prices.current, self._cuts.bound_at(values, answers), prices.block_bounds)
+            linear = (yield [self._periods.held_job(values)])[0]
+            job = self._cuts.master_job(values, prices.near(prices.best))
+            if linear.values is None or job is None:
+                break
+            master = (yield [job])[0]
+            if master.row_duals is None:
+                break
+            prices.follow(master.objective, master.row_duals[: len(first)])
+            if prices.spread < PRICING_GAP:
+                break
+        self._start = linear.values
+        if linear.values is None:
+            return linear.infeasible
+        self._points.append(linear.values)
+        return linear.objective - before > LEAST_GAIN * abs(self._state.bound)
+
+    def _learn(self, prices: FloatArray) -> Generator[list[Job], list[Answer], list[Answer]]:
+        """Price all blocks at some prices of the linking rows, and keep the cuts that this gives."""
+        effort = self._clock.pricing(PRICING_GAP / SPREAD_SHARE)
+        answers = yield self._cuts.jobs(prices, effort)
+        self._periods.add(self._cuts.learned(answers))
+        return answers
+
+    def _plan(self, supply: FloatArray) -> Steps:
         """Decide, once, what runs in every period with some supply, or with more where it has no plan."""
         key, effort = self._periods.supply_key(supply), self._plan_effort()
-        tried, answers = key in self._tried, self._tried.get(key, [])
-        if not tried:
-            answers = yield self._periods.plan_jobs(supply, effort)
-            self._tried[key] = answers
-        if note_losses:
-            self._losses = self._periods.losses(supply, answers)
-        if tried:
+        if key in self._tried:
             return
+        self._tried.add(key)
+        answers = yield self._periods.plan_jobs(supply, effort)
+        self._impossible |= {number for number, answer in enumerate(answers) if answer.infeasible}
         if short := [number for number, answer in enumerate(answers) if answer.infeasible]:
             jobs = self._periods.plan_jobs(supply, effort, more=True)
             more = yield [jobs[number] for number in short]
@@ -253,6 +278,9 @@ class PeriodRounds:
             values = self._periods.completed(values, (yield [following])[0])
         if values is not None and self._plans.offer(values):
             self._state.tell("periods", "plan period by period for the best supply")
+        # What runs beside whole supply is nearer to plans than what runs beside fractions of it.
+        linear = yield [self._periods.linear_job_at(supply)]
+        self._plans.note_root(linear[0])
 
     def _plan_effort(self) -> Effort:
         """Effort for what runs in one period where the supply is known."""

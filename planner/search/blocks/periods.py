@@ -1,46 +1,35 @@
-r"""Every period decided whole: a bound that prices neither hosts nor replicas, and the plans it leads to.
+r"""What is worth buying over all periods, and what runs in each of them there.
 
 A block is what one service does in one moment; hosts that blocks share are priced, and at a price a mixture
 of columns runs. In fleets of few services that mixture keeps the Lagrangian bound from the best plan. Here
-one integer program decides everything in a period, with a copy of the supply that several periods share. With
-cost c, variables x_t of period t, shared variables s, prices y of the rows A with limits b that join periods
-(changes from one to the next), and shares l_t of the cost of s that add up to c_s - A_s' y, no plan costs
-less than::
-
-    y b + sum_t bound_t
-    bound_t <= min (c_t - A_t' y) x_t + l_t s   over the rows of t and those of s alone
-
-whatever y and the shares are. Each bound is a cut as well, `(c_t - A_t' y) x_t + l_t s >= bound_t`: the
-linear relaxation with all cuts is a bound that is no lower, and its prices are the next ones. With whole
-supply it says what is worth buying; what runs there is then decided period by period. Periods that have no
-plan there are decided whole in that program as well, where all others remain in parts: 76 thousand USD more
-for the first quarter of team 5, of 104 thousand between the best supply and a plan, and all of that gap but
-0.5 % for team 4.
+one program decides all supply whole while a part of a replica may run, with cuts that say what blocks cost
+at least in whole replicas (block_cuts.py). What runs on the best supply is then decided period by period.
+Where cuts say no more, periods are decided whole in that program, one after the other.
 
 Rows that only say which configurations run, and rows of loads alone that do not bind in the relaxation, are
-left out of the bound. It holds without them, and HiGHS proves more in the same time: 90.1 instead of 81.8
+left out of it. Its bound holds without them, and HiGHS proves more in the same time: 90.1 instead of 81.8
 thousand USD of 95.9 for the first quarter of a team's year in 8 s without the former, and without shares of
 pools too 95.6 in 3.7 s.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import scipy.sparse as sp
 
 from fleetplan.planner.search.blocks.construction import RootRelaxation, Structure
+from fleetplan.planner.search.blocks.cover_cuts import Cuts
 from fleetplan.planner.search.blocks.linear import whole_job
-from fleetplan.planner.search.blocks.period_numbers import JOINING, SHARED, periods_of
+from fleetplan.planner.search.blocks.period_numbers import SHARED, periods_of
 from fleetplan.planner.search.blocks.roles import NONE
 from fleetplan.planner.search.blocks.subprograms import Parts
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
 from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntArray
-from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY, Relaxation
+from fleetplan.planner.search.solvers.relaxation import Relaxation
 from fleetplan.planner.search.solvers.substitution import Substitution, substitute
 
 MOST_VARIABLES: Final = 1500
@@ -54,14 +43,12 @@ them; the bound is 0.1 % lower."""
 SLACK: Final = 1e-6
 """How far a row is from its limits that does not bind. [scaled units]"""
 
+MOST_CUTS: Final = 400
+"""Cuts of blocks from which those that bind nowhere are dropped. Each has hundreds of entries: so many add
+half as many as a team's program has."""
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _PeriodCut:
-    """`coefficients @ x >= least` over all variables, of one period."""
-
-    period: int
-    coefficients: FloatArray
-    least: float
+NEARLY_BINDS: Final = 1e-3
+"""A cut binds where it is kept by a smaller share of its limit: HiGHS rounds what it decides whole."""
 
 
 class Periods:
@@ -84,9 +71,6 @@ class Periods:
         Period of every variable and row, `SHARED`, or of rows that hold variables of several `JOINING`.
     count : int
         Periods.
-    wanted_supplies : list[FloatArray]
-        What the last programs of the periods would have stand in several, the last period's first; scaled
-        values of all variables, those of others are 0.
     """
 
     def __init__(self, structure: Structure, indicators: Collection[int], root: RootRelaxation) -> None:
@@ -100,15 +84,13 @@ class Periods:
         rows = self.relaxation.rows
         self.period, self.of_row = periods_of(structure.roles, rows)
         self._indicators = indicators
+        self._of_no_service = (self.period == SHARED) | (self._service == NONE)
         self._indicating = np.isin(np.arange(len(self._cost)), list(indicators))
         self._shared = np.flatnonzero(self.period == SHARED)
-        self._joining = np.flatnonzero(self.of_row == JOINING)
         self.count = int(self.period.max(initial=SHARED)) + 1
         self._bounding = self._rows_of_bound(indicators, root.values)
         self._deciding_supply = self._bounding & ~self._cheap_following(root.values) & ~self._only_in_use()
-        self._duals = root.duals
-        self._cuts: list[_PeriodCut] = []
-        self.wanted_supplies: list[FloatArray] = []
+        self._cuts = Cuts(sp.csr_array((0, len(self._cost))), np.zeros(0))
 
     @property
     def worthwhile(self) -> bool:
@@ -144,82 +126,21 @@ class Periods:
         others = self.relaxation.whole & ~use
         return _holds(rows, np.flatnonzero(use)) & ~_holds(rows, np.flatnonzero(others))
 
-    def jobs(self, effort: Effort) -> list[Job]:
-        """The program of every period at the last prices."""
-        joining = self.relaxation.rows[self._joining]
-        prices = self._duals[self._joining]
-        cost = self._cost - joining.T @ prices
-        found = []
-        for period, share in enumerate(self._shares(cost)):
-            variables = np.concatenate([np.flatnonzero(self.period == period), self._shared])
-            kept = self._bounding & ((self.of_row == period) | (self.of_row == SHARED))
-            program = self._parts.part(variables, np.zeros(len(cost)), kept).program
-            own = np.concatenate([cost[self.period == period], share])
-            found.append(Job(program, own, effort, length=float(len(variables))))
-        return found
+    def add(self, cuts: Cuts) -> None:
+        """Add cuts to all programs that decide supply."""
+        self._cuts = self._cuts.and_more([cuts])
 
-    def _shares(self, cost: FloatArray) -> list[FloatArray]:
-        """What each period pays for what is shared: what its rows and cuts say, and an even rest."""
-        rows, own = self.relaxation.rows, self._duals[: len(self.of_row)]
-        shares = []
-        for period in range(self.count):
-            mine = np.flatnonzero(self.of_row == period)
-            worth = (rows[mine].T @ own[mine])[self._shared]
-            for cut, price in zip(self._cuts, self._duals[len(own) :], strict=True):
-                if cut.period == period:
-                    worth = worth + price * cut.coefficients[self._shared]
-            shares.append(worth)
-        rest = (cost[self._shared] - sum(shares)) / self.count
-        return [share + rest for share in shares]
-
-    def learn(self, jobs: Sequence[Job], answers: Sequence[Answer]) -> None:
-        """Note what the programs of all periods prove.
-
-        Parameters
-        ----------
-        jobs : Sequence[Job]
-            Of `jobs`.
-        answers : Sequence[Answer]
-            To them.
-        """
-        self.wanted_supplies = []
-        for period, (job, answer) in enumerate(zip(jobs, answers, strict=True)):
-            if answer.values is not None:
-                wish = np.zeros(len(self._cost))
-                wish[self._shared] = answer.values[len(answer.values) - len(self._shared) :]
-                self.wanted_supplies.insert(0, wish)
-            if not np.isfinite(answer.bound):
-                continue
-            variables = np.concatenate([np.flatnonzero(self.period == period), self._shared])
-            size = float(np.abs(job.cost).max(initial=1.0))
-            coefficients = np.zeros(len(self._cost))
-            coefficients[variables] = job.cost / size
-            least = (answer.bound - BOUND_SAFETY * abs(answer.bound)) / size
-            self._cuts.append(_PeriodCut(period, coefficients, least))
-        # New cuts have no price yet.
-        unpriced = len(self.of_row) + len(self._cuts) - len(self._duals)
-        self._duals = np.concatenate([self._duals, np.zeros(unpriced)])
+    def keep_binding(self, points: Sequence[FloatArray]) -> None:
+        """Where there are many cuts, drop those that bind at none of some points: scaled values."""
+        if self._cuts.count > MOST_CUTS:
+            self._cuts = self._cuts.first_and_binding(0, points, NEARLY_BINDS)
 
     def _with_cuts(self) -> Relaxation:
         """The relaxation of the whole with all cuts."""
-        coefficients = np.array([cut.coefficients for cut in self._cuts])
-        cuts = sp.csr_array(coefficients.reshape(len(self._cuts), len(self._cost)))
-        return self.relaxation.with_cuts(cuts, np.array([cut.least for cut in self._cuts]))
-
-    def linear_job(self) -> Job:
-        """The linear relaxation of the whole with all cuts."""
-        return whole_job(self._with_cuts(), self._cost)
-
-    def follow(self, answer: Answer) -> float:
-        """Take the next prices from `linear_job`'s answer; the bound that they prove. [objective units]"""
-        if answer.row_duals is None:
-            return -np.inf
-        self._duals = answer.row_duals
-        bound = self._with_cuts().bound(self._cost, answer.row_duals)
-        return bound - BOUND_SAFETY * abs(bound)
+        return self.relaxation.with_cuts(self._cuts.rows, self._cuts.least)
 
     def supply_program(self, whole: Collection[int] = ()) -> Substitution:
-        """The same with what stands in several periods whole, and whether pools are in use.
+        """The same with supply whole, and whether pools are in use.
 
         Parameters
         ----------
@@ -227,17 +148,35 @@ class Periods:
             Periods in which all replicas are whole as well.
         """
         program = self._with_cuts().program
-        kept = np.flatnonzero(np.concatenate([self._deciding_supply, np.ones(len(self._cuts), dtype=bool)]))
-        of_all = (self.period == SHARED) | ((self._service == NONE) & (self._growth == 0))
+        cuts = ~np.isin(self._period_of_cuts(), list(whole))
+        kept = np.flatnonzero(np.concatenate([self._deciding_supply, cuts]))
         decided = np.isin(self.period, list(whole)) & ~self._following & ~self._indicating
         few = replace(
             program,
             rows=program.rows[kept],
             row_lower=program.row_lower[kept],
             row_upper=program.row_upper[kept],
-            whole=program.whole & (of_all | decided),
+            whole=program.whole & (self._of_no_service | decided),
         )
         return substitute(few, self._cost)
+
+    def _period_of_cuts(self) -> IntArray:
+        """Period of the block of every cut: where replicas are whole, cuts say nothing new, and take time."""
+        return self.period[self._cuts.rows.indices[self._cuts.rows.indptr[:-1]]]
+
+    def held_job(self, values: FloatArray) -> Job:
+        """The linear relaxation of the whole with all cuts, where supply is that of some values.
+
+        Parameters
+        ----------
+        values : FloatArray
+            Scaled values of all variables; those that `supply_program` decides whole are looked at.
+        """
+        held = self.relaxation.whole & self._of_no_service
+        lower, upper = self.relaxation.lower.copy(), self.relaxation.upper.copy()
+        lower[held] = upper[held] = np.round(values[held])
+        given = replace(self.relaxation.without_limits_on(self._indicators), lower=lower, upper=upper)
+        return whole_job(given.with_cuts(self._cuts.rows, self._cuts.least), self._cost)
 
     def linear_job_at(self, supply: FloatArray) -> Job:
         """The linear relaxation of the whole where what stands in several periods is given.
@@ -298,23 +237,6 @@ class Periods:
             wanted.append(answer.values[len(own) :])
         values[self._shared] = np.where(less, np.min(wanted, axis=0), np.max(wanted, axis=0))
         return values
-
-    def losses(self, supply: FloatArray, answers: Sequence[Answer]) -> list[float]:
-        """What each period costs with whole replicas beyond its cost with parts; infinite without a plan.
-
-        Parameters
-        ----------
-        supply : FloatArray
-            Scaled values of all variables, of replicas in parts.
-        answers : Sequence[Answer]
-            To `plan_jobs` at this supply.
-        """
-        found = []
-        for period, answer in enumerate(answers):
-            own = np.flatnonzero(self.period == period)
-            whole = math.inf if answer.values is None else float(self._cost[own] @ answer.values[: len(own)])
-            found.append(whole - float(self._cost[own] @ supply[own]))
-        return found
 
     def following_job(self, values: FloatArray) -> Job | None:
         """What only follows the other variables of a plan, at least cost; None where nothing does."""

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.planner.search.blocks.block_cuts import BlockCuts
 from fleetplan.planner.search.blocks.block_programs import block_programs
 from fleetplan.planner.search.blocks.bound import Lagrangian
 from fleetplan.planner.search.blocks.columns import ColumnPool
@@ -136,7 +137,9 @@ class BlockSearch:
         if not Periods(self._structure, indicators, root).worthwhile:
             return None
         structure, root = self._strengthened(root, workers)
-        return PeriodRounds(Periods(structure, indicators, root), self._state, self._clock, self._plans)
+        periods = Periods(structure, indicators, root)
+        cuts = BlockCuts(self.parts, self._lagrangian, self._master, self._pool)
+        return PeriodRounds(periods, cuts, self._state, self._clock, self._plans)
 
     def _strengthened(self, root: RootRelaxation, workers: Workers) -> tuple[Structure, RootRelaxation]:
         """The program with cuts, and its linear relaxation; plans are looked for in it from now on."""

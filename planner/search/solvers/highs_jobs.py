@@ -126,11 +126,9 @@ class Effort:
     restarts : bool
         Whether it may begin anew once much of a program is fixed. On small fleets a restart costs more than
         it saves: ten of them, three seeds each, took 68 s without any instead of 83 s.
-    lp_age : int or None
-        Linear programs after which a cut that does not bind leaves them; None for HiGHS's own number. After
-        few, it branches sooner (planner/search/blocks/period_rounds.py says what that is worth).
-    smaller_programs : bool
-        Whether it looks for solutions by smaller integer programs beside its tree: no use for a bound.
+    for_a_bound : bool
+        Whether its bound is wanted rather than its solution: it branches soon, and looks for solutions by no
+        smaller integer programs beside its tree.
     """
 
     time_limit_s: float | None
@@ -141,8 +139,7 @@ class Effort:
     rounds: bool = False
     improvements: int | None = None
     restarts: bool = True
-    lp_age: int | None = None
-    smaller_programs: bool = True
+    for_a_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -42,6 +42,11 @@ class Substitution:
         values: FloatArray = found + self.sums @ found
         return values
 
+    def found(self, values: FloatArray) -> FloatArray:
+        """Values of its own variables, from those of the variables as they were."""
+        found: FloatArray = values - self.sums @ values
+        return found
+
 
 def substitute(rows: Rows, cost: FloatArray) -> Substitution:
     """Substitute every continuous variable that a row holds above a sum of other continuous ones.

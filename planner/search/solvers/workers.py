@@ -165,8 +165,9 @@ class Workers:
         jobs: Sequence[AnyJob],
         expired: Callable[[], bool] = lambda: False,
         on_answer: Callable[[int, Answer], None] = lambda _, __: None,
+        urgent: bool = False,
     ) -> Batch:
-        """Give out jobs, and go on; those of earlier batches come first.
+        """Give out jobs, and go on; those of earlier batches come first, unless these are urgent.
 
         Parameters
         ----------
@@ -176,13 +177,15 @@ class Workers:
             Asked before each job; once it says so, those that are left are answered with nothing known.
         on_answer : callable
             Told the number of each job and its answer, while somebody waits for this batch or a later one.
+        urgent : bool
+            Whether these jobs come before all that wait.
         """
         batch = Batch(self._given, jobs, expired, on_answer)
         self._given += 1
         if not jobs:
             return batch
         with self._lock:
-            self._open.append(batch)
+            self._open.insert(0 if urgent else len(self._open), batch)
             free = [seat for seat in range(self.count) if seat not in self._busy][: len(jobs)]
             self._busy.update(free)
         for seat in free:

@@ -1,4 +1,4 @@
-"""Periods decided whole: their bound never passes the optimum, and what they decide together is a plan."""
+"""What is worth buying: its bound never passes the optimum, and what periods then decide is a plan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fleetplan.planner.search.blocks.linear import whole_job
 from fleetplan.planner.search.blocks.period_numbers import JOINING, SHARED
 from fleetplan.planner.search.blocks.periods import Periods
 from fleetplan.planner.search.blocks.roles import indicator_variables, roles
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Job
 from fleetplan.planner.search.solvers.relaxation import relax
 from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
@@ -30,7 +30,7 @@ FLEETS = first_parts((16, 40), 1)
 class Found:
     """The programs of the periods of one fleet, and the bound of its linear relaxation."""
 
-    def __init__(self, planning: PlanningModel, workers: Workers, rng: np.random.Generator | None) -> None:
+    def __init__(self, planning: PlanningModel, workers: Workers) -> None:
         parts = parts_of(planning)
         self.relaxed = relax(parts.program, continuous_indices(planning.variables))
         self.cost = parts.program.cost * self.relaxed.variable_scale
@@ -39,18 +39,9 @@ class Found:
         linear = workers.solve_one(whole_job(self.relaxed, self.cost))
         root = root_of(structure, linear)
         assert root is not None
-        if rng is not None:
-            spread = float(np.abs(root.duals).max(initial=1.0))
-            root = replace(root, duals=root.duals + spread * rng.normal(size=root.duals.shape))
         self.workers = workers
         self.linear = linear.bound
         self.periods = Periods(structure, indicator_variables(planning.variables), root)
-
-    def bound(self, effort: Effort) -> float:
-        """The bound after one turn."""
-        jobs = self.periods.jobs(effort)
-        self.periods.learn(jobs, self.workers.solve(jobs))
-        return self.periods.follow(self.workers.solve_one(self.periods.linear_job()))
 
     def plan(self) -> np.ndarray | None:
         """What runs in every period with the best supply."""
@@ -81,34 +72,12 @@ def plannable(fleets: int) -> Iterator[tuple[int, PlanningModel, float]]:
 
 
 @pytest.mark.parametrize("fleets", FLEETS)
-def test_the_bound_never_passes_the_optimum_whatever_the_prices_are(fleets: int) -> None:
-    checked = higher = 0
-    with Workers(ProcessSeats(1)) as workers:
-        for seed, planning, best in plannable(fleets):
-            tolerance = 1e-6 * abs(best) + 1
-            for rng in (None, np.random.default_rng(seed)):
-                found = Found(planning, workers, rng)
-                first = found.bound(EXACT)
-                second = found.bound(EXACT)
-                assert first <= best + tolerance
-                assert second <= best + tolerance
-                # Cuts only add to what is known.
-                assert second >= first - tolerance
-                assert first >= found.linear - tolerance
-                assert found.supply().bound <= best + tolerance
-                higher += first > found.linear + 1e-3 * abs(best)
-            checked += 1
-    assert checked >= fleets // 2
-    assert higher >= fleets // 4
-
-
-@pytest.mark.parametrize("fleets", FLEETS)
 def test_periods_decided_whole_with_supply_raise_its_bound_and_never_pass_the_optimum(fleets: int) -> None:
     checked = higher = exact = 0
     with Workers(ProcessSeats(1)) as workers:
         for _, planning, best in plannable(fleets):
             tolerance = 1e-6 * abs(best) + 1
-            found = Found(planning, workers, None)
+            found = Found(planning, workers)
             bounds = [found.supply(range(count)).bound for count in range(found.periods.count + 1)]
             assert max(bounds) <= best + tolerance
             assert all(more >= fewer - tolerance for fewer, more in pairwise(bounds))
@@ -122,39 +91,11 @@ def test_periods_decided_whole_with_supply_raise_its_bound_and_never_pass_the_op
 
 
 @pytest.mark.parametrize("fleets", FLEETS)
-def test_a_period_loses_what_whole_replicas_cost_beyond_parts(fleets: int) -> None:
-    lossy = without = 0
-    with Workers(ProcessSeats(1)) as workers:
-        for _, planning, _ in plannable(fleets // 2):
-            found = Found(planning, workers, None)
-            supply = found.supply()
-            if supply.values is None:
-                continue
-            # What nothing was bought for runs nowhere.
-            for values in (supply.values, np.zeros_like(supply.values)):
-                answers = workers.solve(found.periods.plan_jobs(values, EXACT))
-                for period, loss in enumerate(found.periods.losses(values, answers)):
-                    assert (loss == np.inf) == answers[period].infeasible
-                    lossy += 0 < loss < np.inf
-                    without += loss == np.inf
-    assert lossy
-    assert without
-
-
-def test_a_program_that_is_cut_short_weakens_the_bound_and_does_not_break_it() -> None:
-    with Workers(ProcessSeats(1)) as workers:
-        for _, planning, best in plannable(12):
-            bound = Found(planning, workers, None).bound(Effort(None, 0, 0.5))
-            assert bound <= best + 1e-6 * abs(best) + 1
-
-
-@pytest.mark.parametrize("fleets", FLEETS)
 def test_what_periods_decide_together_is_a_plan_that_costs_no_less_than_the_optimum(fleets: int) -> None:
     plans = 0
     with Workers(ProcessSeats(1)) as workers:
         for _, planning, best in plannable(fleets):
-            found = Found(planning, workers, None)
-            found.bound(EXACT)
+            found = Found(planning, workers)
             values = found.plan()
             if values is None:
                 continue
@@ -170,7 +111,7 @@ def test_what_periods_decide_together_is_a_plan_that_costs_no_less_than_the_opti
 def test_every_row_and_column_has_its_period() -> None:
     """A row of one period holds variables of that period and shared ones; one that joins holds several's."""
     with Workers(ProcessSeats(1)) as workers:
-        periods = Found(built(several_periods_case(1)), workers, None).periods
+        periods = Found(built(several_periods_case(1)), workers).periods
     rows = periods.relaxation.rows
     for number, own in enumerate(periods.of_row):
         held = set(periods.period[rows.indices[rows.indptr[number] : rows.indptr[number + 1]]]) - {SHARED}
