@@ -11,8 +11,8 @@ bound; in that program these rows do as well, and what they say of a block holds
 Lagrangian cuts of stochastic programming (Zou, Ahmed and Sun, Math. Prog. 175, 2019).
 
 At a given whole supply the first prices are those of the linear program with the cuts so far. They soon
-repeat: that program knows little of whole replicas. The next ones come from the master over known columns, near
-the best so far (pricing.py).
+repeat: that program knows little of whole replicas. The next ones come from the master over known columns,
+near the best so far (pricing.py).
 """
 
 from __future__ import annotations
