@@ -57,7 +57,10 @@ def kept_candidates(
     OutOfTimeError, InputError
         As `build_candidates`.
     """
-    path = candidates_folder() / f"{_key(fleet, keep)}.json" if is_cache_on() else None
+    path = None
+    # A file that cannot be read is an error of whoever needs it, who says where it is named.
+    with contextlib.suppress(OSError):
+        path = candidates_folder() / f"{_key(fleet, keep)}.json" if is_cache_on() else None
     if path is not None and (known := _read(path)) is not None:
         return known
     # Half of the imports of a short command, which what is kept does not need.
