@@ -18,7 +18,7 @@ if __package__ in (None, ""):
 import numpy as np
 import pandas as pd
 from benchmarks.accuracy_bars import AccuracyBar
-from benchmarks.accuracy_table import error_figures, groups_text, markdown_table
+from benchmarks.accuracy_table import error_figures, groups_text, markdown_table, print_refused
 from benchmarks.elsewhere_rows import elsewhere_rows
 
 from fleetplan.perfmodel.predict import predict
@@ -94,9 +94,8 @@ def elsewhere_text(rows: pd.DataFrame) -> str:
 def main() -> int:
     rows = predicted_elsewhere()
     print(elsewhere_text(rows))
-    refused = rows.loc[rows["status"] != "ok", "reason"]
-    print(f"\nrefused: {refused.value_counts().to_dict()}")
-    return 0 if all(bar.met for bar in bars(rows)) and not np.any(refused) else 1
+    refused = print_refused(rows)
+    return 0 if all(bar.met for bar in bars(rows)) and not refused else 1
 
 
 if __name__ == "__main__":

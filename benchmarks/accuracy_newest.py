@@ -16,7 +16,7 @@ if __package__ in (None, ""):
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 import pandas as pd
-from benchmarks.accuracy_table import error_figures, markdown_table
+from benchmarks.accuracy_table import error_figures, markdown_table, print_refused
 from benchmarks.newest_rows import newest_rows
 
 from fleetplan.perfmodel.predict import predict
@@ -100,9 +100,7 @@ def rows_text(rows: pd.DataFrame) -> str:
 def main() -> int:
     rows = predicted_newest()
     print(rows_text(rows) if "--rows" in sys.argv[1:] else newest_text(rows))
-    refused = rows.loc[rows["status"] != "ok", "reason"]
-    print(f"\nrefused: {refused.value_counts().to_dict()}")
-    return 1 if len(refused) else 0
+    return 1 if print_refused(rows) else 0
 
 
 if __name__ == "__main__":

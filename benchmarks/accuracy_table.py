@@ -158,6 +158,13 @@ def error_figures(errors: pd.Series[float]) -> str:
     return f"{known.median():.1f} / {known.quantile(0.9):.1f} ({len(known)})"
 
 
+def print_refused(rows: pd.DataFrame) -> int:
+    """Print why rows were refused, and return how many were."""
+    refused = rows.loc[rows["status"] != "ok", "reason"]
+    print(f"\nrefused: {refused.value_counts().to_dict()}")
+    return len(refused)
+
+
 def markdown_table(head: Iterable[str], body: Iterable[Iterable[str]]) -> str:
     columns = list(head)
     lines = [columns, ["---"] * len(columns), *(list(row) for row in body)]

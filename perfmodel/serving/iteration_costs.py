@@ -36,8 +36,8 @@ _SHARED_OPERATORS: Final = ("routed_experts",)
 """What the names of operators start with that work on the tokens of all attention-DP ranks, whichever rank
 they are of. A rank that sends its tokens to experts takes as long as they are many."""
 
-_SHARED_WITHOUT_EP: Final = ("routed_experts", "shared_experts", "ffn_")
-"""The same where all ranks share one feed-forward block: it is split over them as a whole."""
+_SHARED_WITHOUT_EP: Final = ("shared_experts", "ffn_")
+"""What is so besides where all ranks share one feed-forward block: it is split over them as a whole."""
 
 _PROMPT_OPERATORS: Final = "prefill_"
 """What the names of operators start with whose time depends on where in its prompt a token stands."""
@@ -325,9 +325,11 @@ def _prompt_part(times: StepTimes) -> FloatArray:
 
 def _shared_part(times: StepTimes, layouts: Sequence[Parallelism], points: int) -> FloatArray:
     """Time of the operators that work on the tokens of all attention-DP ranks, shape (n,). [ms]."""
-    spread = np.repeat([layout.ep > 1 for layout in layouts], points)
+    with_ep = np.repeat([layout.ep > 1 for layout in layouts], points)
     found: FloatArray = np.zeros(times.latency_ms.shape)
     for name, row in zip(times.names, times.breakdown_ms, strict=True):
-        if name.startswith(_SHARED_WITHOUT_EP):
-            found = found + np.where(spread & ~np.array(name.startswith(_SHARED_OPERATORS)), 0.0, row)
+        if name.startswith(_SHARED_OPERATORS):
+            found = found + row
+        elif name.startswith(_SHARED_WITHOUT_EP):
+            found = found + np.where(with_ep, 0.0, row)
     return found

@@ -176,7 +176,8 @@ class PeriodRounds:
                 whole |= self._next(whole)
             before, open_cost = self._state.bound, self._plans.open_cost()
             values = yield from self._decide_supply(whole)
-            if self._state.bound - before < CLOSING_SHARE * open_cost:
+            # Without a plan there is no gap that a round could close little of.
+            if self._state.bound - before < CLOSING_SHARE * open_cost < math.inf:
                 whole |= self._next(whole)
 
     def _next(self, whole: frozenset[int]) -> frozenset[int]:

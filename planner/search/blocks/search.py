@@ -1,7 +1,7 @@
 """The search over blocks: the root relaxation, a first plan, then rounds that raise the bound beside plans.
 
-Rounds price blocks (pricing_search.py), or decide whole periods where these are small enough
-(period_rounds.py). Plans are constructed and improved in plan_search.py.
+Rounds price blocks (pricing_search.py), or decide whole supply with cuts of blocks where periods are small
+enough (period_rounds.py). Plans are constructed and improved in plan_search.py.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class BlockSearch:
         return False
 
     def _period_rounds(self, workers: Workers) -> PeriodRounds | None:
-        """Rounds that decide every period whole, where that is within reach."""
+        """Rounds that decide whole supply, where periods are small enough."""
         root, indicators = self._plans.root, self._request.indicators
         if root is None or len(root.duals) != len(self._relaxation.row_lower):
             return None

@@ -114,6 +114,8 @@ def test_another_program_other_versions_and_other_configurations_to_keep_build_a
             changed.setattr(kept, name, lambda *_: "another")
             assert asked(fleet)[1]
     assert not asked(fleet)[1]
+    # A calibration, say: its content is known by its hash alone.
+    assert asked(replace(fleet, input_hashes={**fleet.input_hashes, "calibration.json": "another"}))[1]
     assert asked(replace(fleet, services=fleet.services[:1]))[1]
 
 
