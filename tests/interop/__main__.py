@@ -24,13 +24,13 @@ from fleetplan.planner.export.launch.files import FORMATS, ExportOptions
 from fleetplan.planner.plan import Plan, read_plan
 from tests.interop import judge
 from tests.interop.cases import ParserCase
-from tests.interop.objects import refusals
+from tests.interop.objects import chart_refusals, refusals
 from tests.interop.reading import SCENARIOS, Finding, cases_of
 from tests.interop.rules import rules_of
 
 HERE = Path(__file__).parent
 
-OBJECTS = ("lws", "kueue", "karpenter", "gke")
+OBJECTS = ("dynamo", "lws", "kueue", "karpenter", "gke")
 """Formats whose files hold objects with schemas of their own."""
 
 
@@ -144,6 +144,10 @@ def main(plans: Path, exports: Path, python: str, crds: Path | None) -> int:
                     f"{folder.name}/{form} {place} {number}": case
                     for number, (place, case) in enumerate(rules_of(texts, crds))
                 }
+        values = {file.name: file.read_text("utf-8") for file in sorted((own / "llm-d").glob("*.yaml"))}
+        findings += [
+            (f"{folder.name}/llm-d {place}", "refused", why) for place, why in chart_refusals(values)
+        ]
         findings += purchases(plan, own / "purchases" / "purchases.json", python)
     findings += findings_of(cases, python)
     findings += pods(exports, python)
@@ -176,7 +180,7 @@ def exported(plans: Path, into: Path) -> Path:
     for folder in sorted(plans.iterdir()):
         plan = read_plan(folder / "plan.json")
         locations = {use.region: "us-east4" for use in plan.pools}
-        for form in ("launch", "dynamo", "llm-d", "purchases", *OBJECTS):
+        for form in ("launch", "llm-d", "purchases", *OBJECTS):
             try:
                 files = FORMATS[form].write(plan, ExportOptions(locations=locations)).files
             except InputError as error:

@@ -22,6 +22,9 @@ DNS_LABEL: Final = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 NAME_LETTERS: Final = 45
 """Letters that Grove leaves to names (ai-dynamo/dynamo, MaxCombinedGroveResourceNameLength)."""
 
+OWN_ADDRESS: Final = "VLLM_NIXL_SIDE_CHANNEL_HOST"
+"""Where vLLM's connector of caches is reached; localhost unless told (vllm 0.33.0, vllm/envs.py)."""
+
 SHORTEST_GRAPH: Final = 8
 """Letters to which the operator of Dynamo shortens the name of a graph at most (PCSNameForDGD)."""
 
@@ -94,6 +97,15 @@ def graph_refusals(graph: Mapping[str, Any]) -> dict[str, list[str]]:
         if not DNS_LABEL.fullmatch(each["name"]) or not DNS_LABEL.fullmatch(name):
             found[each["name"]].append("no DNS label")
     return found
+
+
+def address_differences(container: Mapping[str, Any]) -> Iterator[str]:
+    """How a server that hands over caches would be looked for at another address than its pod's."""
+    if "--kv-transfer-config" not in " ".join(container.get("args", ())):
+        return
+    variables = {each["name"]: each.get("valueFrom") for each in container.get("env", ())}
+    if variables.get(OWN_ADDRESS) != {"fieldRef": {"fieldPath": "status.podIP"}}:
+        yield f"{OWN_ADDRESS} is not the address of the pod: the other phase asks localhost for caches"
 
 
 def _letters(component: Mapping[str, Any]) -> int:

@@ -12,6 +12,7 @@ import jsonschema
 import yaml
 
 from fleetplan.planner.export.launch.tools import tools
+from tests.interop import judge
 
 HERE = Path(__file__).parent
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -31,6 +32,7 @@ def apis() -> Mapping[str, str]:
         "NodePool": rules.karpenter.api,
         "ContainerNodePool": rules.config_connector.api,
         "LeaderWorkerSet": rules.lws.api,
+        "DynamoGraphDeployment": rules.dynamo.api,
     }
 
 
@@ -75,6 +77,24 @@ def refusals(texts: Mapping[str, str], crds: Path | None = None) -> Iterator[tup
     yield from _references([each for _, each in objects])
 
 
+def chart_refusals(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Where and why the chart of llm-d refuses values, or its pods are taken for those of another release."""
+    table = _table()
+    schema = {"definitions": table["definitions"], **table["charts"]["llm-d-modelservice"]}
+    selectors: dict[tuple[object, ...], str] = {}
+    for name, text in texts.items():
+        values = yaml.safe_load(text)
+        for error in jsonschema.Draft202012Validator(schema).iter_errors(values):
+            yield name, f"{error.json_path}: {error.message}"
+        for role in ("prefill", "decode"):
+            if values[role]["create"]:
+                # The chart's Deployments select by these labels and the role alone.
+                selector = (role, *sorted(values["modelArtifacts"]["labels"].items()))
+                if selector in selectors:
+                    yield name, f"selects the pods of {selectors[selector]} too"
+                selectors[selector] = name
+
+
 @cache
 def definitions(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     """Schemas of CustomResourceDefinitions by kind and API, closed to keys that they do not name."""
@@ -114,6 +134,12 @@ def _closed(schema: Any) -> Any:
 def _semantics(each: Mapping[str, Any]) -> Iterator[str]:
     """What the controllers check that a schema does not say."""
     spec = each["spec"]
+    if each["kind"] == "DynamoGraphDeployment":
+        names = [component["name"].lower() for component in spec["components"]]
+        if len(names) != len(set(names)):
+            yield "two components of one name"
+        for name, reasons in judge.graph_refusals(each).items():
+            yield from (f"{name}: {why}" for why in reasons)
     if each["kind"] == "ClusterQueue":
         covered = [name for group in spec["resourceGroups"] for name in group["coveredResources"]]
         if len(covered) != len(set(covered)):

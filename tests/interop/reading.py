@@ -148,9 +148,11 @@ def _llm_d(scenario: str, file: Path, plan: Plan, rows: Mapping[str, Placement],
     label = file.name.removesuffix(".llm-d.yaml")
     found = case(f"{scenario}/llm-d {label}", "vllm", words, _row_named(label, rows))
     vendor = next(each.vendor for each in plan.inputs.hardware if each.name == found.row.hardware)
-    return found, [
-        (found.source, "other", why) for why in judge.chart_differences(values, found.wanted, vendor or "")
+    differences = [
+        *judge.chart_differences(values, found.wanted, vendor or ""),
+        *judge.address_differences(container),
     ]
+    return found, [(found.source, "other", why) for why in differences]
 
 
 def _row_named(label: str, rows: Mapping[str, Placement]) -> Placement:
@@ -176,10 +178,11 @@ def _lws(scenario: str, file: Path, rows: Mapping[str, Placement], case: Any) ->
         for option in ("--port", "--host"):
             rest = without(rest, option)
         each = case(f"{scenario}/lws {label} {role}", framework, rest, row)
-        yield (
-            each,
-            [(each.source, "other", why) for why in judge.set_differences(spec, container, each.wanted, row)],
-        )
+        differences = [
+            *judge.set_differences(spec, container, each.wanted, row),
+            *judge.address_differences(container),
+        ]
+        yield each, [(each.source, "other", why) for why in differences]
 
 
 def without(words: Sequence[str], option: str) -> list[str]:

@@ -15,7 +15,7 @@ from fleetplan.planner.export.launch.pools import NotProvided, StandingPool, sta
 from fleetplan.planner.export.launch.tools import tools
 from fleetplan.planner.plan import Plan
 
-GCP_LOCATION: Final = re.compile(r"[a-z]+-[a-z]+[0-9]+(-[a-z])?")
+GCP_LOCATION: Final = re.compile(r"[a-z]+-[a-z]+[0-9]+(?P<zone>-[a-z])?")
 """A region or zone of Google Cloud, as in us-east4 and us-east4-b."""
 
 CAPACITY_TYPES: Final[Mapping[frozenset[str], tuple[str, ...]]] = {
@@ -101,7 +101,10 @@ def gke_pools(
         return _gke(pool, types[0], location)
 
     rules = tools().config_connector
-    notes = ["clusterRef is the ContainerCluster of the region, and of that name"]
+    notes = [
+        "clusterRef is the ContainerCluster of the region, and of that name",
+        "in a region nodeCount would be that of each zone: the autoscaler holds those of all together",
+    ]
     return _by_region(plan, period, "gcp", node_pool, f"Config Connector {rules.version}", notes)
 
 
@@ -122,10 +125,19 @@ def _gke(pool: StandingPool, machine: InstanceType, location: str) -> dict[str, 
         "spec": {
             "clusterRef": {"name": dns_name(pool.region)},
             "location": location,
-            "nodeCount": pool.nodes,
+            **_node_counts(pool.nodes, location),
             "nodeConfig": config,
         },
     }
+
+
+def _node_counts(nodes: int, location: str) -> dict[str, object]:
+    """As many nodes in all: GKE counts those of a pool of several zones by zone, but for its autoscaler."""
+    place = GCP_LOCATION.fullmatch(location)
+    if place is not None and place["zone"]:
+        return {"nodeCount": nodes}
+    held = {"totalMinNodeCount": nodes, "totalMaxNodeCount": nodes, "locationPolicy": "ANY"}
+    return {"initialNodeCount": 0, "autoscaling": held}
 
 
 _Writer = Callable[[StandingPool, tuple[InstanceType, ...]], dict[str, object]]

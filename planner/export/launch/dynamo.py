@@ -41,7 +41,12 @@ def dynamo_graphs(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple
         else:
             groups[each.placement.service, each.placement.region].append((each, started))
     texts = {}
+    most = tools().dynamo.components - 1
     for key, parts in groups.items():
+        if len(parts) > most:
+            reason = f"a graph of Dynamo holds {most} sets of replicas beside its frontend, not {len(parts)}"
+            refused += [NotLaunched(each.placement, reason) for each, _ in parts]
+            continue
         text = _graph(key, parts)
         texts[f"{dns_name('-'.join(key))}.dynamo.yaml"] = text
     return texts, tuple(refused)

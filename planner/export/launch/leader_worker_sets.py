@@ -7,7 +7,15 @@ from collections.abc import Sequence
 
 from fleetplan.planner.export.launch.commands import launch
 from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, dns_name
-from fleetplan.planner.export.launch.nodes import FOLLOWER, LEADER, POOL_LABEL, documents
+from fleetplan.planner.export.launch.nodes import (
+    FOLLOWER,
+    LEADER,
+    POOL_LABEL,
+    SHARED_MEMORY,
+    SHARED_MEMORY_MOUNT,
+    address_variables,
+    documents,
+)
 from fleetplan.planner.export.launch.replica import Host, Launch, shell_line
 from fleetplan.planner.export.launch.tools import tools
 
@@ -77,10 +85,11 @@ def _pod(each: LaunchedGroup, started: Launch, image: str, host: Host) -> dict[s
         # The shell fills in rank and address, which the controller sets as variables.
         "command": ["/bin/sh", "-c"],
         "args": [f"exec {shell_line((*words, *listening))}"],
+        **address_variables(started),
         "resources": {
             "limits": {tools().resources[each.hardware.vendor or ""]: str(each.accelerators_on_a_host)}
         },
-        "volumeMounts": [{"name": "shared-memory", "mountPath": "/dev/shm"}],
+        "volumeMounts": [dict(SHARED_MEMORY_MOUNT)],
     }
     if host is LEADER:
         container["ports"] = [{"containerPort": port, "protocol": "TCP"}]
@@ -89,7 +98,6 @@ def _pod(each: LaunchedGroup, started: Launch, image: str, host: Host) -> dict[s
         "spec": {
             "nodeSelector": {POOL_LABEL: dns_name(row.pool)},
             "containers": [container],
-            # Ranks of a host pass tensors through it; a container's own is 64 MiB.
-            "volumes": [{"name": "shared-memory", "emptyDir": {"medium": "Memory"}}],
+            "volumes": [dict(SHARED_MEMORY)],
         },
     }

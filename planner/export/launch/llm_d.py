@@ -10,18 +10,29 @@ from typing import Final
 from fleetplan.planner.export.launch.checkpoints import launched
 from fleetplan.planner.export.launch.commands import launch
 from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, dns_name
-from fleetplan.planner.export.launch.nodes import FOLLOWER, LEADER, POOL_LABEL, documents
+from fleetplan.planner.export.launch.nodes import (
+    FOLLOWER,
+    LEADER,
+    POOL_LABEL,
+    SHARED_MEMORY,
+    SHARED_MEMORY_MOUNT,
+    address_variables,
+    documents,
+)
 from fleetplan.planner.export.launch.replica import Launch, shell_line
 from fleetplan.planner.export.launch.tools import VendorRules, tools
 
 HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 """Owner and name of a checkpoint on a hub."""
 
+REPLICAS_LABEL: Final = "fleetplan/replicas"
+"""Label of the pods of one release: the chart selects pods by their labels alone, which no two may share."""
+
 
 def llm_d_values(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[NotLaunched, ...]]:
     """Return values of the llm-d chart, one release a set of replicas, by file name.
 
-    The releases of a service carry the same model label, so that one pool routes to all of them.
+    The releases of a service carry the same model label, so that one InferencePool routes to all of them.
 
     Parameters
     ----------
@@ -58,7 +69,8 @@ def llm_d_values(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[
 
 def _text(each: LaunchedGroup, started: Launch, vendor: VendorRules) -> str:
     title = f"llm-d-modelservice {tools().llm_d.version}: {json.dumps(each.label)}"
-    return documents(title, started.notes, [_values(each, started, vendor)])
+    notes = [*started.notes, f"the image has vLLM {vendor.vllm}"]
+    return documents(title, notes, [_values(each, started, vendor)])
 
 
 def _values(each: LaunchedGroup, started: Launch, vendor: VendorRules) -> dict[str, object]:
@@ -66,18 +78,25 @@ def _values(each: LaunchedGroup, started: Launch, vendor: VendorRules) -> dict[s
     role = "prefill" if phase == "prefill" else "decode"
     other = "decode" if role == "prefill" else "prefill"
     model = launched(each)
-    labels = {"llm-d.ai/inference-serving": "true", "llm-d.ai/model": dns_name(each.placement.service)}
+    labels = {
+        "llm-d.ai/inference-serving": "true",
+        "llm-d.ai/model": dns_name(each.placement.service),
+        REPLICAS_LABEL: each.name,
+    }
+    proxied = phase == "decode"
+    proxy = {"enabled": proxied} | ({"image": tools().llm_d.sidecar} if proxied else {})
     return {
         "multinode": each.hosts > 1,
         "modelArtifacts": {"name": model, "uri": f"hf://{model}", "labels": labels},
         "accelerator": {"type": vendor.type},
-        "routing": {"servicePort": tools().llm_d.service_port, "proxy": {"enabled": phase == "decode"}},
+        "routing": {"servicePort": tools().llm_d.service_port, "proxy": proxy},
         role: {
             "create": True,
             "replicas": each.placement.replicas,
             "nodeSelector": {POOL_LABEL: dns_name(each.placement.pool)},
             "parallelism": parallelism(each),
             "containers": [_container(each, started, vendor)],
+            "volumes": [dict(SHARED_MEMORY)],
         },
         other: {"create": False, "replicas": 0},
     }
@@ -104,6 +123,8 @@ def _container(each: LaunchedGroup, started: Launch, vendor: VendorRules) -> dic
         "image": vendor.image,
         "modelCommand": "custom",
         "ports": [{"containerPort": port, "protocol": "TCP"}],
+        **address_variables(started),
+        "volumeMounts": [dict(SHARED_MEMORY_MOUNT)],
     }
     extra = ("--port", str(port))
     if started.on_host is None:

@@ -1,13 +1,13 @@
-"""What all manifests share: the label of a pool's nodes, hosts of a LeaderWorkerSet, comments, documents."""
+"""What manifests share: node labels, hosts of LeaderWorkerSets, memory and addresses of pods, documents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import yaml
 
-from fleetplan.planner.export.launch.replica import Host
+from fleetplan.planner.export.launch.replica import Host, Launch
 
 POOL_LABEL: Final = "fleetplan/pool"
 """Label of the nodes of a pool; the table of node pools has its value."""
@@ -16,6 +16,18 @@ LEADER: Final = Host("0", "$LWS_LEADER_ADDRESS")
 FOLLOWER: Final = Host("$LWS_WORKER_INDEX", "$LWS_LEADER_ADDRESS")
 """Hosts of a LeaderWorkerSet, by the variables that its controller sets in every container. Source:
 lws.sigs.k8s.io, environment variables of a LeaderWorkerSet."""
+
+SHARED_MEMORY: Final[Mapping[str, object]] = {"name": "shared-memory", "emptyDir": {"medium": "Memory"}}
+SHARED_MEMORY_MOUNT: Final[Mapping[str, object]] = {"name": "shared-memory", "mountPath": "/dev/shm"}
+"""Memory through which ranks of a host pass tensors; a container's own is 64 MiB."""
+
+
+def address_variables(started: Launch) -> dict[str, object]:
+    """Return what tells the server of a container the address of its pod; empty where it needs none."""
+    if started.own_address is None:
+        return {}
+    address = {"fieldRef": {"fieldPath": "status.podIP"}}
+    return {"env": [{"name": started.own_address, "valueFrom": address}]}
 
 
 def commented(title: str, notes: Iterable[str]) -> str:

@@ -72,6 +72,8 @@ class Launch:
         Hosts of a replica.
     on_host : Callable[[Host], tuple[str, ...]] or None
         The whole command for one of several hosts; None where one command starts all of them.
+    own_address : str or None
+        Variable that must hold the address of the host or pod; None where the server finds it itself.
     """
 
     framework: str
@@ -80,6 +82,7 @@ class Launch:
     notes: tuple[str, ...] = ()
     hosts: int = 1
     on_host: Callable[[Host], tuple[str, ...]] | None = None
+    own_address: str | None = None
 
     @property
     def text(self) -> str:

@@ -30,6 +30,8 @@ class FrameworkRules(_Rules):
     """Name of what proposes tokens, by ours."""
     port: int
     """Where its server listens unless told."""
+    own_address: str | None = None
+    """Variable with the address at which servers of another phase reach this one."""
 
 
 class RuntimeRules(_Rules):
@@ -49,6 +51,8 @@ class DynamoRules(_Rules):
     name_letters: int
     role_letters: int
     multihost_component_letters: int
+    components: int
+    """Most components of a graph."""
     frameworks: Mapping[str, RuntimeRules]
 
 
@@ -57,6 +61,8 @@ class VendorRules(_Rules):
 
     type: str
     image: str
+    vllm: str
+    """Version of vLLM in the image."""
 
 
 class LlmDRules(_Rules):
@@ -65,6 +71,8 @@ class LlmDRules(_Rules):
     version: str
     source: str
     framework: str
+    sidecar: str
+    """Image of what routes requests to decode servers."""
     service_port: int
     proxied_port: int
     vendors: Mapping[str, VendorRules]

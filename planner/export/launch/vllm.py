@@ -41,11 +41,13 @@ def vllm(deployment: LaunchedGroup) -> Launch:
             "num_speculative_tokens": tokens,
         }
         words += ["--speculative-config", json.dumps(config if model is None else config | {"model": model})]
+    own_address = None
     if deployment.placement.phase != "aggregated":
         transfer = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
         words += ["--kv-transfer-config", json.dumps(transfer)]
+        own_address = tools().vllm.own_address
     if deployment.hosts == 1:
-        return Launch("vllm", tuple(words), notes=tuple(notes))
+        return Launch("vllm", tuple(words), notes=tuple(notes), own_address=own_address)
     common = tuple(words)
 
     def on_host(host: Host) -> tuple[str, ...]:
@@ -53,7 +55,7 @@ def vllm(deployment: LaunchedGroup) -> Launch:
         place += ["--master-port", str(COORDINATION_PORT)]
         return (*common, *place, *(() if host.rank == "0" else ("--headless",)))
 
-    return Launch("vllm", common, notes=tuple(notes), hosts=deployment.hosts, on_host=on_host)
+    return Launch("vllm", common, {}, tuple(notes), deployment.hosts, on_host, own_address)
 
 
 def _layout(deployment: LaunchedGroup) -> list[str]:

@@ -195,7 +195,8 @@ def test_gke_counts_nodes_and_names_the_accelerator() -> None:
     assert [*refusals(texts)] == []
     pool = next(each for each in standing_pools(whole, "2027Q2") if not each.owned)
     spec = next(each["spec"] for each in objects(texts) if each["metadata"]["name"] == pool.label)
-    assert (spec["location"], spec["nodeCount"]) == (LOCATIONS[pool.region], pool.nodes)
+    count = spec.get("nodeCount", spec.get("autoscaling", {}).get("totalMaxNodeCount"))
+    assert (spec["location"], count) == (LOCATIONS[pool.region], pool.nodes)
     assert spec["nodeConfig"]["machineType"] == "a3-highgpu-8g"
     assert spec["nodeConfig"]["guestAccelerator"] == [{"type": "nvidia-h100-80gb", "count": 8}]
     with pytest.raises(InputError, match="no region or zone of Google Cloud"):
