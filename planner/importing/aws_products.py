@@ -21,6 +21,7 @@ _ATTRIBUTES: Final = {
     "Tenancy": "tenancy",
     "Pre Installed S/W": "preInstalledSw",
     "CapacityStatus": "capacitystatus",
+    "MarketOption": "marketoption",
 }
 """Columns of the offer file, and the attributes that hold the same."""
 
@@ -45,7 +46,10 @@ def product_rows(document: object) -> Iterator[NumberedRecord]:
             for term in _values(at(product, "terms", kind)):
                 said = at(term, "termAttributes")
                 for dimension in _values(at(term, "priceDimensions")):
-                    currency, usd = next(iter(_items(at(dimension, "pricePerUnit"))), (None, None))
+                    # A price may stand in several currencies.
+                    prices = dict(_items(at(dimension, "pricePerUnit")))
+                    currency = "USD" if "USD" in prices else next(iter(prices), None)
+                    usd = prices.get(str(currency))
                     price = {"TermType": kind, "Unit": dimension.get("unit"), "PricePerUnit": usd}
                     yield position, {**row, **dict(_items(said)), **price, "Currency": currency}
 

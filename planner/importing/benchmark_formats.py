@@ -6,7 +6,8 @@ What is read, with its units as documented (November 2026):
   the cap on concurrency (`max_concurrency`) where it binds.
 * sglang: JSON lines of `python -m sglang.benchmark.serving --output-file` (formerly bench_serving), as
   vllm, with what the server says of itself.
-* aiperf: `profile_export_aiperf.json` (NVIDIA AIPerf 0.13), every metric with its unit.
+* aiperf: `profile_export_aiperf.json` (NVIDIA AIPerf 0.13) and `profile_export_genai_perf.json` of its
+  predecessor GenAI-Perf (0.0.16), every metric with its unit.
 * guidellm: JSON of `guidellm run`, a list of benchmarks with `*_ms` metrics of successful requests. TPOT is
   its inter-token latency: its own time per output token holds the first one.
 * inference-perf: `stage_N_lifecycle_metrics.json` (kubernetes-sigs/inference-perf 0.7), latencies in seconds.
@@ -22,7 +23,13 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from fleetplan.fleet.units import MS_PER_NS, MS_PER_S
-from fleetplan.planner.importing.benchmark_loads import check_failures, reached_load
+from fleetplan.planner.importing.bench_serve import sglang_run, vllm_run
+from fleetplan.planner.importing.benchmark_loads import (
+    check_failures,
+    check_poisson,
+    reached_load,
+    request_ms,
+)
 from fleetplan.planner.importing.benchmark_rows import BenchmarkRow, MeasuredDeployment
 from fleetplan.planner.importing.records import (
     Record,
@@ -33,94 +40,12 @@ from fleetplan.planner.importing.records import (
     milliseconds,
     number,
     optional_number,
+    text_or_none,
 )
 
 INFERENCEX_MEAN_LENGTH_RATIO: Final = 0.9
 """Mean over nominal length of InferenceX's random requests: uniform from 0.8 (its benchmark scripts,
 `--random-range-ratio 0.8`; measured throughput implies 0.901 at the median of its rows)."""
-
-
-def _vllm(row: Record) -> BenchmarkRow:
-    if any(name.startswith("spec_decode") for name in row):
-        raise RejectedRowError("speculative decoding: the acceptance of the deployment is not that of a plan")
-    if row.get("ramp_up_strategy") is not None:
-        raise RejectedRowError(f"ramp_up_strategy {row['ramp_up_strategy']}: the rate rises over the run")
-    completed, failed = count(row.get("completed"), "completed"), optional_number(row.get("failed"), "failed")
-    if failed is None and row.get("num_prompts") is not None:
-        failed = max(0.0, number(row["num_prompts"], "num_prompts") - completed)
-    check_failures(failed, completed)
-    return _totals(row, MeasuredDeployment(model=_text(row.get("model_id"))))
-
-
-def _sglang(row: Record) -> BenchmarkRow:
-    if row.get("accept_length") is not None:
-        raise RejectedRowError("speculative decoding: the acceptance of the deployment is not that of a plan")
-    if str(row.get("request_rate")) == "trace":
-        raise RejectedRowError("requests came as a trace has them: no steady load")
-    server = row.get("server_info")
-    said: Record = server if isinstance(server, Mapping) else {}
-    if isinstance(said.get("decode"), list):
-        raise RejectedRowError("disaggregated: its two phases are no one layout")
-    errors = row.get("errors")
-    if isinstance(errors, list):
-        # A list of every request, with an empty text where it was answered; only --output-details writes it.
-        check_failures(sum(1 for each in errors if each), number(row.get("completed"), "completed"))
-    return _totals(row, _sglang_deployment(said))
-
-
-def _sglang_deployment(server: Record) -> MeasuredDeployment:
-    """What a server says of itself; SGLang's tp_size counts the ranks of attention data parallelism."""
-
-    def degree(name: str) -> int | None:
-        return None if server.get(name) is None else count(server.get(name), name)
-
-    tp, dp = degree("tp_size"), degree("dp_size")
-    if dp is not None and dp > 1:
-        if not server.get("enable_dp_attention"):
-            raise RejectedRowError(f"{dp} replicas behind a router (dp_size): the load of one is not said")
-        if tp is None or tp % dp:
-            raise RejectedRowError(f"dp_size {dp} does not divide tp_size {tp}")
-        tp //= dp
-    return MeasuredDeployment(
-        model=_text(server.get("model_path")),
-        framework="sglang",
-        framework_version=_text(server.get("version")),
-        tp=tp,
-        pp=degree("pp_size"),
-        dp=dp,
-        ep=degree("ep_size"),
-    )
-
-
-def _totals(row: Record, deployment: MeasuredDeployment) -> BenchmarkRow:
-    """A run whose tokens are counted over all requests."""
-    completed = count(row.get("completed"), "completed")
-    ttft = optional_number(row.get("mean_ttft_ms"), "mean_ttft_ms")
-    tpot = optional_number(row.get("mean_tpot_ms"), "mean_tpot_ms")
-    output = number(row.get("total_output_tokens"), "total_output_tokens") / completed
-    concurrency, rate = reached_load(
-        optional_number(row.get("max_concurrency"), "max_concurrency"),
-        row.get("request_rate"),
-        # Older versions wrote what was asked alone, not what was reached.
-        optional_number(row.get("request_throughput"), "request_throughput"),
-        _request_ms(ttft, tpot, output),
-    )
-    return BenchmarkRow(
-        deployment,
-        number(row.get("total_input_tokens"), "total_input_tokens") / completed,
-        output,
-        concurrency,
-        rate,
-        ttft,
-        tpot,
-    )
-
-
-def _request_ms(ttft_ms: float | None, tpot_ms: float | None, output_tokens: float) -> float:
-    """Mean time of a request; 0 where the file does not say both of its parts. [ms]"""
-    if ttft_ms is None or tpot_ms is None:
-        return 0.0
-    return ttft_ms + tpot_ms * max(0.0, output_tokens - 1)
 
 
 def _aiperf(row: Record) -> BenchmarkRow:
@@ -139,7 +64,7 @@ def _aiperf(row: Record) -> BenchmarkRow:
     ttft, tpot = time_ms("time_to_first_token"), time_ms("inter_token_latency")
     output = number(metric("output_sequence_length").get("avg"), "output_sequence_length")
     reached = optional_number(at(row, "request_throughput", "avg"), "request_throughput")
-    concurrency, rate = reached_load(cap, asked, reached, _request_ms(ttft, tpot, output))
+    concurrency, rate = reached_load(cap, asked, reached, request_ms(ttft, tpot, output))
     return BenchmarkRow(
         MeasuredDeployment(model=model),
         number(metric("input_sequence_length").get("avg"), "input_sequence_length"),
@@ -165,15 +90,34 @@ def _aiperf_input(row: Record, requests: float) -> tuple[str | None, float | Non
             each.get("kind") == "warmup" and each.get("requests") == requests for each in entries
         ):
             raise RejectedRowError(f"its {requests:g} requests are those of the warm-up")
+        _check_steady(load)
         models = at(row, "input_config", "models", "items")
         names = [each.get("name") for each in models] if isinstance(models, list) else []
         asked = load.get("rate")
     else:
-        load = mapping(at(row, "input_config", "loadgen") or {}, "loadgen")
-        models = at(row, "input_config", "endpoint", "model_names")
-        names, asked = models if isinstance(models, list) else [], load.get("request_rate")
-    name = _text(names[0]) if names else None
+        load, names = _older_input(row)
+        asked = load.get("request_rate")
+    name = text_or_none(names[0]) if names else None
     return name, optional_number(load.get("concurrency"), "concurrency"), asked
+
+
+def _older_input(row: Record) -> tuple[Record, list[object]]:
+    """Load and models of AIPerf before 0.13, and of GenAI-Perf, which writes the same metrics."""
+    found = mapping(at(row, "input_config") or {}, "input_config")
+    # GenAI-Perf 0.0.16 says what it varies; versions before 0.0.11 have their options side by side.
+    load = at(found, "loadgen") or at(found, "perf_analyzer", "stimulus") or found
+    models = at(found, "endpoint", "model_names") or found.get("model_names") or found.get("model")
+    # It writes what is not set as an empty text.
+    said = {name: value for name, value in mapping(load, "loadgen").items() if value != ""}
+    return said, models if isinstance(models, list) else []
+
+
+def _check_steady(phase: Record) -> None:
+    for name in ("rate_ramp", "concurrency_ramp", "rate_series", "adaptive_scale"):
+        if phase.get(name):
+            raise RejectedRowError(f"{name}: the load changes over the run")
+    if phase.get("type") == "gamma":
+        check_poisson(phase.get("smoothness"), "smoothness")
 
 
 def _guidellm(row: Record) -> BenchmarkRow:
@@ -201,9 +145,9 @@ def _guidellm(row: Record) -> BenchmarkRow:
         else optional_number(strategy.get("max_concurrency" if paced else "streams"), "streams")
     )
     reached = optional_number(at(row, "metrics", "requests_per_second", "successful", "mean"), "requests")
-    concurrency, rate = reached_load(cap, strategy.get("rate"), reached, _request_ms(ttft, tpot, output))
+    concurrency, rate = reached_load(cap, strategy.get("rate"), reached, request_ms(ttft, tpot, output))
     return BenchmarkRow(
-        MeasuredDeployment(model=_text(at(row, "config", "backend", "model"))),
+        MeasuredDeployment(model=text_or_none(at(row, "config", "backend", "model"))),
         mean("prompt_token_count"),
         output,
         concurrency,
@@ -275,10 +219,10 @@ def _inferencex(row: Record) -> BenchmarkRow:
         raise RejectedRowError(f"decode context parallelism {dcp} does not divide tp {tp}")
     attention = str(row.get("dp_attention", row.get("decode_dp_attention", False))).lower() == "true"
     deployment = MeasuredDeployment(
-        model=_text(row.get("model")),
-        hardware=_text(row.get("hw", row.get("hardware"))),
-        framework=_INFERENCEX_FRAMEWORKS.get(str(row.get("framework")), _text(row.get("framework"))),
-        weights=_text(row.get("precision")),
+        model=text_or_none(row.get("model")),
+        hardware=text_or_none(row.get("hw", row.get("hardware"))),
+        framework=_INFERENCEX_FRAMEWORKS.get(str(row.get("framework")), text_or_none(row.get("framework"))),
+        weights=text_or_none(row.get("precision")),
         # Decode context parallelism splits the ranks of tensor parallelism, that of prefill adds ranks.
         tp=1 if attention else tp // dcp,
         dp=tp if attention else 1,
@@ -329,13 +273,9 @@ def _mlperf(row: Record) -> BenchmarkRow:
     )
 
 
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
 READERS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Record], BenchmarkRow]]]] = {
-    "vllm": ((), _vllm),
-    "sglang": ((), _sglang),
+    "vllm": ((), vllm_run),
+    "sglang": ((), sglang_run),
     "aiperf": ((), _aiperf),
     "guidellm": (("benchmarks",), _guidellm),
     "inference-perf": ((), _inference_perf),

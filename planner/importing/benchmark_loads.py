@@ -63,6 +63,27 @@ def _check_filled(cap: float | None, reached: float | None, request_ms: float) -
         )
 
 
+def request_ms(ttft_ms: float | None, tpot_ms: float | None, output_tokens: float) -> float:
+    """Return the mean time of a request; 0 where the file does not say both of its parts. [ms]"""
+    if ttft_ms is None or tpot_ms is None:
+        return 0.0
+    return ttft_ms + tpot_ms * max(0.0, output_tokens - 1)
+
+
+def check_poisson(shape: object, what: str) -> None:
+    """Reject a run whose requests come in bursts, or evenly, where open loops are those of Poisson arrivals.
+
+    Parameters
+    ----------
+    shape : object
+        Shape of the gamma distribution of the times between requests, as the file has it; 1 is Poisson's.
+    what : str
+        What the file calls it.
+    """
+    if shape is not None and number(shape, what) != 1.0:
+        raise RejectedRowError(f"{what} {shape}: requests do not come as independent users send them")
+
+
 def check_failures(failed: float | None, answered: float) -> None:
     """Reject a run in which more requests failed than its means can leave out.
 

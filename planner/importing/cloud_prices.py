@@ -3,7 +3,7 @@
 What is read, as documented (November 2026):
 
 * aws: the price list of AmazonEC2, as an offer file (CSV or JSON) or as `aws pricing get-products` prints it.
-  Linux on shared tenancy; terms are standard reservations without upfront.
+  Linux on shared tenancy, no blocks of capacity; terms are standard reservations without upfront.
 * azure: pages of the Retail Prices API (prices.azure.com/api/retail/prices) with `Items`. A reservation's
   price is that of its whole term, a savings plan's (`savingsPlan` of the preview version) by the hour. Meters
   that are not primary are billed to nobody.
@@ -40,6 +40,7 @@ _AWS_SOLD: Final = {
     "Tenancy": "Shared",
     "Pre Installed S/W": "NA",
     "CapacityStatus": "Used",
+    "MarketOption": "OnDemand",
 }
 _SAVINGS_PLAN: Final = "SavingsPlan"
 _YEARS: Final = {"1yr": 1, "3yr": 3, "1 Year": 1, "3 Years": 3, "5 Years": 5}

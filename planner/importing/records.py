@@ -119,6 +119,11 @@ def optional_number(value: object, what: str) -> float | None:
     return None if value is None else number(value, what)
 
 
+def text_or_none(value: object) -> str | None:
+    """Return a value as text; None where it is missing."""
+    return None if value is None else str(value)
+
+
 def count(value: object, what: str) -> int:
     """Return a whole number of at least 1."""
     found = number(value, what)

@@ -39,6 +39,7 @@ AWS_COLUMNS = (
     "Tenancy",
     "Operating System",
     "CapacityStatus",
+    "MarketOption",
     "Pre Installed S/W",
     "Region Code",
 )
@@ -57,6 +58,7 @@ def aws_row(machine: str, usd: float, region: str = "us-east-1", **changes: str)
         "Tenancy": "Shared",
         "Operating System": "Linux",
         "CapacityStatus": "Used",
+        "MarketOption": "OnDemand",
         "Pre Installed S/W": "NA",
         "Region Code": region,
     }
@@ -77,6 +79,7 @@ AWS = [
     aws_row("p5.48xlarge", 36.0, **RESERVED | {"PurchaseOption": "All Upfront"}),
     aws_row("p5.48xlarge", 60.0, Operating_System="Windows"),
     aws_row("p5.48xlarge", 61.0, Tenancy="Dedicated"),
+    aws_row("p5.48xlarge", 31.0, MarketOption="CapacityBlock"),
     aws_row("p5.48xlarge", 0.0, "eu-west-1"),
     aws_row("m5.large", 0.1),
     aws_row("p5.4xlarge", 7.0),
@@ -110,6 +113,7 @@ def aws_products() -> dict[str, Any]:
             "operatingSystem": row["Operating System"],
             "preInstalledSw": row["Pre Installed S/W"],
             "capacitystatus": row["CapacityStatus"],
+            "marketoption": row["MarketOption"],
         }
         price = {"unit": row["Unit"], "pricePerUnit": {row["Currency"]: row["PricePerUnit"]}}
         said = {name: row[name] for name in RESERVED if name != "TermType" and row[name]}
@@ -164,6 +168,7 @@ def test_products_and_the_offer_file_say_the_same(tmp_path: Path) -> None:
         "kind All Upfront standard",
         "Operating System is Windows",
         "Tenancy is Dedicated",
+        "MarketOption is CapacityBlock",
         "PricePerUnit is 0",
         "no instance type",
     ):
@@ -206,6 +211,15 @@ def test_a_json_offer_file_of_aws_keeps_terms_apart_from_products(tmp_path: Path
     written = yaml.safe_load((tmp_path / "offers.yaml").read_text(encoding="utf-8"))["offers"]
     assert {each["name"]: each for each in written} == listed
     assert set(listed) == {"p5.48xlarge", "p5.48xlarge-4q", "p5.4xlarge"}
+
+
+def test_a_price_of_aws_in_several_currencies_is_read_in_usd() -> None:
+    listed = json.loads(aws_products()["PriceList"][0])
+    (term,) = listed["terms"]["OnDemand"].values()
+    (price,) = term["priceDimensions"].values()
+    price["pricePerUnit"] = {"CNY": "400.0", "USD": "56.0"}
+    found = offers(aws_offers({"PriceList": [json.dumps(listed)]}, "products.json", OPTIONS))
+    assert found["p5.48xlarge"]["rent_usd_per_accelerator_hour"] == 7.0
 
 
 def azure_item(machine: str, usd: float, **changes: object) -> dict[str, object]:

@@ -18,7 +18,7 @@ from fleetplan.perfmodel.calibrate import calibrate
 from fleetplan.planner.commands.importing import FORMATS
 from fleetplan.planner.importing.benchmark_formats import READERS
 from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
-from fleetplan.planner.importing.benchmarks import import_benchmarks
+from fleetplan.planner.importing.benchmarks import ImportedBenchmarks, import_benchmarks
 from fleetplan.planner.importing.records import read_json, read_summary
 from fleetplan.planner.importing.supply_tables import import_inventory, import_prices
 from fleetplan.scenarios.load import load_fleet
@@ -241,6 +241,79 @@ def test_what_a_server_of_sglang_says_of_itself_is_its_layout() -> None:
         assert reason in rejected.reason
     (rejected,) = import_benchmarks("sglang", {**VLLM, "accept_length": 2.3}, given).rejected
     assert "speculative" in rejected.reason
+
+
+def test_attention_ranks_of_newer_servers_of_sglang_are_no_replicas() -> None:
+    # Started with --attn-dp-size 8, or with the older pair of options, which SGLang 0.5.23 turns into that.
+    server = {"model_path": "llama3.1-8b", "version": "0.5.23", "tp_size": 8, "dp_size": 1, "attn_dp_size": 8,
+              "ep_size": 8, "pp_size": 1, "attn_cp_size": 1, "enable_dp_attention": True,
+              "kv_cache_dtype": "fp8_e4m3", "speculative_algorithm": None}  # fmt: skip
+    given = MeasuredDeployment(hardware="H100-SXM", weights="fp8")
+
+    def imported(**changes: object) -> ImportedBenchmarks:
+        return import_benchmarks("sglang", {**VLLM, "server_info": {**server, **changes}}, given)
+
+    (row,) = imported().rows
+    assert (row["tp"], row["dp"], row["ep"], row["cp"], row["kv"]) == (1, 8, 8, 1, "fp8")
+    (row,) = imported(attn_dp_size=2, attn_cp_size=2).rows
+    assert (row["tp"], row["dp"], row["cp"]) == (2, 2, 2)
+    (row,) = imported(kv_cache_dtype="auto").rows
+    assert row["kv"] is None
+    for change, reason in (
+        ({"dp_size": 2}, "2 replicas behind a router"),
+        ({"attn_dp_size": 3}, "tp_size 8 does not divide into 3"),
+        ({"speculative_algorithm": "EAGLE3"}, "speculative decoding (EAGLE3)"),
+    ):
+        (rejected,) = imported(**change).rejected
+        assert reason in rejected.reason
+
+
+def test_a_run_whose_requests_come_in_bursts_is_no_open_loop_of_users() -> None:
+    paced = {**VLLM, "max_concurrency": None, "request_rate": 5.0, "request_throughput": 4.9}
+    (row,) = import_benchmarks("vllm", {**paced, "burstiness": 1.0}, GIVEN).rows
+    assert row["mode"] == "open_loop"
+    (rejected,) = import_benchmarks("vllm", {**paced, "burstiness": 0.2}, GIVEN).rejected
+    assert "burstiness 0.2" in rejected.reason
+    # With no rate the option has no effect.
+    assert import_benchmarks("vllm", {**VLLM, "burstiness": 0.2}, GIVEN).rows
+
+
+@pytest.mark.parametrize(
+    "phase",
+    [
+        {"rate_ramp": {"duration": 60.0}},
+        {"rate_series": [{"rate": 1.0, "duration": 60.0}]},
+        {"concurrency_ramp": {"duration": 60.0}},
+        {"adaptive_scale": True},
+        {"type": "gamma", "smoothness": 0.3},
+    ],
+)
+def test_a_phase_of_aiperf_whose_load_changes_is_left_out(phase: dict[str, object]) -> None:
+    document = read_json(WRITTEN / "aiperf-0.13.0-open.json")
+    assert isinstance(document, dict)
+    given = replace(GIVEN, model=None)
+    assert import_benchmarks("aiperf", document, given).rows
+    config = dict(document["input_config"])
+    (measured,) = [each for each in config["phases"] if each.get("kind") == "profiling"]
+    config["phases"] = [measured | phase]
+    (rejected,) = import_benchmarks("aiperf", {**document, "input_config": config}, given).rejected
+    assert next(reversed(phase)) in rejected.reason
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"model_names": ["llama3.1-8b"], "perf_analyzer": {"stimulus": {"concurrency": 16}}},
+        {"model": ["llama3.1-8b"], "concurrency": 16, "request_rate": ""},
+    ],
+)
+def test_what_genai_perf_wrote_is_read_as_its_successors(config: dict[str, object]) -> None:
+    # Keys as genai_perf/export_data/json_exporter.py writes them: an option that is not set is an empty text.
+    (row,) = import_benchmarks("aiperf", {**AIPERF, "input_config": config}, GIVEN).rows
+    assert (row["mode"], row["concurrency"], row["model"]) == ("closed_loop", 16, "llama3.1-8b")
+    paced = {"model_names": ["llama3.1-8b"], "perf_analyzer": {"stimulus": {"request_rate": 2.0}}}
+    (row,) = import_benchmarks("aiperf", {**AIPERF, "input_config": paced}, GIVEN).rows
+    assert (row["mode"], row["requests_per_s"]) == ("open_loop", 2.0)
 
 
 @pytest.mark.parametrize(
