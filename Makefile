@@ -4,7 +4,7 @@
 #   make plan FLEET=my.yaml     the same for a fleet of one's own; ARGS="--gap 0.1% -s growth" for options
 #   make test                   install with the test tools, run the tests in parallel
 #   make lint types contracts   what CI checks besides
-#   make slow                   the tests that take minutes
+#   make slow                   the tests that take minutes, and every example of those that `make test` tries on a few
 #   make structure              measure the layout of the code, draw docs/structure.svg
 #   make site                   build the documentation site into build/site, every link checked
 #   make interop                vLLM's and SGLang's own parsers on what every scenario exports (an environment of 5 GB)
@@ -73,10 +73,9 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist workst
 
 test: $(VENV)/.installed-dev
 	@$(PYTEST) -m "not slow" -rs
-	@echo "deselected: the tests that take minutes (make slow)"
 
 slow: $(VENV)/.installed-dev
-	@$(PYTEST) -m slow
+	@FLEETPLAN_TEST_EXAMPLES=all $(PYTEST) -m slow -rs
 
 $(VENV)/.installed-docs: pyproject.toml | $(VENV)/.installed
 	@echo "installing what builds the site into $(VENV)" >&2

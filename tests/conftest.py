@@ -1,9 +1,14 @@
-"""Tests run as `plan` does, in one thread of OpenBLAS, and search no garbage among hundreds of modules."""
+"""Tests run as `plan` does, in one thread of OpenBLAS, and search no garbage among hundreds of modules.
+
+What `make test` leaves out is counted by folder at its end, beside what was skipped.
+"""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -11,6 +16,11 @@ from fleetplan.planner.commands.memory import calm_libraries, look_for_garbage_l
 
 # Before anything imports numpy, which reads it once.
 calm_libraries()
+
+LEFT_OUT = pytest.StashKey[Counter[str]]()
+"""Tests that were deselected, by folder."""
+
+_IN_WORKER = "left_out"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -20,7 +30,39 @@ def pytest_collection() -> Iterator[object]:
     try:
         return (yield)
     finally:
-        gc.collect()
+        # Not looked through first: that takes half a second of every process, and finds little.
         gc.freeze()
         look_for_garbage_less_often()
         gc.enable()
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Count what is left out, and tell the process that started this one if there is one."""
+    if not items:
+        return
+    config = items[0].config
+    found = Counter("/".join(item.nodeid.partition("::")[0].split("/")[:-1]) for item in items)
+    config.stash[LEFT_OUT] = found
+    if hasattr(config, "workeroutput"):
+        config.workeroutput[_IN_WORKER] = dict(found)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Hear from one of several processes, which all leave out the same, what that is."""
+    if found := getattr(node, "workeroutput", {}).get(_IN_WORKER):
+        node.config.stash[LEFT_OUT] = Counter(found)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what was left out and why."""
+    left_out = config.stash.get(LEFT_OUT, Counter())
+    if not left_out or config.getoption("markexpr") != "not slow":
+        return
+    terminalreporter.section("left to `make slow`")
+    terminalreporter.line(
+        f"{left_out.total():,} tests take minutes or repeat a test above with other seeds, limits or fleets;"
+    )
+    terminalreporter.line("laws were tried on the first of their random examples. By folder:")
+    for folder, count in sorted(left_out.items()):
+        terminalreporter.line(f"{count:6,} {folder}")

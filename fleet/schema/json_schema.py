@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Final, TypeAlias, cast
 
 from pydantic import JsonValue
@@ -41,6 +42,7 @@ _IMPORTS: Final[_Node] = {
 }
 
 
+@cache
 def schema_text() -> str:
     """Return the JSON Schema (draft 7) of fleet files, as the text of a file.
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from tests.cache_home import own_cache_home
 from tests.fuzz.command_lines import commands, small_fleet, tried
 from tests.fuzz.fleets import random_fleet
 from tests.fuzz.keys import KeyCoverage
@@ -66,7 +67,7 @@ class SoakOptions:
 def try_seeds(keep: Path | None, seeds: range) -> list[Report]:
     """Try the fleets of some seeds, in a process of their own with a cache of its own."""
     with tempfile.TemporaryDirectory(prefix="soak-cache-") as cache:
-        os.environ["XDG_CACHE_HOME"] = cache
+        os.environ["XDG_CACHE_HOME"] = str(own_cache_home(Path(cache)))
         return [_try(seed, None if keep is None else keep / str(seed)) for seed in seeds]
 
 
@@ -93,7 +94,7 @@ def reports(asked: SoakOptions) -> Iterator[Report]:
 def wrong_lines(asked: SoakOptions) -> Iterator[str]:
     """Try command lines of every command; yield every one that does not end as it should."""
     with tempfile.TemporaryDirectory(prefix="soak-lines-") as scratch:
-        os.environ["XDG_CACHE_HOME"] = str(Path(scratch) / "cache")
+        os.environ["XDG_CACHE_HOME"] = str(own_cache_home(Path(scratch) / "cache"))
         small = Path(scratch) / "small"
         small.mkdir()
         small_fleet(small)

@@ -8,14 +8,18 @@ from typing import Any
 import pytest
 
 from fleetplan.planner.commands.shared import ExitCode
+from tests.cache_home import own_cache_home
 from tests.fuzz import command_lines
 from tests.fuzz.command_lines import Command, commands, small_fleet, tried
 from tests.fuzz.commands import CommandAnswer, run
 from tests.fuzz.right_values import ALWAYS, RIGHT, right_value
 from tests.parts import first_parts
 
-LINES = 4
-"""Command lines of each command; twice as many more by `make slow`, and what one likes by `make soak`."""
+ALL_LINES, LINES = 12, 2
+"""Command lines of each command, and those of one test, the first of which is in `make test`.
+
+`make soak` tries what one likes.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +31,11 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Operator tables are imported once for all command lines."""
-    return tmp_path_factory.mktemp("cache")
+    """A cache of all command lines, with nothing of an earlier run but imported operator tables."""
+    return own_cache_home(tmp_path_factory.mktemp("cache"))
 
 
-@pytest.mark.parametrize("first", first_parts((0, LINES, 2 * LINES), 1))
+@pytest.mark.parametrize("first", first_parts(range(0, ALL_LINES, LINES), 1))
 @pytest.mark.parametrize("command", list(commands()), ids=lambda command: "-".join(command.way))
 def test_a_mistake_is_told_and_nothing_is_written(
     command: Command, first: int, small: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

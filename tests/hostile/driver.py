@@ -18,6 +18,7 @@ import traceback
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from tests.cache_home import own_cache_home
 from tests.hostile.inputs import INPUTS, inputs_of
 from tests.hostile.readers import READERS
 
@@ -52,7 +53,10 @@ def _answer_all(cli: Any, name: str, folder: Path) -> NoReturn:
     """Give one reader all its inputs, and end the process."""
     errors = (folder / "errors").open("w")
     try:
-        os.environ |= {"XDG_CACHE_HOME": str(folder / "cache"), "XDG_DATA_HOME": str(folder / "data")}
+        os.environ |= {
+            "XDG_CACHE_HOME": str(own_cache_home(folder / "cache")),
+            "XDG_DATA_HOME": str(folder / "data"),
+        }
         with (folder / "answers").open("w") as answers:
             _give(cli, name, folder, answers)
     except BaseException:

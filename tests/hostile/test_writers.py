@@ -16,6 +16,7 @@ import yaml
 from fleetplan.fleet.printable import steering_character
 from fleetplan.planner import cli
 from fleetplan.planner.cells import SPREADSHEET_TRIGGERS
+from tests.cache_home import own_cache_home
 from tests.faults.fleets import with_landscape
 
 NAMES = {
@@ -93,7 +94,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Everything that is written of one plan."""
     folder = tmp_path_factory.mktemp("hostile")
     before = os.environ.get("XDG_CACHE_HOME")
-    os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
+    os.environ["XDG_CACHE_HOME"] = str(own_cache_home(folder / "cache"))
     here = Path.cwd()
     work = folder / "work"
     work.mkdir()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.oracles.brute_force import TooLargeError
 from tests.oracles.brute_force_days import brute_force_days_usd
 from tests.oracles.highs import highs_usd
+from tests.parts import first_parts
 from tests.planner.day_fleets import day_case
 from tests.planner.random_fleets import PlanningCase
 from tests.planner.solving import solve
@@ -24,7 +26,7 @@ BLOCKS = 5
 FLEETS_A_BLOCK = 10
 
 cases = st.integers(0, 3_000).map(day_case)
-law = settings(max_examples=15, deadline=None, derandomize=True)
+law = examples(15, 6, derandomize=True)
 
 
 def usd(fleet: Fleet, candidates: tuple[Candidate, ...]) -> float:
@@ -41,7 +43,7 @@ def same(one: float, other: float) -> bool:
     return one == other or one == pytest.approx(other, rel=REL)
 
 
-@pytest.mark.parametrize("block", range(BLOCKS))
+@pytest.mark.parametrize("block", first_parts(range(BLOCKS), 2))
 def test_random_fleets_have_one_optimum(block: int) -> None:
     tried = feasible = 0
     for seed in range(block * 100, block * 100 + 99):
@@ -166,7 +168,7 @@ def test_a_longer_deadline_is_never_dearer(case: PlanningCase, hours: float) -> 
     assert no_cheaper(usd(case.fleet, case.candidates), usd(longer, case.candidates))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", first_parts(range(12), 6))
 def test_changes_from_period_to_period_are_charged_by_the_hour(seed: int) -> None:
     """Slice by slice and scenario by scenario, against another solver; also beside changes within the day."""
     case = day_case(seed)
@@ -179,7 +181,7 @@ def test_changes_from_period_to_period_are_charged_by_the_hour(seed: int) -> Non
         assert same(usd(question, case.candidates), INFINITE if other is None else other)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", first_parts(range(8), 5))
 def test_the_loss_of_a_region_holds_in_every_moment(seed: int) -> None:
     case = day_case(seed)
     places = ("here", "there")

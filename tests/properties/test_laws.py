@@ -6,8 +6,9 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.planner.random_fleets import PlanningCase, tiny_case
 from tests.planner.solving import solve
 
@@ -21,7 +22,7 @@ REL = 1e-6
 """Energy is rounded to whole objective units, and load to whole load units."""
 
 cases = st.integers(0, 3_000).map(tiny_case)
-law = settings(max_examples=60, deadline=None, derandomize=True)
+law = examples(60, 12, derandomize=True)
 
 
 def usd(fleet: Fleet, candidates: tuple[Candidate, ...]) -> float:

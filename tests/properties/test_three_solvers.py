@@ -18,7 +18,7 @@ from fleetplan.planner.problem import Problem, build_problem
 
 FLEETS = 200
 BLOCKS = 10
-"""Parts that the fleets are tried in; `make slow` tries those after the third."""
+"""Parts that the fleets are tried in; `make slow` tries those after the first."""
 
 FEWEST_FEASIBLE = 100
 RELATIVE_TOLERANCE = 1e-6
@@ -46,7 +46,7 @@ def agree(one: float | None, other: float | None) -> bool:
     return one == pytest.approx(other, rel=RELATIVE_TOLERANCE)
 
 
-@pytest.mark.parametrize("block", first_parts(range(BLOCKS), 3))
+@pytest.mark.parametrize("block", first_parts(range(BLOCKS), 1))
 def test_random_fleets_have_one_optimum(block: int) -> None:
     tried = feasible = 0
     for seed, case, problem, tried_usd in small_enough(iter(range(block * 1000, block * 1000 + 999))):
@@ -62,7 +62,7 @@ def test_random_fleets_have_one_optimum(block: int) -> None:
     assert FEWEST_FEASIBLE // BLOCKS // 2 <= feasible < tried
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", first_parts(range(8), 4))
 def test_fleets_over_several_periods_have_one_optimum(seed: int) -> None:
     case = several_periods_case(seed)
     solved = solve(case.fleet, case.candidates)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from fleetplan.fleet.document import Document, Node, SourcePlace, read_document, read_fragment
 from fleetplan.fleet.errors import InputError, Issue
@@ -55,12 +56,7 @@ PIECES = [
         max_size=4,
     )
 )
-@settings(
-    max_examples=300,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    derandomize=True,
-)
+@examples(300, 75, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 def test_damaged_files(tmp_path: Path, cuts: list[tuple[int, int, str]]) -> None:
     text = FLEET
     for start, length, piece in cuts:
@@ -74,7 +70,7 @@ def test_damaged_files(tmp_path: Path, cuts: list[tuple[int, int, str]]) -> None
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(200, 50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "fleet.yaml"
     path.write_bytes(data)
@@ -104,7 +100,7 @@ TREES = st.recursive(
     st.sampled_from(["horizon", "regions", "hardware", "pools", "offers", "services", "policy", "budget"]),
     TREES,
 )
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(300, 75, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_block(tmp_path: Path, block: str, tree: object) -> None:
     path = tmp_path / "fleet.yaml"
     path.write_text(FLEET, encoding="utf-8")

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.cache_home import own_cache_home
 from tests.planner.command_line import run
 
 from fleetplan.fleet.files import user_cache
@@ -43,7 +44,7 @@ services:
 
 @pytest.fixture
 def fleet_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(own_cache_home(tmp_path / "cache")))
     path = tmp_path / "fleet.yaml"
     path.write_text(FLEET, encoding="utf-8")
     return path

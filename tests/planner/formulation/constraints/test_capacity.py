@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ortools.sat.python import cp_model
+from tests.examples import examples
 from tests.oracles.brute_force import least_units
 from tests.planner.builders import (
     buy_offer,
@@ -107,7 +108,7 @@ def test_accelerators_that_add_up_do_not_always_fit(sizes: dict[int, int], per_h
     sizes=st.dictionaries(st.integers(1, 12), st.integers(1, 4), min_size=1, max_size=4),
     per_host=st.sampled_from((4, 8, 9)),
 )
-@settings(max_examples=40, deadline=None, derandomize=True)
+@examples(40, 12, derandomize=True)
 def test_packing_agrees_with_trying_every_assignment(sizes: dict[int, int], per_host: int) -> None:
     listed = tuple(sorted((s for s, n in sizes.items() for _ in range(n)), reverse=True))
     hosts = least_units(listed, per_host)
