@@ -53,6 +53,19 @@ def test_the_page_is_as_wide_as_the_window(driver: Any, page: Path, width: int, 
     assert outside == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_table_that_goes_on_behind_an_edge_says_so(driver: Any, page: Path, scheme: str) -> None:
+    show(driver, page, 400, scheme)
+    assert driver.execute_script(
+        "return [...document.querySelectorAll('.scroll')].some(each => each.scrollWidth > each.clientWidth)"
+    )
+    styles = driver.execute_script(
+        "return [...document.querySelectorAll('.scroll')]"
+        ".map(each => getComputedStyle(each).backgroundAttachment)"
+    )
+    assert set(styles) == {"local, local, scroll, scroll"}
+
+
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_nothing_is_logged_and_nothing_is_fetched(driver: Any, page: Path, width: int, scheme: str) -> None:
     driver.get_log("browser")
