@@ -12,7 +12,7 @@ from fleetplan.fleet.files import written_together
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.export.files import write_plan
 from fleetplan.planner.plan import Infeasible, read_plan
-from fleetplan.planner.questions.compare import Comparison
+from fleetplan.planner.questions.comparison import Comparison
 from fleetplan.planner.questions.counterfactuals import Counterfactual, Sources, counterfactual
 from fleetplan.planner.questions.waited import Waited
 from fleetplan.planner.report.compare_console import compared_text

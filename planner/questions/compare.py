@@ -6,8 +6,10 @@ shares the candidates wherever its services and hardware are the same.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from fleetplan.fleet.figures import figure
 from fleetplan.fleet.inventory import Fleet
@@ -17,110 +19,21 @@ from fleetplan.planner.plan import Infeasible, Plan, Shortage
 from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline
 from fleetplan.planner.problem.quick_checks import unservable
+from fleetplan.planner.questions.comparison import Compared, Comparison, OptionResult, Saving
 from fleetplan.planner.questions.counterfactuals import Counterfactual, FleetOption
-from fleetplan.planner.questions.diff import COST_TOLERANCE_USD, PlanDiff, diff
-from fleetplan.planner.questions.taken_over import bound_of, runs_alike, same_hardware
-from fleetplan.planner.search import SearchLimits, Watcher
+from fleetplan.planner.questions.diff import diff
+from fleetplan.planner.questions.taken_over import bound_of, counts_cost_alone, runs_alike, same_hardware
+from fleetplan.planner.search import SearchLimits, Verge, Watcher
+
+DEARER_GAP_RATIO: Final = 0.05
+"""Gap at which the search of an option ends that costs more than another one for certain: nobody takes it."""
 
 UNMET_TOLERANCE_RATIO = 1e-6
 """Relative difference of unmet demand that is rounding."""
 
 
-@dataclass(frozen=True, slots=True)
-class Saving:
-    """Saving of the plan against a counterfactual, with the range from both optimality gaps.
-
-    Attributes
-    ----------
-    usd : float
-        TCO of the counterfactual's plan less that of the plan. [USD]
-    least_usd, most_usd : float
-        The saving between the two optima lies between these: the counterfactual's bound less the plan, and
-        the counterfactual's plan less the plan's bound. [USD]
-    of_usd : float
-        TCO of the counterfactual's plan. [USD]
-    """
-
-    usd: float
-    least_usd: float
-    most_usd: float
-    of_usd: float
-
-    @property
-    def proven(self) -> bool:
-        """Whether the gaps leave no doubt about its sign, or that there is none."""
-        nothing = max(abs(self.least_usd), abs(self.most_usd)) < COST_TOLERANCE_USD
-        return nothing or self.least_usd > 0 or self.most_usd < 0
-
-    def ratio(self, usd: float) -> float:
-        """An amount as a share of the counterfactual's TCO."""
-        return usd / self.of_usd if self.of_usd > 0 else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class OptionResult:
-    """One option of a counterfactual after its solve.
-
-    Attributes
-    ----------
-    label : str
-        What sets the option apart.
-    plan : Plan or None
-        Its plan; None where there is none.
-    infeasible : bool
-        Whether it is proven that there is none.
-    reasons : tuple[str, ...]
-        What is short, or that the time was.
-    """
-
-    label: str
-    plan: Plan | None
-    infeasible: bool
-    reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """A counterfactual beside the plan.
-
-    Attributes
-    ----------
-    name, definition : str
-        Of the counterfactual.
-    trials : tuple[OptionResult, ...]
-        Every option.
-    chosen : OptionResult or None
-        The cheapest option with a plan among those that leave the least unmet; None without one.
-    bound_usd : float or None
-        No plan of any option costs less; None where nothing is chosen. [USD]
-    saving : Saving or None
-        None where there is no plan, or the two leave different demand unmet.
-    difference : PlanDiff or None
-        From the counterfactual's plan to the plan.
-    stranded_usd : float
-        Fixed cost of hardware that stands in it and runs nothing. [USD]
-    notes : tuple[str, ...]
-        What keeps the two from being alike, such as another demand.
-    """
-
-    name: str
-    definition: str
-    trials: tuple[OptionResult, ...]
-    chosen: OptionResult | None
-    bound_usd: float | None
-    saving: Saving | None
-    difference: PlanDiff | None
-    stranded_usd: float
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The plan, or the proof that there is none, and its counterfactuals."""
-
-    outcome: Plan | Infeasible
-    warnings: tuple[str, ...]
-    rows: tuple[Compared, ...]
+_Solved = tuple[int, tuple[Candidate, ...], Verge | None]
+"""A fleet, its candidates, and what had to be known of its least TCO."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +44,7 @@ class _Solver:
     watch: Watcher | None
     say: Callable[[str], None]
     baseline: Plan | None
-    solved: dict[tuple[int, tuple[Candidate, ...]], Plan | Infeasible] = field(default_factory=dict)
+    solved: dict[_Solved, Plan | Infeasible] = field(default_factory=dict)
 
     def solve(
         self,
@@ -140,15 +53,19 @@ class _Solver:
         candidates: CandidateSet,
         known: Plan | None = None,
         simplified: bool = True,
+        verge: Verge | None = None,
     ) -> Plan | Infeasible:
         """The plan of a fleet; of one without some candidates, from the plan with them.
+
+        With a verge it is only known on which side the least TCO lies.
 
         Raises
         ------
         KeyboardInterrupt
             At Ctrl-C in any solve but that of the fleet itself, which keeps its best plan.
         """
-        key = id(fleet), candidates.candidates
+        whole = id(fleet), candidates.candidates, None
+        key = whole if whole in self.solved else (id(fleet), candidates.candidates, verge)
         if key not in self.solved:
             self.say(f"{title}: {len(candidates.candidates)} candidates; solving")
             problem = build_problem(fleet, candidates.candidates)
@@ -156,11 +73,13 @@ class _Solver:
                 problem, _ = with_baseline(problem, self.baseline)
             if known is not None:
                 problem = replace(problem, begins_with=known, bounded_by=bound_of(known, fleet))
-            limits = replace(self.limits, simplified=simplified)
+            limits = replace(self.limits, simplified=simplified, verge=verge)
             purpose = Purpose.ROW if self.solved else Purpose.ANSWER
-            self.solved[key] = solve_problem(
-                candidates, problem, limits, self.watch, self.say, purpose
-            ).outcome
+            outcome = solve_problem(candidates, problem, limits, self.watch, self.say, purpose).outcome
+            if isinstance(outcome, Infeasible) or outcome.gap <= self.limits.gap_ratio:
+                # As good as without a verge.
+                key = whole
+            self.solved[key] = outcome
         return self.solved[key]
 
 
@@ -232,7 +151,7 @@ def _compared(
             return Compared(against.name, against.definition, late, None, None, None, None, 0.0, ())
         solver = replace(solver, limits=left)
     known = plan if against.fleet is None else None
-    trials = tuple(_trial(other, candidates, against, option, solver, known) for option in against.options)
+    trials = _trials(other, candidates, against, solver, known)
     planned = [(trial, trial.plan) for trial in trials if trial.plan is not None]
     if not planned:
         return Compared(against.name, against.definition, trials, None, None, None, None, 0.0, ())
@@ -262,15 +181,43 @@ def _compared(
     )
 
 
+def _trials(
+    fleet: Fleet, candidates: CandidateSet, against: Counterfactual, solver: _Solver, known: Plan | None
+) -> tuple[OptionResult, ...]:
+    """All options, of which the cheapest is wanted: others that cost more for certain are told within 5 %.
+
+    Those that keep most of what the plan runs come first, as they are likely the cheapest.
+    """
+    running = () if known is None else known.placements
+    kept = {
+        number: sum(row.accelerators for row in running if row.key in keys)
+        for number, option in enumerate(against.options)
+        for keys in [{each.key for each in candidates.candidates if option.keeps(each)}]
+    }
+    comparable = fleet.policy.unmet == "forbid" and fleet.objective == "tco" and counts_cost_alone(fleet)
+    found: dict[int, OptionResult] = {}
+    verge: Verge | None = None
+    for number in sorted(kept, key=lambda each: -kept[each]):
+        trial = _trial(fleet, candidates, against, against.options[number], (solver, known, verge))
+        found[number] = trial
+        plans = [each.plan.objective_usd for each in found.values() if each.plan is not None]
+        if comparable and plans:
+            verge = Verge(-math.inf, min(plans), max(DEARER_GAP_RATIO, solver.limits.gap_ratio))
+    return tuple(found[number] for number in sorted(found))
+
+
 def _trial(
     fleet: Fleet,
     candidates: CandidateSet,
     against: Counterfactual,
     option: FleetOption,
-    solver: _Solver,
-    known: Plan | None,
+    known_before: tuple[_Solver, Plan | None, Verge | None],
 ) -> OptionResult:
-    """One option solved with the candidates that it keeps, the plan with all of them known or not."""
+    """One option solved with the candidates that it keeps, as far as it may be the cheapest.
+
+    What is known before is who solves, the plan with all candidates, and what another option costs.
+    """
+    solver, known, verge = known_before
     kept = tuple(filter(option.keeps, candidates.candidates))
     if known is not None and not known.shortages and configurations_in_force(known) <= {c.key for c in kept}:
         # It does without what is left out, and none that does is better than it is.
@@ -281,7 +228,7 @@ def _trial(
     title = f"{against.name} {option.label}".rstrip()
     try:
         own = replace(candidates, candidates=kept)
-        outcome = solver.solve(title, fleet, own, known, simplified=len(against.options) == 1)
+        outcome = solver.solve(title, fleet, own, known, len(against.options) == 1, verge)
     except NoPlanFoundError as error:
         return OptionResult(option.label, None, False, (str(error),))
     if isinstance(outcome, Infeasible):
@@ -289,7 +236,10 @@ def _trial(
         return OptionResult(
             option.label, None, True, short or ("the budgets do not cover the hardware already owned",)
         )
-    return OptionResult(option.label, outcome, False, ())
+    dearer = (
+        verge is not None and outcome.bound_usd >= verge.above_usd and outcome.gap > solver.limits.gap_ratio
+    )
+    return OptionResult(option.label, outcome, False, (), dearer)
 
 
 def _bound_usd(trials: Sequence[OptionResult], cheapest: Plan, unrestricted: Plan | None) -> float:

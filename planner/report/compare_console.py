@@ -11,7 +11,7 @@ from rich.table import Table
 
 from fleetplan.fleet.figures import money, percent
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.questions.compare import Compared, Saving
+from fleetplan.planner.questions.comparison import Compared, OptionResult, Saving
 from fleetplan.planner.questions.diff import Action, PlanDiff
 from fleetplan.planner.report.diff_console import change_line, signed_money
 
@@ -87,7 +87,7 @@ def _print_one(plan: Plan, row: Compared, console: Console) -> None:
         label = f"{trial.label}: " if trial.label else ""
         if trial.plan is not None:
             if len(row.trials) > 1:
-                console.print(f"  {escape(label)}{money(trial.plan.objective_usd)}")
+                console.print(f"  {escape(label)}{_trial_usd(trial, trial.plan)}")
             continue
         state = "proven infeasible" if trial.infeasible else "undecided"
         console.print(f"  {escape(label)}[red]{state}[/]", soft_wrap=True)
@@ -106,6 +106,13 @@ def _print_one(plan: Plan, row: Compared, console: Console) -> None:
         console.print("  the optimality gaps overlap, so either may be cheaper; try a smaller --gap")
     if row.difference is not None and row.chosen is not None and row.chosen.plan is not None:
         _print_difference(plan, row.chosen.plan, row.difference, console)
+
+
+def _trial_usd(trial: OptionResult, plan: Plan) -> str:
+    """Return the TCO of an option, or the range in which it lies where another one is cheaper for certain."""
+    if not trial.dearer:
+        return money(plan.objective_usd)
+    return f"{money(plan.bound_usd)} to {money(plan.objective_usd)}, dearer than the cheapest"
 
 
 def _print_difference(plan: Plan, other: Plan, found: PlanDiff, console: Console) -> None:

@@ -41,14 +41,20 @@ class Verge:
     ----------
     below_usd, above_usd : float
         A plan that costs at most the former decides, and so does a bound of at least the latter. [USD]
+    gap_ratio : float
+        What the least TCO beyond the latter is known to, as a share of the plan; infinite where nobody asks.
     """
 
     below_usd: float
     above_usd: float
+    gap_ratio: float = math.inf
 
     def decided(self, plan_usd: float, bound_usd: float) -> bool:
         """Whether a plan and a bound tell the side."""
-        return plan_usd <= self.below_usd or bound_usd >= self.above_usd
+        if plan_usd <= self.below_usd:
+            return True
+        near = math.isinf(self.gap_ratio) or plan_usd - bound_usd <= self.gap_ratio * plan_usd
+        return near and bound_usd >= self.above_usd
 
     @property
     def any_plan(self) -> bool:
@@ -57,7 +63,7 @@ class Verge:
 
     def less(self, usd: float) -> Verge:
         """The same of a cost without a part of it."""
-        return Verge(self.below_usd - usd, self.above_usd - usd)
+        return replace(self, below_usd=self.below_usd - usd, above_usd=self.above_usd - usd)
 
 
 MODEL_ROUNDING_RATIO: Final = 1e-5

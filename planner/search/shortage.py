@@ -51,6 +51,7 @@ def find_shortages(
     seed: int,
     workers: int,
     deadline: Deadline = NEVER,
+    gap_ratio: float = UNMET_GAP_RATIO,
 ) -> tuple[Shortage, ...]:
     """Demand that no plan serves, with the accelerators that would serve it.
 
@@ -64,12 +65,14 @@ def find_shortages(
         Of the solver.
     deadline : Deadline
         When all of it is over.
+    gap_ratio : float
+        What the total of unmet requests/s may be above the least, as a share of it.
 
     Returns
     -------
     tuple[Shortage, ...]
-        The least total of unmet requests/s; empty if the budget does not even pay for what exists, or if
-        there was no time.
+        The least total of unmet requests/s, within that gap; empty if the budget does not even pay for what
+        exists, or if there was no time.
     """
     if not problem.cells:
         # Nothing is asked for, so no demand is short: what exists costs more than the budget.
@@ -87,7 +90,7 @@ def find_shortages(
     hint_nothing(planning.model, planning.variables)
     first = deadline.share(SHORTAGE_SHARE_OF_TIME).within(SHORTAGE_TIME_LIMIT_S)
     limits = SolverLimits(max(first.left_s, LEAST_SHORTAGE_S), seed, workers, Stop(), latest=first)
-    found = solve_planning(planning, limits, lambda value, bound: value - bound <= UNMET_GAP_RATIO * value)
+    found = solve_planning(planning, limits, lambda value, bound: value - bound <= gap_ratio * value)
     if found.values is None:
         return ()
     blocking = blocking_limits(problem, seed, workers, deadline)

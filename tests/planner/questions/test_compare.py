@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+from rich.console import Console
 from tests.planner.builders import (
     HOURS_PER_QUARTER,
     fleet,
@@ -20,13 +23,15 @@ from tests.planner.builders import (
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError
+from fleetplan.fleet.figures import money
 from fleetplan.fleet.inventory import Fleet, Hardware, Service
 from fleetplan.planner import cli
 from fleetplan.planner.api import NoPlanFoundError, Planned, Purpose
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.questions import compare
-from fleetplan.planner.questions.compare import Compared, Comparison
+from fleetplan.planner.questions.comparison import Compared, Comparison
 from fleetplan.planner.questions.counterfactuals import Counterfactual, Sources, counterfactual
+from fleetplan.planner.report.compare_console import print_comparison
 from fleetplan.planner.search.result import SearchLimits
 
 EXACT = SearchLimits(time_limit_s=30.0, gap_ratio=0.0, workers=1)
@@ -493,3 +498,68 @@ def test_a_plan_in_force_counts_in_every_fleet_that_is_compared() -> None:
     assert {trial.label: hourly(plan_of(trial.plan)) for trial in row.trials} == pytest.approx(
         {"A": 42.0 + 42 * 2.0, "B": 32.0}
     )
+
+
+def many_kinds(seed: int) -> Fleet:
+    """Three kinds of hardware at random rates and prices; each can serve everything alone."""
+    drawn = random.Random(seed)
+    phases = ("prefill", "decode", "aggregated")
+    rates = {(phase, kind): drawn.uniform(2.0, 12.0) for phase in phases for kind in "ABC"}
+    code = service("code", drawn.uniform(5.0, 90.0), engines=engines(rates))
+    return fleet(
+        services=[chat(drawn.uniform(80.0, 400.0), rates), code],
+        hardware=[vendored(kind, f"vendor {kind}") for kind in "ABC"],
+        offers=[rent_offer(kind, drawn.uniform(0.8, 2.5)) for kind in "ABC"],
+    )
+
+
+def offering(question: Fleet, kind: str) -> Fleet:
+    return replace(question, offers=tuple(each for each in question.offers if each.hardware == kind))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_options_that_are_dearer_for_certain_change_no_saving(seed: int) -> None:
+    question = many_kinds(seed)
+    row = only(compared(question, "homogeneous"))
+    # Every option alone, solved to its end.
+    labels = [trial.label for trial in row.trials]
+    each_alone = [compare.compare(offering(question, label), [], EXACT).outcome for label in labels]
+    alone = {label: plan_of(found).objective_usd for label, found in zip(labels, each_alone, strict=True)}
+    assert row.saving is not None
+    assert chosen_plan(row).objective_usd == pytest.approx(min(alone.values()))
+    assert row.bound_usd == pytest.approx(min(alone.values()))
+    for trial in row.trials:
+        plan = plan_of(trial.plan)
+        assert plan.bound_usd <= alone[trial.label] * (1 + 1e-9)
+        assert plan.objective_usd >= alone[trial.label] * (1 - 1e-9)
+        if not trial.dearer:
+            assert plan.objective_usd == pytest.approx(alone[trial.label])
+
+
+def test_a_dearer_option_is_told_as_a_range(capsys: pytest.CaptureFixture[str]) -> None:
+    found = compared(two_kinds(), "homogeneous")
+    row = only(found)
+    (cheap, dear) = sorted(row.trials, key=lambda trial: plan_of(trial.plan).objective_usd)
+    loose = plan_of(dear.plan).model_copy(update={"bound_usd": plan_of(cheap.plan).objective_usd})
+    trials = (cheap, replace(dear, plan=loose, dearer=True))
+    print_comparison(plan_of(found.outcome), (replace(row, trials=trials),), Console(width=120))
+    told = capsys.readouterr().out
+    assert f"{money(loose.bound_usd)} to {money(loose.objective_usd)}, dearer than the cheapest" in told
+
+
+def test_an_option_is_not_searched_once_another_one_costs_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[SearchLimits] = []
+    first = compare.solve_problem
+
+    def noted(candidates: Any, problem: Any, limits: SearchLimits, *others: Any) -> Planned:
+        asked.append(limits)
+        return first(candidates, problem, limits, *others)
+
+    monkeypatch.setattr(compare, "solve_problem", noted)
+    row = only(compared(two_kinds(), "homogeneous"))
+    of_plan, *of_options = asked
+    assert of_plan.verge is None
+    assert [limits.verge is None for limits in of_options] == [True] + [False] * (len(of_options) - 1)
+    assert of_options[-1].verge is not None
+    costs = [plan_of(trial.plan).objective_usd for trial in row.trials]
+    assert of_options[-1].verge.above_usd in costs
