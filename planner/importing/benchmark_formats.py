@@ -125,6 +125,10 @@ def _guidellm(row: Record) -> BenchmarkRow:
     kind = str(strategy.get("type_"))
     if kind == "throughput":
         raise RejectedRowError("strategy throughput: all requests at once, no steady load")
+    if strategy.get("rampup_duration"):
+        raise RejectedRowError(
+            f"rampup_duration {strategy['rampup_duration']}: the load changes over the run"
+        )
 
     def mean(name: str) -> float:
         return number(at(row, "metrics", name, "successful", "mean"), name)

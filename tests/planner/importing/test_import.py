@@ -300,6 +300,16 @@ def test_a_phase_of_aiperf_whose_load_changes_is_left_out(phase: dict[str, objec
     assert next(reversed(phase)) in rejected.reason
 
 
+def test_a_run_of_guidellm_that_rises_to_its_load_is_left_out() -> None:
+    document = read_json(WRITTEN / "guidellm-0.8.1-open.json")
+    assert isinstance(document, dict)
+    given = replace(GIVEN, model=None)
+    assert import_benchmarks("guidellm", document, given).rows
+    document["benchmarks"][0]["config"]["strategy"]["rampup_duration"] = 30.0
+    (rejected,) = import_benchmarks("guidellm", document, given).rejected
+    assert "rampup_duration 30.0" in rejected.reason
+
+
 @pytest.mark.parametrize(
     "config",
     [
