@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.perfmodel.fakes import configurations
 
 from fleetplan.fleet.catalog import accelerators
@@ -45,7 +46,7 @@ indexer, recurrent hybrids, blocks side by side, layers that differ."""
 
 BF16 = Precision("bf16", "bf16")
 LABELS = ("TP1", "TP2", "TP4CP2-TP8", "PP2-TP4", "DP8-TP8", "DP8-EP8", "TP2DP4-TP4EP2", "TP8-TP2EP4")
-FEW = settings(max_examples=40, deadline=None)
+FEW = examples(40, 12)
 
 
 @cache

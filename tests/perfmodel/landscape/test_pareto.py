@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from fleetplan.perfmodel.landscape import pareto_mask
 
@@ -12,7 +13,7 @@ def brute_force(points: np.ndarray) -> np.ndarray:
     return ~(nowhere_larger & somewhere_smaller).any(axis=1)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200, 50)
 @given(
     objectives=st.integers(1, 5),
     count=st.integers(0, 250),
@@ -39,7 +40,7 @@ def test_large_sets_with_a_curved_frontier() -> None:
     assert 10 < mask.sum() < 3000
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100, 40)
 @given(count=st.integers(1, 300), levels=st.sampled_from([3, 50]), seed=st.integers(0, 2**32 - 1))
 def test_an_objective_that_follows_another_decides_nothing(count: int, levels: int, seed: int) -> None:
     random = np.random.default_rng(seed)

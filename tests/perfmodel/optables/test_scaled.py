@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.perfmodel.fakes import configurations
 from tests.perfmodel.optables.conftest import SYSTEM, TableWriter
 
@@ -111,7 +112,7 @@ def rates(own: Evaluator, label: str, batch: int, tokens: int) -> np.ndarray:
 
 
 @needs_tables
-@settings(max_examples=60, deadline=None)
+@examples(60, 15)
 @given(
     st.sampled_from(MODELS),
     st.sampled_from(LABELS),
@@ -130,7 +131,7 @@ def test_better_figures_never_cost_rate_where_tables_are_used(
 
 
 @needs_tables
-@settings(max_examples=40, deadline=None)
+@examples(40, 12)
 @given(
     st.sampled_from(MODELS),
     st.sampled_from(LABELS),
