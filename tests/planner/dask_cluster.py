@@ -19,41 +19,87 @@ WAIT_S = 180.0
 
 @dataclass
 class DaskCluster:
-    """A scheduler of this machine and what was started beside it; `folder` holds what they print."""
+    """A scheduler of this machine and what was started beside it; `folder` holds what they print.
+
+    A process of a cluster takes two seconds of a CPU to start: tests of a module share one, take the workers
+    that another test left alive, and start again what it ended.
+    """
 
     folder: Path
-    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
     address: str = ""
+    scheduler: subprocess.Popen[bytes] | None = None
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    clients: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _logs: int = 0
 
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
-        with (self.folder / f"{len(self.started)}.txt").open("wb") as log:
-            process = subprocess.Popen([sys.executable, *words], stdout=log, stderr=log, cwd=ROOT)
-        self.started.append(process)
-        return process
+    def revive(self) -> None:
+        """Start a scheduler unless one runs, and end what a test has left running beside its workers."""
+        _end(self.clients)
+        if self.scheduler is None or self.scheduler.poll() is not None:
+            _end(self.workers)
+            words = ("--port", "0", "--host", "127.0.0.1", "--no-dashboard")
+            self.scheduler, log = self._start("-m", "distributed.cli.dask_scheduler", *words)
+            self.address = waited_for(log, r"Scheduler at: *tcp://([\d.]+:\d+)")
+
+    def living(self, count: int) -> list[subprocess.Popen[bytes]]:
+        """Return so many workers; those beyond them are ended, and those that lack are started."""
+        alive = [worker for worker in self.workers if worker.poll() is None]
+        _end(alive[count:])
+        self.workers = alive[:count]
+        while len(self.workers) < count:
+            self.worker()
+        return list(self.workers)
 
     def worker(self) -> subprocess.Popen[bytes]:
-        return self.start("-m", "distributed.cli.dask_worker", self.address, "--nthreads", "1", "--no-nanny")
+        """Start one more worker."""
+        words = ("-m", "distributed.cli.dask_worker", self.address, "--nthreads", "1", "--no-nanny")
+        self.workers.append(self._start(*words)[0])
+        return self.workers[-1]
 
     def client(self, code: str) -> tuple[subprocess.Popen[bytes], Path]:
         """Run code in a process of its own, as a client leaves threads and sockets behind it; its output."""
-        log = self.folder / f"{len(self.started)}.txt"
-        return self.start("-c", code), log
+        return self.program("-c", code)
+
+    def program(self, *words: str) -> tuple[subprocess.Popen[bytes], Path]:
+        """Run Python with some words in a process of its own; its output."""
+        process, log = self._start(*words)
+        self.clients.append(process)
+        return process, log
+
+    def lose_scheduler(self) -> None:
+        """Kill the scheduler."""
+        assert self.scheduler is not None
+        self.scheduler.kill()
+
+    def end(self) -> None:
+        """Kill everything."""
+        _end(self.clients)
+        _end(self.workers)
+        _end([] if self.scheduler is None else [self.scheduler])
+
+    def _start(self, *words: str) -> tuple[subprocess.Popen[bytes], Path]:
+        path = self.folder / f"{self._logs}.txt"
+        self._logs += 1
+        with path.open("wb") as log:
+            return subprocess.Popen([sys.executable, *words], stdout=log, stderr=log, cwd=ROOT), path
+
+
+def _end(processes: list[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        process.kill()
+        process.wait()
+    processes.clear()
 
 
 @contextmanager
 def started_cluster(folder: Path) -> Iterator[DaskCluster]:
-    """A cluster that has no worker yet."""
+    """A cluster for the tests of a module; each of them revives it."""
     pytest.importorskip("distributed", reason="the extra cluster is not installed")
     made = DaskCluster(folder)
-    words = ("-m", "distributed.cli.dask_scheduler", "--port", "0", "--host", "127.0.0.1", "--no-dashboard")
-    made.start(*words)
     try:
-        made.address = waited_for(folder / "0.txt", r"Scheduler at: *tcp://([\d.]+:\d+)")
         yield made
     finally:
-        for process in made.started:
-            process.kill()
-            process.wait()
+        made.end()
 
 
 def waited_for(log: Path, pattern: str) -> str:

@@ -86,6 +86,7 @@ def test_the_time_that_is_left_is_estimated() -> None:
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
     with started_cluster(tmp_path) as cluster:
+        cluster.revive()
         yield cluster
 
 
@@ -96,8 +97,7 @@ def test_a_question_on_a_cluster_has_the_same_table_and_one_sentence_if_its_sche
 
     def on_cluster(table: Path) -> tuple[subprocess.Popen[bytes], Path]:
         words = [*command, "--csv", str(table), "--backend", f"dask://{cluster.address}"]
-        process = cluster.start("-m", "fleetplan.planner", *words)
-        return process, tmp_path / f"{len(cluster.started) - 1}.txt"
+        return cluster.program("-m", "fleetplan.planner", *words)
 
     alone, there = tmp_path / "alone.csv", tmp_path / "there.csv"
     assert CliRunner().invoke(cli.app, [*command, "--csv", str(alone)]).exit_code == 0
@@ -107,7 +107,7 @@ def test_a_question_on_a_cluster_has_the_same_table_and_one_sentence_if_its_sche
     assert there.read_text(encoding="utf-8") == alone.read_text(encoding="utf-8")
     process, log = on_cluster(tmp_path / "killed.csv")
     waited_for(log, r"(1 of \d+)")
-    cluster.started[0].kill()
+    cluster.lose_scheduler()
     assert process.wait(WAIT_S) == 4
     said = log.read_text(encoding="utf-8")
     assert "the scheduler of the cluster is gone" in said

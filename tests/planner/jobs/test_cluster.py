@@ -11,10 +11,16 @@ import pytest
 from tests.planner.dask_cluster import WAIT_S, DaskCluster, started_cluster, waited_for
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
-    with started_cluster(tmp_path) as cluster:
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    with started_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def cluster(shared: DaskCluster) -> DaskCluster:
+    shared.revive()
+    return shared
 
 
 def client(
@@ -39,14 +45,14 @@ def results(log: Path) -> list[str]:
 
 
 def test_a_cluster_of_one_thread_is_used(cluster: DaskCluster) -> None:
-    cluster.worker()
+    cluster.living(1)
     process, log = client(cluster, "square", 5)
     assert process.wait(WAIT_S) == 0
     assert results(log) == ["0 0", "1 1", "2 4", "3 9", "4 16"]
 
 
 def test_a_worker_that_dies_loses_no_job(cluster: DaskCluster) -> None:
-    first = cluster.worker()
+    (first,) = cluster.living(1)
     process, log = client(cluster, "slowly", 4)
     waited_for(log, r"(\d+ \d+)")
     cluster.worker()
@@ -56,10 +62,10 @@ def test_a_worker_that_dies_loses_no_job(cluster: DaskCluster) -> None:
 
 
 def test_a_scheduler_that_dies_ends_in_one_sentence(cluster: DaskCluster) -> None:
-    cluster.worker()
+    cluster.living(1)
     process, log = client(cluster, "slowly", 20)
     waited_for(log, r"(\d+ \d+)")
-    cluster.started[0].kill()
+    cluster.lose_scheduler()
     assert process.wait(WAIT_S) == 0
     assert "BackendLostError the scheduler of the cluster is gone" in results(log)
     numbered = [line for line in results(log) if re.fullmatch(r"\d+ \d+", line)]
@@ -67,6 +73,7 @@ def test_a_scheduler_that_dies_ends_in_one_sentence(cluster: DaskCluster) -> Non
 
 
 def test_a_cluster_without_workers_is_a_mistake(cluster: DaskCluster) -> None:
+    cluster.living(0)
     process, log = client(cluster, "square", 1, connect_timeout_s=1.0)
     assert process.wait(WAIT_S) == 0
     assert "the cluster has no worker" in log.read_text(encoding="utf-8")

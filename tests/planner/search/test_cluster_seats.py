@@ -19,10 +19,16 @@ SMALL, LARGE = (1, 4, 2, 2), (2, 4, 2, 3)
 PLAN = r"(step \w[\w ]* [\d.]+)"
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
-    with started_cluster(tmp_path) as cluster:
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    with started_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def cluster(shared: DaskCluster) -> DaskCluster:
+    shared.revive()
+    return shared
 
 
 def searching(
@@ -55,7 +61,7 @@ def waited_until(happened: Callable[[], bool]) -> bool:
 
 
 def test_a_cluster_finds_what_this_machine_finds_though_a_worker_dies(cluster: DaskCluster) -> None:
-    first, second = cluster.worker(), cluster.worker()
+    first, second = cluster.living(2)
     here, log_here = searching(cluster, COUNTED, "local", size=SMALL)
     there, log = searching(cluster, COUNTED, wait_for=2, size=SMALL)
     waited_for(log, PLAN)
@@ -68,7 +74,7 @@ def test_a_cluster_finds_what_this_machine_finds_though_a_worker_dies(cluster: D
 def test_workers_that_come_later_are_used_and_a_stop_frees_all_and_keeps_the_plan(
     cluster: DaskCluster,
 ) -> None:
-    first = cluster.worker()
+    (first,) = cluster.living(1)
     client, log = searching(cluster, LONG)
     waited_for(log, PLAN)
     late = cluster.worker()
@@ -82,10 +88,10 @@ def test_workers_that_come_later_are_used_and_a_stop_frees_all_and_keeps_the_pla
 
 
 def test_a_scheduler_that_dies_ends_in_the_best_plan_and_one_sentence(cluster: DaskCluster) -> None:
-    cluster.worker()
+    cluster.living(1)
     client, log = searching(cluster, LONG)
     waited_for(log, PLAN)
-    cluster.started[0].kill()
+    cluster.lose_scheduler()
     assert client.wait(WAIT_S) == 0
     assert found(log).endswith("True")
     said = log.read_text(encoding="utf-8")
