@@ -164,7 +164,7 @@ def evaluate_within(
         found = evaluated(lambda: too_late.passed)
     except OutOfTimeError as error:
         raise NoPlanFoundError(str(error.within(limits.time_limit_s))) from error
-    # One evaluation is not cut short.
+    # What lies between two steps of an evaluation is not cut short.
     latest = Deadline(max(all_over.ends, Deadline.after(LEAST_EXPLANATION_S).ends))
     return found, replace(limits, latest=latest, explained=all_over)
 

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator
+from fleetplan.perfmodel.interruption import checkpoint
 from fleetplan.perfmodel.operators import (
     AXES,
     COLLECTIVE_KINDS,
@@ -102,6 +103,8 @@ class OperatorSource:
         ------
         UnsupportedDtype
             The accelerator has no matrix units for the weights of a gemm or moe.
+        WorkInterruptedError
+            The time of an interruptible computation is over.
         """
         if next(iter(dims.values())).size <= FEW_ROWS:
             return self.times_of_distinct(kind, dtype, dims)
@@ -114,9 +117,10 @@ class OperatorSource:
 
         Raises
         ------
-        UnsupportedDtype
+        UnsupportedDtype, WorkInterruptedError
             As `times`.
         """
+        checkpoint()
         if dims.keys() != set(DIMENSIONS[kind]):
             raise ValueError(f"{kind} has dimensions {DIMENSIONS[kind]}, not {tuple(dims)}")
         if kind in WEIGHT_KINDS:
@@ -153,6 +157,7 @@ class OperatorSource:
 
     def _built_table(self, kind: OperatorKind, dtype: str) -> LookupTable | None:
         """Table of an operator; times of the package are those of the part as it was measured."""
+        checkpoint()
         chosen = self.measured_rows(kind, dtype)
         if chosen is None:
             return None

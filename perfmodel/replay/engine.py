@@ -18,6 +18,7 @@ from collections.abc import Generator
 from heapq import heapify, heappop, heappush
 from math import inf, sqrt
 
+from fleetplan.perfmodel.interruption import checkpoint
 from fleetplan.perfmodel.replay.engine_state import (
     EngineLimits,
     EngineState,
@@ -45,6 +46,8 @@ def engine(
     ------
     ValueError
         A request is longer than the cache.
+    WorkInterruptedError
+        The time of an interruptible simulation is over.
     """
     arrival, pending = log.arrival_ms, state.pending
     run = _Run(costs, limits, work, log, state)
@@ -68,6 +71,7 @@ def engine(
                 # Whoever asks meanwhile must not see yet what this run ends.
                 until = yield run.next_end_ms()
             if run.ends and run.ends[0] >> _ID_BITS <= run.step:
+                checkpoint()
                 run.finish()
 
 

@@ -13,6 +13,7 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet, Hardware, Service
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.evaluator import maturity_in_force
+from fleetplan.perfmodel.interruption import WorkInterruptedError, interruptible
 from fleetplan.perfmodel.optables.measured.folders import MISSING_TABLES, table_roots
 from fleetplan.planner.candidates.assumptions import assumptions, feed_forward_weights
 from fleetplan.planner.candidates.calibrations import Calibrator
@@ -46,7 +47,7 @@ def build_candidates(
     keep : Collection[ConfigurationKey]
         Configurations that stay even where others dominate them: those that run already.
     out_of_time : callable
-        Asked before a service is evaluated on one hardware, and before each simulation; what was evaluated
+        Asked before a service is evaluated on one hardware and at every step of that; what was evaluated
         before stays in the cache.
 
     Raises
@@ -125,10 +126,11 @@ class _Evaluations:
         found: list[Candidate] = []
         for name, variant in service_variants(service, hardware.name, self.log):
             try:
-                candidates, sources = candidates_over_ways(
-                    self._fleet, variant, hardware, self.log, self.calibrator, self._out_of_time
-                )
-            except OutOfTimeError as error:
+                with interruptible(self._out_of_time):
+                    candidates, sources = candidates_over_ways(
+                        self._fleet, variant, hardware, self.log, self.calibrator
+                    )
+            except WorkInterruptedError as error:
                 raise self._cut_short from error
             except UnsupportedArchitecture as error:
                 place = f"services.{service.name}.model"

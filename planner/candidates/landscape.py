@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -62,7 +62,6 @@ def landscape_candidates(
     log: RejectionLog,
     calibrator: Calibrator,
     way_ms: float = 0.0,
-    out_of_time: Callable[[], bool] = lambda: False,
 ) -> tuple[list[Candidate], tuple[StatedTable, ...]]:
     """Candidates of a service on one hardware from the performance model.
 
@@ -80,8 +79,6 @@ def landscape_candidates(
         Applies the fleet's calibration.
     way_ms : float
         Round trip to the region that is served, which leaves less of the TTFT limit. [ms]
-    out_of_time : callable
-        Asked before each simulation.
 
     Returns
     -------
@@ -98,7 +95,7 @@ def landscape_candidates(
     for k, request_class in enumerate(service.classes):
         without_load = _usable_rows(service, way_ms, hardware, request_class, evaluator, log)
         question = load_question(farther, request_class)
-        usable = under_load(question, evaluator, without_load, out_of_time)
+        usable = under_load(question, evaluator, without_load)
         log.add(service.name, hardware.name, UNDER_LOAD, len(without_load) - len(usable))
         order = usable.sort_values(
             [CARRIED, "batch"], ascending=[False, True], kind="stable"
@@ -137,20 +134,17 @@ def candidates_over_ways(
     hardware: Hardware,
     log: RejectionLog,
     calibrator: Calibrator,
-    out_of_time: Callable[[], bool] = lambda: False,
 ) -> tuple[list[Candidate], tuple[StatedTable, ...]]:
     """Candidates for requests that are served where they arise, and those for every way to other regions.
 
     A way leaves less of the TTFT limit, for which smaller batches or other layouts may be needed. Parameters
     and what comes back are those of `landscape_candidates`; figures that hold for both come once.
     """
-    found, tables = landscape_candidates(fleet, service, hardware, log, calibrator, 0.0, out_of_time)
+    found, tables = landscape_candidates(fleet, service, hardware, log, calibrator)
     known = {candidate.key: candidate for candidate in found}
     for way_ms in _bearable(service, ways_ms(fleet, service)):
         # What is too slow for a way is no configuration that was left out.
-        farther, _ = landscape_candidates(
-            fleet, service, hardware, RejectionLog(), calibrator, way_ms, out_of_time
-        )
+        farther, _ = landscape_candidates(fleet, service, hardware, RejectionLog(), calibrator, way_ms)
         for candidate in farther:
             if known.get(candidate.key) == candidate:
                 continue

@@ -7,7 +7,7 @@ and with lines below its load as a function of the replicas.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -33,7 +33,6 @@ from fleetplan.perfmodel.serving import RequestKind
 from fleetplan.perfmodel.steps import ConfigurationBatch
 from fleetplan.planner.candidates.kept_rates import kept_rate_per_s
 from fleetplan.planner.candidates.load_question import LoadQuestion
-from fleetplan.planner.candidates.out_of_time import OutOfTimeError
 
 CARRIED: Final = "carried_per_s"
 """Column: requests/s of one replica in a pool that serves the largest demand within the limits. [1/s]"""
@@ -56,7 +55,6 @@ def under_load(
     question: LoadQuestion | None,
     evaluator: Evaluator,
     usable: pd.DataFrame,
-    out_of_time: Callable[[], bool] = lambda: False,
 ) -> pd.DataFrame:
     """Rows of a landscape with what their pools carry in the columns `CARRIED` and `LOADS`.
 
@@ -68,18 +66,11 @@ def under_load(
         The model on its accelerator.
     usable : pandas.DataFrame
         Rows that meet the limits without load and fit.
-    out_of_time : callable
-        Asked before each simulation; what was simulated before stays in the cache.
 
     Returns
     -------
     pandas.DataFrame
         Without rows whose pools carry nothing; `requests_per_s` of aggregated rows is the simulated one.
-
-    Raises
-    ------
-    OutOfTimeError
-        If the time is over before the last simulation.
     """
     if question is None or usable.empty:
         whole = [POOL_SIZES.astype(np.float64)] * len(usable)
@@ -87,7 +78,7 @@ def under_load(
     parts = []
     for phase, rows in usable.groupby("phase", sort=False):
         if phase == AGGREGATED:
-            parts.append(_aggregated(question, evaluator, rows, out_of_time))
+            parts.append(_aggregated(question, evaluator, rows))
             continue
         loads = (_prefill if phase == PREFILL else _decode)(question, evaluator, rows)
         carried = rows["requests_per_s"].to_numpy(dtype=np.float64)
@@ -165,9 +156,7 @@ def _decode(question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame) ->
     return loads * float(question.carried_ratio(variation))
 
 
-def _aggregated(
-    question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame, out_of_time: Callable[[], bool]
-) -> pd.DataFrame:
+def _aggregated(question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame) -> pd.DataFrame:
     """Simulate the most promising layouts, each with the largest batch that meets the limits."""
     largest = rows.sort_values("batch", kind="stable").drop_duplicates("parallelism", keep="last")
     best_rate = rows.groupby("parallelism", sort=False)["requests_per_s"].max()
@@ -175,8 +164,6 @@ def _aggregated(
     chosen = largest.loc[_promising(question, evaluator, largest, each)]
     found = []
     for index, row in chosen.iterrows():
-        if out_of_time():
-            raise OutOfTimeError("simulations are left")
         layout = parse_parallelism(str(row["parallelism"]))
         batch, mean_rate = int(row["batch"]), float(best_rate[row["parallelism"]])
         rates = _simulated_rates(question, evaluator, layout, batch, mean_rate)

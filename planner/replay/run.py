@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fleetplan.fleet.errors import InputError, Issue, LimitReachedError, names_hint
+from fleetplan.perfmodel.interruption import WorkInterruptedError, checkpoint, interruptible
 from fleetplan.perfmodel.parallelism import Configuration
 from fleetplan.perfmodel.replay import Router, run_service
 from fleetplan.planner.plan import Placement, Plan
@@ -65,7 +66,7 @@ def replay_plan(
     announce : callable
         Told what is being done.
     out_of_time : callable
-        Asked before a service is simulated in a region.
+        Asked before a service is simulated in a region, and whenever a request ends there.
 
     Raises
     ------
@@ -83,13 +84,16 @@ def replay_plan(
     builder = DeploymentBuilder(problem.fleet, problem)
     outcomes, requests, cpu_s = [], 0, 0.0
     for number, place in enumerate(places):
-        if out_of_time():
+        announce(f"replaying {place.service.name} in {place.region} ({number + 1} of {len(places)})")
+        try:
+            with interruptible(out_of_time):
+                checkpoint()
+                outcome, count, took_s = _replay_place(builder, place, choice, number, scope.router)
+        except WorkInterruptedError as error:
             done = f"{number} of {len(places)} services in a region simulated"
             raise LimitReachedError(
                 f"{done}; choose a --service, a shorter --duration, or raise --time-limit"
-            )
-        announce(f"replaying {place.service.name} in {place.region} ({number + 1} of {len(places)})")
-        outcome, count, took_s = _replay_place(builder, place, choice, number, scope.router)
+            ) from error
         outcomes.append(outcome)
         requests, cpu_s = requests + count, cpu_s + took_s
     simulated = {place.service.name for place in places}
