@@ -16,7 +16,10 @@ lead to are exact. [load units a replica]
 
 USD_RESOLUTION: Final = 10**6
 """Objective units a dollar. The smallest coefficient is the energy of one load unit, some cents: rounding
-it moves the energy cost by less than 1e-4 of itself."""
+it moves the energy cost by less than `ENERGY_ROUNDING_RATIO` of itself."""
+
+ENERGY_ROUNDING_RATIO: Final = 1e-4
+"""What that rounding moves the energy cost by, at most."""
 
 
 @lru_cache(maxsize=2**16)

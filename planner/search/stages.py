@@ -51,7 +51,7 @@ from fleetplan.planner.search.solvers.request import (
     Step,
 )
 from fleetplan.planner.search.solvers.seats import OpenSeats
-from fleetplan.planner.units import USD_RESOLUTION
+from fleetplan.planner.units import ENERGY_ROUNDING_RATIO, USD_RESOLUTION
 
 GOAL_SHARE_OF_TIME = 0.6
 """Share of the time for an objective that comes before TCO."""
@@ -177,7 +177,12 @@ class Stages:
         outcome = self.solve(planning, self.time_left_s(), enough, on_step, patience, row_duals=row_duals)
         if outcome.objective is None or outcome.bound is None or outcome.bound >= known.bound:
             return outcome
+        # It is of another model, and both round the energy of a load unit, whose size depends on the demand.
+        rounding = 2 * ENERGY_ROUNDING_RATIO * self.usd(outcome.objective) * USD_RESOLUTION
         if contradicted(known.bound, outcome.objective):
+            least = known.bound - rounding
+            if outcome.bound < least <= outcome.objective:
+                return replace(outcome, bound=least, bound_source=known.source)
             withdrawn = Step(known.source, WITHDRAWN, outcome.objective, outcome.bound)
             self.tell(stage, withdrawn, self.usd(outcome.objective), self.usd(outcome.bound))
             return outcome
