@@ -56,13 +56,20 @@ MODES: Final = (
     "disaggregated",
 )
 
+SINGLE_CLASS: Final = "all"
+"""The class of a row that holds for every class, and that of a service without classes."""
+
 _ENGINES: Final = (
     TableColumn("phase", "text", "", "what the replica does", allowed=PHASES),
     TableColumn("hardware", "text", "", "a part of the catalogue or of the block `hardware`"),
     TableColumn("accelerators_per_replica", "count", "", "accelerators of one replica"),
     TableColumn("config", "text", "", "label of the configuration"),
     TableColumn(
-        "class", "text", "", "request class; `all` where the file has no such column", required=False
+        "class",
+        "text",
+        "",
+        f"request class; a row of `{SINGLE_CLASS}`, as each is without this column, holds for every class",
+        required=False,
     ),
     TableColumn(
         "requests_per_s", "number", "1/s", "what one replica sustains within the SLO serving this class alone"

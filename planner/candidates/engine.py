@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pandas as pd
-
 from fleetplan.fleet.inventory import Fleet, Service
+from fleetplan.fleet.tables import SINGLE_CLASS
 from fleetplan.planner.candidates.figures import (
     Row,
     optional_figure,
@@ -33,8 +32,8 @@ def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list
     Returns
     -------
     list[Candidate]
-        One for each (phase, hardware, config), its rows of request classes joined. A row without a class
-        stands for every class.
+        One for each (phase, hardware, config), its rows of request classes joined. A row of `all`
+        classes stands for each that has no row of its own.
     """
     if service.engines is None:
         raise ValueError(f"service {service.name!r} has no engine table")
@@ -104,13 +103,13 @@ def _may_run(
 
 
 def _row_of_class(rows: Sequence[Row], name: str) -> Row | None:
-    """The row of a class, or the one without a class."""
+    """The row of a class, or the one of all classes."""
     general = None
     for row in rows:
         label = row.get("class")
         if label == name:
             return row
-        if general is None and (pd.isna(label) or label == ""):
+        if label == SINGLE_CLASS:
             general = row
     return general
 

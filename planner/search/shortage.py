@@ -203,7 +203,8 @@ def _reason(service: str, servable: bool, blocking: Blocking, rejections: tuple[
         return "several limits together" if blocking.decided else "limits that the time was too short to name"
     counts = next((row.counts for row in rejections if row.service == service), {})
     excluded = ", ".join(f"{reason}: {count}" for reason, count in sorted(counts.items()))
-    return f"a configuration that meets the SLO and fits memory ({excluded})"
+    what = "a configuration that meets the SLO and fits memory"
+    return f"{what} ({excluded})" if excluded else what
 
 
 def accelerators_needed(problem: Problem, cell: Cell, k: int, requests_per_s: float) -> dict[str, int]:

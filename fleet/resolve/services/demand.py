@@ -20,11 +20,11 @@ from fleetplan.fleet.inventory.demand import SIGNIFICANT_DIGITS
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.day_shapes import FLAT, DayShape, shape_of_slices
 from fleetplan.fleet.resolve.services.demand_tree import DemandSplit, Leaf, demand_leaves, spread_demand
-from fleetplan.fleet.resolve.services.engine_tables import SINGLE_CLASS
 from fleetplan.fleet.resolve.services.following import followed_demand, followed_paths
 from fleetplan.fleet.resolve.slices_and_scenarios import check_slices
 from fleetplan.fleet.schema.fleet import RequestClassSpec, ServiceSpec
 from fleetplan.fleet.schema.quantities import GROWTH_EXAMPLES, growth_per_period
+from fleetplan.fleet.tables import SINGLE_CLASS
 
 # How far the shares of a service's classes may be from 1 in all: three of them at 0.333 pass.
 SHARE_TOLERANCE: Final = 2e-3

@@ -17,14 +17,11 @@ from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.input_files import CsvError, csv_rows, read_bytes
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.values import LEAST_REQUESTS_PER_S, MOST_REQUESTS_PER_S
-from fleetplan.fleet.tables import PHASES, TABLES, TableColumn, check
+from fleetplan.fleet.tables import PHASES, SINGLE_CLASS, TABLES, TableColumn, check
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
-
-# The class of a table without a column `class`, and of a service without classes.
-SINGLE_CLASS: Final = "all"
 
 _DTYPES: Final = {"text": "object", "count": "int64", "number": "float64"}
 

@@ -21,7 +21,7 @@ from fleetplan.fleet.inventory import (
 )
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.services.demand import service_demand
-from fleetplan.fleet.resolve.services.engine_tables import SINGLE_CLASS, read_engines
+from fleetplan.fleet.resolve.services.engine_tables import read_engines
 from fleetplan.fleet.resolve.services.following import in_order_of_following, resolved_follows
 from fleetplan.fleet.resolve.services.precision import resolve_weights
 from fleetplan.fleet.resolve.services.techniques import check_techniques, resolve_techniques
@@ -33,6 +33,7 @@ from fleetplan.fleet.resolve.services.traffic import (
 )
 from fleetplan.fleet.resolve.services.variants import average_floor, each_request_floor, resolve_variants
 from fleetplan.fleet.schema.fleet import RequestClassSpec, ServiceSpec, WorkloadSpec
+from fleetplan.fleet.tables import SINGLE_CLASS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -189,7 +190,8 @@ def _class_specs(
     names = list(dict.fromkeys(str(name) for name in engines["class"]))
     if stated is None:
         return dict.fromkeys(names)
-    if set(stated) != set(names) and names != [SINGLE_CLASS]:
+    own = set(names) - {SINGLE_CLASS}
+    if own - set(stated) or (SINGLE_CLASS not in names and own != set(stated)):
         message = f"the classes ({', '.join(stated)}) are not those of the engine table ({', '.join(names)})"
         context.error((*key_path, "workload"), message, "they are matched by name")
         return None

@@ -8,10 +8,10 @@ from typing import Final
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory import LatencyLimit, LengthHistogram, Traffic
 from fleetplan.fleet.resolve.context import Context
-from fleetplan.fleet.resolve.services.engine_tables import SINGLE_CLASS
 from fleetplan.fleet.resolve.services.length_files import read_lengths
 from fleetplan.fleet.schema.fleet import ServiceSpec, WorkloadSpec
 from fleetplan.fleet.schema.traffic import SloSpec
+from fleetplan.fleet.tables import SINGLE_CLASS
 
 PERCENTILES: Final = (50, 90, 95, 99)
 """Percentiles that `slo` has keys for."""
