@@ -17,6 +17,7 @@ near the best so far (pricing.py).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -46,13 +47,23 @@ class BlockCuts:
         Mixes columns.
     pool : ColumnPool
         Receives the columns that are found.
+    even_share : float
+        What a block would cost if all did the same; infinite where nobody knows. [objective units]
     """
 
-    def __init__(self, parts: Split, lagrangian: Lagrangian, master: Master, pool: ColumnPool) -> None:
+    def __init__(
+        self,
+        parts: Split,
+        lagrangian: Lagrangian,
+        master: Master,
+        pool: ColumnPool,
+        even_share: float = math.inf,
+    ) -> None:
         self._parts = parts
         self._lagrangian = lagrangian
         self._master = master
         self._pool = pool
+        self._even_share = even_share
         self._variables = [block.variables for block in parts.blocks]
         self._nodes: FloatArray = np.zeros(len(self._variables))
         self._priced = lagrangian.price(np.zeros(len(parts.linking_rows)))
@@ -64,7 +75,8 @@ class BlockCuts:
     def jobs(self, prices: FloatArray, effort: Effort) -> list[Job]:
         """A job for each block at some prices of the linking rows."""
         self._priced = self._lagrangian.price(prices)
-        return pricing_jobs(self._priced, self._variables, self._pool, effort, self._nodes)
+        variables, share = self._variables, self._even_share
+        return pricing_jobs(self._priced, variables, self._pool, effort, self._nodes, share)
 
     def learned(self, answers: Sequence[Answer]) -> Cuts:
         """The cuts that the answers to `jobs` prove, one a block; their columns are remembered.

@@ -7,6 +7,7 @@ Lagrangian bound is a sum over all blocks at the same prices, told when the last
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -105,6 +106,7 @@ class BlockPricing:
         priced: Priced,
         effort: Effort,
         *,
+        even_share: float = math.inf,
         side_jobs: Sequence[SideJob] = (),
         on_bound: Callable[[PricingRound], None] = lambda _: None,
         ahead: bool = False,
@@ -115,6 +117,8 @@ class BlockPricing:
         ----------
         workers, priced, effort
             Who does it, at which prices, and how long each block may take.
+        even_share : float
+            What a block would cost if all did the same; infinite where nobody knows. [objective units]
         side_jobs : Sequence
             Jobs that run beside.
         on_bound : callable
@@ -124,7 +128,7 @@ class BlockPricing:
             is not complete.
         """
         found, n_blocks = PricingRound(priced, self._pool), len(self._variables)
-        jobs = pricing_jobs(priced, self._variables, self._pool, effort, self._nodes)
+        jobs = pricing_jobs(priced, self._variables, self._pool, effort, self._nodes, even_share)
 
         def on_answer(number: int, answer: Answer) -> None:
             if number >= n_blocks:

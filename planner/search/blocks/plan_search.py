@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import numpy as np
+
 from fleetplan.planner.search.blocks.columns import ColumnPool
 from fleetplan.planner.search.blocks.construction import (
     RootRelaxation,
@@ -21,6 +23,11 @@ from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob
 from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 from fleetplan.planner.search.solvers.workers import LEAST_WITH_BACKGROUND, UNKNOWN, Batch, Workers
+
+RELAXATION_SHARE_OF_TIME: Final = 0.07
+"""Share of the time for the linear relaxation before plans are constructed by that of few slots beside it.
+Companies' years (12 services, seeds 1 to 3) have one after 5, 6 and 2 s. By the other, seed 2 has no plan
+after 28 s, by this one after 5 s."""
 
 REPAIR_SHARE_OF_TIME: Final = 0.15
 """Share of the time for repairing a plan that violates limits, after each round while there is no other."""
@@ -106,6 +113,18 @@ class PlanSearch:
             self._direct = DirectNeighbourhoods(structure, root, self._seed, self._direct)
         return root
 
+    @property
+    def even_share(self) -> float:
+        """What a block would cost in the root relaxation if all did the same. [objective units]
+
+        That is what it spends, without what comes back by sales: the sum of both may be near zero. Infinite
+        where there is no relaxation.
+        """
+        if self.root is None:
+            return math.inf
+        spent = float(np.abs(self._structure.cost) @ np.abs(self.root.values))
+        return spent / len(self._parts.blocks)
+
     def selection_of(self, values: IntArray) -> Selection:
         """A plan as columns, which are remembered."""
         scaled = values / self._structure.relaxation.variable_scale
@@ -138,17 +157,22 @@ class PlanSearch:
 
     def construction_side_jobs(self) -> list[SideJob]:
         """The construction of a first plan, once, unless there is a plan that is not far from its bound."""
-        known = self._state.incumbent.objective is not None and not self._state.far()
-        return [] if self._attempts or known else self._constructions()
+        return [] if self._attempts or self._near() else self._constructions()
+
+    def _near(self) -> bool:
+        """Whether there is a plan that is not far from its bound."""
+        return self._state.incumbent.objective is not None and not self._state.far()
 
     def _constructions(self) -> list[SideJob]:
-        """Constructions with supply as needed and with integer supply first; among more slots each time."""
+        """Constructions with integer supply first and with supply as needed; among more slots each time."""
         linear = self.root
         if linear is None:
             return []
         self._attempts += 1
 
         def on_answer(answer: Answer) -> None:
+            if answer is UNKNOWN:
+                return
             if answer.values is None:
                 self._state.tell("construction", "no plan moment by moment")
             elif self.offer(answer.values):
@@ -158,28 +182,42 @@ class PlanSearch:
 
         jobs = [
             construction_job(self._structure, linear, self._clock, self._attempts, integer_supply)
-            for integer_supply in (False, True)
+            for integer_supply in (True, False)
         ]
         return [(job, on_answer) for job in jobs]
 
     def _solve_together(
-        self, jobs: Sequence[SideJob], workers: Workers, enough: Callable[[], bool] = lambda: False
+        self,
+        jobs: Sequence[SideJob],
+        workers: Workers,
+        enough: Callable[[], bool] = lambda: False,
+        superseded: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Solve jobs side by side; answers are handed on in their order where runs must repeat."""
+        """Solve jobs side by side; answers are handed on in their order where runs must repeat.
+
+        Once jobs are superseded, those that have not begun are dropped.
+        """
         together = [job for job, _ in jobs]
         if self._clock.deterministic:
             for (_, on_answer), answer in zip(jobs, workers.solve(together), strict=True):
                 on_answer(answer)
             return
-        batch = workers.give(together, self._state.expired, lambda number, answer: jobs[number][1](answer))
-        workers.wait(batch, enough)
+        batch = workers.give(
+            together,
+            lambda: self._state.expired() or superseded(),
+            lambda number, answer: jobs[number][1](answer),
+        )
+        workers.wait(batch, lambda: enough() or superseded())
 
-    def construct(self, workers: Workers) -> None:
-        """Construct a first plan, unless there is one that is not far from its bound.
+    def construct(self, workers: Workers, superseded: Callable[[], bool] = lambda: False) -> None:
+        """Construct a plan by the last relaxation, unless there is one that is not far from its bound.
 
-        What else is being constructed then is handed on later, where runs need not repeat.
+        What else is being constructed once there is a better plan is handed on later, where runs need not
+        repeat. So is what was begun when a better relaxation superseded the one that it goes by.
         """
-        self._solve_together(self.construction_side_jobs(), workers, lambda: self._scaled() is not None)
+        self._attempts, before = 0, self._state.incumbent.objective
+        jobs = self.construction_side_jobs()
+        self._solve_together(jobs, workers, lambda: self._state.incumbent.objective != before, superseded)
 
     def try_again(self, workers: Workers) -> None:
         """Look for a first plan without columns: repair one that violates limits, or construct another."""
@@ -230,19 +268,17 @@ class PlanSearch:
         else:
             self.improve(workers)
 
-    def improve_beside(self, workers: Workers, job: AnyJob, first: Callable[[Workers], None]) -> Answer:
-        """Solve a job in the background, and find and improve plans meanwhile.
+    def construct_beside(self, workers: Workers, job: AnyJob) -> Answer:
+        """Solve a relaxation in the background, and construct and improve plans meanwhile.
 
-        Where runs must repeat, or there is one seat, it is solved after the first part.
+        Where runs must repeat, or there is one seat, it is solved after a construction and its repair.
 
         Parameters
         ----------
         workers : Workers
             Who does it.
         job : AnyJob
-            May take long.
-        first : callable
-            The part that comes before neighbourhoods.
+            The relaxation, by which better plans are constructed than by the last one.
 
         Returns
         -------
@@ -251,9 +287,13 @@ class PlanSearch:
         """
         alone = self._clock.deterministic or workers.count < LEAST_WITH_BACKGROUND
         background = None if alone else workers.begin(job)
-        first(workers)
         if background is None:
+            self.construct(workers)
+            self.repair(workers)
             return UNKNOWN if self._state.finished() else workers.solve_one(job)
+        workers.wait(background, most_s=RELAXATION_SHARE_OF_TIME * self._clock.limit_s)
+        if background.running:
+            self.construct(workers, lambda: not background.running)
         self._improve_meanwhile(workers, background)
         if self._state.content():
             return UNKNOWN

@@ -203,6 +203,7 @@ class PricingSearch:
             workers,
             priced,
             self._clock.pricing(prices.spread),
+            even_share=self._plans.even_share,
             side_jobs=side_jobs,
             on_bound=on_bound,
             # Without any bound there are no best prices to stay near.
@@ -279,7 +280,8 @@ class PricingSearch:
             raise PartFailedError(f"HiGHS did not solve the linear program of a supply: {answer.status}")
         priced = self._lagrangian.price(supply.next_prices(answer.row_duals))
         side_jobs = [] if pending is None else [self._masters.side_job(pending)]
-        found = self._blocks.price(workers, priced, self._clock.pricing(spread=0.0), side_jobs=side_jobs)
+        effort, share = self._clock.pricing(spread=0.0), self._plans.even_share
+        found = self._blocks.price(workers, priced, effort, even_share=share, side_jobs=side_jobs)
         if np.isfinite(found.bounds).all():
             supply.cut(priced, found.bounds)
         self._state.tell("supply", f"{found.new} new columns of {len(self._pool.columns)}")

@@ -138,7 +138,8 @@ class BlockSearch:
             return None
         structure, root = self._strengthened(root, workers)
         periods = Periods(structure, indicators, root)
-        cuts = BlockCuts(self.parts, self._lagrangian, self._master, self._pool)
+        share = self._plans.even_share
+        cuts = BlockCuts(self.parts, self._lagrangian, self._master, self._pool, share)
         return PeriodRounds(periods, cuts, self._state, self._clock, self._plans)
 
     def _strengthened(self, root: RootRelaxation, workers: Workers) -> tuple[Structure, RootRelaxation]:
@@ -158,10 +159,10 @@ class BlockSearch:
         return (self._structure, root) if strengthened is None else (found, strengthened)
 
     def _relaxed(self, workers: Workers, full: Job) -> Answer:
-        """The answer to the full relaxation; plans are improved beside it where it may take a minute."""
+        """The answer to the full relaxation; plans are constructed beside it where it may take a minute."""
         if self._relaxation.rows.nnz <= SHORT_ENTRIES:
             return workers.solve_one(full)
-        return self._plans.improve_beside(workers, full, self._plans.repair)
+        return self._plans.construct_beside(workers, full)
 
     def _root(self, workers: Workers) -> Prices | None:
         """First prices: those that are known, or from a linear relaxation.
@@ -178,8 +179,6 @@ class BlockSearch:
             self._state.tell("root relaxation", "dual prices known before")
             duals = (known * self._relaxation.row_scale)[linking]
             return Prices(duals, duals, -np.inf)
-        # A plan is worth more than prices.
-        self._plans.construct(workers)
         indicators = self._relaxation.without_limits_on(self._request.indicators)
         full = whole_job(indicators, cost)
         answer = self._relaxed(workers, full)
@@ -191,5 +190,6 @@ class BlockSearch:
         self._state.raise_bound(bound - BOUND_SAFETY * abs(bound), "linear relaxation")
         self._state.tell("root relaxation", "linear relaxation of the whole program")
         self._plans.note_root(answer)
+        self._plans.construct(workers)
         duals = answer.row_duals[linking]
         return Prices(duals, duals, -np.inf)

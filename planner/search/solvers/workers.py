@@ -192,7 +192,9 @@ class Workers:
             threading.Thread(target=self._serve, args=(seat,), daemon=True).start()
         return batch
 
-    def wait(self, batch: Batch, enough: Callable[[], bool] = lambda: False) -> None:
+    def wait(
+        self, batch: Batch, enough: Callable[[], bool] = lambda: False, most_s: float = math.inf
+    ) -> None:
         """Wait for the answers to a batch; hand on those of others that come meanwhile.
 
         Parameters
@@ -201,14 +203,21 @@ class Workers:
             What `give` returned.
         enough : callable
             Asked after each answer whether to go on without the others, which are handed on later.
+        most_s : float
+            How long to wait at the most. [s]
 
         Raises
         ------
         WorkersStoppedError
             If `stop_search` was called meanwhile.
         """
+        until = time.monotonic() + most_s
         while not batch.complete and not enough():
-            answered = self._failure or self._answered.get()
+            left_s = None if most_s == math.inf else max(0.0, until - time.monotonic())
+            try:
+                answered = self._failure or self._answered.get(timeout=left_s)
+            except queue.Empty:
+                return
             if isinstance(answered, Exception):
                 raise WorkersStoppedError if self._stopped else answered
             of, number, answer = answered

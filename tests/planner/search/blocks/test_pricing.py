@@ -8,22 +8,28 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 from tests.planner.random_fleets import large_case
+from tests.planner.search.blocks.test_bound import built, parts_of
 
+from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.search.blocks import neighbourhoods, periods, pricing_search
-from fleetplan.planner.search.blocks.columns import Column
+from fleetplan.planner.search.blocks.bound import Lagrangian, Priced
+from fleetplan.planner.search.blocks.columns import Column, ColumnPool
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.integer_supply import IntegerSupply
 from fleetplan.planner.search.blocks.master import Master, PriceRange, Scope, Selection
-from fleetplan.planner.search.blocks.pricing import Prices
+from fleetplan.planner.search.blocks.pricing import LARGEST_SHARE, Prices, pricing_jobs
 from fleetplan.planner.search.blocks.pricing_search import PricingSearch
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.result import SearchLimits
 from fleetplan.planner.search.run import search
-from fleetplan.planner.search.solvers.highs_jobs import Job
+from fleetplan.planner.search.solvers.highs_jobs import Effort, Job
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.matrix import FloatArray
+from fleetplan.planner.search.solvers.relaxation import relax
 from fleetplan.planner.search.solvers.workers import Workers
+
+EFFORT = Effort(1.0, 100, 0.01)
 
 ENOUGH_JOBS = 4
 """Neighbourhoods after which the short one of two tests ends."""
@@ -216,3 +222,34 @@ def test_neighbourhoods_are_priced_at_the_supply_of_the_plan_or_of_the_mixture(
     assert len(held) >= ENOUGH_JOBS
     # The last ones of a search that is stopped are not noted as expected.
     assert all(np.array_equal(one, other) for one, other in zip(held, expected, strict=whole_search))
+
+
+@pytest.mark.parametrize(
+    ("paid", "even_share", "gap"),
+    [(0.0, 10.0, 0.01 * 7.0), (-8e3, 10.0, 0.01 * LARGEST_SHARE * 10.0), (-8e3, math.inf, 0.01 * 7993.0)],
+    ids=["its own cost", "a price of violated limits", "nothing known"],
+)
+def test_the_gap_of_a_block_is_over_its_cost_whatever_prices_pay_for_it(
+    paid: float, even_share: float, gap: float
+) -> None:
+    planning = built(large_case(1, 4, 2, 2))
+    parts = parts_of(planning)
+    relaxed = relax(parts.program, continuous_indices(planning.variables))
+    lagrangian = Lagrangian(parts, relaxed)
+    pool = ColumnPool(parts, relaxed, lagrangian.cost)
+    own = [block.variables for block in parts.blocks]
+    reduced_cost = np.zeros(len(parts.block_of))
+    reduced_cost[own[0][0]] = 7.0 + paid
+    known = np.zeros(len(own[0]))
+    known[0] = 1.0
+    pool.add(0, known)
+    priced = Priced(np.zeros(len(parts.linking_rows)), reduced_cost, 0.0)
+    first, second, *_ = pricing_jobs(priced, own, pool, EFFORT, np.zeros(len(own)), even_share)
+    assert isinstance(first, Job)
+    assert first.effort is not None
+    assert (first.effort.gap_ratio, first.effort.gap) == (0.0, pytest.approx(gap))
+    # A block without a column costs nobody knows what: as much as any may.
+    assert second.effort is not None
+    known_gap = 0.0 if math.isinf(even_share) else 0.01 * LARGEST_SHARE * even_share
+    assert second.effort.gap == pytest.approx(known_gap)
+    assert second.effort.gap_ratio == (0.01 if math.isinf(even_share) else 0.0)

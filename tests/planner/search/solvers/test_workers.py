@@ -205,6 +205,17 @@ def test_who_has_enough_answers_goes_on_and_hears_the_last_one_later() -> None:
     assert not seats.ended
 
 
+def test_who_waits_no_longer_than_some_time_hears_the_answer_later() -> None:
+    seats = HeldSeats(0.5)
+    with Workers(seats) as workers:
+        batch = workers.give(jobs(1.0))
+        workers.wait(batch, most_s=0.05)
+        assert not batch.complete
+        seats.let_go.set()
+        workers.wait(batch)
+        assert batch.ordered[0].objective == 0.5
+
+
 def test_workers_whose_last_answer_nobody_heard_end_their_seats() -> None:
     seats = HeldSeats(1.5)
     with Workers(seats) as workers:
