@@ -11,9 +11,10 @@ from fleetplan.perfmodel.queueing import batching
 from fleetplan.perfmodel.serving import Load, SteadyState
 from fleetplan.perfmodel.serving.replica_loops import (
     EngineStates,
+    by_reach,
     closed_engines,
+    no_states,
     places_of,
-    prompt_iterations,
     steady_state,
 )
 
@@ -36,15 +37,15 @@ def open_loop(evaluator: Evaluator, load: Load, requests_per_s: FloatArray) -> S
     places, fits = places_of(evaluator, load, ample)
     largest = closed_engines(evaluator, load, places, places, None)
     sustained = per_ms <= largest.requests_per_ms
-    prompts = prompt_iterations(evaluator, load)
-    opened = batching.open_loop(prompts.times, np.minimum(per_ms, largest.requests_per_ms))
-    found = EngineStates(
-        sequences=opened.sequences,
-        starts=per_ms * opened.tpot_ms * prompts.times.lengths.tokens_per_step,
-        tpot_ms=opened.tpot_ms,
-        ttft_ms=opened.ttft_ms + load.front_end_ms + prompts.load_ms,
-        requests_per_ms=per_ms,
-    )
+    found = no_states(per_ms.size)
+    for rows, prompts in by_reach(evaluator, load):
+        times = prompts.times
+        opened = batching.open_loop(times, np.minimum(per_ms, largest.requests_per_ms)[rows])
+        found.sequences[rows] = opened.sequences
+        found.starts[rows] = per_ms[rows] * opened.tpot_ms * times.lengths.tokens_per_step
+        found.tpot_ms[rows] = opened.tpot_ms
+        found.ttft_ms[rows] = opened.ttft_ms + load.front_end_ms[rows] + prompts.load_ms
+        found.requests_per_ms[rows] = per_ms[rows]
     chosen = EngineStates(
         *(
             np.where(sustained, getattr(found, name), getattr(largest, name))

@@ -20,7 +20,6 @@ from fleetplan.perfmodel.serving.iteration_costs import (
     Range,
     StepCosts,
     StepGrids,
-    context_lattice,
     step_costs,
     step_grids,
 )
@@ -58,7 +57,6 @@ __all__ = [
     "StepGrids",
     "burst",
     "cache_limit",
-    "context_lattice",
     "default_scheduling",
     "mean_iteration",
     "regime_times_ms",

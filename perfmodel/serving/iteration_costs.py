@@ -32,13 +32,6 @@ PROMPT_GRAIN_TOKENS: Final = 16
 _GRID_POINTS: Final = 48
 """Token counts and batches that are evaluated; step times are taken as straight between two of them."""
 
-_LENGTHS_PER_OCTAVE: Final = 4
-"""Prompt lengths that are evaluated between one and twice as much. They are the same however far a table
-reaches, so that a case has the same answer whichever longer ones are asked with it."""
-
-_SHORTEST_CONTEXT_TOKENS: Final = 128
-"""Decode attention is taken as straight below twice as many: shorter contexts are all latency. [tokens]"""
-
 _SHARED_OPERATORS: Final = ("routed_experts",)
 """What the names of operators start with that work on the tokens of all attention-DP ranks, whichever rank
 they are of. A rank that sends its tokens to experts takes as long as they are many."""
@@ -150,10 +143,9 @@ class StepGrids:
     shared_ms : FloatArray
         Part of it that attention-DP ranks compute together, of the tokens of all; zero with one rank; shape
         (n_layouts, n_points). [ms]
-    contexts : FloatArray
-        Contexts at which generation is known, at least two, rising, shape (n_contexts,). [tokens]
-    decode_ms : FloatArray
-        What so many sequences with such a context add, shape (n_layouts, n_contexts, n_points). [ms]
+    decode_ms, slope_ms : FloatArray
+        What so many sequences add without context, and what each token of their context adds, shape
+        (n_layouts, n_points). [ms]
     prompt_ms : FloatArray
         Attention over a prompt that long, shape (n_layouts, n_points). [ms]
     prompt_floor_ms : FloatArray
@@ -166,8 +158,8 @@ class StepGrids:
     token_ms: FloatArray
     shared_ms: FloatArray
     sequences: FloatArray
-    contexts: FloatArray
     decode_ms: FloatArray
+    slope_ms: FloatArray
     lengths: FloatArray
     prompt_ms: FloatArray
     prompt_floor_ms: FloatArray
@@ -181,36 +173,15 @@ class StepGrids:
             token_ms=self.token_ms[one],
             shared_ms=self.shared_ms[one],
             decode_ms=self.decode_ms[one],
+            slope_ms=self.slope_ms[one],
             prompt_ms=self.prompt_ms[one],
             prompt_floor_ms=self.prompt_floor_ms[one],
             ranks=self.ranks[one],
         )
 
 
-def context_lattice(tokens: FloatArray, shared_tokens: int = 0) -> IntArray:
-    """Return the contexts between which generation is straight, around those that are asked for. [tokens].
-
-    They are powers of two, beyond what all requests share and read once: two on either side of a context are
-    the same whichever others are asked for with it.
-
-    Parameters
-    ----------
-    tokens : FloatArray
-        Contexts that are asked for. [tokens]
-    shared_tokens : int
-        Part of them that all requests share. [tokens]
-    """
-    own = np.maximum(1.0, np.atleast_1d(tokens) - shared_tokens)
-    octaves = np.maximum(0, np.floor(np.log2(own / _SHORTEST_CONTEXT_TOKENS))).astype(np.int64)
-    octaves = np.unique(octaves)
-    found: IntArray = shared_tokens + _SHORTEST_CONTEXT_TOKENS * 2 ** np.union1d(octaves, octaves + 1)
-    return found
-
-
-def step_grids(
-    evaluator: Evaluator, layouts: Sequence[Parallelism], wanted: Range, contexts: IntArray | None = None
-) -> StepGrids:
-    """Evaluate the iterations of some layouts at `_GRID_POINTS` token counts and batches, and some lengths.
+def step_grids(evaluator: Evaluator, layouts: Sequence[Parallelism], wanted: Range) -> StepGrids:
+    """Evaluate the iterations of some layouts at `_GRID_POINTS` token counts, batches and lengths.
 
     Parameters
     ----------
@@ -220,20 +191,19 @@ def step_grids(
         Of replicas; all attention-DP ranks are taken to carry the same load.
     wanted : Range
         How far the grids reach.
-    contexts : IntArray, optional
-        Contexts at which generation is evaluated, at least two, rising; a sixteenth and a half of the longest
-        by default. [tokens]
     """
     tokens = _grid(wanted.prompt_tokens + wanted.sequences)
     sequences = _grid(wanted.sequences)
-    lengths = _lengths(wanted.context_tokens)
-    if contexts is None:
-        contexts = _two_contexts(evaluator, wanted)
-    by_tokens, by_length, *generations = evaluator.steps(
+    lengths = _grid(wanted.context_tokens, PROMPT_GRAIN_TOKENS)
+    # What all requests share is read once, whatever else they attend to.
+    near = max(1, wanted.context_tokens // 16, evaluator.techniques.shared_prefix_tokens + 1)
+    far = max(2 * near, wanted.context_tokens // 2)
+    by_tokens, by_length, few, many = evaluator.steps(
         [
             _prompts(layouts, tokens),
             _prompts(layouts, lengths),
-            *(_generation(layouts, sequences, context) for context in contexts.tolist()),
+            _generation(layouts, sequences, near),
+            _generation(layouts, sequences, far),
         ]
     )
     ratio = step_cost_ratio(evaluator.techniques.speculative)
@@ -246,33 +216,28 @@ def step_grids(
     token_ms = by_layout(by_tokens.latency_ms - waits - _prompt_part(by_tokens))
     # A prompt of one token waits for its launches wherever any prompt does.
     floors = by_layout(np.where(waits > 0, by_tokens.latency_ms, 0.0))[:, 0]
+    few_ms = by_layout(few.latency_ms)
+    slope = (by_layout(many.latency_ms) - few_ms) / (sequences * (far - near))
+    slope = np.maximum(slope, 0.0)
     rows = np.repeat(np.arange(len(layouts)), sequences.size)
     (shared,) = interpolated(np.tile(sequences, len(layouts)), tokens, rows, token_ms)
-    generated = np.stack([by_layout(each.latency_ms) for each in generations], axis=1)
-    # No sequence, no attention.
-    decode_ms = np.zeros((len(layouts), contexts.size, sequences.size + 1))
-    decode_ms[:, :, 1:] = generated - shared.reshape(len(layouts), 1, -1)
+    without_context = few_ms - slope * sequences * near - shared.reshape(slope.shape)
     cumulative = np.maximum.accumulate(by_layout(_prompt_part(by_length)), axis=1)
+    none = np.zeros((len(layouts), 1))
     ranks = np.array([float(layout.dp) for layout in layouts])
+    # No sequence, no attention; the slope of none is that of one.
     return StepGrids(
         tokens=tokens.astype(np.float64),
         token_ms=token_ms,
         shared_ms=np.where(ranks[:, None] > 1, by_layout(_shared_part(by_tokens, layouts, tokens.size)), 0.0),
         sequences=np.r_[0.0, sequences],
-        contexts=contexts.astype(np.float64),
-        decode_ms=decode_ms,
+        decode_ms=np.hstack([none, without_context]),
+        slope_ms=np.hstack([slope[:, :1], slope]),
         lengths=np.r_[0.0, lengths],
-        prompt_ms=np.hstack([np.zeros((len(layouts), 1)), cumulative]),
+        prompt_ms=np.hstack([none, cumulative]),
         prompt_floor_ms=floors,
         ranks=ranks,
     )
-
-
-def _two_contexts(evaluator: Evaluator, wanted: Range) -> IntArray:
-    """Contexts of a line that stands for all of a simulation. [tokens]."""
-    # What all requests share is read once, whatever else they attend to.
-    near = max(1, wanted.context_tokens // 16, evaluator.techniques.shared_prefix_tokens + 1)
-    return np.array([near, max(2 * near, wanted.context_tokens // 2)])
 
 
 def interpolated(
@@ -311,32 +276,18 @@ def step_costs(evaluator: Evaluator, parallelism: Parallelism, wanted: Range) ->
     every_token = np.arange(grids.tokens[-1] + 1)
     every_batch = np.arange(wanted.sequences + 1)
     every_length = np.arange(0, grids.lengths[-1] + PROMPT_GRAIN_TOKENS, PROMPT_GRAIN_TOKENS)
-    near, far = grids.contexts
-    # The slope of no sequence is that of one.
-    growth = np.maximum(0.0, grids.decode_ms[0, 1] - grids.decode_ms[0, 0])[1:]
-    slope = growth / (grids.sequences[1:] * (far - near))
-    without_context = np.r_[0.0, grids.decode_ms[0, 0, 1:] - slope * grids.sequences[1:] * near]
     return StepCosts(
         tuple(np.interp(every_token, grids.tokens, grids.token_ms[0]).tolist()),
-        tuple(np.interp(every_batch, grids.sequences, without_context).tolist()),
-        tuple(np.interp(every_batch, grids.sequences, np.r_[slope[0], slope]).tolist()),
+        tuple(np.interp(every_batch, grids.sequences, grids.decode_ms[0]).tolist()),
+        tuple(np.interp(every_batch, grids.sequences, grids.slope_ms[0]).tolist()),
         tuple(np.interp(every_length, grids.lengths, grids.prompt_ms[0]).tolist()),
         float(grids.prompt_floor_ms[0]),
     )
 
 
-def _lengths(longest: int) -> IntArray:
-    """Prompt lengths from `PROMPT_GRAIN_TOKENS` until `longest` is within, in equal ratios, [n]. [tokens]."""
-    octaves = np.log2(max(longest, PROMPT_GRAIN_TOKENS + 1) / PROMPT_GRAIN_TOKENS)
-    # Rounded, so that a power of two is not passed by its logarithm.
-    steps = np.arange(int(np.ceil(np.round(_LENGTHS_PER_OCTAVE * octaves, 9))) + 1)
-    found: IntArray = np.ceil(PROMPT_GRAIN_TOKENS * 2 ** (steps / _LENGTHS_PER_OCTAVE)).astype(np.int64)
-    return found
-
-
-def _grid(largest: int) -> IntArray:
-    """Whole numbers from one to `largest`, in about equal ratios, [n]."""
-    points = np.geomspace(1, max(largest, 2), _GRID_POINTS)
+def _grid(largest: int, smallest: int = 1) -> IntArray:
+    """Whole numbers from `smallest` to `largest`, in about equal ratios, [n]."""
+    points = np.geomspace(smallest, max(largest, smallest + 1), _GRID_POINTS)
     found: IntArray = np.unique(np.ceil(points).astype(np.int64))
     return found
 

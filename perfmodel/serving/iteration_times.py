@@ -110,8 +110,6 @@ class IterationTimes:
     admission: Admission = EVERY_ITERATION
     layouts: IntArray = field(default_factory=_first_layout)
     _attention_ms_per_token: Numbers = field(init=False, repr=False, compare=False)
-    _contexts_below: IntArray = field(init=False, repr=False, compare=False)
-    _contexts_share: FloatArray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         lengths = self.lengths
@@ -121,11 +119,6 @@ class IterationTimes:
         cold = self._after_ms(prefix - lost, lost)
         mean = warm + lengths.lost_ratio * (cold - warm)
         object.__setattr__(self, "_attention_ms_per_token", mean / lengths.computed_tokens)
-        known, context = self.grids.contexts, np.atleast_1d(np.asarray(lengths.context_tokens))
-        below = np.searchsorted(known[1:-1], context, side="right")
-        share = (context - known[below]) / (known[below + 1] - known[below])
-        object.__setattr__(self, "_contexts_below", below)
-        object.__setattr__(self, "_contexts_share", share)
 
     def _attention_ms(self, tokens: FloatArray) -> FloatArray:
         """Attention over a prompt up to some token of it. [ms]."""
@@ -293,13 +286,8 @@ class IterationTimes:
     def _generation_ms(self, sequences: FloatArray) -> FloatArray:
         """Attention and what else only generated tokens need. [ms]."""
         grids = self.grids
-        count, points = grids.decode_ms.shape[1:]
-        by_row = grids.decode_ms.reshape(-1, points)
-        rows = self.layouts * count + self._contexts_below
-        # A row is of one layout and context; the next one is of the same layout and the next context.
-        near, far = interpolated(sequences, grids.sequences, rows, by_row[:-1], by_row[1:])
-        found: FloatArray = near + self._contexts_share * np.maximum(0.0, far - near)
-        return found
+        slope, alone = interpolated(sequences, grids.sequences, self.layouts, grids.slope_ms, grids.decode_ms)
+        return alone + slope * sequences * self.lengths.context_tokens
 
 
 def some_numbers(value: Numbers, rows: IntArray) -> Numbers:

@@ -9,6 +9,7 @@ then runs as if it had only as many clients as places, and by Little's law the o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -24,7 +25,6 @@ from fleetplan.perfmodel.serving import (
     SteadyState,
     cache_limit,
     closed,
-    context_lattice,
     mean_iteration,
     step_grids,
 )
@@ -40,6 +40,10 @@ MOST_ITERATION_TOKENS: Final = 65_536
 
 _SHORTEST_LOAD_MS: Final = 1e-9
 """Keeps the rate of loads finite where nothing is loaded. [ms]"""
+
+_LEAST_CONTEXT_TOKENS: Final = 16_384
+"""Decode attention is taken as straight between a sixteenth and a half of this context, or of a longer one:
+short ones are all latency. [tokens]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,25 +144,33 @@ def closed_engines(
     places : FloatArray
         Requests that its batch and its cache hold, shape (n_configs,).
     """
-    prompts = prompt_iterations(evaluator, load)
-    times = prompts.times
-    outside = load.front_end_ms + prompts.load_ms
-    rounds = None
-    if requests is not None:
-        rounds = np.maximum(1.0, requests / np.maximum(1.0, share * load.engines))
-    front_end = closed.Outside(outside, load.front_end_prompt_ms)
-    loop, waiting = _limited_loop(times, share, places, rounds, front_end)
-    # A rank with less than one request in the mean has none at times.
-    alone = loop.requests_per_ms * np.minimum(1.0, share)
-    rate = np.minimum(alone, prompts.most_loads_per_ms)
-    decoding = times.lengths.decode_iterations * loop.iteration_ms
-    late = waiting | (rate < alone)
-    ttft = np.where(late, np.maximum(share / rate - decoding, outside), loop.steady_ttft_ms + outside)
-    if requests is not None and rounds is not None:
-        # Places come free one after the other.
-        burst = loop.burst_ttft_ms + outside + np.maximum(0.0, share - places) ** 2 / (2 * share * rate)
-        ttft = np.where(requests > 0, burst / rounds + (1 - 1 / rounds) * ttft, ttft)
-    return EngineStates(loop.sequences, loop.starts, loop.tpot_ms, ttft, rate)
+    found = no_states(share.size)
+    for rows, prompts in by_reach(evaluator, load):
+        times = prompts.times
+        outside = np.broadcast_to(load.front_end_ms[rows] + prompts.load_ms, rows.shape)
+        rounds = None
+        if requests is not None:
+            rounds = np.maximum(1.0, requests[rows] / np.maximum(1.0, share * load.engines)[rows])
+        front_end = closed.Outside(outside, load.front_end_prompt_ms[rows])
+        loop, waiting = _limited_loop(times, share[rows], places[rows], rounds, front_end)
+        # A rank with less than one request in the mean has none at times.
+        rate = np.minimum(loop.requests_per_ms * np.minimum(1.0, share[rows]), prompts.most_loads_per_ms)
+        decoding = times.lengths.decode_iterations * loop.iteration_ms
+        wait = share[rows] / rate - decoding
+        late = waiting | (rate < loop.requests_per_ms * np.minimum(1.0, share[rows]))
+        steady = np.where(late, np.maximum(wait, outside), loop.steady_ttft_ms + outside)
+        ttft = steady
+        if requests is not None and rounds is not None:
+            beyond = np.maximum(0.0, share - places)[rows]
+            # Places come free one after the other.
+            burst = loop.burst_ttft_ms + outside + beyond**2 / (2 * share[rows] * rate)
+            ttft = np.where(requests[rows] > 0, burst / rounds + (1 - 1 / rounds) * steady, steady)
+        found.sequences[rows] = loop.sequences
+        found.starts[rows] = loop.starts
+        found.tpot_ms[rows] = loop.tpot_ms
+        found.ttft_ms[rows] = ttft
+        found.requests_per_ms[rows] = rate
+    return found
 
 
 def _limited_loop(
@@ -193,8 +205,13 @@ def _some_outside(outside: closed.Outside, rows: IntArray) -> closed.Outside:
     return closed.Outside(some_numbers(outside.request_ms, rows), some_numbers(outside.apart_ms, rows))
 
 
+def no_states(count: int) -> EngineStates:
+    """Return engines that do nothing, to be filled in."""
+    return EngineStates(*(np.zeros(count) for _ in EngineStates.__dataclass_fields__))
+
+
 @dataclass(frozen=True, slots=True)
-class PromptIterations:
+class _PromptIterations:
     """Iterations of some loads, and what their prompts wait for before they are computed, each of shape (n,).
 
     Attributes
@@ -217,30 +234,34 @@ class PromptIterations:
         return rate
 
 
-def prompt_iterations(evaluator: Evaluator, load: Load) -> PromptIterations:
-    """Return the iterations of some loads, and what their prompts wait for."""
-    scheduling, techniques = load.scheduling, evaluator.techniques
-    longest = int((load.prefix_tokens + load.input_tokens + load.output_tokens).max())
-    lengths = Lengths(
-        load.input_tokens.astype(np.float64),
-        load.prefix_tokens.astype(np.float64),
-        load.output_tokens.astype(np.float64),
-        tokens_per_step(techniques.speculative),
-        techniques.samples_per_prompt,
-        shared_tokens=techniques.shared_prefix_tokens,
-    )
+def by_reach(evaluator: Evaluator, load: Load) -> Iterator[tuple[IntArray, _PromptIterations]]:
+    """Rows whose contexts reach equally far, with their iterations."""
+    layouts, scheduling = load.layouts, load.scheduling
+    longest = load.prefix_tokens + load.input_tokens + load.output_tokens
+    # A case has the same table, and the same answer, whichever others are asked with it.
+    context = 1 << np.ceil(np.log2(np.maximum(longest, _LEAST_CONTEXT_TOKENS))).astype(np.int64)
     tokens = min(scheduling.iteration_tokens, MOST_ITERATION_TOKENS)
-    reach = Range(min(scheduling.max_sequences, LARGEST_BATCH), tokens, longest)
-    contexts = context_lattice(np.asarray(lengths.context_tokens), techniques.shared_prefix_tokens)
-    distinct, codes = load.layouts.distinct()
-    grids = step_grids(evaluator, distinct, reach, contexts)
-    times = IterationTimes(grids, lengths, tokens, scheduling.admission, codes)
-    return _with_sessions(evaluator, load.layouts, load.prefix_tokens, times)
+    sequences = min(scheduling.max_sequences, LARGEST_BATCH)
+    techniques = evaluator.techniques
+    for reach in np.unique(context).tolist():
+        rows = np.flatnonzero(context == reach)
+        distinct, codes = layouts.take(rows).distinct()
+        grids = step_grids(evaluator, distinct, Range(sequences, tokens, reach))
+        lengths = Lengths(
+            load.input_tokens[rows].astype(np.float64),
+            load.prefix_tokens[rows].astype(np.float64),
+            load.output_tokens[rows].astype(np.float64),
+            tokens_per_step(techniques.speculative),
+            techniques.samples_per_prompt,
+            shared_tokens=techniques.shared_prefix_tokens,
+        )
+        times = IterationTimes(grids, lengths, tokens, scheduling.admission, codes)
+        yield rows, _with_sessions(evaluator, load.layouts.take(rows), load.prefix_tokens[rows], times)
 
 
 def _with_sessions(
     evaluator: Evaluator, layouts: Layouts, prefix_tokens: IntArray, times: IterationTimes
-) -> PromptIterations:
+) -> _PromptIterations:
     """Prompts of which some find the cache of their session in a tier, and the others compute it again.
 
     What a tier holds is loaded where that is faster than to compute it.
@@ -248,7 +269,7 @@ def _with_sessions(
     persistent, lengths = evaluator.techniques.persistent_kv, times.lengths
     load_ms = np.zeros(prefix_tokens.shape)
     if persistent is None:
-        return PromptIterations(times, load_ms)
+        return _PromptIterations(times, load_ms)
     none = np.zeros(prefix_tokens.shape)
     lost = replace(times, lengths=replace(lengths, lost_ratio=np.ones_like(none)))
     warm_ms, cold_ms = (each.prompts_ms(each.lengths.computed_tokens + none, none) for each in (times, lost))
@@ -259,7 +280,7 @@ def _with_sessions(
         loaded = np.where(warm_ms + tier.load_ms < cold_ms, tier.hit_ratio, 0.0)
         kept = kept + loaded
         load_ms = load_ms + loaded * tier.load_ms
-    return PromptIterations(replace(times, lengths=replace(lengths, lost_ratio=1.0 - kept)), load_ms)
+    return _PromptIterations(replace(times, lengths=replace(lengths, lost_ratio=1.0 - kept)), load_ms)
 
 
 def steady_state(

@@ -152,17 +152,3 @@ def test_a_faster_network_makes_no_dispatch_slower() -> None:
     # As measured: the catalogue's own network changes nothing.
     own = predict(frame.assign(hardware="H20-SXM"), Path())["latency_ms"].to_numpy().reshape(2, 3)
     assert own[:, 0] == pytest.approx(found[:, 0])
-
-
-@pytest.mark.parametrize("tp", [1, 4])
-@pytest.mark.parametrize("clients", [8, 64, 256])
-def test_no_prefix_is_slower_than_a_longer_one_wherever_tables_end(tp: int, clients: int) -> None:
-    """Times were read from tables for contexts of 16,384 tokens, or of twice as many: up to 2 % apart."""
-    row = BASE | {"model": "qwen3-30b-a3b", "hardware": "H200-SXM", "backend": "sglang", "tp": tp}
-    row |= {"mode": "closed_loop", "concurrency": clients, "input_tokens": 2000, "output_tokens": 400}
-    prefixes = [5790, 5792, 5793, 13_600, 13_983, 13_984, 13_985, 14_000, 14_400, 30_367, 30_368, 30_369]
-    rows = [row | {"prefix_tokens": each, "case_id": each} for each in prefixes]
-    found = predict(pd.DataFrame(rows))["latency_ms"]
-    assert found.is_monotonic_increasing
-    near = found.set_axis(prefixes)
-    assert near[13_985] == pytest.approx(near[13_984], rel=1e-3)
