@@ -69,6 +69,7 @@ def solve(
 
     Examples: plan fleet.yaml --out out; plan solve fleet.yaml --set services.chat.slo.ttft_ms=300
     """
+    from fleetplan.planner.api import NoPlanFoundError
     from fleetplan.planner.plan import read_plan
     from fleetplan.planner.questions.solve_outcome import stated_outcome
     from fleetplan.planner.report.folder import write_folder
@@ -87,7 +88,13 @@ def solve(
     limits = SearchLimits(time_limit, gap_ratio, seed, workers or default_workers(), deterministic)
     log = SearchLog(ProgressLine(errors))
     in_force = None if baseline is None else read_plan(baseline)
-    planned = _planned_on(backend, fleet, limits, log, errors, in_force)
+    try:
+        planned = _planned_on(backend, fleet, limits, log, errors, in_force)
+    except NoPlanFoundError:
+        # What was tried is what whoever asks for the steps wants to know then.
+        if explain_search:
+            print_search(log.steps, errors)
+        raise
     for warning in planned.candidates.warnings:
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     if explain_search:

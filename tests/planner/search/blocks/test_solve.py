@@ -19,6 +19,8 @@ from tests.planner.search.blocks.forced import send_all_to_blocks
 from tests.planner.solving import Solved, solve
 from typer.testing import CliRunner
 
+from fleetplan.planner import api
+from fleetplan.planner.api import NoPlanFoundError
 from fleetplan.planner.cli import app
 from fleetplan.planner.formulation.build import PlanningModel, build_model
 from fleetplan.planner.formulation.groups import continuous_indices
@@ -226,6 +228,17 @@ def test_explain_search_and_deterministic_are_switches_that_act(tmp_path: Path) 
         assert "Search, step by step" not in ended.stdout
         plans.append((tmp_path / name / "placements.csv").read_text())
     assert plans[0] == plans[1]
+
+
+def test_explain_search_tells_the_steps_of_a_search_without_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_plan(_: object, __: object, log: SearchLog, *___: object) -> None:
+        log(Progress("cost", 1.0, None, 5.0, "construction", "no plan moment by moment"))
+        raise NoPlanFoundError("no plan within 1 s; raise --time-limit")
+
+    monkeypatch.setattr(api, "plan_fleet", without_plan)
+    ended = CliRunner().invoke(app, ["solve", str(TINY), "--explain-search"])
+    assert isinstance(ended.exception, NoPlanFoundError)
+    assert "no plan moment by moment" in ended.stderr
 
 
 @pytest.mark.usefixtures("blocks_for_all")
