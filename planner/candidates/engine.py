@@ -103,13 +103,14 @@ def _may_run(
 
 
 def _row_of_class(rows: Sequence[Row], name: str) -> Row | None:
-    """The row of a class, or the one of all classes."""
+    """The row of a class, or the one of all classes, whose label is `all` or missing."""
     general = None
     for row in rows:
         label = row.get("class")
         if label == name:
             return row
-        if label == SINGLE_CLASS:
+        # A table that was made in Python need not have the column.
+        if label in (None, "", SINGLE_CLASS) or isinstance(label, float):
             general = row
     return general
 
