@@ -95,6 +95,19 @@ def money(usd: float, digits: int = 4) -> str:
     return f"{sign}{symbol}{size_shown:.{digits}g}" if abs(usd) >= LEAST_USD else f"{symbol}0"
 
 
+def signed_money(usd: float) -> str:
+    """A difference of USD with its sign, in the shown currency: +$412, -$8.61 k; a rounding error is $0."""
+    text = money(abs(usd))
+    return text if abs(usd) < LEAST_USD else f"{'-' if usd < 0 else '+'}{text}"
+
+
+def money_range(least_usd: float, most_usd: float, signed: bool = False) -> str:
+    """An amount that lies between two: `$1.1 k to $1.2 k`, and one where both are written alike."""
+    write = signed_money if signed else money
+    least, most = write(least_usd), write(most_usd)
+    return most if least == most else f"{least} to {most}"
+
+
 def figure(value: float, digits: int = 4) -> str:
     """A figure as people write it: thousands apart, and some significant digits below a thousand."""
     whole = value == round(value) or abs(value) >= LEAST_WHOLE

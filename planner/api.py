@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, TypeVar
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import LimitReachedError
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.assemble import build_plan, provenance, solve_record, within_budgets
@@ -127,7 +128,7 @@ def plan_fleet(
         return prepare(fleet, say, baseline, late) if prepared is None else prepared(fleet, late)
 
     candidates, problem, limits = prepare_within(limits, evaluated)
-    say(f"{len(candidates.candidates)} candidates; solving")
+    say(f"{counted(len(candidates.candidates), 'candidate')}; solving")
     return solve_problem(candidates, problem, limits, watch, say, forecasts=True)
 
 

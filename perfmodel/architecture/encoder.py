@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from fleetplan.fleet.counting import counted
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
 
 MEGAPIXEL_PATCHES: Final = 4096
@@ -73,7 +74,7 @@ def vision_encoder(config: Mapping[str, object], model: str, hidden_size: int) -
 def _of_qwen(reader: ConfigReader, hidden_size: int) -> VisionEncoder:
     merge = reader.count("spatial_merge_size") ** 2
     if merge > MEGAPIXEL_PATCHES:
-        reader.refuse(f"'spatial_merge_size': {merge} patches a token are more than an image has")
+        reader.refuse(f"'spatial_merge_size': {counted(merge, 'patch')} a token are more than an image has")
     width, heads = _width_and_heads(reader, "num_heads")
     merged = merge * width
     merger = ((merged, merged), (merged, reader.optional_count("out_hidden_size") or hidden_size))
@@ -110,7 +111,7 @@ def _of_siglip(reader: ConfigReader, tokens: int, hidden_size: int) -> VisionEnc
 def _width_and_heads(reader: ConfigReader, heads_key: str) -> tuple[int, int]:
     width, heads = reader.count("hidden_size"), reader.count(heads_key)
     if width % heads:
-        reader.refuse(f"a vision encoder {width} wide cannot have {heads} heads")
+        reader.refuse(f"a vision encoder {width} wide cannot have {counted(heads, 'head')}")
     return width, heads
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import pandas as pd
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.input_files import CsvError, csv_rows, read_text
 
@@ -40,7 +41,7 @@ def read_cases(path: Path, *, keep_broken: bool = False) -> pd.DataFrame:
         raise InputError([Issue(str(path), 0, 0, "", "is empty; a header line with column names is needed")])
     header = [name.strip() for name in rows[0][1]]
     problems = {
-        line: f"{len(row)} cells where the header has {len(header)}"
+        line: f"{counted(len(row), 'cell')} where the header has {len(header)}"
         for line, row in rows[1:]
         if len(row) > len(header)
     }

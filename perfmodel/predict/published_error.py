@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from fleetplan.fleet.counting import counted
+
 
 @dataclass(frozen=True, slots=True)
 class PublishedError:
@@ -63,6 +65,6 @@ def own_error_text(model_type: str) -> str:
     """Say how far predictions of an architecture are from its own published loops; '' where none is apart."""
     found = OWN_TPOT_ERROR.get(model_type, {})
     return ", ".join(
-        f"{name} {error.median_ratio:.0%} / {error.p90_ratio:.0%} ({error.rows} rows)"
+        f"{name} {error.median_ratio:.0%} / {error.p90_ratio:.0%} ({counted(error.rows, 'row')})"
         for name, error in found.items()
     )

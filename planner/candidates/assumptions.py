@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.inventory import Fleet, Precision, Service
 from fleetplan.fleet.inventory.techniques import MTP_ACCEPTANCE_RATIO
 from fleetplan.fleet.units import BYTES_PER_GIB
@@ -97,7 +98,8 @@ def _too_long(service: Service, architecture: ModelArchitecture) -> Iterator[str
     )
     if most is not None and longest > most:
         yield (
-            f"{service.name}: requests of {longest:,} tokens (mean) are longer than the {most:,} that the "
+            f"{service.name}: requests of {counted(longest, 'token')} (mean) are longer than the "
+            f"{most:,} that the "
             f"config of {architecture.name} allows (max_position_embeddings); servers refuse them unless its "
             "positions are scaled"
         )

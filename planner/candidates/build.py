@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet, Hardware, Service
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
@@ -146,7 +147,7 @@ class _Evaluations:
 
     @property
     def _cut_short(self) -> OutOfTimeError:
-        pairs = f"{self._done} of {self._asked} pairs of a service and hardware"
+        pairs = f"{self._done} of {counted(self._asked, 'pair')} of a service and hardware"
         return OutOfTimeError(f"{pairs} evaluated and kept")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.commands.terminal import echo
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def calibrate_measurements(
     for each in fit.scopes:
         echo(_summary(each))
     write_calibration(fit, measurements, out)
-    echo(f"{fit.n_used} of {fit.n_rows} rows used; written to {out} and {beside(out)}", err=True)
+    echo(f"{fit.n_used} of {counted(fit.n_rows, 'row')} used; written to {out} and {beside(out)}", err=True)
 
 
 def calibration_assignment(file: Path | None) -> list[str]:
@@ -56,6 +57,6 @@ def calibration_assignment(file: Path | None) -> list[str]:
 def _summary(each: ScopeCalibration) -> str:
     return (
         f"{each.scope.label}: prefill x {each.prefill.ratio:.3f}, decode x {each.decode.ratio:.3f} from "
-        f"{each.n_rows} rows; median error {each.error_before_ratio:.1%} before, "
+        f"{counted(each.n_rows, 'row')}; median error {each.error_before_ratio:.1%} before, "
         f"{each.error_after_ratio:.1%} after"
     )

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.commands.shared import (
     Assignments,
     BaselineFile,
@@ -104,6 +105,8 @@ def verify(
     for violation in violations:
         console().print(f"{violation.family}: {violation.message}", markup=False, highlight=False)
     if violations:
-        errors.print(f"the plan does not hold: {len(violations)} statements are not true", style="red")
+        errors.print(
+            f"the plan does not hold: {counted(len(violations), 'statement', 'are')} not true", style="red"
+        )
         raise typer.Exit(ExitCode.BAD_INPUT)
     console().print("the plan holds: every constraint, cost and stated figure was recomputed", markup=False)

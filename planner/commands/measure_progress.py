@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
+from fleetplan.fleet.counting import counted
 from fleetplan.perfmodel.microbench.points import Measurement, Point
 from fleetplan.perfmodel.microbench.session import MeasuringProgress
 
@@ -48,7 +49,7 @@ class MeasureProgress(MeasuringProgress):
         self._total += points
         self._bar.update(self._task, total=self._total)
         if points and not self._console.is_terminal:
-            self.say(f"{points} points to measure")
+            self.say(f"{counted(points, 'point')} to measure")
 
     def begins(self, next_point: Point) -> None:
         """A point is begun."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fleetplan.fleet.catalog import accelerators, efficiency_profiles
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.files import write_whole
 from fleetplan.fleet.inventory import Accelerator, Fleet, Precision
@@ -135,7 +136,7 @@ def measure_machine(
     )
     journal = Journal(wanted.out, origin)
     if journal.measured:
-        say(f"{journal.path}: continues after {len(journal.measured)} points")
+        say(f"{journal.path}: continues after {counted(len(journal.measured), 'point')}")
     with torch.inference_mode():
         with _kept_on_cores(wanted):
             figures = measured_figures(device, effort)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.commands.terminal import echo
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def _print_outcome(measured: Measured) -> None:
 
     journal, ratios = measured.journal, [each.ratio for each in measured.errors]
     new = sum(outcome.new_points for outcome in measured.outcomes)
-    echo(f"{len(journal.measured)} points ({new} new), {len(journal.skipped)} left out")
+    echo(f"{counted(len(journal.measured), 'point')} ({new} new), {len(journal.skipped)} left out")
     for reason in dict.fromkeys(journal.skipped.values()):
         count = sum(each == reason for each in journal.skipped.values())
         echo(f"  {count} left out: {reason}")
@@ -150,7 +151,10 @@ def _print_outcome(measured: Measured) -> None:
         echo(f"  {each.site.at(each.values).label}: {each.ratio:.0%}")
     late = sum(outcome.disturbed for outcome in measured.outcomes)
     if late:
-        echo(f"{late} points were measured while the machine was slow; the same command repeats them")
+        echo(
+            f"{counted(late, 'point', 'were')} measured while the machine was slow; the same "
+            f"command repeats them"
+        )
     if any(outcome.over_budget for outcome in measured.outcomes):
         echo("the time limit ended before the target was reached; the same command continues")
     echo(f"written to {measured.table} and {measured.figures}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.commands.microbench import compare_tables, measure
 from fleetplan.planner.commands.terminal import console, echo
 
@@ -177,7 +178,7 @@ def report(
         for row in rows:
             lines.add_row(*row)
         print_table(lines)
-    echo(f"{len(found)} tables; the node median of {len(over)} is above the accepted error")
+    echo(f"{counted(len(found), 'table')}; the node median of {len(over)} is above the accepted error")
     for each in sorted(over, key=lambda one: -one.nodes.median_ratio if one.nodes else 0.0):
         echo(f"  {each.hardware} {each.framework} {each.operator} {each.dtype}: {_quantiles(each.nodes)[0]}")
 
@@ -233,7 +234,10 @@ def _markdown(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 def _print_import(table: OwnTable) -> None:
     for part in table.parts:
         framework = f"{part.framework or 'any framework'} {part.version}".strip()
-        echo(f"{part.rows.kind.value} {part.rows.dtype}, {framework}: {part.rows.n_rows} measurements")
+        echo(
+            f"{part.rows.kind.value} {part.rows.dtype}, {framework}: "
+            f"{counted(part.rows.n_rows, 'measurement')}"
+        )
     if table.ignored_columns:
         echo(f"columns that nothing reads: {', '.join(table.ignored_columns)}", err=True)
     for issue in table.rejected[:REJECTIONS_SHOWN]:
@@ -241,8 +245,8 @@ def _print_import(table: OwnTable) -> None:
     if len(table.rejected) > REJECTIONS_SHOWN:
         reasons = Counter(f"{issue.key_path}: {issue.message}" for issue in table.rejected)
         for reason, count in reasons.most_common():
-            echo(f"{count} rows refused, {reason}", err=True)
-    echo(f"{table.n_accepted} of {table.n_rows} rows accepted, {len(table.rejected)} refused")
+            echo(f"{counted(count, 'row')} refused, {reason}", err=True)
+    echo(f"{table.n_accepted} of {counted(table.n_rows, 'row')} accepted, {len(table.rejected)} refused")
 
 
 def _quantiles(found: ErrorQuantiles | None) -> tuple[str, str, str]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.commands.calibrate import CalibrationFile
 from fleetplan.planner.commands.shared import load
 from fleetplan.planner.commands.terminal import console
@@ -45,4 +46,4 @@ def predict(
     write_whole(out, printable(csv_text(frame)))
     counts = frame["status"].value_counts()
     summary = ", ".join(f"{count} {status}" for status, count in counts.items())
-    errors.print(f"{len(frame)} rows: {summary}", markup=False)
+    errors.print(f"{counted(len(frame), 'row')}: {summary}", markup=False)

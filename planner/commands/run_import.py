@@ -9,6 +9,7 @@ from typing import Final
 import pandas as pd
 from rich.console import Console
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.document.records import Table, open_table
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.input_files import read_text
@@ -236,7 +237,8 @@ def describe_model(reference: str, console: Console, named: str | None = None) -
     experts = any(isinstance(group.ffn, MoeFfn) for group in architecture.groups)
     layers = sum(group.count for group in architecture.groups)
     console.print(
-        f"{named or architecture.name}: {layers} layers, {'mixture of experts' if experts else 'dense'}; "
+        f"{named or architecture.name}: {counted(layers, 'layer')}, "
+        f"{'mixture of experts' if experts else 'dense'}; "
         f"in a fleet file: model: {named or reference}",
         markup=False,
         highlight=False,
@@ -246,7 +248,7 @@ def describe_model(reference: str, console: Console, named: str | None = None) -
 def _say(path: Path, taken: int, rejected: Sequence[Rejected], errors: Console) -> None:
     for each in rejected:
         errors.print(f"{path}: {each.place}: skipped: {each.reason}", style="yellow", markup=False)
-    errors.print(f"{path}: {taken} rows taken, {len(rejected)} not", markup=False, highlight=False)
+    errors.print(f"{path}: {counted(taken, 'row')} taken, {len(rejected)} not", markup=False, highlight=False)
 
 
 def _write(out: Path, text: str, errors: Console) -> None:

@@ -9,14 +9,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.figures import money
+from fleetplan.fleet.figures import money, money_range
 from fleetplan.planner.commands.asking import collected, table_writer
 from fleetplan.planner.commands.shared import ExitCode
 from fleetplan.planner.drawing import new_figure, save
 from fleetplan.planner.questions.asked_plan import AskedPlan, require_current
 from fleetplan.planner.questions.marginal import Worth, by_worth, marginal_table, one_more, worths
 from fleetplan.planner.questions.resolving import Resolver
-from fleetplan.planner.report.what_if_console import between
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,7 +58,7 @@ def run_marginal(
 
 def worth_text(row: Worth) -> str:
     """Return what one more is worth in a line."""
-    worth = between(row.least_usd, row.most_usd)
+    worth = money_range(row.least_usd, row.most_usd, signed=True)
     return f"{row.more.amount:,.4g} {row.more.unit} of {row.more.name}: {worth}"
 
 

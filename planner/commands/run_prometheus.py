@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.files import made_folder
 from fleetplan.fleet.input_files import is_file, read_text
@@ -97,7 +98,9 @@ def run_prometheus(
         for name, text in texts.items():
             write_new(save / f"{name}.json", text, over=force)
     errors.print(
-        f"{len(services)} services taken; written to {out / FRAGMENT_NAME}", style="dim", markup=False
+        f"{counted(len(services), 'service')} taken; written to {out / FRAGMENT_NAME}",
+        style="dim",
+        markup=False,
     )
 
 

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Final
 
 from fleetplan.fleet.catalog.hardware_names import instance_types, plain_hardware
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.planner.importing.fragments import (
     ImportedSupply,
@@ -236,13 +237,14 @@ def _pools(
     alike = Counter((each.region, each.hardware, each.accelerators) for each in nodes)
     out = sum(not each.in_service for each in nodes)
     fragment.says.append(
-        f"{command}, {options.as_of}: {len(nodes)} nodes with accelerators, {out} of them out of service "
+        f"{command}, {options.as_of}: {counted(len(nodes), 'node')} with accelerators, {out} of "
+        f"them out of service "
         "(counted: they exist and cost)."
     )
     if not options.cost():
         fragment.says.append("What each pool costs, `owned` or `rented`, is yours to fill in.")
     for (region, hardware, accelerators_each), hosts in sorted(alike.items(), key=str):
-        place = f"{hosts} nodes with {accelerators_each} {hardware}"
+        place = f"{counted(hosts, 'node')} with {accelerators_each} {hardware}"
         read = partial(_pool, fragment, (region, hardware, accelerators_each), hosts, options)
         fragment.take("pools", place, read, hosts)
     return fragment.done()

@@ -12,6 +12,7 @@ from typing import Final, Literal
 import yaml
 
 from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue, brief
 from fleetplan.fleet.printable import steering_character
 from fleetplan.fleet.schema import mistakes_of
@@ -95,7 +96,7 @@ class SupplyFragment:
         if accelerators_each == accelerators()[hardware].accelerators_per_host:
             return hardware
         if accelerators_each > MOST_ACCELERATORS_PER_HOST:
-            raise RejectedRowError(f"{accelerators_each} accelerators: no host has so many")
+            raise RejectedRowError(f"{counted(accelerators_each, 'accelerator')}: no host has so many")
         name = f"{hardware}-x{accelerators_each}"
         self._hardware[name] = {"like": hardware, "accelerators_per_host": accelerators_each}
         return name

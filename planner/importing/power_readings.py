@@ -16,6 +16,7 @@ import numpy as np
 import yaml
 
 from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory.power import all_in_power_w, idle_power_w
 from fleetplan.perfmodel.operators import FloatArray
@@ -68,18 +69,21 @@ def power_fragment(answers: Answers, source: str) -> tuple[str, tuple[str, ...]]
             board_w = float(np.percentile(busy, FULL_PERCENTILE))
             rest_w = max(0.0, (all_in_power_w(part) or part.tdp_w) - part.tdp_w)
             figures["all_in_w"] = round(board_w + rest_w, 1)
-            says.append(f"{name}: {board_w:.0f} W a card at full load ({busy.size} readings)")
+            says.append(f"{name}: {board_w:.0f} W a card at full load ({counted(busy.size, 'reading')})")
         else:
             left_out.append(
-                f"{name}: {busy.size} readings at {BUSY_PERCENT:g} % or more, too few for full power"
+                f"{name}: {counted(busy.size, 'reading')} at {BUSY_PERCENT:g} % or more, too few "
+                f"for full power"
             )
         if idle.size >= LEAST_READINGS:
             idle_board_w = float(np.median(idle))
             measured = replace(part, idle_board_w=idle_board_w, idle_w=None)
             figures["idle_w"] = round(min(idle_power_w(measured), figures.get("all_in_w", np.inf)), 1)
-            says.append(f"{name}: {idle_board_w:.0f} W a card that runs nothing ({idle.size} readings)")
+            says.append(
+                f"{name}: {idle_board_w:.0f} W a card that runs nothing ({counted(idle.size, 'reading')})"
+            )
         else:
-            left_out.append(f"{name}: {idle.size} readings at 0 %, too few for idle power")
+            left_out.append(f"{name}: {counted(idle.size, 'reading')} at 0 %, too few for idle power")
         if figures:
             blocks[name] = figures
     if not blocks:
@@ -112,7 +116,7 @@ def _by_kind(answers: Answers) -> tuple[dict[str, _Readings], list[str]]:
         watts, percent = series.value[ours], load.value[theirs]
         readings.idle_w.append(watts[percent == 0])
         readings.busy_w.append(watts[percent >= BUSY_PERCENT])
-    return dict(found), [f"{many} cards: {reason}" for reason, many in unknown.items()]
+    return dict(found), [f"{counted(many, 'card')}: {reason}" for reason, many in unknown.items()]
 
 
 def _card(series: Series) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from typing import Final
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.catalog.hardware_names import InstanceType, instance_types, plain_hardware
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.document.headers import check_header
 from fleetplan.fleet.document.records import Table
 from fleetplan.planner.importing.fragments import (
@@ -77,7 +78,7 @@ def skypilot_offers(table: Table, path: str, options: OfferOptions) -> ImportedS
         prices += found
     wanted = len({(each.machine, each.region, each.row) for each in prices})
     fragment.says.append(
-        f"SkyPilot's catalogue, {options.as_of}: {wanted} rows with accelerators that are wanted."
+        f"SkyPilot's catalogue, {options.as_of}: {counted(wanted, 'row')} with accelerators that are wanted."
     )
     take_prices(fragment, prices, options)
     return fragment.done()

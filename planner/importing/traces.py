@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from rich.console import Console
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.files import made_folder
 from fleetplan.fleet.resolve.services.length_files import HISTOGRAM_COLUMNS, counted_bins
@@ -118,7 +119,7 @@ def service_fragment(service: str, source: Path, imported: ImportedTrace) -> str
 
 def _fragment_lines(service: str, source: Path, imported: ImportedTrace) -> Iterator[str]:
     found = imported.statistics
-    yield f"# Traffic of {source.name}: {found.requests:,} requests in {found.span_s:,.0f} s."
+    yield f"# Traffic of {source.name}: {counted(found.requests, 'request')} in {found.span_s:,.0f} s."
     yield f"# Requests/s: {found.mean_per_s:.4g} in the mean, {found.peak_per_s:.4g} in the busiest minute."
     for name, tokens in (("prompt", found.input_tokens), ("output", found.output_tokens)):
         yield (
@@ -130,7 +131,8 @@ def _fragment_lines(service: str, source: Path, imported: ImportedTrace) -> Iter
     if found.seen_prompt_ratio is not None:
         yield (
             f"# Prompts: {found.seen_prompt_ratio:.0%} of their tokens began an earlier prompt as well; "
-            f"{found.common_prefix_tokens} tokens begin most of them (techniques.shared_prefix_tokens)."
+            f"{counted(found.common_prefix_tokens, 'token')} begin most of them "
+            f"(techniques.shared_prefix_tokens)."
         )
     if found.sessions:
         each = f"{found.requests_per_session:.1f} requests in the mean"
@@ -186,7 +188,7 @@ def run_trace(path: Path, service: str, classes: int, out: Path, force: bool, er
     for name, text in files.items():
         write_new(out / name, text, over=force)
     errors.print(
-        f"{len(trace.requests):,} requests ({trace.form}) taken; written to {out}/{service}.yaml",
+        f"{counted(len(trace.requests), 'request')} ({trace.form}) taken; written to {out}/{service}.yaml",
         style="dim",
         markup=False,
     )

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.fleet.units import BYTES_PER_MS_OF_GB_PER_S
 from fleetplan.perfmodel.evaluator import prefill_mix
@@ -159,7 +160,7 @@ def step_of(phase: str, layout: Parallelism, batch: int, request: RequestShape) 
         return decode_shape(configurations), "decode pass"
     mix = prefill_mix(configurations.batch, configurations.output_tokens)
     share = float(mix.more_share[0])
-    name = f"iteration with {int(mix.more[0])} prompts ({share:.1%} of iterations)"
+    name = f"iteration with {counted(int(mix.more[0]), 'prompt')} ({share:.1%} of iterations)"
     return steady_shape(configurations, mix.more), name
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from fleetplan.fleet.catalog import accelerators, price_book, price_book_columns
 from fleetplan.fleet.catalog.hardware_names import UnknownHardwareError, catalogue_hardware
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet, Hardware, Precision, Service
 from fleetplan.fleet.inventory.power import all_in_power_w
@@ -257,7 +258,9 @@ def _service(fleet: Fleet, name: str | None) -> Service:
         if len(modelled) == 1:
             return next(iter(modelled.values()))
         raise bad_option(
-            "--service", f"{fleet.name} has {len(modelled)} services with a model", ", ".join(modelled)
+            "--service",
+            f"{fleet.name} has {counted(len(modelled), 'service')} with a model",
+            ", ".join(modelled),
         )
     if name not in modelled:
         engines = any(service.name == name for service in fleet.services)

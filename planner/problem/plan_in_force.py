@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.inventory.periods import Calendar
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem.candidate import ConfigurationKey
@@ -77,7 +78,9 @@ def with_baseline(problem: Problem, plan: Plan) -> tuple[Problem, tuple[str, ...
     for slice_name in dict.fromkeys(moment.slice for moment in problem.moments):
         for row in _rows_of_slice(in_force, slice_name):
             candidate = candidates.get((row.service, row.phase, row.hardware, row.config))
-            label = f"plan in force: {row.replicas} replicas of {row.service} {row.phase} {row.config}"
+            label = (
+                f"plan in force: {counted(row.replicas, 'replica')} of {row.service} {row.phase} {row.config}"
+            )
             if candidate is None:
                 warnings.append(f"{label} on {row.hardware} end: no such configuration meets the limits now")
             elif row.pool not in pools:

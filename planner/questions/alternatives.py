@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate
@@ -129,7 +130,10 @@ def fewest_kinds(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver) -
         }
     best_kinds = min(within, key=lambda kinds: (len(kinds), within[kinds].objective_usd))
     best = within[best_kinds]
-    figure = f"{len(best_kinds)} kinds ({', '.join(sorted(best_kinds))}), the plan has {len(kinds_of(plan))}"
+    figure = (
+        f"{counted(len(best_kinds), 'kind')} ({', '.join(sorted(best_kinds))}), the plan has "
+        f"{len(kinds_of(plan))}"
+    )
     if len(best_kinds) == len(kinds_of(plan)):
         return Alternative("fewest kinds of hardware", figure, None, None, proven)
     resolver.say(f"the least cost on {', '.join(sorted(best_kinds))}")
@@ -165,7 +169,9 @@ def _without_offers(
     proven = answer.plan is not None or answer.infeasible or answer.least_usd > cap_usd
     if answer.plan is None or answer.most_usd > cap_usd:
         what = "infeasible" if answer.infeasible else "beyond the allowance"
-        return Alternative(name, f"{what}; the plan has {now} accelerators {verb}", None, None, proven)
+        return Alternative(
+            name, f"{what}; the plan has {counted(now, 'accelerator')} {verb}", None, None, proven
+        )
     figure = f"no accelerators {verb}, the plan has {now}"
     return Alternative(name, figure, answer.plan, answer.plan.objective_usd, True)
 
@@ -194,7 +200,7 @@ def fewest_changes(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver)
         if usd <= cap_usd and count < fewest:
             best, best_usd, fewest = answer.plan, usd, count
     better = best is not plan
-    figure = f"{fewest} accelerators start, in the plan {started_accelerators(plan)}"
+    figure = f"{counted(fewest, 'accelerator', 'start')}, in the plan {started_accelerators(plan)}"
     return Alternative(
         "fewest changes", figure, best if better else None, best_usd if better else None, False
     )

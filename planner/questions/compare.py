@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.figures import figure
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import NoPlanFoundError, Purpose, evaluate_within, solve_problem
@@ -67,7 +68,7 @@ class _Solver:
         whole = id(fleet), candidates.candidates, None
         key = whole if whole in self.solved else (id(fleet), candidates.candidates, verge)
         if key not in self.solved:
-            self.say(f"{title}: {len(candidates.candidates)} candidates; solving")
+            self.say(f"{title}: {counted(len(candidates.candidates), 'candidate')}; solving")
             problem = build_problem(fleet, candidates.candidates)
             if self.baseline is not None:
                 problem, _ = with_baseline(problem, self.baseline)

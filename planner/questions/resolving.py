@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.api import NoPlanFoundError, Purpose, evaluate_within, solve_problem
 from fleetplan.planner.candidates import CandidateSet, OutOfTimeError, kept_candidates, supplied_hardware
@@ -171,7 +172,9 @@ class Resolver:
                 self._known.append((fleet, missing[number], found))
                 if late is not None and late():
                     done = sum(self._found(fleet, service) is not None for service in fleet.services)
-                    raise OutOfTimeError(f"{done} of {len(fleet.services)} services evaluated and kept")
+                    raise OutOfTimeError(
+                        f"{done} of {counted(len(fleet.services), 'service')} evaluated and kept"
+                    )
         return _joined([self._of_service(fleet, service, late) for service in fleet.services])
 
     @property

@@ -14,6 +14,7 @@ from enum import StrEnum
 
 import pandas as pd
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import NoPlanFoundError
 from fleetplan.planner.formulation import fixed_usd
@@ -133,7 +134,7 @@ def cases_of(fleet: Fleet, stress: Stress) -> Iterator[Case]:
             StressKind.PRICE, f"prices of offers {ratio:+.0%}", fleet_edits.price_scaled(fleet, 1 + ratio)
         )
     if stress.late_quarters:
-        quarters = "1 quarter" if stress.late_quarters == 1 else f"{stress.late_quarters} quarters"
+        quarters = counted(stress.late_quarters, "quarter")
         name = f"purchases {quarters} late"
         yield Case(StressKind.LATE, name, fleet_edits.delivered_late(fleet, stress.late_quarters))
     for region in stress.regions:

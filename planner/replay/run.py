@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue, LimitReachedError, names_hint
 from fleetplan.perfmodel.interruption import WorkInterruptedError, checkpoint, interruptible
 from fleetplan.perfmodel.parallelism import Configuration
@@ -90,7 +91,7 @@ def replay_plan(
                 checkpoint()
                 outcome, count, took_s = _replay_place(builder, place, choice, number, scope.router)
         except WorkInterruptedError as error:
-            done = f"{number} of {len(places)} services in a region simulated"
+            done = f"{number} of {counted(len(places), 'service')} in a region simulated"
             raise LimitReachedError(
                 f"{done}; choose a --service, a shorter --duration, or raise --time-limit"
             ) from error

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.figures import currency_code, figure, in_shown, money
 from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD
 from fleetplan.planner.plan import Plan, SupplyOption
@@ -46,7 +47,7 @@ def beyond_the_horizon(plan: Plan) -> str:
     if plan.remaining_values:
         book = sum(row.book_usd or 0.0 for row in plan.remaining_values)
         unknown = sum(row.hosts for row in plan.remaining_values if row.book_usd is None)
-        hosts = "1 host" if unknown == 1 else f"{unknown} hosts"
+        hosts = counted(unknown, "host")
         apart = f"{hosts} of unknown age (in_service is not stated)" if unknown else ""
         if unknown < sum(row.hosts for row in plan.remaining_values):
             apart = f", without {apart}" if unknown else ""
@@ -66,8 +67,7 @@ def break_even(row: SupplyOption) -> str:
         return ""
     if row.break_even_quarters is None:
         return f"{row.against} is cheaper to run"
-    quarters = "quarter" if row.break_even_quarters == 1 else "quarters"
-    return f"{row.break_even_quarters} {quarters} of use against {row.against}"
+    return f"{counted(row.break_even_quarters, 'quarter')} of use against {row.against}"
 
 
 def print_beyond_the_horizon(plan: Plan, console: Console) -> None:

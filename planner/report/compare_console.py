@@ -9,11 +9,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.figures import money, percent
+from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import money, money_range, percent, signed_money
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.comparison import Compared, OptionResult, Saving
 from fleetplan.planner.questions.diff import Action, PlanDiff
-from fleetplan.planner.report.diff_console import change_line, signed_money
+from fleetplan.planner.report.diff_console import change_line
 
 LINES_SHOWN: Final = 6
 """Changes that are printed for each counterfactual, those of most accelerators first; the rest is counted."""
@@ -54,8 +55,7 @@ def compared_text(row: Compared) -> str:
     tco = f"against {row.name}: TCO {money(row.chosen.plan.objective_usd)}"
     if row.saving is None:
         return f"{tco}, not comparable"
-    least, most = signed_money(row.saving.least_usd), signed_money(row.saving.most_usd)
-    return f"{tco}, the plan saves {least} to {most}"
+    return f"{tco}, the plan saves {money_range(row.saving.least_usd, row.saving.most_usd)}"
 
 
 def _cells(row: Compared) -> tuple[str, ...]:
@@ -133,7 +133,9 @@ def _print_difference(plan: Plan, other: Plan, found: PlanDiff, console: Console
     for change in ordered[:LINES_SHOWN]:
         console.print(f"  {change_line(change)}", soft_wrap=True)
     if len(ordered) > LINES_SHOWN:
-        console.print(f"    and {len(ordered) - LINES_SHOWN} smaller changes (--out, then plan diff)")
+        console.print(
+            f"    and {counted(len(ordered) - LINES_SHOWN, 'smaller change')} (--out, then plan diff)"
+        )
 
 
 def _accelerators_used(plan: Plan) -> defaultdict[str, int]:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fleetplan.fleet.counting import agreeing, counted
 from fleetplan.fleet.figures import (
     currency_code,
     figure,
@@ -182,9 +183,8 @@ def _purchases(plan: Plan, brief: bool, console: Console) -> None:
         return
     lines = []
     for row in orders:
-        unit = row.unit if row.units == 1 else f"{row.unit}s"
         lines.append(
-            f"{verb(row)} {row.units} {unit} {escape(row.hardware)}"
+            f"{verb(row)} {counted(row.units, row.unit)} {escape(row.hardware)}"
             f"{escape(where_and_when(row.region, row.period))} ({escape(row.offer)}, {money(row.usd)})"
         )
     console.print(f"[bold]Orders[/]: {_listed(lines, brief)}")
@@ -196,9 +196,9 @@ def _retirements(plan: Plan, brief: bool, console: Console) -> None:
         lines = []
         for row in leaving:
             sale = f" (sold for {money(row.resale_usd)})" if row.resale_usd else ""
-            hosts = "host" if row.hosts == 1 else "hosts"
             lines.append(
-                f"{row.hosts} {hosts} {escape(row.hardware)} from {escape(row.pool)} {row.period}{sale}"
+                f"{counted(row.hosts, 'host')} {escape(row.hardware)} from {escape(row.pool)} "
+                f"{row.period}{sale}"
             )
         console.print(f"[bold]Retire[/]: {_listed(lines, brief)}")
 
@@ -220,7 +220,10 @@ def _changes(plan: Plan, console: Console) -> None:
             started = sum(max(0, row.accelerators) for row in rows)
             ended = sum(max(0, -row.accelerators) for row in rows)
             when = escape(period if slice_name is None else f"{period} {slice_name}")
-            console.print(f"[bold]Changes[/] {when}: {started} accelerators start ({usd}), {ended} are freed")
+            console.print(
+                f"[bold]Changes[/] {when}: {counted(started, 'accelerator', 'start')} ({usd}), "
+                f"{ended} {agreeing(ended, 'are')} freed"
+            )
 
 
 def _survivors(plan: Plan, console: Console) -> None:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.candidates import CandidateSet, model_errors
 from fleetplan.planner.problem import Candidate, Phase
@@ -49,7 +50,7 @@ def print_coverage(fleet: Fleet, candidates: CandidateSet, console: Console) -> 
             text = ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
             lines.add_row(escape(service.name), escape(name), *counts, *shares, escape(text))
     console.print(lines)
-    console.print(f"{escape(fleet.name)} is valid: {len(candidates.candidates)} candidates")
+    console.print(f"{escape(fleet.name)} is valid: {counted(len(candidates.candidates), 'candidate')}")
     errors = model_errors((each.hardware, asdict(each.provenance)) for each in candidates.candidates)
     print_weak_parts(errors, console)
     read = {

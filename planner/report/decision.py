@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.figures import figure, money, percent
 from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD
 from fleetplan.planner.plan import Plan, Purchase, Shortage, Unmet
@@ -48,7 +49,7 @@ def _orders(plan: Plan) -> list[str]:
     orders = decided(plan)
     if len(orders) <= ORDERS_IN_FULL:
         return [
-            f"{verb(row)} {_counted(row.units, row.unit)} {row.hardware}"
+            f"{verb(row)} {counted(row.units, row.unit)} {row.hardware}"
             f"{where_and_when(row.region, row.period)}"
             for row in orders
         ]
@@ -56,14 +57,14 @@ def _orders(plan: Plan) -> list[str]:
     for row in orders:
         key = verb(row), row.hardware, row.unit
         units[key] = units.get(key, 0) + row.units
-    return [f"{done} {_counted(count, unit)} {hardware}" for (done, hardware, unit), count in units.items()]
+    return [f"{done} {counted(count, unit)} {hardware}" for (done, hardware, unit), count in units.items()]
 
 
 def _retired(plan: Plan) -> list[str]:
     leaving = [row for row in plan.retirements if not row.assumed]
     hosts = sum(row.hosts for row in leaving)
     kinds = ", ".join(dict.fromkeys(row.hardware for row in leaving))
-    return [f"retire {_counted(hosts, 'host')} ({kinds})"] if hosts else []
+    return [f"retire {counted(hosts, 'host')} ({kinds})"] if hosts else []
 
 
 def where_and_when(region: str, *moment: str | None) -> str:
@@ -81,10 +82,6 @@ def asked_by(row: Unmet | Shortage) -> str:
 def verb(row: Purchase) -> str:
     """Return what is done with an offer: `buy`, `rent`, or `rent on spot`."""
     return "rent on spot" if row.kind == "spot" else row.kind
-
-
-def _counted(count: int, unit: str) -> str:
-    return f"{count} {unit if count == 1 else f'{unit}s'}"
 
 
 def _how_good(plan: Plan) -> str:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.figures import figure, money
+from fleetplan.fleet.figures import figure, money, signed_money
 from fleetplan.planner.questions.diff import Action, CostChange, DiffSubject, FigureChange, PlanDiff
 
 COLOURS: Final = {Action.ADD: "green", Action.CHANGE: "yellow", Action.REMOVE: "red"}
@@ -24,13 +24,6 @@ TITLES: Final = {
     DiffSubject.UNMET: "Unmet demand",
 }
 """Heading of each subject's changes."""
-
-
-def signed_money(usd: float) -> str:
-    """A difference in dollars with its sign: +$412, -$8.61 k; a rounding error is $0."""
-    if round(usd, 2) == 0:
-        return money(0.0)
-    return f"{'+' if usd > 0 else '-'}{money(abs(usd))}"
 
 
 def print_diff(found: PlanDiff, console: Console) -> None:

@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.figures import figure, money
+from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import figure, money, money_range
 from fleetplan.fleet.inventory import Offer
 from fleetplan.planner.plan import Conflict, Placement
 from fleetplan.planner.questions.story import Story, left_out
@@ -94,7 +95,9 @@ def print_why_not(answer: WhyNot, console: Console) -> None:
 
 def _print_used(answer: WhyNot, title: str, console: Console) -> None:
     accelerators = sum(row.accelerators for row in answer.used)
-    console.print(f"{title} is in the plan: {accelerators} accelerators", style="bold", markup=False)
+    console.print(
+        f"{title} is in the plan: {counted(accelerators, 'accelerator')}", style="bold", markup=False
+    )
     for row in sorted(answer.used, key=lambda row: -row.accelerators)[:PLACEMENTS_SHOWN]:
         console.print(f"  {_placement_text(row)}", soft_wrap=True, markup=False)
     if len(answer.used) > PLACEMENTS_SHOWN:
@@ -113,13 +116,8 @@ def _placement_text(row: Placement) -> str:
 
 
 def _more(extra: Extra) -> str:
-    if abs(extra.most_usd - extra.least_usd) < 1.0:
-        return f"{_signed(extra.most_usd)}"
-    return f"{_signed(extra.least_usd)} to {_signed(extra.most_usd)} (range from the optimality gap)"
-
-
-def _signed(usd: float) -> str:
-    return f"{'+' if usd >= 0 else '-'}{money(abs(usd))}"
+    worth = money_range(extra.least_usd, extra.most_usd, signed=True)
+    return f"{worth} (range from the optimality gap)" if " to " in worth else worth
 
 
 def _price_lines(found: BreakEven, offers: tuple[Offer, ...]) -> list[str]:
@@ -159,7 +157,7 @@ def print_story(found: Story, console: Console) -> None:
         f"{service.name}: {service.model or 'own rates'}; {', '.join(limits) or 'no latency limit'}"
     )
     left = sum(row.candidates for row in found.hardware)
-    console.print(f"{found.evaluated:,} configurations evaluated, {left} candidates")
+    console.print(f"{counted(found.evaluated, 'configuration')} evaluated, {counted(left, 'candidate')}")
     table = Table(box=None, pad_edge=False)
     for name in ("hardware", "excluded, by reason", "candidates", "cheapest of each phase at full load"):
         table.add_column(name, overflow="fold")
@@ -169,7 +167,9 @@ def print_story(found: Story, console: Console) -> None:
             cost = "not every class"
             if best.usd_per_million_requests is not None:
                 cost = f"{money(best.usd_per_million_requests)} a million requests"
-            lines.append(f"{best.phase} {best.config}: {cost}; {best.placed} accelerators in the plan")
+            lines.append(
+                f"{best.phase} {best.config}: {cost}; {counted(best.placed, 'accelerator')} in the plan"
+            )
         name = f"{row.hardware}\n{row.price}"
         table.add_row(escape(name), escape(left_out(row)), str(row.candidates), escape("\n".join(lines)))
     console.print(table)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markup import escape
 
+from fleetplan.fleet.counting import agreeing, counted
 from fleetplan.fleet.figures import money, span
 from fleetplan.planner.plan import Plan
 
@@ -14,15 +15,16 @@ def extension(plan: Plan) -> str:
     if not plan.extension_periods:
         return ""
     stated_usd = plan.objective_usd - plan.extension_usd
-    repeats = "repeats" if len(plan.extension_periods) == 1 else "repeat"
+    stated, repeated = len(plan.stated_periods), len(plan.extension_periods)
     parts = [
-        f"{span(plan.stated_periods)} cost {money(stated_usd)}",
-        f"{span(plan.extension_periods)} {repeats} {plan.stated_periods[-1]} and cost "
+        f"{span(plan.stated_periods)} {agreeing(stated, 'cost')} {money(stated_usd)}",
+        f"{span(plan.extension_periods)} {agreeing(repeated, 'repeat')} {plan.stated_periods[-1]} and "
+        f"{agreeing(repeated, 'cost')} "
         f"{money(plan.extension_usd)} of the TCO",
     ]
     assumed = [row for row in plan.purchases if row.assumed]
     if assumed:
-        orders = "1 order" if len(assumed) == 1 else f"{len(assumed)} orders"
+        orders = counted(len(assumed), "order")
         parts.append(f"{orders} assumed there ({money(sum(row.usd for row in assumed))})")
     return "; ".join(parts)
 

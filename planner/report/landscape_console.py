@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fleetplan.fleet.counting import counted
 from fleetplan.perfmodel.landscape import AGGREGATED, DECODE, PREFILL, frontiers
 from fleetplan.planner.landscape.answer import LandscapeAnswer, best_rows, filtered
 from fleetplan.planner.landscape.explain import Explanation
@@ -67,7 +68,8 @@ def print_answer(answer: LandscapeAnswer, condition: str | None, console: Consol
         console.print(f"  {escape(note)}")
     count = answer.result.configurations
     console.print(
-        f"{count:,} configurations in {answer.wall_s:.2f} s: {count / answer.wall_s:.0f} configurations/s"
+        f"{counted(count, 'configuration')} in {answer.wall_s:.2f} s: {count / answer.wall_s:.0f} "
+        f"configurations/s"
     )
     print_counts(answer, console)
     for phase, points in answer.phase_points.items():
@@ -118,7 +120,7 @@ def print_frontier(title: str, table: pd.DataFrame, console: Console) -> None:
     for request, rows in table.groupby("request", sort=False):
         ordered = rows.sort_values("requests_per_s_per_accelerator", ascending=False).reset_index(drop=True)
         step = max(1, -(-len(ordered) // SHOWN_ROWS))
-        print_rows(f"{title}, {request} ({len(ordered)} rows)", ordered.iloc[::step], console)
+        print_rows(f"{title}, {request} ({counted(len(ordered), 'row')})", ordered.iloc[::step], console)
 
 
 def print_rows(title: str, table: pd.DataFrame, console: Console) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from rich.console import Console
 from rich.markup import escape
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.plan import Plan
 
 MOST_NAMES: Final = 4
@@ -32,7 +33,7 @@ def print_unqueued(plan: Plan, console: Console) -> None:
         if each.name in placed and not each.load_limits and (each.ttft_ms or each.tpot_ms)
     ]
     if names:
-        who = ", ".join(map(escape, names)) if len(names) <= MOST_NAMES else f"{len(names)} services"
+        who = ", ".join(map(escape, names)) if len(names) <= MOST_NAMES else counted(len(names), "service")
         console.print(
             f"[bold]Without queueing[/]: TTFT and TPOT of {who}. `plan replay` simulates it; `traffic` or "
             "percentile limits in the fleet file plan for it"

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fleetplan.fleet.counting import agreeing, counted
 from fleetplan.planner.replay.outcome import LimitCheck, PlaceOutcome, ReplayOutcome
 
 _NAMES: Final = {"ttft": "TTFT", "tpot": "TPOT"}
@@ -27,7 +28,7 @@ def print_replay(outcome: ReplayOutcome, console: Console) -> None:
     load = "" if outcome.load_ratio == 1 else f", {outcome.load_ratio:.0%} of the planned traffic"
     when = " ".join([outcome.period, *([outcome.slice] if outcome.slice else [])])
     console.print(
-        f"{escape(outcome.fleet)} {escape(when)}: {outcome.requests:,} requests in "
+        f"{escape(outcome.fleet)} {escape(when)}: {counted(outcome.requests, 'request')} in "
         f"{outcome.duration_s:g} s, arrivals {outcome.arrivals}{load}, seed {outcome.seed} "
         f"({speed:,.0f} simulated requests per CPU second)"
     )
@@ -95,10 +96,13 @@ def _verdict(outcome: ReplayOutcome) -> str:
     without = len(missed) - planned
     parts = []
     if planned:
-        parts.append(f"{planned} of the limits that the plan promises under load do not hold")
+        parts.append(
+            f"{planned} of the limits that the plan promises under load {agreeing(planned, 'do')} not hold"
+        )
     if without:
         parts.append(
-            f"{without} limits on means do not hold, which the plan keeps without queueing only: give "
+            f"{counted(without, 'limit')} on means {agreeing(without, 'do')} not hold, which the plan keeps "
+            "without queueing only: give "
             "traffic or percentiles to plan for them under load"
         )
     return "; ".join(parts) + "."

@@ -8,9 +8,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.figures import figure, money
+from fleetplan.fleet.figures import figure, money, signed_money
 from fleetplan.planner.questions.track import Finding, TrackReport
-from fleetplan.planner.report.diff_console import signed_money
 
 FINDINGS_SHOWN: Final = 20
 

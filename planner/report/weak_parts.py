@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.markup import escape
 
+from fleetplan.fleet.counting import counted
 from fleetplan.perfmodel.predict import WEAK_RATIO
 from fleetplan.planner.plan import ModelError
 
@@ -22,7 +23,7 @@ def print_weak_parts(errors: Iterable[ModelError], console: Console) -> None:
         Where to.
     """
     weak = [
-        f"{escape(error.hardware)} {error.median_ratio:.0%} (median of {error.rows} rows)"
+        f"{escape(error.hardware)} {error.median_ratio:.0%} (median of {counted(error.rows, 'row')})"
         for error in errors
         if error.median_ratio is not None and error.median_ratio > WEAK_RATIO
     ]

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.figures import figure, money, percent
+from fleetplan.fleet.figures import figure, money, money_range, percent, signed_money
 from fleetplan.planner.drawing import new_figure
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.alternatives import Alternative
@@ -60,19 +60,7 @@ def _broken_text(broken: tuple[Broken, ...] | None) -> str:
 def _cost(outcome: StressOutcome) -> str:
     if outcome.least_usd is None or outcome.most_usd is None:
         return "; ".join(outcome.reasons) or "no plan serves everything"
-    return between(outcome.least_usd, outcome.most_usd)
-
-
-def between(least_usd: float, most_usd: float) -> str:
-    """An amount that lies between two."""
-    if most_usd - least_usd < 1.0:
-        return signed(most_usd)
-    return f"{signed(least_usd)} to {signed(most_usd)}"
-
-
-def signed(usd: float) -> str:
-    """Dollars with their sign."""
-    return f"{'-' if usd < 0 else '+'}{money(abs(usd))}"
+    return money_range(outcome.least_usd, outcome.most_usd, signed=True)
 
 
 def print_alternatives(
@@ -93,7 +81,7 @@ def alternative_text(plan: Plan, each: Alternative) -> str:
     proof = "" if each.proven else ", best found, not proven"
     return (
         f"{each.name}: {each.figure}; TCO {money(each.usd)} "
-        f"({signed(more)}, {percent(more / plan.objective_usd)}){proof}"
+        f"({signed_money(more)}, {percent(more / plan.objective_usd)}){proof}"
     )
 
 

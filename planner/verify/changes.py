@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.plan import Transition
 from fleetplan.planner.problem.moments import Moment
 from fleetplan.planner.verify.plan_check import PlanCheck
@@ -93,7 +94,10 @@ def check_tides(check: PlanCheck) -> Iterator[Violation]:
             )
             held = check.units[pool.name, moment.period] * pool.accelerators_per_unit
             if exceeds(switched, limit * held):
-                text = f"{pool.name} {moment.label}: {switched} of {held} accelerators change, {limit} may"
+                text = (
+                    f"{pool.name} {moment.label}: {switched} of "
+                    f"{counted(held, 'accelerator', 'change')}, {limit} may"
+                )
                 yield Violation("tidal", text)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.plan import RUNNING_KINDS, DemandScenarioCost
 from fleetplan.planner.verify.costs import cost_kinds, model_rounding_usd, running_usd
 from fleetplan.planner.verify.plan_check import DAY_HOURS, PlanCheck
@@ -148,7 +149,7 @@ def _scenario_purchases(check: PlanCheck) -> Iterator[Violation]:
         known = row.scenario in names and row.period in problem.periods and (row.offer, row.pool) in offered
         if not known or row.units < 1:
             yield Violation(
-                FAMILY, f"{label}: {row.units} units bought for a scenario alone are not on offer"
+                FAMILY, f"{label}: {counted(row.units, 'unit')} bought for a scenario alone are not on offer"
             )
         if key in seen:
             yield Violation(FAMILY, f"{label}: stated twice")

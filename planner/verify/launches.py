@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.inventory import Accelerator, ModelVariant, Precision, Service
 from fleetplan.perfmodel.architecture import (
     CompressedAttention,
@@ -91,9 +92,11 @@ def _placed(check: PlanCheck, row: Placement) -> _Placed | None:
 def _room(each: _Placed, tokens: int) -> Iterator[Violation]:
     label = " ".join(each.key)
     if not 0 <= tokens <= LONGEST_TRIED_TOKENS or (tokens > 0 and not each.holds(tokens)):
-        yield Violation("inputs", f"{label}: no memory for a sequence of {tokens} tokens")
+        yield Violation("inputs", f"{label}: no memory for a sequence of {counted(tokens, 'token')}")
     elif tokens < LONGEST_TRIED_TOKENS and each.holds(tokens + 1):
-        yield Violation("inputs", f"{label}: there is memory for a sequence of more than {tokens} tokens")
+        yield Violation(
+            "inputs", f"{label}: there is memory for a sequence of more than {counted(tokens, 'token')}"
+        )
 
 
 _WITH_HEADS = GroupedQueryAttention | LatentAttention | CompressedAttention

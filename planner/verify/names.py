@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.plan import (
     AtMoment,
     KvFlow,
@@ -89,10 +90,13 @@ def placement_faults(names: Names, row: Placement) -> list[str]:
         return [f"{label}: {fault}" for fault in missing]
     faults = []
     if row.replicas < 1:
-        faults.append(f"{label}: {row.replicas} replicas")
+        faults.append(f"{label}: {counted(row.replicas, 'replica')}")
     if row.accelerators != row.replicas * candidate.accelerators:
         size = candidate.accelerators
-        faults.append(f"{label}: {row.accelerators} accelerators, {row.replicas} replicas of {size}")
+        faults.append(
+            f"{label}: {counted(row.accelerators, 'accelerator')}, "
+            f"{counted(row.replicas, 'replica')} of {size}"
+        )
     rates = row.requests_per_s_by_class.values()
     if not all(rate >= 0 for rate in rates) or differs(row.requests_per_s, sum(rates)):
         faults.append(f"{label}: {row.requests_per_s} requests/s of {row.requests_per_s_by_class}")
@@ -170,7 +174,7 @@ def work_faults(names: Names, row: OfflineWork) -> list[str]:
     faults += names.at_fault(row.model_copy(update={"slice": row.arises_in}), row.service, ())
     offline = row.service in names.problem.services and names.problem.services[row.service].offline
     if not offline or row.region not in names.problem.regions or not row.requests_per_day > 0:
-        faults.append(f"{row.requests_per_day} requests a day in {row.region!r}")
+        faults.append(f"{counted(row.requests_per_day, 'request')} a day in {row.region!r}")
     return [f"{label}: {fault}" for fault in faults]
 
 
@@ -191,7 +195,7 @@ def surviving_faults(names: Names, row: SurvivingPlacement) -> list[str]:
     if row.service not in names.problem.fleet.policy.survive_region_loss:
         faults.append("the service is not protected")
     if row.replicas < 1 or not all(rate > 0 for rate in row.requests_per_s_by_class.values()):
-        faults.append(f"{row.replicas} replicas for {row.requests_per_s_by_class}")
+        faults.append(f"{counted(row.replicas, 'replica')} for {row.requests_per_s_by_class}")
     return [f"{label}: {fault}" for fault in faults]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.plan import OfflineWork
 from fleetplan.planner.verify.plan_check import DAY_HOURS, PlanCheck
 from fleetplan.planner.verify.quantities import SECONDS_PER_HOUR
@@ -47,7 +48,9 @@ def check_offline(check: PlanCheck) -> Iterator[Violation]:
             arising, worked = (rate - unmet.get(key, 0.0)) * seconds, done.pop(key, 0.0)
             if differs(arising, worked, SHARE_FLOOR * rate * seconds):
                 label = f"{cell.service} {request_class.name} {cell.region} {moment.label}"
-                yield Violation("offline", f"{label}: {worked} of {arising} requests a day are done")
+                yield Violation(
+                    "offline", f"{label}: {worked} of {counted(arising, 'request')} a day are done"
+                )
     for service_name, region, name, m in done:
         label = f"{service_name} {name} {region} {check.problem.moments[m].label}"
         yield Violation("offline", f"{label}: work that never arises")

@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.verify.rounding import differs
 from fleetplan.planner.verify.violations import Violation
 
@@ -54,7 +55,7 @@ def compared(
         if where not in known:
             yield Violation(family, f"{_label(where)}: the plan has no such row of its own")
         elif count > 1:
-            yield Violation(family, f"{_label(where)}: stated {count} times")
+            yield Violation(family, f"{_label(where)}: stated {counted(count, 'time')}")
     found = {_key(row, key) for row in stated}
     for where in known:
         if where not in found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.plan import MomentKey, SurvivingPlacement
 from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.verify.kv_transfer import most_passed
@@ -129,7 +130,7 @@ def _held(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violati
             units = check.units[pool.name, q] - pool.maintenance_units(q)
             if sizes and not fits(sizes, pool.accelerators_per_unit, units):
                 label = f"{lost} lost: {pool.name} {moment.label}"
-                text = f"{label}: {sum(sizes)} accelerators do not fit {units} units"
+                text = f"{label}: {counted(sum(sizes), 'accelerator', 'do')} not fit {counted(units, 'unit')}"
                 yield Violation("region_loss", text)
         for region in problem.regions.values():
             drawn_kw = region_kw(check, region.name, q, here)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.plan import Placement, Purchase, Retired, SurvivingPlacement
 from fleetplan.planner.problem import Candidate, Problem
 from fleetplan.planner.verify.packing import fits
@@ -35,7 +36,7 @@ def purchase_faults(problem: Problem, pools: dict[str, FleetPool], row: Purchase
         return [f"{label}: no such offer feeds {row.pool}"]
     if row.period not in problem.periods:
         return [f"{label}: there is no such period"]
-    return [f"{label}: {row.units} units"] if row.units < 1 else []
+    return [f"{label}: {counted(row.units, 'unit')}"] if row.units < 1 else []
 
 
 def retirement_faults(problem: Problem, pools: dict[str, FleetPool], row: Retired) -> list[str]:
@@ -47,7 +48,7 @@ def retirement_faults(problem: Problem, pools: dict[str, FleetPool], row: Retire
         return [f"{label}: there is no such period"]
     if not may_leave(problem.fleet, pools[row.pool], problem.periods.index(row.period)):
         return [f"{label}: no host may leave then"]
-    return [f"{label}: {row.hosts} hosts"] if row.hosts < 1 else []
+    return [f"{label}: {counted(row.hosts, 'host')}"] if row.hosts < 1 else []
 
 
 def check_capacity(check: PlanCheck) -> Iterator[Violation]:
@@ -63,7 +64,7 @@ def check_capacity(check: PlanCheck) -> Iterator[Violation]:
             pool, q = check.pool(name), moment.period
             usable = check.units[name, q] - pool.maintenance_units(q) - pool.kept_units(replicas)
             if not fits(replicas, pool.accelerators_per_unit, usable):
-                text = f"replicas of {sum(replicas)} accelerators in {usable} units of"
+                text = f"replicas of {counted(sum(replicas), 'accelerator')} in {counted(usable, 'unit')} of"
                 text = f"{name} {moment.label}: {text} {pool.accelerators_per_unit}"
                 yield Violation("capacity", text)
 
@@ -109,7 +110,9 @@ def check_purchases(check: PlanCheck) -> Iterator[Violation]:
             if counts(offer, q, held):
                 taken[offer.name, held] += row.units
         if row.units % offer.lot_units:
-            yield Violation("purchases", f"{offer.name}: {row.units} units in lots of {offer.lot_units}")
+            yield Violation(
+                "purchases", f"{offer.name}: {counted(row.units, 'unit')} in lots of {offer.lot_units}"
+            )
         if not can_be_had(offer, q, len(periods)):
             yield Violation("purchases", f"{offer.name} cannot arrive from {row.period}")
         usd = sum(sum(values) for values in unit_usd(check.problem.fleet, pool, offer, q).values())

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fleetplan.fleet.catalog.hardware_names import hardware_hint
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.document.headers import header_issues
 from fleetplan.fleet.errors import Issue, names_hint
@@ -125,7 +126,7 @@ class _Reader:
 
     def _record(self, row: _Row) -> dict[str, str | int | float | None] | None:
         if len(row.fields) != len(self._header):
-            message = f"the row has {len(row.fields)} fields, the header {len(self._header)}"
+            message = f"the row has {counted(len(row.fields), 'field')}, the header {len(self._header)}"
             self._note(row.line, 1, "", message)
             return None
         record: dict[str, str | int | float | None] = {}
@@ -182,7 +183,13 @@ class _Reader:
         phases = {record["phase"] for record in records}
         if ("prefill" in phases) != ("decode" in phases) and "aggregated" not in phases:
             there, lacking = ("prefill", "decode") if "prefill" in phases else ("decode", "prefill")
-            self._note(1, 1, "phase", f"there are {there} rows but no {lacking} rows", "serving needs both")
+            self._note(
+                1,
+                1,
+                "phase",
+                f"there are {there} rows but no {lacking} rows",
+                "serving needs both",
+            )
 
     def _frame(self, records: Sequence[dict[str, str | int | float | None]]) -> pd.DataFrame:
         import numpy as np  # noqa: PLC0415 - half a second that only files with engine tables pay

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from fleetplan.fleet.counting import counted
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
 from fleetplan.perfmodel.architecture.layers import (
     WHOLE_CONTEXT,
@@ -122,7 +123,7 @@ def grouped_query(
     if kv_heads is None:
         kv_heads = heads if reader.model_type in EQUAL_KV_HEADS else reader.count("num_key_value_heads")
     if heads % kv_heads:
-        reader.refuse(f"{heads} heads cannot share {kv_heads} key-value heads evenly")
+        reader.refuse(f"{counted(heads, 'head')} cannot share {kv_heads} key-value heads evenly")
     head_dim = _head_dim(reader, heads)
     return GroupedQueryAttention(
         heads=heads,
@@ -144,7 +145,8 @@ def _head_dim(reader: ConfigReader, heads: int) -> int:
         return reader.count("head_dim")
     if hidden_size % heads:
         reader.refuse(
-            f"hidden_size {hidden_size} is not a multiple of {heads} heads and 'head_dim' is missing"
+            f"hidden_size {hidden_size} is not a multiple of {counted(heads, 'head')} and "
+            f"'head_dim' is missing"
         )
     return hidden_size // heads
 
@@ -162,7 +164,9 @@ def _windows(reader: ConfigReader, layers: int) -> list[int]:
         return [WHOLE_CONTEXT] * layers
     rule = WINDOW_RULES.get(reader.model_type)
     if rule is None:
-        reader.refuse(f"it has a window of {window} tokens but no 'layer_types' that say which layers slide")
+        reader.refuse(
+            f"it has a window of {counted(window, 'token')} but no 'layer_types' that say which layers slide"
+        )
     return [window if rule(reader, layer) else WHOLE_CONTEXT for layer in range(layers)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fleetplan.fleet.counting import counted
 from fleetplan.perfmodel.architecture.compressed import NO_COMPRESSION, CompressedAttention
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
 from fleetplan.perfmodel.architecture.layers import Attention
@@ -25,7 +26,9 @@ def compressed_layers(reader: ConfigReader) -> list[Attention]:
     # The list goes on with the layers that only draft.
     drafting = reader.switched_count("num_nextn_predict_layers") or 0
     if len(ratios) not in {layers, layers + drafting}:
-        reader.refuse(f"'compress_ratios' describes {len(ratios)} layers, but the model has {layers}")
+        reader.refuse(
+            f"'compress_ratios' describes {counted(len(ratios), 'layer')}, but the model has {layers}"
+        )
     if reader.count("num_key_value_heads") != 1:
         reader.refuse("compressed attention with more than one key-value head is not understood")
     known = {ratio: _layer(reader, ratio) for ratio in (NO_COMPRESSION, INDEXED_RATIO, HEAVY_RATIO)}
@@ -47,7 +50,7 @@ def _layer(reader: ConfigReader, ratio: int) -> CompressedAttention:
     )
     heads, groups = reader.count("num_attention_heads"), reader.count("o_groups")
     if heads % groups:
-        reader.refuse(f"{heads} heads cannot form {groups} output groups evenly")
+        reader.refuse(f"{counted(heads, 'head')} cannot form {groups} output groups evenly")
     head_dim, rope_head_dim = reader.count("head_dim"), reader.count("qk_rope_head_dim")
     if rope_head_dim > head_dim:
         reader.refuse(f"{rope_head_dim} rotary elements are more than the {head_dim} of a head")

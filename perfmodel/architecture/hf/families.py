@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from fleetplan.fleet.counting import counted
 from fleetplan.perfmodel.architecture.hf.attention import (
     chunked_layers,
     delta_net_layers,
@@ -130,7 +131,7 @@ def _nemotron_layers(reader: ConfigReader) -> list[Layer]:
         reader.refuse("its config lacks 'hybrid_override_pattern' and 'layers_block_type'")
     stated = reader.optional_count("num_hidden_layers")
     if stated is not None and stated != len(blocks):
-        reader.refuse(f"its pattern has {len(blocks)} blocks, but num_hidden_layers is {stated}")
+        reader.refuse(f"its pattern has {counted(len(blocks), 'block')}, but num_hidden_layers is {stated}")
     makers: dict[object, Callable[[ConfigReader], Layer]] = {
         "M": lambda config: (mamba2(config), None),
         "*": lambda config: (grouped_query(config), None),

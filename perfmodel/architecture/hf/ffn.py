@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fleetplan.fleet.counting import counted
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
 from fleetplan.perfmodel.architecture.layers import DenseFfn, Ffn, MoeFfn
 
@@ -172,5 +173,5 @@ def nemotron_moe(reader: ConfigReader) -> MoeFfn:
 def _top_k(reader: ConfigReader, experts: int) -> int:
     top_k = reader.count("num_experts_per_tok")
     if top_k > experts:
-        reader.refuse(f"a token cannot use {top_k} of {experts} experts")
+        reader.refuse(f"a token cannot use {top_k} of {counted(experts, 'expert')}")
     return top_k

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from fleetplan.fleet.counting import counted
 from fleetplan.perfmodel.architecture.hf.attention import latent
 from fleetplan.perfmodel.architecture.hf.ffn import shared_expert_layers
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
@@ -38,7 +39,9 @@ def kimi_linear_attention(reader: ConfigReader) -> list[Attention]:
     listed = [inner.items(key) or () for key in ("kda_layers", "full_attn_layers")]
     # Layers are counted from one.
     if sorted(str(each) for some in listed for each in some) != sorted(map(str, range(1, layers + 1))):
-        reader.refuse(f"'kda_layers' and 'full_attn_layers' must list each of the {layers} layers once")
+        reader.refuse(
+            f"'kda_layers' and 'full_attn_layers' must list each of the {counted(layers, 'layer')} once"
+        )
     delta = {int(str(each)) for each in listed[0]}
     return [linear if layer in delta else softmax for layer in range(1, layers + 1)]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from reprlib import repr as shown
 from typing import Final, NoReturn
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import brief
 
 LARGEST_COUNT: Final = 2**24
@@ -127,5 +128,5 @@ class ConfigReader:
 
     def _of_layers(self, key: str, items: Sequence[object] | None, layers: int) -> Sequence[object] | None:
         if items is not None and len(items) != layers:
-            self.refuse(f"{key!r} describes {len(items)} layers, but the model has {layers}")
+            self.refuse(f"{key!r} describes {counted(len(items), 'layer')}, but the model has {layers}")
         return items

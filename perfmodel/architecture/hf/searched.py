@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from fleetplan.fleet.counting import counted
 from fleetplan.perfmodel.architecture.hf.attention import grouped_query
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
 from fleetplan.perfmodel.architecture.layers import Attention, DenseFfn, Ffn, GroupedQueryAttention
@@ -67,7 +68,7 @@ def _attention(reader: ConfigReader, values: Mapping[str, object]) -> Attention 
 def _with_heads(reader: ConfigReader, kv_heads: object) -> GroupedQueryAttention:
     heads = reader.count("num_attention_heads")
     if isinstance(kv_heads, bool) or not isinstance(kv_heads, int) or kv_heads < 1 or heads % kv_heads:
-        reader.refuse(f"{heads} heads cannot share {kv_heads!r} key-value heads evenly")
+        reader.refuse(f"{counted(heads, 'head')} cannot share {kv_heads!r} key-value heads evenly")
     # The config's own count, where it has one, is of no layer in particular.
     each = ConfigReader(reader.model, reader.model_type, {**reader.values, "num_key_value_heads": heads})
     return replace(grouped_query(each), kv_heads=kv_heads)

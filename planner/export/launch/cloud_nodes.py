@@ -161,7 +161,7 @@ def _by_region(
             left_out.append(NotProvided(pool.name, f"no device plug-in of {pool.vendor} is known"))
         else:
             objects[pool.region].append(write(pool, types))
-            stated = f"{pool.label}: {pool.accelerators} {pool.hardware} on {pool.nodes} nodes"
+            stated = f"{pool.label}: {pool.accelerators} {pool.hardware} on {counted(pool.nodes, 'node')}"
             others = [machine.name for machine in types[1:]]
             counted[pool.region].append(stated + (f"; also {', '.join(others)}" if others else ""))
     title = f"{tool}: {{}}, {period or plan.periods[0]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.export.launch.checkpoints import RefusedError
 from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched
 from fleetplan.planner.export.launch.replica import Launch
@@ -38,7 +39,8 @@ def launch(
     try:
         if not deployment.fills_hosts_evenly:
             raise RefusedError(
-                f"{deployment.layout.accelerators} accelerators do not fill {deployment.hosts} hosts evenly, "
+                f"{counted(deployment.layout.accelerators, 'accelerator', 'do')} not fill "
+                f"{counted(deployment.hosts, 'host')} evenly, "
                 f"and every host starts equally many ranks"
             )
         return (writer or WRITERS[framework])(deployment)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.export.launch.deployments import dns_name
 from fleetplan.planner.export.launch.nodes import POOL_LABEL, documents
 from fleetplan.planner.export.launch.pools import NotProvided, StandingPool, standing_pools
@@ -40,7 +41,10 @@ def kueue_quotas(plan: Plan, period: str | None) -> tuple[dict[str, str], tuple[
     texts = {}
     for region, pools in found.items():
         if len(pools) > most:
-            reason = f"a ClusterQueue of Kueue holds {most} flavors, and the region has {len(pools)} pools"
+            reason = (
+                f"a ClusterQueue of Kueue holds {counted(most, 'flavor')}, and the region has "
+                f"{counted(len(pools), 'pool')}"
+            )
             left_out.append(NotProvided(region, reason))
         else:
             texts[f"{dns_name(region)}.kueue.yaml"] = _text(plan, period, region, pools)
@@ -66,7 +70,8 @@ def _text(plan: Plan, period: str, region: str, pools: Sequence[StandingPool]) -
         for pool in pools
     ]
     notes = [
-        f"{pool.label}: the quotas are {taken[pool.name] - pool.accelerators} accelerators more than the "
+        f"{pool.label}: the quotas are "
+        f"{counted(taken[pool.name] - pool.accelerators, 'accelerator')} more than the "
         f"pool has, as the services need most at different moments"
         for pool in pools
         if taken[pool.name] > pool.accelerators

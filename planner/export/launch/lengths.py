@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.export.launch.checkpoints import RefusedError
 from fleetplan.planner.export.launch.deployments import LaunchedGroup
 
@@ -53,4 +54,4 @@ def longest_sequence(deployment: LaunchedGroup) -> tuple[int, str]:
         room = facts.sequence_tokens // BLOCK_TOKENS * BLOCK_TOKENS
         limits.append((room, "what memory beside the weights holds"))
     tokens, reason = min(limits)
-    return tokens, f"sequences of up to {tokens} tokens: {reason} (mean {mean})"
+    return tokens, f"sequences of up to {counted(tokens, 'token')}: {reason} (mean {mean})"

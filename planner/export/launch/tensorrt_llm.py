@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.export.launch.checkpoints import launched, online_quantisation
 from fleetplan.planner.export.launch.deployments import LaunchedGroup
 from fleetplan.planner.export.launch.lengths import longest_sequence
@@ -45,7 +46,7 @@ def tensorrt_llm(deployment: LaunchedGroup) -> Launch:
         ranks, each = str(deployment.layout.accelerators), str(deployment.accelerators_on_a_host)
         started = ["srun", "--mpi=pmix", "--nodes", str(deployment.hosts), "--ntasks", ranks]
         words = [*started, "--ntasks-per-node", each, "trtllm-llmapi-launch", *words, "--gpus_per_node", each]
-        notes.append(f"starts all ranks on {deployment.hosts} hosts, in an allocation of Slurm")
+        notes.append(f"starts all ranks on {counted(deployment.hosts, 'host')}, in an allocation of Slurm")
     return Launch("trtllm", tuple(words), engine, tuple(notes), deployment.hosts)
 
 

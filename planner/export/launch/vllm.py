@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.export.launch.checkpoints import RefusedError, launched, precision_options
 from fleetplan.planner.export.launch.deployments import LaunchedGroup
 from fleetplan.planner.export.launch.replica import (
@@ -95,7 +96,8 @@ def _check_decode_context(deployment: LaunchedGroup, tp: int, cp: int) -> None:
     if facts.latent_attention:
         if deployment.placement.phase != "aggregated" and cp != tp:
             raise RefusedError(
-                f"behind a transfer of caches vLLM splits contexts over all {tp} ranks or none, not {cp}"
+                f"behind a transfer of caches vLLM splits contexts over all {counted(tp, 'rank')} "
+                f"or none, not {cp}"
             )
         return
     if deployment.placement.phase != "aggregated":
@@ -105,7 +107,8 @@ def _check_decode_context(deployment: LaunchedGroup, tp: int, cp: int) -> None:
     largest, shared = tp // facts.kv_heads, facts.heads // facts.kv_heads
     if cp > largest or shared % cp:
         raise RefusedError(
-            f"vLLM splits contexts {largest} ways at most on {tp} ranks with {facts.kv_heads} key-value "
+            f"vLLM splits contexts {counted(largest, 'way')} at most on {counted(tp, 'rank')} with "
+            f"{facts.kv_heads} key-value "
             f"heads, and in a divisor of the {shared} query heads of each, not {cp}"
         )
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.inventory import Fleet, Policy
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.conflict.requirement import Requirement, RequirementKind, Steps, moved
@@ -22,9 +23,9 @@ def policy_requirements(fleet: Fleet) -> Iterator[Requirement]:
     reserve, configurations = policy.reserve_hosts_per_pool, policy.max_configs_per_service_region
     if reserve:
         yield _rule(
-            f"{reserve} hosts of each pool stay in reserve",
+            f"{counted(reserve, 'host')} of each pool in reserve",
             lambda rules, n: replace(rules, reserve_hosts_per_pool=max(0, reserve - n)),
-            lambda n: f"{n} reserve hosts of each pool less",
+            lambda n: f"{counted(n, 'reserve host')} of each pool less",
             reserve,
         )
     percent = policy.reserve_percent_per_pool
@@ -38,11 +39,14 @@ def policy_requirements(fleet: Fleet) -> Iterator[Requirement]:
     if configurations is not None:
         most = 10 * configurations + 100
         yield _rule(
-            f"at most {configurations} configurations of a service in a region",
+            f"at most {counted(configurations, 'configuration')} of a service in a region",
             lambda rules, n: replace(
                 rules, max_configs_per_service_region=None if n >= most else configurations + n
             ),
-            lambda n: f"{configurations + n} configurations of a service in a region, not {configurations}",
+            lambda n: (
+                f"{counted(configurations + n, 'configuration')} of a service in a region, not "
+                f"{configurations}"
+            ),
             most,
         )
     share = policy.max_share_per_pool

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.inventory import Budget, Fleet, Offer, Pool
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.conflict.requirement import (
@@ -55,11 +56,11 @@ def _reserve(pool: Pool, hosts: int) -> Requirement:
         return replace(base, pools=tuple(changed))
 
     return Requirement(
-        name=f"{hosts} hosts of pool {pool.name} stay in reserve",
+        name=f"{counted(hosts, 'host')} of pool {pool.name} in reserve",
         kind=RequirementKind.POLICY,
         drop=lambda base: relax(base, hosts),
         places=frozenset([pool.region]),
-        steps=Steps(relax, lambda n: f"{n} reserve hosts of {pool.name} less", hosts),
+        steps=Steps(relax, lambda n: f"{counted(n, 'reserve host')} of {pool.name} less", hosts),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.jobs import open_jobs
 from fleetplan.planner.questions.resolving import Resolver
@@ -87,7 +88,7 @@ def run_sweep(
     known = {path: read_result(path) for path in files}
     missing = [(task, path) for task, path in zip(tasks, files, strict=True) if known[path] is None]
     if len(missing) < len(tasks):
-        say(f"{len(tasks) - len(missing)} of {len(tasks)} points were solved before")
+        say(f"{len(tasks) - len(missing)} of {counted(len(tasks), 'point', 'were')} solved before")
     yield _in_order(known)
     if not missing:
         return

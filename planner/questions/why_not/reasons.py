@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from fleetplan.fleet.counting import counted
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.candidates import (
     BELOW_QUALITY_FLOOR,
@@ -147,7 +148,7 @@ def _rejected(subject: Subject, service: Service, candidates: CandidateSet) -> I
     counts.pop(DOMINATED, None)
     total = counts.total()
     for reason, count in counts.most_common():
-        of_all = "" if total == 1 else f" ({count:,} of {total:,} configurations)"
+        of_all = "" if total == 1 else f" ({count:,} of {counted(total, 'configuration')})"
         yield Reason(cause_of(reason), service.name, f"{reason}{of_all}")
     if not counts:
         phases = " and ".join(subject.must_use.phases or RUNTIME_PHASES["aggregated"])

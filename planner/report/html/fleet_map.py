@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.plan import Plan, PoolUse
 from fleetplan.planner.report.html.moments import MomentView, moments
 from fleetplan.planner.report.html.svg import SERIES_COLOURS
@@ -120,7 +121,7 @@ def _segments(use: PoolUse, moment: MomentView, styles: dict[str, str]) -> tuple
     parts = [(name, style, running[name]) for name, style in styles.items() if name in running]
     others = {name: count for name, count in running.items() if name not in styles}
     if others:
-        names = next(iter(others)) if len(others) == 1 else f"{len(others)} other services"
+        names = next(iter(others)) if len(others) == 1 else counted(len(others), "other service")
         parts.append((names, "other", sum(others.values())))
     idle = use.accelerators - sum(running.values()) - use.reserve_accelerators - use.maintenance_accelerators
     parts += [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from fleetplan.fleet.figures import currency_code, money
+from fleetplan.fleet.figures import currency_code, money, signed_money
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.diff import IDLE, CostChange, PlanDiff
 from fleetplan.planner.report.html.svg import GAIN, GRID, INK, LOSS, QUIET, Frame, draw, series, short
@@ -114,7 +114,7 @@ def waterfall_figure(steps: Sequence[MoneyStep], label: str, *, gains: bool) -> 
             level = start + step.usd
             ends += [start, level]
             axes.barh(row, step.usd, 0.62, left=start, color=colour(step))
-            shown = money(step.usd) if step.is_total or not gains else _signed(step.usd)
+            shown = money(step.usd) if step.is_total or not gains else signed_money(step.usd)
             axes.annotate(
                 shown,
                 (max(start, level), row),
@@ -151,7 +151,3 @@ def _span(ends: Sequence[float], *, cut: bool) -> tuple[float, float]:
     if cut and low == 0 and least > 0.5 * high:
         low = max(0.0, least - 0.6 * (high - least))
     return low, high if high > low else low + 1.0
-
-
-def _signed(usd: float) -> str:
-    return money(usd) if usd < 0 else f"+{money(usd)}"

@@ -19,6 +19,7 @@ from fleetplan.fleet.figures import (
     percent,
     rate_text,
     shown_in,
+    signed_money,
     span,
 )
 from fleetplan.planner.landscape.frontier_points import FrontierPoint
@@ -27,7 +28,6 @@ from fleetplan.planner.questions.diff import PlanDiff, diff
 from fleetplan.planner.report.after_tax import after_tax
 from fleetplan.planner.report.beyond_horizon import beyond_the_horizon, break_even, owed_by_quarter
 from fleetplan.planner.report.decision import decision, simpler
-from fleetplan.planner.report.diff_console import signed_money
 from fleetplan.planner.report.extension import extension
 from fleetplan.planner.report.headline import STATUS_TEXT
 from fleetplan.planner.report.html import money_view

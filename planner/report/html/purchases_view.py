@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.plan import Plan, Purchase, Retired
 
 
@@ -44,8 +45,7 @@ def timeline(plan: Plan) -> tuple[TimelineRow, ...]:
             Stretch("gone", "leaves" if q == left else "") if q >= left else Stretch("serves", "")
             for q in range(len(plan.periods))
         )
-        hosts = "host" if gone.hosts == 1 else "hosts"
-        title = f"retire {gone.hosts} {hosts} {gone.hardware}{_assumed(gone)}"
+        title = f"retire {counted(gone.hosts, 'host')} {gone.hardware}{_assumed(gone)}"
         rows.append(TimelineRow(title, f"{gone.pool} in {gone.region}", gone.usd, stretches))
     return tuple(rows)
 
@@ -68,8 +68,8 @@ def _bought(plan: Plan, row: Purchase) -> TimelineRow:
             stretches.append(Stretch("waits", ""))
         else:
             stretches.append(Stretch("", ""))
-    unit = row.unit if row.units == 1 else f"{row.unit}s"
-    title = f"{'spot' if row.kind == 'spot' else row.kind} {row.units} {unit} {row.hardware}{_assumed(row)}"
+    kind = "spot" if row.kind == "spot" else row.kind
+    title = f"{kind} {counted(row.units, row.unit)} {row.hardware}{_assumed(row)}"
     return TimelineRow(title, f"{row.offer} in {row.region}", row.usd, tuple(stretches))
 
 

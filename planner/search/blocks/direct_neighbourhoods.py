@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.search.blocks.construction import USED, RootRelaxation, Structure, penalty_of
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.roles import NONE
@@ -145,12 +146,12 @@ class DirectNeighbourhoods:
         moment = self._random.choice(self._hot_moments or self._moments)
         services = self._some_services(4 * count)
         of_them = np.isin(self._roles.service, services) | self._shared
-        return of_them & (self._roles.moment == moment), f"{len(services)} services in one moment"
+        return of_them & (self._roles.moment == moment), f"{counted(len(services), 'service')} in one moment"
 
     def _of_services(self, count: int) -> tuple[BoolArray, str]:
         """Some services in all moments."""
         services = self._some_services(count)
-        return np.isin(self._roles.service, services) | self._shared, f"{count} services"
+        return np.isin(self._roles.service, services) | self._shared, f"{counted(count, 'service')}"
 
     def _of_both(self, count: int) -> tuple[BoolArray, str]:
         """Some services in some moments: twice as many as in all of them."""
@@ -161,7 +162,7 @@ class DirectNeighbourhoods:
             moments[0] = self._random.choice(self._hot_moments)
         of_them = np.isin(self._roles.service, services) | self._shared
         free = of_them & np.isin(self._roles.moment, moments)
-        return free, f"{len(services)} services in {len(moments)} moments"
+        return free, f"{counted(len(services), 'service')} in {counted(len(moments), 'moment')}"
 
     def _of_region(self, count: int) -> tuple[BoolArray, str]:
         """All services of one region, in moments that follow each other: their share is that of services."""
@@ -169,7 +170,7 @@ class DirectNeighbourhoods:
         n_moments = max(1, round(count / len(self._services) * len(self._moments)))
         first = self._random.randrange(len(self._moments) - n_moments + 1)
         moments = self._moments[first : first + n_moments]
-        return self._all_in([region], moments), f"one region in {len(moments)} moments"
+        return self._all_in([region], moments), f"one region in {counted(len(moments), 'moment')}"
 
     def _of_violated(self, count: int) -> tuple[BoolArray, str]:
         """What is around one limit that is violated: its regions and moments.
@@ -189,7 +190,10 @@ class DirectNeighbourhoods:
         if share > ALL_REGIONS_SHARE:
             regions = self._regions
         free = self._all_in(regions, moments)
-        return free, f"{len(regions)} regions in {len(moments)} moments around a violated limit"
+        return (
+            free,
+            f"{counted(len(regions), 'region')} in {counted(len(moments), 'moment')} around a violated limit",
+        )
 
     def _all_in(self, regions: list[int], moments: list[int]) -> BoolArray:
         """All that some regions do in some moments, and the work that is left from one moment to another."""

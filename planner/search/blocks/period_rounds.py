@@ -13,6 +13,7 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import Final
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.search.blocks.block_cuts import BlockCuts
 from fleetplan.planner.search.blocks.effort import SPREAD_SHARE, Clock
 from fleetplan.planner.search.blocks.periods import Periods
@@ -208,7 +209,10 @@ class PeriodRounds:
             self._state.raise_bound(best.bound - BOUND_SAFETY * abs(best.bound), SOURCE)
         detail = "what is worth buying, where a part of a replica may run"
         if whole:
-            detail = f"what is worth buying, {len(whole)} of {self._periods.count} periods decided whole"
+            detail = (
+                f"what is worth buying, {len(whole)} of "
+                f"{counted(self._periods.count, 'period')} decided whole"
+            )
         self._state.tell("periods", detail)
         return None if best.values is None else program.values(best.values)
 

@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.search.blocks.block_pricing import BlockPricing, PricingRound
 from fleetplan.planner.search.blocks.bound import Lagrangian
 from fleetplan.planner.search.blocks.effort import Clock
@@ -243,7 +244,7 @@ class PricingSearch:
             if better is None or not self._master.holds(better):
                 continue
             if self._state.incumbent.offer(better):
-                self._state.tell("neighbourhood", f"{len(found.scope.blocks)} blocks chosen anew")
+                self._state.tell("neighbourhood", f"{counted(len(found.scope.blocks), 'block')} chosen anew")
 
     def _settled_round(self, workers: Workers, supply: IntegerSupply, prices: Prices) -> None:
         """Raise the bound by integer supply where that pays, else by rounds until they settle."""

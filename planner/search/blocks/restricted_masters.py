@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.search.blocks.column_limit import ColumnLimit
 from fleetplan.planner.search.blocks.columns import Column, ColumnPool
 from fleetplan.planner.search.blocks.effort import Clock
@@ -204,7 +205,7 @@ class RestrictedMasters:
             return
         incumbent = self._state.incumbent
         if incumbent.offer(selection):
-            self._state.tell("master", f"integer master over {len(master.columns)} columns")
+            self._state.tell("master", f"integer master over {counted(len(master.columns), 'column')}")
             return
         if incumbent.objective is None or selection.cost < incumbent.objective:
             for column, values in incumbent.mended(selection):

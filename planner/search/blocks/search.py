@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.counting import counted
 from fleetplan.planner.search.blocks.block_cuts import BlockCuts
 from fleetplan.planner.search.blocks.block_programs import block_programs
 from fleetplan.planner.search.blocks.bound import Lagrangian
@@ -154,7 +155,7 @@ class BlockSearch:
         bound = found.relaxation.bound(found.cost, answer.row_duals)
         self._state.raise_bound(bound - BOUND_SAFETY * abs(bound), "linear relaxation")
         n_cuts = len(found.relaxation.row_lower) - len(self._relaxation.row_lower)
-        self._state.tell("root relaxation", f"with {n_cuts} cuts for whole replicas")
+        self._state.tell("root relaxation", f"with {counted(n_cuts, 'cut')} for whole replicas")
         strengthened = self._plans.note_root(answer, found)
         return (self._structure, root) if strengthened is None else (found, strengthened)
 
