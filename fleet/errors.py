@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fleetplan.fleet.counting import counted
-
 # Beyond this many the list of allowed names hides the message; the nearest match is still given.
 MAX_NAMES_SHOWN: Final = 20
 # Similarity from which a name counts as a slip of the one that was meant (difflib's ratio, 0 to 1).
@@ -96,7 +94,7 @@ def names_hint(name: str, options: Sequence[str]) -> str:
     elif len(options) <= MAX_NAMES_SHOWN:
         parts.append(f"allowed: {', '.join(options)}")
     else:
-        parts.append(f"allowed: one of {counted(len(options), 'name')}")
+        parts.append(f"allowed: one of {len(options)} names")
     match = nearest(name, options)
     if match is not None:
         parts.append(f"did you mean {match!r}?")

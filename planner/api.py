@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, TypeVar
 
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import LimitReachedError
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.assemble import build_plan, provenance, solve_record, within_budgets
 from fleetplan.planner.candidates import CandidateSet, OutOfTimeError, prepare

@@ -13,7 +13,6 @@ from typing import Any, Final
 import yaml
 
 from fleetplan.fleet.catalog.hardware_and_prices import accelerators
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import MAX_NAMES_SHOWN, nearest
 
 _PUNCTUATION: Final = re.compile(r"[^a-z0-9]+")
@@ -83,7 +82,7 @@ def hardware_hint(name: str, own: Collection[str] = ()) -> str:
     other = _other_parts().get(plain_hardware(name))
     if other is not None:
         return f"is {other}: no part of the catalogue"
-    allowed = f"one of {counted(len(known), 'name')}" if len(known) > MAX_NAMES_SHOWN else ", ".join(known)
+    allowed = f"one of {len(known)} names" if len(known) > MAX_NAMES_SHOWN else ", ".join(known)
     # The catalogue's own names first: they are what a hint should teach.
     meant = nearest(name, known) or nearest(name, (each for _, each, _ in _spellings()))
     return f"allowed: {allowed}" + ("" if meant is None else f"; did you mean {meant!r}?")

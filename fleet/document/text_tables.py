@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.document.headers import header_issues
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.input_files import CsvError, csv_rows, read_text
@@ -135,7 +134,7 @@ def read_text_table(path: Path, allowed: Sequence[str], needed: Sequence[str]) -
 def _row(name: str, line: int, header: Sequence[str], cells: Sequence[str], issues: list[Issue]) -> TextRow:
     row = TextRow(name, line, {c: v for c, v in zip(header, cells, strict=False) if v}, issues)
     if len(cells) > len(header):
-        row.note("", f"has {counted(len(cells), 'cell')}, the header {len(header)}")
+        row.note("", f"has {len(cells)} cells, the header {len(header)}")
     for column, value in row.cells.items():
         if (found := steering_character(value)) is not None:
             row.note(column, f"the character {found} is not allowed", "it steers a terminal; leave it out")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory.periods import MONTHS_OF, Calendar, FiscalYear, kind_of_name
 from fleetplan.fleet.resolve.context import Context
@@ -88,9 +87,7 @@ def periods_of_extension(
         return 0
     most = periods_of_quarters(context, MOST_EXTENSION_QUARTERS)
     if added > most:
-        message = (
-            f"the longest term ends {counted(added, 'period')} after the last one, and {most} can be added"
-        )
+        message = f"the longest term ends {added} periods after the last one, and {most} can be added"
         context.error(("horizon", "extend_quarters"), message, "a number of quarters")
         return 0
     return added
@@ -169,9 +166,5 @@ def stated_periods(
     if months % length and not up:
         lower = months // length * length
         allowed = " or ".join(str(each) for each in (lower, lower + length) if each)
-        context.error(
-            here,
-            f"{counted(months, 'month', 'are')} no whole {context.calendar.kind}s",
-            f"{allowed} months",
-        )
+        context.error(here, f"{months} months are no whole {context.calendar.kind}s", f"{allowed} months")
     return -(-months // length)

@@ -7,7 +7,6 @@ from datetime import date
 from itertools import pairwise
 from typing import Final
 
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory import Currency, Finance, Fleet, IncomeTax, Loan
 from fleetplan.fleet.resolve.calendar import periods_of_quarters
@@ -129,7 +128,7 @@ def stale_prices(fleet: Fleet, today: date) -> tuple[str, ...]:
             stale.append(f"{label} ({as_of})")
     warnings = []
     if stale:
-        warnings.append(f"prices older than {counted(limit_days, 'day')}: {', '.join(stale)}")
+        warnings.append(f"prices older than {limit_days} days: {', '.join(stale)}")
     if undated:
         warnings.append(f"prices without a date (price_as_of): {', '.join(undated)}")
     return tuple(warnings)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
 
 MEGAPIXEL_PATCHES: Final = 4096

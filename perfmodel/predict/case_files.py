@@ -8,8 +8,8 @@ from typing import Final
 
 import pandas as pd
 
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.input_files import CsvError, csv_rows, read_text
 
 ROW_PROBLEM: Final = "row problem"

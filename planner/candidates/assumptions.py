@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet, Precision, Service
 from fleetplan.fleet.inventory.techniques import MTP_ACCEPTANCE_RATIO
 from fleetplan.fleet.units import BYTES_PER_GIB

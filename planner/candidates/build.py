@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet, Hardware, Service
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.evaluator import maturity_in_force

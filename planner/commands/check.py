@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.commands.shared import (
     Assignments,
     BaselineFile,

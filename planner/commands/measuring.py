@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fleetplan.fleet.catalog import accelerators, efficiency_profiles
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.files import write_whole
 from fleetplan.fleet.inventory import Accelerator, Fleet, Precision
 from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture

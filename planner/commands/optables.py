@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.commands.microbench import compare_tables, measure
 from fleetplan.planner.commands.terminal import console, echo
 

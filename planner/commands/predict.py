@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.commands.calibrate import CalibrationFile
 from fleetplan.planner.commands.shared import load
 from fleetplan.planner.commands.terminal import console

@@ -9,9 +9,9 @@ from typing import Final
 import pandas as pd
 from rich.console import Console
 
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.document.records import Table, open_table
 from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.input_files import read_text
 from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture, load_architecture
 from fleetplan.planner.cells import csv_text

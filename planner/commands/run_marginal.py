@@ -64,6 +64,9 @@ def worth_text(row: Worth) -> str:
 
 def print_marginal(rows: list[Worth], console: Console) -> None:
     """Print a table of what one more is worth; what is worth nothing for certain in one line."""
+    if not rows:
+        console.print("Nothing of the fleet is limited, so that one more unit of anything is worth nothing.")
+        return
     table = Table(title="Value of one more unit", box=None, pad_edge=False, title_justify="left")
     table.add_column("more of", overflow="fold")
     for name in ("amount", "at least", "at most", "price"):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.files import made_folder
 from fleetplan.fleet.input_files import is_file, read_text
 from fleetplan.fleet.units import HOURS_PER_DAY

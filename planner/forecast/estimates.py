@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD, Calendar
 from fleetplan.planner.forecast.fit import Growth, fitted
 from fleetplan.planner.forecast.history import History, Step
@@ -151,7 +152,12 @@ def forecast_demand(
     """
     issues = [
         Issue(
-            each.label, 0, 0, "", f"has {each.values.size} {each.step}s", f"needs {FEWEST_STEPS[each.step]}"
+            each.label,
+            0,
+            0,
+            "",
+            f"has {counted(each.values.size, each.step)}",
+            f"needs {FEWEST_STEPS[each.step]}",
         )
         for each in histories
         if each.values.size < FEWEST_STEPS[each.step]

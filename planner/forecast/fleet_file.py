@@ -8,6 +8,7 @@ from typing import Final
 
 from fleetplan.fleet.document import Document, KeyPath, YamlText
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.forecast.estimates import Estimate, Forecast, ForecastRun
 
@@ -119,7 +120,7 @@ def said(forecast: Forecast, source: str) -> tuple[str, str]:
     season = "a yearly season" if forecast.seasonal else "no season: less than two years"
     region = "" if history.region is None else f"{history.region}: "
     basis = (
-        f"{region}{Path(source).name}, {history.values.size} {history.step}s, "
+        f"{region}{Path(source).name}, {counted(history.values.size, history.step)}, "
         f"{forecast.growth_per_quarter:+.1%} a quarter, {season};"
     )
     if forecast.error is None or forecast.naive_error is None:

@@ -17,8 +17,8 @@ from functools import partial
 from typing import Final
 
 from fleetplan.fleet.catalog.hardware_names import instance_types, plain_hardware
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.importing.fragments import (
     ImportedSupply,
     SupplyFragment,

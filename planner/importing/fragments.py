@@ -12,8 +12,8 @@ from typing import Final, Literal
 import yaml
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue, brief
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.printable import steering_character
 from fleetplan.fleet.schema import mistakes_of
 from fleetplan.planner.importing.records import Rejected, RejectedRowError

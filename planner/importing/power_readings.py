@@ -16,8 +16,8 @@ import numpy as np
 import yaml
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory.power import all_in_power_w, idle_power_w
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.planner.importing.prometheus import Answers, Series

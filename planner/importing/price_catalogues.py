@@ -20,9 +20,9 @@ from typing import Final
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.catalog.hardware_names import InstanceType, instance_types, plain_hardware
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.document.headers import check_header
 from fleetplan.fleet.document.records import Table
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.importing.fragments import (
     ImportedSupply,
     SupplyFragment,

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 from rich.console import Console
 
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.files import made_folder
 from fleetplan.fleet.resolve.services.length_files import HISTOGRAM_COLUMNS, counted_bins
 from fleetplan.perfmodel.operators import IntArray
@@ -131,7 +131,7 @@ def _fragment_lines(service: str, source: Path, imported: ImportedTrace) -> Iter
     if found.seen_prompt_ratio is not None:
         yield (
             f"# Prompts: {found.seen_prompt_ratio:.0%} of their tokens began an earlier prompt as well; "
-            f"{counted(found.common_prefix_tokens, 'token')} begin most of them "
+            f"{counted(found.common_prefix_tokens or 0, 'token')} begin most of them "
             f"(techniques.shared_prefix_tokens)."
         )
     if found.sessions:

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.fleet.units import BYTES_PER_MS_OF_GB_PER_S
 from fleetplan.perfmodel.evaluator import prefill_mix

@@ -8,8 +8,8 @@ from typing import Final
 
 from fleetplan.fleet.catalog import accelerators, price_book, price_book_columns
 from fleetplan.fleet.catalog.hardware_names import UnknownHardwareError, catalogue_hardware
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet, Hardware, Precision, Service
 from fleetplan.fleet.inventory.power import all_in_power_w
 from fleetplan.fleet.units import W_PER_KW

@@ -47,6 +47,7 @@ from fleetplan.planner.plan.rows import (
     SurvivingPlacement,
     Transition,
     Unmet,
+    most_at_once,
 )
 
 __all__ = [
@@ -93,6 +94,7 @@ __all__ = [
     "currency_of",
     "in_currency",
     "is_amount",
+    "most_at_once",
     "rate_row",
     "read_outcome",
     "read_plan",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from typing import Final, TypeVar
 
 from pydantic import Field
 
-from fleetplan.planner.plan.record import AtMoment, Record
+from fleetplan.planner.plan.record import AtMoment, MomentKey, Record
+
+_KeyT = TypeVar("_KeyT", bound=Hashable)
 
 RUNNING_KINDS: Final = ("energy", "transition", "tidal", "data")
 """What a placement costs besides its share of the pool, by kind: its fields `energy_usd` and so on."""
@@ -218,3 +222,14 @@ class PhaseRatio(AtMoment):
     decode_accelerators: int
     ratio: float
     """Prefill accelerators for each decode accelerator."""
+
+
+def most_at_once(rows: Iterable[Placement], key: Callable[[Placement], _KeyT]) -> dict[_KeyT, int]:
+    """Accelerators that run something, the most of any moment, by whatever a key says of a placement.
+
+    A card that runs in every period and slice is one card.
+    """
+    at_moment: dict[_KeyT, Counter[MomentKey]] = defaultdict(Counter)
+    for row in rows:
+        at_moment[key(row)][row.moment_key] += row.accelerators
+    return {name: max(by_moment.values()) for name, by_moment in at_moment.items()}

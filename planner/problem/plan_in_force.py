@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory.periods import Calendar
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem.candidate import ConfigurationKey

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from fleetplan.fleet.counting import counted
-from fleetplan.fleet.figures import figure
+from fleetplan.fleet.figures import counted, figure
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import NoPlanFoundError, Purpose, evaluate_within, solve_problem
 from fleetplan.planner.candidates import CandidateSet, build_candidates

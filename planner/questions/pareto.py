@@ -9,7 +9,7 @@ from typing import Final
 import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
-from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.assemble import figure_of
 from fleetplan.planner.formulation import UNITS
 from fleetplan.planner.plan import Plan
@@ -111,8 +111,16 @@ def require_figures(fleet: Fleet, against: str) -> None:
             if region.grid_kg_co2_per_kwh is None:
                 key = f"regions.{region.name}.grid_kg_co2_per_kwh"
                 issues.append(Issue(str(fleet.path), 0, 0, key, "is missing", "carbon counts it"))
+    if against == "latency" and not any(_has_limits(service) for service in fleet.services):
+        message, hint = "no service has a latency limit that could be tighter", "give one in services.*.slo"
+        issues.append(Issue(str(fleet.path), 0, 0, "services", message, hint))
     if issues:
         raise InputError(issues)
+
+
+def _has_limits(service: Service) -> bool:
+    under_load = service.traffic is not None and bool(service.traffic.ttft or service.traffic.tpot)
+    return under_load or service.ttft_ms is not None or service.tpot_ms is not None
 
 
 def point_count(against: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.api import NoPlanFoundError, Purpose, evaluate_within, solve_problem
 from fleetplan.planner.candidates import CandidateSet, OutOfTimeError, kept_candidates, supplied_hardware

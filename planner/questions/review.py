@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from fleetplan.fleet.figures import figure
-from fleetplan.planner.plan import Plan, read_plan
+from fleetplan.planner.plan import Plan, most_at_once, read_plan
 from fleetplan.planner.questions.diff import PlanDiff, QuantityChange, diff, same_figure
 
 SOFT_SOURCES: Final = ("extrapolated", "roofline")
@@ -181,10 +181,7 @@ def _moves(old: Plan, new: Plan) -> Iterator[Move]:
 
 def _held(plan: Plan) -> Mapping[tuple[str, str, str], int]:
     """Accelerators by service, hardware and region, the most of any moment."""
-    at_moment: dict[tuple[str, str, str], dict[object, int]] = defaultdict(lambda: defaultdict(int))
-    for row in plan.placements:
-        at_moment[row.service, row.hardware, row.region][row.moment_key] += row.accelerators
-    return {key: max(by_moment.values()) for key, by_moment in at_moment.items()}
+    return most_at_once(plan.placements, lambda row: (row.service, row.hardware, row.region))
 
 
 def _risks(plan: Plan) -> Iterator[str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.fleet.units import SECONDS_PER_HOUR
 from fleetplan.planner.candidates import DOMINATED, supplied_hardware
 from fleetplan.planner.landscape.prices import cheapest_usd_per_accelerator_hour
-from fleetplan.planner.plan import Binding, Placement, Plan, Unmet
+from fleetplan.planner.plan import Binding, Placement, Plan, Unmet, most_at_once
 from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.questions.resolving import Resolver
 
@@ -115,9 +114,7 @@ def story(plan: Plan, fleet: Fleet, service: Service, resolver: Resolver) -> Sto
     (found, _), _ = resolver.problem_in_time(fleet)
     rejected = next((row.by_hardware for row in found.rejections if row.service == service.name), {})
     placements = tuple(row for row in plan.placements if row.service == service.name)
-    placed: Counter[tuple[str, str]] = Counter()
-    for row in placements:
-        placed[row.hardware, row.phase] += row.accelerators
+    placed = most_at_once(placements, lambda row: (row.hardware, row.phase))
     rows = []
     for name in supplied_hardware(fleet):
         own = [each for each in found.candidates if (each.service, each.hardware) == (service.name, name)]
@@ -127,9 +124,8 @@ def story(plan: Plan, fleet: Fleet, service: Service, resolver: Resolver) -> Sto
             best = _cheapest(service, [each for each in own if each.phase is phase], usd)
             if best is not None:
                 candidate, cost = best
-                cheapest.append(
-                    Cheapest(phase, candidate.config, candidate.accelerators, cost, placed[name, phase])
-                )
+                running = placed.get((name, phase), 0)
+                cheapest.append(Cheapest(phase, candidate.config, candidate.accelerators, cost, running))
         rows.append(OnHardware(name, price, rejected.get(name, {}), len(own), tuple(cheapest)))
     places = {row.pool for row in placements} | {row.region for row in placements} | {service.name}
     return Story(

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 import pandas as pd
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import NoPlanFoundError
 from fleetplan.planner.formulation import fixed_usd

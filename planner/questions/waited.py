@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from fleetplan.fleet.figures import counted
+
 
 class Waited:
     """Counts solves that are done, and estimates the time of those that are left.
@@ -28,7 +30,7 @@ class Waited:
     @property
     def announced(self) -> str:
         """What there is to do: `44 solves, about 5 min`."""
-        solves = f"1 {self._noun}" if self.count == 1 else f"{self.count} {self._noun}s"
+        solves = counted(self.count, self._noun)
         return f"{solves}, about {duration(self.count * self._each_s)}" if self._each_s else solves
 
     def next(self) -> str:

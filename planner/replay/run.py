@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import InputError, Issue, LimitReachedError, names_hint
+from fleetplan.fleet.figures import counted
 from fleetplan.perfmodel.interruption import WorkInterruptedError, checkpoint, interruptible
 from fleetplan.perfmodel.parallelism import Configuration
 from fleetplan.perfmodel.replay import Router, run_service

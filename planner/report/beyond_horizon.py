@@ -9,8 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.counting import counted
-from fleetplan.fleet.figures import currency_code, figure, in_shown, money
+from fleetplan.fleet.figures import counted, currency_code, figure, in_shown, money
 from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD
 from fleetplan.planner.plan import Plan, SupplyOption
 

@@ -20,6 +20,7 @@ from fleetplan.planner.plan import (
     PoolUse,
     Transition,
     Unmet,
+    most_at_once,
 )
 from fleetplan.planner.report.day_console import likeliest, pool_lines
 from fleetplan.planner.report.decision import limit_names
@@ -221,9 +222,7 @@ def _peak(rows: Sequence[Placement]) -> tuple[MomentKey, float]:
 
 def _hardware(rows: Iterable[Placement]) -> str:
     """Accelerators by hardware, most first: `92 B200-SXM, 42 H200-SXM`."""
-    counts: dict[str, int] = defaultdict(int)
-    for row in rows:
-        counts[row.hardware] += row.accelerators
+    counts = most_at_once(rows, lambda row: row.hardware)
     parts = [f"{count} {name}" for name, count in sorted(counts.items(), key=lambda item: -item[1])]
     more = parts[PARTS_NAMED:]
     return ", ".join([*parts[:PARTS_NAMED], *([f"{len(more)} more"] if more else [])])

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Final
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.counting import counted
-from fleetplan.fleet.figures import money, money_range, percent, signed_money
-from fleetplan.planner.plan import Plan
+from fleetplan.fleet.figures import counted, money, money_range, percent, signed_money
+from fleetplan.planner.plan import Plan, most_at_once
 from fleetplan.planner.questions.comparison import Compared, OptionResult, Saving
 from fleetplan.planner.questions.diff import Action, PlanDiff
 from fleetplan.planner.report.diff_console import change_line
@@ -117,12 +115,9 @@ def _trial_usd(trial: OptionResult, plan: Plan) -> str:
 
 def _print_difference(plan: Plan, other: Plan, found: PlanDiff, console: Console) -> None:
     """What the plan does differently: hardware in use, and the largest changes of the list."""
-    ours, theirs = _accelerators_used(plan), _accelerators_used(other)
-    changed = [
-        f"{name} {theirs[name]} -> {ours[name]}"
-        for name in sorted({*ours, *theirs})
-        if ours[name] != theirs[name]
-    ]
+    ours, theirs = (most_at_once(each.placements, lambda row: row.hardware) for each in (plan, other))
+    numbers = {name: (theirs.get(name, 0), ours.get(name, 0)) for name in sorted({*ours, *theirs})}
+    changed = [f"{name} {before} -> {after}" for name, (before, after) in numbers.items() if before != after]
     if not found.changes:
         console.print("  the plan is the same")
         return
@@ -136,11 +131,3 @@ def _print_difference(plan: Plan, other: Plan, found: PlanDiff, console: Console
         console.print(
             f"    and {counted(len(ordered) - LINES_SHOWN, 'smaller change')} (--out, then plan diff)"
         )
-
-
-def _accelerators_used(plan: Plan) -> defaultdict[str, int]:
-    """Accelerators that run something, by hardware, over all periods."""
-    used: defaultdict[str, int] = defaultdict(int)
-    for row in plan.placements:
-        used[row.hardware] += row.accelerators
-    return used

@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.counting import agreeing, counted
 from fleetplan.fleet.figures import (
+    agreeing,
+    counted,
     currency_code,
     figure,
     money,

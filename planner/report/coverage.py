@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.candidates import CandidateSet, model_errors
 from fleetplan.planner.problem import Candidate, Phase

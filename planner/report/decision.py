@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fleetplan.fleet.counting import counted
-from fleetplan.fleet.figures import figure, money, percent
+from fleetplan.fleet.figures import counted, figure, money, percent
 from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD
 from fleetplan.planner.plan import Plan, Purchase, Shortage, Unmet
 

@@ -6,10 +6,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.counting import counted
-from fleetplan.fleet.figures import figure, money, money_range
+from fleetplan.fleet.figures import counted, figure, money, money_range
 from fleetplan.fleet.inventory import Offer
-from fleetplan.planner.plan import Conflict, Placement
+from fleetplan.planner.plan import Conflict, Placement, most_at_once
 from fleetplan.planner.questions.story import Story, left_out
 from fleetplan.planner.questions.why_not.answer import Extra, WhyNot
 from fleetplan.planner.questions.why_not.assumed_offer import price_text
@@ -94,7 +93,7 @@ def print_why_not(answer: WhyNot, console: Console) -> None:
 
 
 def _print_used(answer: WhyNot, title: str, console: Console) -> None:
-    accelerators = sum(row.accelerators for row in answer.used)
+    accelerators = max(most_at_once(answer.used, lambda _: None).values(), default=0)
     console.print(
         f"{title} is in the plan: {counted(accelerators, 'accelerator')}", style="bold", markup=False
     )
@@ -105,7 +104,12 @@ def _print_used(answer: WhyNot, title: str, console: Console) -> None:
     if answer.extra is not None:
         console.print(f"  without it: {_more(answer.extra)}", markup=False)
     elif answer.subject.kind != "region":
-        console.print("  without it, no plan serves everything or none was found within the time limit")
+        none = (
+            "no plan serves everything (proven)"
+            if answer.proven
+            else "no plan was found within the time limit"
+        )
+        console.print(f"  without it, {none}")
 
 
 def _placement_text(row: Placement) -> str:

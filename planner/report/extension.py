@@ -5,8 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markup import escape
 
-from fleetplan.fleet.counting import agreeing, counted
-from fleetplan.fleet.figures import money, span
+from fleetplan.fleet.figures import agreeing, counted, money, span
 from fleetplan.planner.plan import Plan
 
 

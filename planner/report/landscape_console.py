@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.perfmodel.landscape import AGGREGATED, DECODE, PREFILL, frontiers
 from fleetplan.planner.landscape.answer import LandscapeAnswer, best_rows, filtered
 from fleetplan.planner.landscape.explain import Explanation

@@ -7,7 +7,7 @@ from typing import Final
 from rich.console import Console
 from rich.markup import escape
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.plan import Plan
 
 MOST_NAMES: Final = 4

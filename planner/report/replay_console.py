@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.counting import agreeing, counted
+from fleetplan.fleet.figures import agreeing, counted
 from fleetplan.planner.replay.outcome import LimitCheck, PlaceOutcome, ReplayOutcome
 
 _NAMES: Final = {"ttft": "TTFT", "tpot": "TPOT"}
@@ -88,7 +88,11 @@ def limit_text(check: LimitCheck) -> str:
 
 
 def _verdict(outcome: ReplayOutcome) -> str:
+    if not outcome.places:
+        return "Nothing was simulated, so no limit is confirmed."
     checks = [check for place in outcome.places for check in place.limits]
+    if not checks:
+        return "What was simulated has no latency limit."
     missed = [check for check in checks if not check.holds]
     if not missed:
         return "Every limit holds."
@@ -102,7 +106,6 @@ def _verdict(outcome: ReplayOutcome) -> str:
     if without:
         parts.append(
             f"{counted(without, 'limit')} on means {agreeing(without, 'do')} not hold, which the plan keeps "
-            "without queueing only: give "
-            "traffic or percentiles to plan for them under load"
+            "without queueing only: give traffic or percentiles to plan for them under load"
         )
     return "; ".join(parts) + "."

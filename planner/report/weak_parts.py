@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.markup import escape
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.perfmodel.predict import WEAK_RATIO
 from fleetplan.planner.plan import ModelError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.plan import Transition
 from fleetplan.planner.problem.moments import Moment
 from fleetplan.planner.verify.plan_check import PlanCheck

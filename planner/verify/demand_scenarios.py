@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.plan import RUNNING_KINDS, DemandScenarioCost
 from fleetplan.planner.verify.costs import cost_kinds, model_rounding_usd, running_usd
 from fleetplan.planner.verify.plan_check import DAY_HOURS, PlanCheck

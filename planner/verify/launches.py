@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Accelerator, ModelVariant, Precision, Service
 from fleetplan.perfmodel.architecture import (
     CompressedAttention,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.plan import OfflineWork
 from fleetplan.planner.verify.plan_check import DAY_HOURS, PlanCheck
 from fleetplan.planner.verify.quantities import SECONDS_PER_HOUR

@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.verify.rounding import differs
 from fleetplan.planner.verify.violations import Violation
 

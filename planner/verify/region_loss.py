@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.plan import MomentKey, SurvivingPlacement
 from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.verify.kv_transfer import most_passed

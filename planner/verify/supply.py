@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.plan import Placement, Purchase, Retired, SurvivingPlacement
 from fleetplan.planner.problem import Candidate, Problem
 from fleetplan.planner.verify.packing import fits

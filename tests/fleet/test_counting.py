@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetplan.fleet.counting import agreeing, counted, plural
+from fleetplan.fleet.figures import agreeing, counted, plural
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fleetplan.fleet.catalog.hardware_names import hardware_hint
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.document.headers import header_issues
 from fleetplan.fleet.errors import Issue, names_hint
@@ -126,7 +125,7 @@ class _Reader:
 
     def _record(self, row: _Row) -> dict[str, str | int | float | None] | None:
         if len(row.fields) != len(self._header):
-            message = f"the row has {counted(len(row.fields), 'field')}, the header {len(self._header)}"
+            message = f"the row has {len(row.fields)} fields, the header {len(self._header)}"
             self._note(row.line, 1, "", message)
             return None
         record: dict[str, str | int | float | None] = {}

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.errors import Issue
 from fleetplan.fleet.input_files import CsvError, csv_rows, read_text
@@ -123,7 +122,7 @@ def _bin(tokens: int) -> tuple[int, int]:
         start, end = (math.ceil(2 ** (edge / BINS_PER_DOUBLING)) for edge in (each, each + 1))
         if start <= tokens < end:
             return start, end
-    raise AssertionError(f"no bin for {counted(tokens, 'token')}")
+    raise AssertionError(f"no bin for {tokens} tokens")
 
 
 def _rows(header: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, str]]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory import Hardware, Offer
 from fleetplan.fleet.resolve.calendar import periods_of_quarters, stated_periods
@@ -121,7 +120,7 @@ def _offer_price(
     }
     named = [key for key, value in given.items() if value is not None]
     if len(named) != 1:
-        message = "has no price" if not named else f"has {counted(len(named), 'price')} ({', '.join(named)})"
+        message = "has no price" if not named else f"has {len(named)} prices ({', '.join(named)})"
         hint = prices.hint(spec.hardware) if known else ""
         context.error(key_path, f"{message}: needs exactly one of {', '.join(given)}", hint)
         return None, ""

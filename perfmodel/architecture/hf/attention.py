@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
 from fleetplan.perfmodel.architecture.layers import (
     WHOLE_CONTEXT,

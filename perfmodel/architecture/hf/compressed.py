@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.perfmodel.architecture.compressed import NO_COMPRESSION, CompressedAttention
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
 from fleetplan.perfmodel.architecture.layers import Attention

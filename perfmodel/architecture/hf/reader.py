@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from reprlib import repr as shown
 from typing import Final, NoReturn
 
-from fleetplan.fleet.counting import counted
 from fleetplan.fleet.errors import brief
+from fleetplan.fleet.figures import counted
 
 LARGEST_COUNT: Final = 2**24
 """Largest size or number in a config: some sixteen times the largest vocabulary, above all context limits."""

@@ -9,6 +9,7 @@ from typing import Final
 
 from fleetplan.fleet.catalog.hardware_names import InstanceType, gke_accelerator, instances_of
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.export.launch.deployments import dns_name
 from fleetplan.planner.export.launch.nodes import POOL_LABEL, documents
 from fleetplan.planner.export.launch.pools import NotProvided, StandingPool, standing_pools
@@ -148,7 +149,7 @@ def _by_region(
 ) -> tuple[dict[str, str], tuple[NotProvided, ...]]:
     """A file a region with the node pools of a cloud, and the pools that it does not have."""
     objects: dict[str, list[dict[str, object]]] = defaultdict(list)
-    counted: dict[str, list[str]] = defaultdict(list)
+    stated_of: dict[str, list[str]] = defaultdict(list)
     left_out = []
     for pool in standing_pools(plan, period):
         types = instances_of(pool.hardware, cloud, pool.accelerators_per_node)
@@ -163,11 +164,11 @@ def _by_region(
             objects[pool.region].append(write(pool, types))
             stated = f"{pool.label}: {pool.accelerators} {pool.hardware} on {counted(pool.nodes, 'node')}"
             others = [machine.name for machine in types[1:]]
-            counted[pool.region].append(stated + (f"; also {', '.join(others)}" if others else ""))
+            stated_of[pool.region].append(stated + (f"; also {', '.join(others)}" if others else ""))
     title = f"{tool}: {{}}, {period or plan.periods[0]}"
     form = {"aws": "karpenter", "gcp": "gke"}[cloud]
     texts = {
-        f"{dns_name(region)}.{form}.yaml": documents(title.format(region), [*counted[region], *notes], own)
+        f"{dns_name(region)}.{form}.yaml": documents(title.format(region), [*stated_of[region], *notes], own)
         for region, own in objects.items()
     }
     return texts, tuple(left_out)

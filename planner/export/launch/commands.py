@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.export.launch.checkpoints import RefusedError
 from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched
 from fleetplan.planner.export.launch.replica import Launch

@@ -68,6 +68,8 @@ def export_launch(plan: Plan, asked: ExportOptions) -> Exported:
         blocks.append(_block(each, started))
         if started.config:
             files[f"{each.name}.yaml"] = started.config_text.encode()
+    if len(refused) == len(unread) + len(found):
+        return Exported({}, tuple(refused))
     return Exported({"launch.sh": ("\n".join(blocks) + "\n").encode(), **files}, tuple(refused))
 
 

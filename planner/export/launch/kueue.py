@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.export.launch.deployments import dns_name
 from fleetplan.planner.export.launch.nodes import POOL_LABEL, documents
 from fleetplan.planner.export.launch.pools import NotProvided, StandingPool, standing_pools

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.export.launch.checkpoints import launched, online_quantisation
 from fleetplan.planner.export.launch.deployments import LaunchedGroup
 from fleetplan.planner.export.launch.lengths import longest_sequence

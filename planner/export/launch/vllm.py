@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.export.launch.checkpoints import RefusedError, launched, precision_options
 from fleetplan.planner.export.launch.deployments import LaunchedGroup
 from fleetplan.planner.export.launch.replica import (

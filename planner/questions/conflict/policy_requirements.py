@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet, Policy
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.conflict.requirement import Requirement, RequirementKind, Steps, moved

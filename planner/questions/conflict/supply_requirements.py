@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted, plural
 from fleetplan.fleet.inventory import Budget, Fleet, Offer, Pool
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.conflict.requirement import (
@@ -83,16 +83,19 @@ def _maximum(offer: Offer) -> Requirement:
     limits = ", ".join(
         "any number" if limit is None else str(limit) for limit in dict.fromkeys(offer.max_units)
     )
+    units = offer.unit if limits == "1" else plural(offer.unit)
 
     def relax(base: Fleet, n: int) -> Fleet:
         return fleet_edits.maximum_changed(base, offer.name, lambda limit: limit + n)
 
     return Requirement(
-        name=f"offer {offer.name} supplies at most {limits} {offer.unit}s of {offer.hardware}",
+        name=f"offer {offer.name} supplies at most {limits} {units} of {offer.hardware}",
         kind=RequirementKind.SUPPLY,
         drop=lambda base: fleet_edits.maximum_changed(base, offer.name, lambda _: None),
         places=frozenset(offer.regions),
-        steps=Steps(relax, lambda n: f"{n} {offer.hardware} {offer.unit}s more from offer {offer.name}"),
+        steps=Steps(
+            relax, lambda n: f"{counted(n, f'{offer.hardware} {offer.unit}')} more from offer {offer.name}"
+        ),
     )
 
 
@@ -105,12 +108,12 @@ def _lead_time(offer: Offer, period: str) -> Requirement:
         )
 
     return Requirement(
-        name=f"offer {offer.name} has a lead time of {lead} {period}s",
+        name=f"offer {offer.name} has a lead time of {counted(lead, period)}",
         kind=RequirementKind.SUPPLY,
         drop=lambda base: relax(base, lead),
         places=frozenset(offer.regions),
         steps=Steps(
-            relax, lambda n: f"offer {offer.name} arrives after {lead - n} {period}s, not {lead}", lead
+            relax, lambda n: f"offer {offer.name} arrives after {counted(lead - n, period)}, not {lead}", lead
         ),
     )
 

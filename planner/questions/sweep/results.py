@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from fleetplan.fleet.files import write_whole
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.packages import installed_version, source_sha256
-from fleetplan.planner.plan import Plan
+from fleetplan.planner.plan import Plan, most_at_once
 from fleetplan.planner.questions.sweep.axes import SweepAxis, SweepPoint
 from fleetplan.planner.search import SearchLimits
 
@@ -47,10 +47,8 @@ class PointResult(BaseModel):
 
 def figures_of(plan: Plan) -> tuple[Figure, ...]:
     """The numbers of a plan that a table of plans compares."""
-    used: Counter[str] = Counter()
     bought: Counter[str] = Counter()
-    for row in plan.placements:
-        used[row.hardware] += row.accelerators
+    used = most_at_once(plan.placements, lambda row: row.hardware)
     for purchase in plan.purchases:
         bought[purchase.hardware] += purchase.accelerators
     rows = [

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.jobs import open_jobs
 from fleetplan.planner.questions.resolving import Resolver

@@ -79,6 +79,8 @@ class WhyNot:
         Ratio of its rates at which it belongs in.
     latency : tuple[LatencyNeeded, ...]
         Limits that it would need.
+    proven : bool
+        Whether it is proven that no plan does without what is used.
     """
 
     subject: Subject
@@ -91,6 +93,7 @@ class WhyNot:
     priced: tuple[Offer, ...] = ()
     speed: BreakEven | None = None
     latency: tuple[LatencyNeeded, ...] = ()
+    proven: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +171,7 @@ def _worth(
     extra = None
     if answer.plan is not None:
         extra = Extra(max(0.0, answer.least_usd - plan.objective_usd), answer.most_usd - plan.bound_usd)
-    return WhyNot(subject, used, (), extra, answer.plan)
+    return WhyNot(subject, used, (), extra, answer.plan, proven=answer.infeasible)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.candidates import (
     BELOW_QUALITY_FLOOR,
@@ -114,7 +114,10 @@ def _offer_reasons(subject: Subject, fleet: Fleet) -> Iterator[Reason]:
     if all(limit == 0 for limit in offer.max_units):
         yield Reason(Cause.SUPPLY, None, "its maximum is 0")
     if offer.lead_time_periods >= len(fleet.periods):
-        text = f"orders arrive after {offer.lead_time_periods} {fleet.calendar.kind}s, beyond the horizon"
+        text = (
+            f"orders arrive after {counted(offer.lead_time_periods, str(fleet.calendar.kind))}, "
+            f"beyond the horizon"
+        )
         yield Reason(Cause.SUPPLY, None, text)
 
 

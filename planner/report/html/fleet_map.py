@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.plan import Plan, PoolUse
 from fleetplan.planner.report.html.moments import MomentView, moments
 from fleetplan.planner.report.html.svg import SERIES_COLOURS

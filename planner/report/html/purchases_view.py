@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.plan import Plan, Purchase, Retired
 
 

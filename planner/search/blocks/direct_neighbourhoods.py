@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.search.blocks.construction import USED, RootRelaxation, Structure, penalty_of
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.roles import NONE

@@ -13,7 +13,7 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import Final
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.search.blocks.block_cuts import BlockCuts
 from fleetplan.planner.search.blocks.effort import SPREAD_SHARE, Clock
 from fleetplan.planner.search.blocks.periods import Periods

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.search.blocks.block_pricing import BlockPricing, PricingRound
 from fleetplan.planner.search.blocks.bound import Lagrangian
 from fleetplan.planner.search.blocks.effort import Clock

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.search.blocks.column_limit import ColumnLimit
 from fleetplan.planner.search.blocks.columns import Column, ColumnPool
 from fleetplan.planner.search.blocks.effort import Clock

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.counting import counted
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.search.blocks.block_cuts import BlockCuts
 from fleetplan.planner.search.blocks.block_programs import block_programs
 from fleetplan.planner.search.blocks.bound import Lagrangian

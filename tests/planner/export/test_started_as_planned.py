@@ -112,7 +112,7 @@ def test_decode_context_parallelism_only_where_vllm_takes_it() -> None:
     each = on_hosts_of(each, 16)
     assert options_of(started(each))["--decode-context-parallel-size"] == "2"
     # Of 16 key-value heads 16 ranks hold one each: nothing is left to split.
-    assert "1 ways at most" in reason(with_facts(each, kv_heads=16))
+    assert "1 way at most" in reason(with_facts(each, kv_heads=16))
     assert "latent attention" in reason(with_phase(each, "decode"))
     latent = with_facts(with_phase(each, "decode"), latent_attention=True, kv_heads=None)
     assert "all 16 ranks or none" in reason(latent)
