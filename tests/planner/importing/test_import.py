@@ -606,7 +606,7 @@ def test_the_command_says_what_it_took_and_what_not(
     options += ["--framework-version", "0.24.0", "--out", str(out)]
     assert run("import", "benchmark", "guidellm", str(path), *options) == 0
     said = capsys.readouterr().err
-    assert "1 rows taken, 1 not" in said
+    assert "1 row taken, 1 not" in said
     assert "row 2: skipped: strategy throughput" in said
     assert pd.read_csv(out)["hardware"].tolist() == ["H100-SXM"]
     assert run("import", "benchmark", "guidelm", str(path), *options) == 2

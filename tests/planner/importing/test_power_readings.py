@@ -74,7 +74,7 @@ def test_a_fleet_takes_the_figures(tmp_path: Path) -> None:
         (
             [series(0, [70.0] * 200, model="NVIDIA T4")],
             [series(0, [0.0] * 200)],
-            "1 cards: hardware 'NVIDIA T4'",
+            "1 card: hardware 'NVIDIA T4'",
         ),
         ([], [], "there are no readings"),
     ],

@@ -268,7 +268,7 @@ def test_the_commands(tmp_path: Path) -> None:
     assert (tmp_path / "stress.csv").read_text(encoding="utf-8").startswith("case,service,region")
     other = run("alternatives", plan, "--within", "60%", "--out", tmp_path / "others")
     assert (
-        "fewest kinds of hardware: 1 kinds (big-gpu), the plan has 2; TCO $16.07 k (+$5.825 k, 57%)" in other
+        "fewest kinds of hardware: 1 kind (big-gpu), the plan has 2; TCO $16.07 k (+$5.825 k, 57%)" in other
     )
     assert (tmp_path / "others" / "fewest-kinds-of-hardware" / "plan.json").exists()
     drawn = tmp_path / "plots" / "frontier.svg"

@@ -312,7 +312,7 @@ def test_reasons_of_what_is_soon_proven_take_no_time_of_the_search(monkeypatch: 
     left: list[float] = []
 
     def shortages(*arguments: object) -> tuple[Shortage, ...]:
-        left.append(arguments[-1].left_s)  # type: ignore[attr-defined]
+        left.extend(each.left_s for each in arguments if isinstance(each, Deadline))
         return ()
 
     monkeypatch.setattr(api, "find_shortages", shortages)
@@ -465,7 +465,7 @@ def test_what_only_whole_numbers_forbid_is_a_conflict() -> None:
 
 def test_a_reserve_gives_way() -> None:
     found = explained(one_kind(80.0, policy={"reserve_hosts_per_pool": 1}))
-    assert "1 reserve hosts of each pool less" in ways(found)
+    assert "1 reserve host of each pool less" in ways(found)
 
 
 def test_lead_times_and_maxima_are_named() -> None:

@@ -90,7 +90,7 @@ def test_a_plan_in_force_that_changed_is_a_mistake(
 def test_what_is_used_what_is_not_and_what_a_service_runs(plan_file: Path) -> None:
     code, out, _ = run("explain", plan_file, "--why-not", "small-gpu", "--service", "chat")
     assert code == 0
-    assert "hardware small-gpu is in the plan: 1 accelerators" in out
+    assert "hardware small-gpu is in the plan: 1 accelerator" in out
     # Two big cards for one and a small one: 7.34 against 4.68 USD/h.
     assert "without it: +$5.825 k" in out
     assert "2 candidates" in out
@@ -118,7 +118,7 @@ def test_marginal_values_are_printed_written_and_drawn(plan_file: Path, tmp_path
         "more_of,amount,unit,worth_least_usd,worth_most_usd,price_usd"
     ]
     assert plot.read_text(encoding="utf-8").startswith("<?xml")
-    assert out == ""
+    assert out == ("Nothing of the fleet is limited, so that one more unit of anything is worth nothing.\n")
 
 
 def test_options_that_have_nothing_to_act_on_are_refused(
@@ -146,7 +146,7 @@ def test_an_infeasible_fleet_says_what_conflicts_and_what_helps(fleet_file: Path
     )
     assert code == 3
     assert "These 3 requirements conflict; without any one of them the others can be met together:" in out
-    assert "1 big-gpu accelerators more from offer big-rent: TCO $16.07 k" in out
+    assert "1 big-gpu accelerator more from offer big-rent: TCO $16.07 k" in out
     outcome = Infeasible.model_validate_json((tmp_path / "out" / "plan.json").read_text(encoding="utf-8"))
     assert outcome.conflict is not None
     assert outcome.conflict.minimal
@@ -165,4 +165,4 @@ def test_demand_that_a_plan_leaves_unserved_is_explained(fleet_file: Path, tmp_p
     assert code == 0
     code, out, _ = run("explain", tmp_path / "out" / "plan.json")
     assert code == 0
-    assert "1 big-gpu accelerators more from offer big-rent" in out
+    assert "1 big-gpu accelerator more from offer big-rent" in out

@@ -165,7 +165,7 @@ def test_an_offer_that_brings_nothing_is_forbidden_by_its_maximum() -> None:
     core = [each.name for each in answer.conflict.core.requirements]
     assert "offer rent-B supplies at most 0 accelerators of B" in core
     gives = [give.text for way, _ in answer.conflict.ways for give in way.gives]
-    assert "1 B accelerators more from offer rent-B" in gives
+    assert "1 B accelerator more from offer rent-B" in gives
 
 
 def test_a_dominated_configuration_names_what_replaces_it() -> None:
