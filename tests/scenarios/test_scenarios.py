@@ -193,7 +193,8 @@ def test_quarterly_has_a_verified_plan_in_seconds() -> None:
 
 def test_tides_save_what_the_night_has_room_for() -> None:
     """Without changes within the day, or without waiting, a host more is rented."""
-    shared = plan_of("tidal", gap_ratio=0.01)
+    # It ends at its gap; how soon one of two solvers finds such a plan is luck: after 1 to 22 s.
+    shared = plan_of("tidal", gap_ratio=0.01, time_limit_s=120.0)
     static = plan_of("tidal", "apart", gap_ratio=0.01)
     hasty = plan_of("tidal", "now", gap_ratio=0.01)
     assert shared.objective_usd < 0.92 * static.bound_usd

@@ -326,7 +326,7 @@ REFUSALS: list[tuple[dict[str, object], str]] = [
     ({"num_key_value_heads": 3}, "8 heads cannot share 3 key-value heads evenly"),
     ({"hidden_size": 65}, "hidden_size 65 is not a multiple of 8 heads and 'head_dim' is missing"),
     ({"tie_word_embeddings": "no"}, "'tie_word_embeddings' must be true or false, but is 'no'"),
-    ({"layer_types": ["full_attention"]}, "'layer_types' describes 1 layers, but the model has 3"),
+    ({"layer_types": ["full_attention"]}, "'layer_types' describes 1 layer, but the model has 3"),
     ({"layer_types": "full_attention"}, "'layer_types' must be a list, but is 'full_attention'"),
     (
         {"layer_types": ["full_attention", "full_attention", "lightning"]},
@@ -490,7 +490,7 @@ def test_hybrid_blocks_that_are_not_understood_are_refused() -> None:
     config = {**model_catalog()["nvidia/Nemotron-H-56B-Base-8K"].config, "num_hidden_layers": 2}
     with pytest.raises(UnsupportedArchitecture, match="blocks of type 'X' are not understood"):
         architecture_from_config({**config, "hybrid_override_pattern": "MX"}, "tiny")
-    with pytest.raises(UnsupportedArchitecture, match="its pattern has 1 blocks, but num_hidden_layers is 2"):
+    with pytest.raises(UnsupportedArchitecture, match="its pattern has 1 block, but num_hidden_layers is 2"):
         architecture_from_config({**config, "hybrid_override_pattern": "M"}, "tiny")
 
 

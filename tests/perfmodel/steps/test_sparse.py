@@ -147,7 +147,7 @@ def test_layers_that_take_over_a_choice_have_no_indexer() -> None:
     ("change", "reason"),
     [
         ({"index_topk": None}, "lacks 'index_topk'"),
-        ({"indexer_types": ["full"]}, "describes 1 layers"),
+        ({"indexer_types": ["full"]}, "describes 1 layer"),
         ({"indexer_types": ["half"] * 78}, "indexers of type 'half' are not understood"),
         ({"index_topk_freq": 4}, "does not say which layers have an indexer"),
     ],

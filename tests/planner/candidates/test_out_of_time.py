@@ -81,7 +81,7 @@ def test_a_pair_ends_at_any_of_its_steps(fleet_file: Path) -> None:
         asked, limit = 0, until
         shutil.rmtree(user_cache("landscapes"))
         cache.forget()
-        with pytest.raises(OutOfTimeError, match="0 of 1 pairs of a service and hardware evaluated and kept"):
+        with pytest.raises(OutOfTimeError, match="0 of 1 pair of a service and hardware evaluated and kept"):
             build_candidates(fleet, lambda _: None, out_of_time=counted)
         assert asked == until + 1
         # What was left half done does not change the answer.
@@ -180,7 +180,7 @@ def test_plan_verify_and_replay_keep_their_limits(
     assert run("replay", plan, fleet_file, "--duration", 5, "--time-limit", 1, "--json") == 4
     said = capsys.readouterr()
     assert said.out == ""
-    assert "0 of 1 services in a region simulated; choose a --service" in said.err
+    assert "0 of 1 service in a region simulated; choose a --service" in said.err
 
 
 def test_compare_counts_candidates_against_the_limit_of_their_fleet(

@@ -72,7 +72,7 @@ def test_an_imported_table_is_listed_and_planned_with(capsys: pytest.CaptureFixt
     assert run("optables", "list", "--hardware", PART) == 0
     assert "gemm" in capsys.readouterr().out
     assert run("optables", "report", "--hardware", PART) == 0
-    assert "1 tables" in capsys.readouterr().out
+    assert "1 table;" in capsys.readouterr().out
     (source,) = planned()["table_sources"]  # type: ignore[misc]
     assert (source["package"], source["system"], source["framework"]) == ("own table", PART, "vllm")
     assert len(source["sha256"]) == 64

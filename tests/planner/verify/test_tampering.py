@@ -135,7 +135,7 @@ def test_a_sequence_longer_than_any_that_is_tried_is_not_stated() -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(launches, "sequence_fits", lambda *_: True)
         found = verify(problem, plan.model_copy(update={"inputs": inputs}), NO_EVIDENCE)
-    assert any(f"sequence of {LONGEST_TRIED_TOKENS + 1} tokens" in each.message for each in found)
+    assert any(f"sequence of {LONGEST_TRIED_TOKENS + 1:,} tokens" in each.message for each in found)
 
 
 def test_annotations_and_claims_are_few_and_exist() -> None:
