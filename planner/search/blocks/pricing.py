@@ -128,9 +128,11 @@ def pricing_jobs(
     for number, own in enumerate(variables):
         cost = priced.reduced_cost[own]
         start = pool.cheapest(number, cost)
-        most = LARGEST_SHARE * even_share
-        size = most if start is None else min(abs(float(cost @ start)), most)
-        limited = effort if math.isinf(size) else replace(effort, gap_ratio=0.0, gap=effort.gap_ratio * size)
+        limited = effort
+        # Blocks have no column in the first round alone, whose prices punish nothing.
+        if start is not None:
+            size = min(abs(float(cost @ start)), LARGEST_SHARE * even_share)
+            limited = replace(effort, gap_ratio=0.0, gap=effort.gap_ratio * size)
         jobs.append(Job(number, cost, limited, start, float(lengths[number])))
     return jobs
 
