@@ -119,6 +119,22 @@ def root_of(structure: Structure, answer: Answer) -> RootRelaxation | None:
     return RootRelaxation(answer.values, answer.row_duals, rank)
 
 
+def root_at(structure: Structure, root: RootRelaxation, values: FloatArray) -> RootRelaxation:
+    """Let constructions go by some values, and look at the slots that these use first.
+
+    Parameters
+    ----------
+    structure : Structure
+        The program.
+    root : RootRelaxation
+        Gives the prices, and the order of all other slots.
+    values : FloatArray
+        Scaled values of all variables, such as the best with whole supply and parts of replicas.
+    """
+    rank = np.where(slots_used(structure, values), 0.0, root.rank + 1.0)
+    return RootRelaxation(values, root.duals, rank)
+
+
 def sifting_job(structure: Structure) -> SiftingJob:
     """The linear relaxation among few slots."""
     roles = structure.roles

@@ -1,15 +1,16 @@
 """Rounds that decide what is worth buying: each raises the bound, and leads to a plan with that supply.
 
-A round decides supply where a part of a replica may run, prices blocks at that supply for cuts that say what
-whole replicas cost (block_cuts.py), and decides again. Bounds of teams' years after 30 s, seeds 1 to 5:
-5.749, 2.662, 3.530, 4.691 and 3.040 M USD; without cuts, with the first period decided whole, 5.719, 2.656,
-3.500, 4.757 and 3.066 M USD. After 60 s seed 2 is at 2.669 instead of 2.656 M USD.
+A round decides supply where a part of a replica may run, constructs a plan for it, prices blocks at that
+supply for cuts that say what whole replicas cost (block_cuts.py), and decides again. Bounds of teams' years
+after 30 s, seeds 1 to 5: 5.749, 2.662, 3.530, 4.691 and 3.040 M USD; without cuts, with the first period
+decided whole, 5.719, 2.656, 3.500, 4.757 and 3.066 M USD. After 60 s seed 2 is at 2.669 instead of 2.656 M
+USD.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -20,16 +21,19 @@ from fleetplan.planner.search.blocks.periods import Periods
 from fleetplan.planner.search.blocks.plan_search import PlanSearch
 from fleetplan.planner.search.blocks.pricing import InfeasibleBlockError, Prices
 from fleetplan.planner.search.blocks.state import SearchState
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
+from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, Effort, Job
 from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY
 from fleetplan.planner.search.solvers.workers import LEAST_WITH_BACKGROUND, Workers
 
-Steps = Generator[list[Job], list[Answer], None]
+Steps = Generator[Sequence[AnyJob], list[Answer], None]
 """Gives batches of jobs, and is sent their answers."""
 
 PLAN_SHARE_OF_TIME: Final = 0.1
 """Share of the time limit that the program of one period may take; two run at once on two cores."""
+
+PROOF_SHARE_OF_TIME: Final = 0.03
+"""The same for a proof that a period has no plan with some supply: most take 0.3 s of a core for teams."""
 
 SUPPLY_SHARE_OF_TIME: Final = 0.5
 """The same for what is worth buying, while plans are improved beside it. It takes 4 to 13 s of a core for
@@ -134,7 +138,7 @@ class PeriodRounds:
     def _beside(self, workers: Workers) -> None:
         """Each step as soon as the one before is done, whatever neighbourhoods run."""
 
-        def follow(steps: Steps, jobs: list[Job] | None) -> None:
+        def follow(steps: Steps, jobs: Sequence[AnyJob] | None) -> None:
             if jobs is None or self._state.finished():
                 return
 
@@ -185,7 +189,9 @@ class PeriodRounds:
         """The first period that is not decided whole."""
         return frozenset([each for each in range(self._periods.count) if each not in whole][:1])
 
-    def _decide_supply(self, whole: frozenset[int]) -> Generator[list[Job], list[Answer], FloatArray | None]:
+    def _decide_supply(
+        self, whole: frozenset[int]
+    ) -> Generator[Sequence[AnyJob], list[Answer], FloatArray | None]:
         """Decide what is worth buying; scaled values of all variables, None where its time was over.
 
         That is decided in the whole program where a part of a replica may run in other periods than some, so
@@ -216,7 +222,7 @@ class PeriodRounds:
         self._state.tell("periods", detail)
         return None if best.values is None else program.values(best.values)
 
-    def _price(self, values: FloatArray) -> Generator[list[Job], list[Answer], bool]:
+    def _price(self, values: FloatArray) -> Generator[Sequence[AnyJob], list[Answer], bool]:
         """Price all blocks where supply is that of some values, until that is known to cost more or settled.
 
         Returns
@@ -257,7 +263,7 @@ class PeriodRounds:
         self._points.append(linear.values)
         return linear.objective - before > LEAST_GAIN * abs(self._state.bound)
 
-    def _learn(self, prices: FloatArray) -> Generator[list[Job], list[Answer], list[Answer]]:
+    def _learn(self, prices: FloatArray) -> Generator[Sequence[AnyJob], list[Answer], list[Answer]]:
         """Price all blocks at some prices of the linking rows, and keep the cuts that this gives."""
         effort = self._clock.pricing(PRICING_GAP / SPREAD_SHARE)
         answers = yield self._cuts.jobs(prices, effort)
@@ -265,11 +271,53 @@ class PeriodRounds:
         return answers
 
     def _plan(self, supply: FloatArray) -> Steps:
-        """Decide, once, what runs in every period with some supply, or with more where it has no plan."""
-        key, effort = self._periods.supply_key(supply), self._plan_effort()
+        """Plan, once, for some supply, or for more where it has no plan.
+
+        Where a construction has the best plan so far, what runs in each period is decided with its supply.
+        """
+        key = self._periods.supply_key(supply)
         if key in self._tried:
             return
         self._tried.add(key)
+        constructed = yield from self._constructed(supply)
+        if constructed is None:
+            answers = yield from self._decided(supply)
+        else:
+            answers = yield self._periods.plan_jobs(constructed, self._plan_effort(), is_plan=True)
+        values = self._periods.merged(answers)
+        following = None if values is None else self._periods.following_job(values)
+        if values is not None and following is not None:
+            values = self._periods.completed(values, (yield [following])[0])
+        if values is not None and self._plans.offer(values):
+            self._state.tell("periods", "plan period by period for the best supply")
+        if constructed is not None and self._periods.supply_key(constructed) != key:
+            yield from self._note_impossible(supply)
+        # What runs beside whole supply is nearer to plans than what runs beside fractions of it.
+        linear = yield [self._periods.linear_job_at(supply)]
+        self._plans.note_root(linear[0])
+
+    def _constructed(
+        self, supply: FloatArray
+    ) -> Generator[Sequence[AnyJob], list[Answer], FloatArray | None]:
+        """A plan that begins with some supply; None where a better one is known already, or none is found."""
+        job = self._plans.construction_at(supply)
+        if job is None:
+            return None
+        values = (yield [job])[0].values
+        if values is None or not self._plans.offer(values):
+            return None
+        self._state.tell("periods", "plan moment by moment for the best supply")
+        return values
+
+    def _note_impossible(self, supply: FloatArray) -> Steps:
+        """Note the periods that are soon known to have no plan with some supply."""
+        effort = replace(self._effort(PROOF_SHARE_OF_TIME), improvements=1)
+        answers = yield self._periods.plan_jobs(supply, effort)
+        self._impossible |= {number for number, answer in enumerate(answers) if answer.infeasible}
+
+    def _decided(self, supply: FloatArray) -> Generator[Sequence[AnyJob], list[Answer], list[Answer]]:
+        """What runs in every period with some supply, or with more in those that have no plan with it."""
+        effort = self._plan_effort()
         answers = yield self._periods.plan_jobs(supply, effort)
         self._impossible |= {number for number, answer in enumerate(answers) if answer.infeasible}
         if short := [number for number, answer in enumerate(answers) if answer.infeasible]:
@@ -277,15 +325,7 @@ class PeriodRounds:
             more = yield [jobs[number] for number in short]
             found = dict(zip(short, more, strict=True))
             answers = [found.get(number, answer) for number, answer in enumerate(answers)]
-        values = self._periods.merged(answers)
-        following = None if values is None else self._periods.following_job(values)
-        if values is not None and following is not None:
-            values = self._periods.completed(values, (yield [following])[0])
-        if values is not None and self._plans.offer(values):
-            self._state.tell("periods", "plan period by period for the best supply")
-        # What runs beside whole supply is nearer to plans than what runs beside fractions of it.
-        linear = yield [self._periods.linear_job_at(supply)]
-        self._plans.note_root(linear[0])
+        return answers
 
     def _plan_effort(self) -> Effort:
         """Effort for what runs in one period where the supply is known."""
@@ -301,7 +341,7 @@ class PeriodRounds:
         return GAP * abs(self._state.bound) / self._periods.count
 
 
-def _sent(steps: Steps, answers: list[Answer]) -> list[Job] | None:
+def _sent(steps: Steps, answers: list[Answer]) -> Sequence[AnyJob] | None:
     """The jobs that follow from some answers; None where there are no more."""
     try:
         return steps.send(answers)

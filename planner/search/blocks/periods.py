@@ -196,7 +196,9 @@ class Periods:
         """What stands in several periods, in whole numbers."""
         return tuple(np.round(values[self._shared]).astype(int).tolist())
 
-    def plan_jobs(self, supply: FloatArray, effort: Effort, more: bool = False) -> list[Job]:
+    def plan_jobs(
+        self, supply: FloatArray, effort: Effort, more: bool = False, is_plan: bool = False
+    ) -> list[Job]:
         """What runs in each period with some supply.
 
         Parameters
@@ -207,6 +209,8 @@ class Periods:
             Of each job.
         more : bool
             Whether there may be more of it.
+        is_plan : bool
+            Whether the values are a plan, which each job begins with.
         """
         found = []
         for period in range(self.count):
@@ -218,10 +222,9 @@ class Periods:
             decided = shared & (growth != 0)
             lower = np.where(decided & ((growth > 0) | (not more)), known, program.lower)
             upper = np.where(decided & ((growth < 0) | (not more)), known, program.upper)
-            job = Job(
-                program.within(lower, upper), self._cost[variables], effort, length=float(len(variables))
-            )
-            found.append(job)
+            start = supply[variables] if is_plan else None
+            program, cost = program.within(lower, upper), self._cost[variables]
+            found.append(Job(program, cost, effort, start, length=float(len(variables))))
         return found
 
     def merged(self, answers: Sequence[Answer]) -> FloatArray | None:

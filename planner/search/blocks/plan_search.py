@@ -13,6 +13,7 @@ from fleetplan.planner.search.blocks.construction import (
     RootRelaxation,
     Structure,
     construction_job,
+    root_at,
     root_of,
 )
 from fleetplan.planner.search.blocks.direct_neighbourhoods import DirectNeighbourhoods
@@ -20,7 +21,7 @@ from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.master import Master, Selection
 from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.blocks.state import SearchState
-from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob
+from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, CompositeJob
 from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 from fleetplan.planner.search.solvers.workers import LEAST_WITH_BACKGROUND, UNKNOWN, Batch, Workers
 
@@ -186,6 +187,13 @@ class PlanSearch:
         ]
         return [(job, on_answer) for job in jobs]
 
+    def construction_at(self, values: FloatArray) -> CompositeJob | None:
+        """The construction of a plan by some values, supply whole among them; None without a relaxation."""
+        if self.root is None:
+            return None
+        root = root_at(self._structure, self.root, values)
+        return construction_job(self._structure, root, self._clock, 1, integer_supply=False)
+
     def _solve_together(
         self,
         jobs: Sequence[SideJob],
@@ -218,6 +226,11 @@ class PlanSearch:
         self._attempts, before = 0, self._state.incumbent.objective
         jobs = self.construction_side_jobs()
         self._solve_together(jobs, workers, lambda: self._state.incumbent.objective != before, superseded)
+
+    def construct_in_background(self, workers: Workers) -> None:
+        """Begin one construction by the last relaxation; its plan is handed on whenever it is known."""
+        self._attempts = 0
+        self._solve_together(self.construction_side_jobs()[:1], workers, lambda: True)
 
     def try_again(self, workers: Workers) -> None:
         """Look for a first plan without columns: repair one that violates limits, or construct another."""

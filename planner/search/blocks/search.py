@@ -130,15 +130,20 @@ class BlockSearch:
             self._pricing.run(workers, prices, experienced)
         return False
 
+    def _in_periods(self) -> bool:
+        """Whether periods are small enough to be decided whole, by the last relaxation."""
+        root = self._plans.root
+        if root is None or len(root.duals) != len(self._relaxation.row_lower):
+            return False
+        return Periods(self._structure, self._request.indicators, root).worthwhile
+
     def _period_rounds(self, workers: Workers) -> PeriodRounds | None:
         """Rounds that decide whole supply, where periods are small enough."""
-        root, indicators = self._plans.root, self._request.indicators
-        if root is None or len(root.duals) != len(self._relaxation.row_lower):
-            return None
-        if not Periods(self._structure, indicators, root).worthwhile:
+        root = self._plans.root
+        if root is None or not self._in_periods():
             return None
         structure, root = self._strengthened(root, workers)
-        periods = Periods(structure, indicators, root)
+        periods = Periods(structure, self._request.indicators, root)
         share = self._plans.even_share
         cuts = BlockCuts(self.parts, self._lagrangian, self._master, self._pool, share)
         return PeriodRounds(periods, cuts, self._state, self._clock, self._plans)
@@ -191,6 +196,10 @@ class BlockSearch:
         self._state.raise_bound(bound - BOUND_SAFETY * abs(bound), "linear relaxation")
         self._state.tell("root relaxation", "linear relaxation of the whole program")
         self._plans.note_root(answer)
-        self._plans.construct(workers)
+        if self._in_periods():
+            # Deciding what is worth buying leads to better plans, and begins the sooner.
+            self._plans.construct_in_background(workers)
+        else:
+            self._plans.construct(workers)
         duals = answer.row_duals[linking]
         return Prices(duals, duals, -np.inf)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 from tests.parts import first_parts
 from tests.planner.random_fleets import several_periods_case
 from tests.planner.search.blocks.test_bound import built, optimum, parts_of
 
 from fleetplan.planner.search.blocks import solve as block_solve
+from fleetplan.planner.search.blocks.periods import Periods
+from fleetplan.planner.search.blocks.plan_search import PlanSearch
+from fleetplan.planner.search.solvers.highs_jobs import Job
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.request import ModelStatus, SolverLimits, Step
+from fleetplan.planner.search.solvers.workers import Batch, Workers
 
 TOLERANCE = 1e-6
 
@@ -36,3 +43,34 @@ def test_steps_lead_to_the_optimum_and_no_bound_passes_it(seed: int, counted: bo
     assert all(step.bound is None or step.bound <= best + TOLERANCE * abs(best) for step in seen)
     assert outcome.objective >= best - TOLERANCE * abs(best)
     assert outcome.status is ModelStatus.SOLVED
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.parametrize("counted", [True, False], ids=("in turn", "beside"))
+def test_the_best_supply_leads_to_a_plan_where_no_construction_by_the_relaxation_does(
+    counted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(*_: object) -> None:
+        return
+
+    def waits(_: PlanSearch, workers: Workers) -> None:
+        never = Job(0, np.zeros(0), None)
+        workers.wait(Batch(-1, [never], lambda: False, nothing), most_s=0.1)
+
+    # No plan but those of the supply, and of these no period decided as a whole.
+    for name in ("construct", "construct_in_background"):
+        monkeypatch.setattr(PlanSearch, name, nothing)
+    monkeypatch.setattr(PlanSearch, "improve_or_find", waits)
+    monkeypatch.setattr(Periods, "merged", nothing)
+    planning = built(several_periods_case(5))
+    best = optimum(planning)
+    assert best is not None
+    seen: list[Step] = []
+    limits = SolverLimits(20.0, 1, 2, Stop())
+    outcome = block_solve.solve_in_blocks(
+        planning, parts_of(planning), limits, lambda plan, _: plan < math.inf, seen.append, counted
+    )
+    first = next(step for step in seen if step.objective is not None)
+    assert first.detail == "plan moment by moment for the best supply"
+    assert outcome.objective is not None
+    assert outcome.objective >= best - TOLERANCE * abs(best)
