@@ -27,6 +27,7 @@ from fleetplan.planner.importing.bench_serve import sglang_run, vllm_run
 from fleetplan.planner.importing.benchmark_loads import (
     check_failures,
     check_poisson,
+    check_uneven,
     reached_load,
     request_ms,
 )
@@ -59,12 +60,13 @@ def _aiperf(row: Record) -> BenchmarkRow:
         raise RejectedRowError("speculative decoding: the acceptance of the deployment is not that of a plan")
     answered = optional_number(at(row, "request_count", "avg"), "request_count") or 0.0
     failed = optional_number(at(row, "error_request_count", "avg"), "error_request_count") or 0.0
-    model, cap, asked = _aiperf_input(row, answered + failed)
+    model, cap, asked, arrivals = _aiperf_input(row, answered + failed)
     check_failures(failed, answered)
     ttft, tpot = time_ms("time_to_first_token"), time_ms("inter_token_latency")
     output = number(metric("output_sequence_length").get("avg"), "output_sequence_length")
     reached = optional_number(at(row, "request_throughput", "avg"), "request_throughput")
     concurrency, rate = reached_load(cap, asked, reached, request_ms(ttft, tpot, output))
+    check_uneven(arrivals, "arrivals", rate)
     return BenchmarkRow(
         MeasuredDeployment(model=model),
         number(metric("input_sequence_length").get("avg"), "input_sequence_length"),
@@ -76,8 +78,11 @@ def _aiperf(row: Record) -> BenchmarkRow:
     )
 
 
-def _aiperf_input(row: Record, requests: float) -> tuple[str | None, float | None, object]:
-    """Model, cap on concurrency and asked rate; AIPerf 0.13 lists phases, older versions a load generator."""
+def _aiperf_input(row: Record, requests: float) -> tuple[str | None, float | None, object, object]:
+    """Model, cap on concurrency, asked rate and pattern of arrivals.
+
+    AIPerf 0.13 lists phases, older versions have a load generator.
+    """
     phases = at(row, "input_config", "phases")
     if isinstance(phases, list):
         entries = [each for each in phases if isinstance(each, Mapping)]
@@ -93,19 +98,24 @@ def _aiperf_input(row: Record, requests: float) -> tuple[str | None, float | Non
         _check_steady(load)
         models = at(row, "input_config", "models", "items")
         names = [each.get("name") for each in models] if isinstance(models, list) else []
-        asked = load.get("rate")
+        asked, arrivals = load.get("rate"), load.get("type")
     else:
         load, names = _older_input(row)
         asked = load.get("request_rate")
+        arrivals = load.get("arrival_pattern", load.get("request_rate_mode"))
     name = text_or_none(names[0]) if names else None
-    return name, optional_number(load.get("concurrency"), "concurrency"), asked
+    return name, optional_number(load.get("concurrency"), "concurrency"), asked, arrivals
 
 
 def _older_input(row: Record) -> tuple[Record, list[object]]:
     """Load and models of AIPerf before 0.13, and of GenAI-Perf, which writes the same metrics."""
     found = mapping(at(row, "input_config") or {}, "input_config")
     # GenAI-Perf 0.0.16 says what it varies; versions before 0.0.11 have their options side by side.
-    load = at(found, "loadgen") or at(found, "perf_analyzer", "stimulus") or found
+    load = at(found, "loadgen")
+    if not load:
+        # Perf Analyzer, which it runs, sends requests evenly unless told, and the file does not say.
+        varied = mapping(at(found, "perf_analyzer", "stimulus") or found, "stimulus")
+        load = {"arrival_pattern": "constant", **varied}
     models = at(found, "endpoint", "model_names") or found.get("model_names") or found.get("model")
     # It writes what is not set as an empty text.
     said = {name: value for name, value in mapping(load, "loadgen").items() if value != ""}
@@ -150,6 +160,7 @@ def _guidellm(row: Record) -> BenchmarkRow:
     )
     reached = optional_number(at(row, "metrics", "requests_per_second", "successful", "mean"), "requests")
     concurrency, rate = reached_load(cap, strategy.get("rate"), reached, request_ms(ttft, tpot, output))
+    check_uneven(kind, "strategy", rate)
     return BenchmarkRow(
         MeasuredDeployment(model=text_or_none(at(row, "config", "backend", "model"))),
         mean("prompt_token_count"),

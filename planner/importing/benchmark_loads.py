@@ -18,6 +18,10 @@ MOST_FAILED_SHARE: Final = 0.01
 """Share of requests that may fail. What failed left its place to others and is in no mean, so that the load
 is off by as much; two runs of one load differ by 1 % as well."""
 
+RANDOM_ARRIVALS: Final = frozenset({"poisson", "gamma"})
+"""Patterns of arrivals that are Poisson's, if the shape of the gamma distribution is 1. Sources: AIPerf,
+Arrival Patterns; GuideLLM, scheduler/strategies.py. The constant rate of inference-perf has random gaps."""
+
 
 def reached_load(
     cap: float | None, asked: object, reached: float | None, request_ms: float
@@ -82,6 +86,26 @@ def check_poisson(shape: object, what: str) -> None:
     """
     if shape is not None and number(shape, what) != 1.0:
         raise RejectedRowError(f"{what} {shape}: requests do not come as independent users send them")
+
+
+def check_uneven(arrivals: object, what: str, rate: float | None) -> None:
+    """Reject an open loop whose requests come evenly, or as a schedule has them.
+
+    Under a cap that binds, how requests come changes nothing.
+
+    Parameters
+    ----------
+    arrivals : object
+        What the file calls the pattern; None where it does not say.
+    what : str
+        What the file calls that setting.
+    rate : float or None
+        Rate of the open loop; None of a closed one. [1/s]
+    """
+    if rate is not None and arrivals is not None and str(arrivals) not in RANDOM_ARRIVALS:
+        raise RejectedRowError(
+            f"{what} {arrivals}: requests do not come as independent users send them (Poisson arrivals)"
+        )
 
 
 def check_failures(failed: float | None, answered: float) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, cast
 
 from fleetplan.fleet.catalog.hardware_names import InstanceType, gke_accelerator, instances_of
 from fleetplan.fleet.errors import InputError, Issue
@@ -14,6 +14,7 @@ from fleetplan.planner.export.launch.deployments import dns_name
 from fleetplan.planner.export.launch.nodes import POOL_LABEL, documents
 from fleetplan.planner.export.launch.pools import NotProvided, StandingPool, standing_pools
 from fleetplan.planner.export.launch.tools import tools
+from fleetplan.planner.export.launch.tpu_slices import PoolSlices, TpuSlice, node_labels, pool_slices
 from fleetplan.planner.plan import Plan
 
 GCP_LOCATION: Final = re.compile(r"[a-z]+-[a-z]+[0-9]+(?P<zone>-[a-z])?")
@@ -35,7 +36,7 @@ def karpenter_pools(plan: Plan, period: str | None) -> tuple[dict[str, str], tup
         plan,
         period,
         "aws",
-        _karpenter,
+        lambda pool, types: ([_karpenter(pool, types)], []),
         f"Karpenter {rules.version}",
         ["the EC2NodeClass named default chooses images, subnets and capacity reservations"],
     )
@@ -93,13 +94,20 @@ def gke_pools(
         A location is missing.
     """
 
-    def node_pool(pool: StandingPool, types: tuple[InstanceType, ...]) -> dict[str, object]:
+    def node_pool(pool: StandingPool, types: tuple[InstanceType, ...]) -> _Written:
         location = locations.get(pool.region, pool.region)
         if GCP_LOCATION.fullmatch(location) is None:
             hint = f"give it: --location {pool.region}=us-east4"
             text = f"{location!r} is no region or zone of Google Cloud"
             raise InputError([Issue("command line", 0, 0, "--location", text, hint)])
-        return _gke(pool, types[0], location)
+        slices = pool_slices(plan, pool, period or plan.periods[0])
+        if slices is not None:
+            return _tpus(pool, slices, location)
+        accelerator = gke_accelerator(pool.hardware)
+        # A GPU is named beside the machine type, which says all of other parts.
+        named = accelerator is not None and pool.vendor == "NVIDIA"
+        cards = [{"type": accelerator, "count": types[0].accelerators}] if named else None
+        return [_gke(pool, types[0].name, pool.nodes, location, cards)], []
 
     rules = tools().config_connector
     notes = [
@@ -109,16 +117,20 @@ def gke_pools(
     return _by_region(plan, period, "gcp", node_pool, f"Config Connector {rules.version}", notes)
 
 
-def _gke(pool: StandingPool, machine: InstanceType, location: str) -> dict[str, object]:
+def _gke(
+    pool: StandingPool,
+    machine: str,
+    nodes: int,
+    location: str,
+    cards: Sequence[Mapping[str, object]] | None = None,
+) -> dict[str, object]:
     config: dict[str, object] = {
-        "machineType": machine.name,
+        "machineType": machine,
         "labels": {POOL_LABEL: pool.label},
         "spot": pool.kinds == {"spot"},
     }
-    accelerator = gke_accelerator(pool.hardware)
-    # The machine type of a TPU says all; that of a GPU is named with it.
-    if pool.vendor != "Google" and accelerator is not None:
-        config["guestAccelerator"] = [{"type": accelerator, "count": machine.accelerators}]
+    if cards is not None:
+        config["guestAccelerator"] = [*cards]
     return {
         "apiVersion": tools().config_connector.api,
         "kind": "ContainerNodePool",
@@ -126,22 +138,60 @@ def _gke(pool: StandingPool, machine: InstanceType, location: str) -> dict[str, 
         "spec": {
             "clusterRef": {"name": dns_name(pool.region)},
             "location": location,
-            **_node_counts(pool.nodes, location),
+            **_node_counts(nodes, location),
             "nodeConfig": config,
         },
     }
 
 
+def _tpus(pool: StandingPool, slices: PoolSlices, location: str) -> _Written:
+    """Node pools of TPUs: one for all slices of a machine, one for each slice of several."""
+    if slices.refused:
+        return slices.refused
+    if slices.several and not _in_a_zone(location):
+        return (
+            f"a slice of several hosts stands in one zone, and {location} is a region: "
+            f"--location {pool.region}={location}-b"
+        )
+    found = []
+    if slices.singles:
+        found.append(_gke(pool, slices.single.machine, slices.singles, location))
+    for each, replicas in slices.several.items():
+        found += [_slice(pool, each, number, location) for number in range(1, replicas + 1)]
+    labels = ", ".join(f"{name}: {value}" for name, value in node_labels(pool, slices).items())
+    notes = [f"{pool.label}: pods select {labels}, which GKE labels the nodes with"]
+    if len(slices.topologies) > 1:
+        topologies = ", ".join(slices.topologies)
+        notes.append(f"{pool.label}: {tools().gke_tpu.topology_label} is {topologies}, one a node pool")
+    return found, notes
+
+
+def _slice(pool: StandingPool, each: TpuSlice, number: int, location: str) -> dict[str, object]:
+    """A slice of several hosts, which are a node pool of their own and start together."""
+    written = _gke(pool, each.machine, each.nodes, location)
+    name = dns_name(f"{pool.label}-{each.topology}-{number}")
+    placement = {"type": "COMPACT", "tpuTopology": each.topology}
+    spec = cast(dict[str, object], written["spec"])
+    return written | {"metadata": {"name": name}, "spec": spec | {"placementPolicy": placement}}
+
+
+def _in_a_zone(location: str) -> bool:
+    place = GCP_LOCATION.fullmatch(location)
+    return place is not None and bool(place["zone"])
+
+
 def _node_counts(nodes: int, location: str) -> dict[str, object]:
     """As many nodes in all: GKE counts those of a pool of several zones by zone, but for its autoscaler."""
-    place = GCP_LOCATION.fullmatch(location)
-    if place is not None and place["zone"]:
+    if _in_a_zone(location):
         return {"nodeCount": nodes}
     held = {"totalMinNodeCount": nodes, "totalMaxNodeCount": nodes, "locationPolicy": "ANY"}
     return {"initialNodeCount": 0, "autoscaling": held}
 
 
-_Writer = Callable[[StandingPool, tuple[InstanceType, ...]], dict[str, object]]
+_Written = tuple[list[dict[str, object]], list[str]] | str
+"""Objects of a pool and notes on them, or why there are none."""
+
+_Writer = Callable[[StandingPool, tuple[InstanceType, ...]], _Written]
 
 
 def _by_region(
@@ -160,11 +210,14 @@ def _by_region(
             left_out.append(NotProvided(pool.name, f"no instance type of {cloud} with {each} is known"))
         elif not pool.resource:
             left_out.append(NotProvided(pool.name, f"no device plug-in of {pool.vendor} is known"))
+        elif isinstance(written := write(pool, types), str):
+            left_out.append(NotProvided(pool.name, written))
         else:
-            objects[pool.region].append(write(pool, types))
+            objects[pool.region] += written[0]
             stated = f"{pool.label}: {pool.accelerators} {pool.hardware} on {counted(pool.nodes, 'node')}"
             others = [machine.name for machine in types[1:]]
             stated_of[pool.region].append(stated + (f"; also {', '.join(others)}" if others else ""))
+            stated_of[pool.region] += written[1]
     title = f"{tool}: {{}}, {period or plan.periods[0]}"
     form = {"aws": "karpenter", "gcp": "gke"}[cloud]
     texts = {

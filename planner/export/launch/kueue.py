@@ -11,6 +11,7 @@ from fleetplan.planner.export.launch.deployments import dns_name
 from fleetplan.planner.export.launch.nodes import POOL_LABEL, documents
 from fleetplan.planner.export.launch.pools import NotProvided, StandingPool, standing_pools
 from fleetplan.planner.export.launch.tools import tools
+from fleetplan.planner.export.launch.tpu_slices import node_labels, pool_slices
 from fleetplan.planner.plan import Plan
 
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
@@ -65,7 +66,7 @@ def _text(plan: Plan, period: str, region: str, pools: Sequence[StandingPool]) -
             "apiVersion": rules.api,
             "kind": "ResourceFlavor",
             "metadata": {"name": pool.label},
-            "spec": {"nodeLabels": {POOL_LABEL: pool.label}},
+            "spec": {"nodeLabels": _labels(plan, pool, period)},
         }
         for pool in pools
     ]
@@ -86,6 +87,12 @@ def _text(plan: Plan, period: str, region: str, pools: Sequence[StandingPool]) -
         "Kueue admits a pod if its queue covers all that it requests: cover or exclude cpu and memory"
     )
     return documents(f"Kueue {rules.version}: {region}, {period}", notes, objects)
+
+
+def _labels(plan: Plan, pool: StandingPool, period: str) -> dict[str, str]:
+    """Labels of the nodes of a pool, which Kueue has the pods that it admits select."""
+    slices = pool_slices(plan, pool, period)
+    return {POOL_LABEL: pool.label} | ({} if slices is None else node_labels(pool, slices))
 
 
 def _service_quotas(plan: Plan, period: str, region: str) -> dict[str, Quotas]:

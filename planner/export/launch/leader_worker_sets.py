@@ -75,10 +75,10 @@ def _text(each: LaunchedGroup, started: Launch, image: str) -> str:
 
 def _pod(each: LaunchedGroup, started: Launch, image: str, host: Host) -> dict[str, object]:
     row, framework = each.placement, each.service.framework
-    port = tools().framework(framework).port
+    rules = tools().framework(framework)
+    port = rules.port
     words = started.words if started.on_host is None else started.on_host(host)
-    # SGLang listens on the loopback address unless told.
-    listening = ("--host", "0.0.0.0", "--port", str(port)) if framework == "sglang" else ("--port", str(port))
+    listening = (*rules.listening, "--port", str(port))
     container: dict[str, object] = {
         "name": framework,
         "image": image,

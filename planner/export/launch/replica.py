@@ -15,6 +15,7 @@ from fleetplan.perfmodel.techniques.expert_routing import EXPERTS_PER_REDUNDANT,
 from fleetplan.planner.export.launch.checkpoints import RefusedError
 from fleetplan.planner.export.launch.deployments import LaunchedGroup
 from fleetplan.planner.export.launch.lengths import longest_sequence
+from fleetplan.planner.export.launch.tools import tools
 
 LOAD_BALANCERS: Final = {
     "vllm": "--enable-eplb with num_redundant_experts in --eplb-config",
@@ -86,15 +87,19 @@ class Launch:
 
     @property
     def text(self) -> str:
-        """The commands as a shell takes them: one, or that of the first host and that of the others."""
+        """The commands as a shell takes them: one, or that of the first host and that of the others.
+
+        A server that listens on its own host alone unless told is told to answer others.
+        """
+        listening = tools().framework(self.framework).listening
         if self.hosts == 1 or self.on_host is None:
-            return shell_line(self.words)
+            return shell_line((*self.words, *listening))
         return "\n".join(
             [
                 "# on its first host, whose address LEADER_ADDRESS is:",
-                shell_line(self.on_host(LEADER)),
+                shell_line((*self.on_host(LEADER), *listening)),
                 f"# on each other host, with NODE_RANK from 1 to {self.hosts - 1}:",
-                shell_line(self.on_host(FOLLOWER)),
+                shell_line((*self.on_host(FOLLOWER), *listening)),
             ]
         )
 

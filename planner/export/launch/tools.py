@@ -30,6 +30,8 @@ class FrameworkRules(_Rules):
     """Name of what proposes tokens, by ours."""
     port: int
     """Where its server listens unless told."""
+    listening: tuple[str, ...] = ()
+    """Options without which a server answers its own host alone."""
     own_address: str | None = None
     """Variable with the address at which servers of another phase reach this one."""
 
@@ -93,6 +95,28 @@ class KueueRules(ObjectRules):
     """Most flavors of a group of a ClusterQueue."""
 
 
+class TpuRules(_Rules):
+    """A kind of TPU in Google Kubernetes Engine."""
+
+    accelerator: str
+    """Value of the label of its nodes."""
+    topologies: Mapping[int, str]
+    """How the chips of a slice are arranged, by their number."""
+    workload_policy: bool = False
+    """Whether its slices over several machines are made by a policy of their own."""
+
+
+class GkeTpuRules(_Rules):
+    """TPUs of Google Kubernetes Engine, and the labels that it gives their nodes."""
+
+    source: str
+    accelerator_label: str
+    topology_label: str
+    machine_chips: int
+    """Chips of a machine of a slice over several."""
+    parts: Mapping[str, TpuRules]
+
+
 class Tools(_Rules):
     """All launching tools."""
 
@@ -105,6 +129,7 @@ class Tools(_Rules):
     kueue: KueueRules
     karpenter: ObjectRules
     config_connector: ObjectRules = Field(alias="config-connector")
+    gke_tpu: GkeTpuRules = Field(alias="gke-tpu")
     images: Mapping[str, Mapping[str, str]]
     """Image of a framework's server, by framework and vendor."""
     resources: Mapping[str, str]

@@ -91,7 +91,7 @@ def _aiperf(url: str, load: AskedLoad, words: Path, out: Path) -> list[str]:
 def _guidellm(url: str, load: AskedLoad, words: Path, out: Path) -> list[str]:
     profile = f"kind=concurrent,streams={load.cap}"
     if load.rate is not None:
-        profile = f"kind=constant,rate={load.rate}"
+        profile = f"kind=poisson,rate={load.rate}"
         profile += "" if load.cap is None else f",max_concurrency={load.cap}"
     if load.warmup:
         # A share of the requests, of which its figures leave out those.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections import defaultdict
 from dataclasses import replace
@@ -25,6 +26,8 @@ from fleetplan.planner.export.launch.leader_worker_sets import leader_worker_set
 from fleetplan.planner.export.launch.pools import standing_pools
 from fleetplan.planner.export.launch.supply import node_pools
 from fleetplan.planner.export.launch.terraform import purchase_changes
+from fleetplan.planner.export.launch.tools import tools
+from fleetplan.planner.importing.records import known_hardware
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.plan.inputs import HardwareInput
 
@@ -201,6 +204,83 @@ def test_gke_counts_nodes_and_names_the_accelerator() -> None:
     assert spec["nodeConfig"]["guestAccelerator"] == [{"type": "nvidia-h100-80gb", "count": 8}]
     with pytest.raises(InputError, match="no region or zone of Google Cloud"):
         gke_pools(whole, "2027Q2", {})
+
+
+def on_tpus(name: str, chips: int) -> tuple[Plan, str]:
+    """A plan on TPUs, and its rented pool, all replicas of which take so many chips."""
+    whole = of_catalogue(plan(), name, "Google")
+    rented = next(each for each in standing_pools(whole, "2027Q2") if not each.owned)
+    rows = tuple(
+        row.model_copy(update={"accelerators": chips * row.replicas}) if row.pool == rented.name else row
+        for row in whole.placements
+    )
+    most = max(row.accelerators for row in rows if (row.period, row.pool) == ("2027Q2", rented.name))
+    uses = tuple(
+        use.model_copy(update={"accelerators": most + 8}) if use.pool == rented.name else use
+        for use in whole.pools
+    )
+    return whole.model_copy(update={"placements": rows, "pools": uses}), rented.name
+
+
+def labels_of(whole: Plan, pool: str) -> dict[str, str]:
+    texts, _ = kueue_quotas(whole, "2027Q2")
+    assert [*refusals(texts)] == []
+    flavors = {each["metadata"]["name"]: each["spec"] for each in objects(texts)}
+    found: dict[str, str] = flavors[dns_name(pool)]["nodeLabels"]
+    return found
+
+
+def test_slices_of_tpus_have_their_topology() -> None:
+    zones = dict.fromkeys(LOCATIONS, "us-east5-b")
+    whole, pool = on_tpus("TPU-v6e", 8)
+    texts, _ = gke_pools(whole, "2027Q2", LOCATIONS)
+    assert [*refusals(texts)] == []
+    (made,) = [each for each in objects(texts) if each["metadata"]["name"] == dns_name(pool)]
+    assert made["spec"]["nodeConfig"]["machineType"] == "ct6e-standard-8t"
+    assert not {"placementPolicy", "guestAccelerator"} & {*made["spec"], *made["spec"]["nodeConfig"]}
+    labels = {
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
+        "cloud.google.com/gke-tpu-topology": "2x4",
+    }
+    assert labels_of(whole, pool) == {"fleetplan/pool": dns_name(pool)} | labels
+    assert any("gke-tpu-topology: 2x4" in text for text in texts.values())
+
+    # Sixteen chips are a slice of four machines, each a node pool; what is left of the pool are single hosts.
+    whole, pool = on_tpus("TPU-v6e", 16)
+    texts, _ = gke_pools(whole, "2027Q2", zones)
+    assert [*refusals(texts)] == []
+    own = [each["spec"] for each in objects(texts) if pool in each["spec"]["nodeConfig"]["labels"].values()]
+    slices = [spec for spec in own if "placementPolicy" in spec]
+    rows = [row for row in whole.placements if (row.period, row.pool) == ("2027Q2", pool)]
+    assert len(slices) == max(row.replicas for row in rows)
+    for spec in slices:
+        assert spec["placementPolicy"] == {"type": "COMPACT", "tpuTopology": "4x4"}
+        assert (spec["nodeConfig"]["machineType"], spec["nodeCount"]) == ("ct6e-standard-4t", 4)
+    (single,) = [spec for spec in own if "placementPolicy" not in spec]
+    assert (single["nodeConfig"]["machineType"], single["nodeCount"]) == ("ct6e-standard-8t", 1)
+    # Nodes of two topologies: a pod says itself which one it needs.
+    assert "cloud.google.com/gke-tpu-topology" not in labels_of(whole, pool)
+
+
+@pytest.mark.parametrize(
+    ("name", "chips", "location", "why"),
+    [
+        ("TPU-v6e", 16, "us-east5", "stands in one zone"),
+        ("TPU-v6e", 24, "us-east5-b", "takes 24 TPU-v6e together"),
+    ],
+)
+def test_slices_that_gke_does_not_make_are_left_out(name: str, chips: int, location: str, why: str) -> None:
+    whole, pool = on_tpus(name, chips)
+    texts, left_out = gke_pools(whole, "2027Q2", dict.fromkeys(LOCATIONS, location))
+    assert [each.label for each in left_out if why in each.reason] == [pool]
+    assert dns_name(pool) not in {each["metadata"]["name"] for each in objects(texts)}
+
+
+def test_tpus_of_every_kind_have_the_label_by_which_nodes_are_read() -> None:
+    for name, part in tools().gke_tpu.parts.items():
+        assert known_hardware(part.accelerator) == name
+        for chips, topology in part.topologies.items():
+            assert chips == math.prod(int(side) for side in topology.split("x"))
 
 
 def test_a_leader_worker_set_has_a_pod_a_host_with_its_rank() -> None:

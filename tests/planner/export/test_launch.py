@@ -22,6 +22,7 @@ from fleetplan.planner.export.launch.llm_d import llm_d_values
 from fleetplan.planner.export.launch.replica import FOLLOWER, LOAD_BALANCERS, Launch
 from fleetplan.planner.export.launch.supply import node_pools
 from fleetplan.planner.export.launch.terraform import purchase_changes
+from fleetplan.planner.export.launch.tools import tools
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.plan.inputs import ClassInput, HardwareInput, LaunchInput, VariantInput
 
@@ -106,6 +107,7 @@ def options_of(started: Launch) -> dict[str, str]:
     """Options with their values, every one documented; '' for a flag."""
     table = DOCUMENTED[started.framework]
     words = list(started.words) if started.on_host is None else list(started.on_host(FOLLOWER))
+    words += tools().framework(started.framework).listening
     words = words[words.index(table["command"][0]) :]
     assert words[: len(table["command"])] == table["command"]
     words = words[len(table["command"]) :]
@@ -157,7 +159,7 @@ def test_every_option_is_documented(
         assert split_experts or (each.layout.cp > 1 and phase != "prefill")
         return
     if started.hosts == 1:
-        assert shlex.split(started.text) == list(started.words)
+        assert shlex.split(started.text) == [*started.words, *tools().framework(framework).listening]
     options = options_of(started)
     assert _accelerators(framework, options, each.layout) == each.layout.accelerators
     assert options.get("--quantization") == ("fp8" if weights == "fp8" and framework != "trtllm" else None)

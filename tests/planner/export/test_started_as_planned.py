@@ -11,7 +11,7 @@ import pytest
 import yaml
 from tests.planner.export.test_launch import deployment, options_of, plan
 
-from fleetplan.planner.export.launch.commands import launch
+from fleetplan.planner.export.launch.commands import FRAMEWORKS, launch
 from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, deployments
 from fleetplan.planner.export.launch.dynamo import dynamo_graphs
 from fleetplan.planner.export.launch.files import ExportOptions, export_launch
@@ -182,6 +182,16 @@ def test_every_host_of_a_replica_has_its_rank_and_the_address_of_the_first() -> 
     trtllm = started(with_variant(each, checkpoint="a/b-FP8"), "trtllm")
     assert trtllm.words[:6] == ("srun", "--mpi=pmix", "--nodes", "2", "--ntasks", "16")
     assert trtllm.words[-2:] == ("--gpus_per_node", "8")
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_servers_of_a_script_answer_other_hosts(framework: str) -> None:
+    # SGLang and TensorRT-LLM listen on localhost unless told, vLLM on all addresses.
+    one = with_variant(deployment(), checkpoint="a/b-FP8")
+    for each in (one, with_variant(on_hosts_of(deployment("TP16"), 8), checkpoint="a/b-FP8")):
+        lines = [line for line in started(each, framework).text.splitlines() if not line.startswith("#")]
+        assert lines
+        assert all(("--host 0.0.0.0" in line) is (framework != "vllm") for line in lines)
 
 
 def test_hosts_that_are_not_filled_evenly_are_refused() -> None:

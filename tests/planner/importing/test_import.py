@@ -7,6 +7,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -300,10 +301,54 @@ def test_a_phase_of_aiperf_whose_load_changes_is_left_out(phase: dict[str, objec
     assert next(reversed(phase)) in rejected.reason
 
 
+@pytest.mark.parametrize(
+    ("load", "reason"),
+    [
+        ({"type": "constant"}, "arrivals constant"),
+        ({"type": "user_centric"}, "arrivals user_centric"),
+        ({"type": "poisson"}, None),
+        ({"type": "gamma", "smoothness": 1.0}, None),
+        # A cap that binds is the load, however requests come.
+        ({"type": "constant", "concurrency": 1, "rate": 1000.0}, None),
+    ],
+)
+def test_a_run_of_aiperf_whose_requests_come_evenly_is_no_open_loop(
+    load: dict[str, object], reason: str | None
+) -> None:
+    document = read_json(WRITTEN / "aiperf-0.13.0-open.json")
+    assert isinstance(document, dict)
+    config = dict(document["input_config"])
+    (measured,) = [each for each in config["phases"] if each.get("kind") == "profiling"]
+    config["phases"] = [measured | load]
+    found = import_benchmarks("aiperf", {**document, "input_config": config}, replace(GIVEN, model=None))
+    assert [reason in each.reason for each in found.rejected if reason] == [True] * bool(reason)
+    assert len(found.rows) == (reason is None)
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"), [("arrival_pattern", "constant"), ("request_rate_mode", "poisson")]
+)
+def test_older_files_of_aiperf_say_how_requests_come(name: str, pattern: str) -> None:
+    config = {"endpoint": {"model_names": ["llama3.1-8b"]}, "loadgen": {"request_rate": 2.0, name: pattern}}
+    found = import_benchmarks("aiperf", {**AIPERF, "input_config": config}, GIVEN)
+    assert len(found.rows) == (pattern == "poisson")
+
+
+def paced_by_poisson(document: dict[str, Any]) -> dict[str, Any]:
+    """A file of GuideLLM whose run was paced evenly, as if it had been by Poisson arrivals."""
+    strategy = document["benchmarks"][0]["config"]["strategy"]
+    assert strategy["type_"] == "constant"
+    strategy |= {"type_": "poisson", "random_seed": 42}
+    return document
+
+
 def test_a_run_of_guidellm_that_rises_to_its_load_is_left_out() -> None:
     document = read_json(WRITTEN / "guidellm-0.8.1-open.json")
     assert isinstance(document, dict)
     given = replace(GIVEN, model=None)
+    (rejected,) = import_benchmarks("guidellm", document, given).rejected
+    assert "strategy constant" in rejected.reason
+    paced_by_poisson(document)
     assert import_benchmarks("guidellm", document, given).rows
     document["benchmarks"][0]["config"]["strategy"]["rampup_duration"] = 30.0
     (rejected,) = import_benchmarks("guidellm", document, given).rejected
@@ -322,8 +367,9 @@ def test_what_genai_perf_wrote_is_read_as_its_successors(config: dict[str, objec
     (row,) = import_benchmarks("aiperf", {**AIPERF, "input_config": config}, GIVEN).rows
     assert (row["mode"], row["concurrency"], row["model"]) == ("closed_loop", 16, "llama3.1-8b")
     paced = {"model_names": ["llama3.1-8b"], "perf_analyzer": {"stimulus": {"request_rate": 2.0}}}
-    (row,) = import_benchmarks("aiperf", {**AIPERF, "input_config": paced}, GIVEN).rows
-    assert (row["mode"], row["requests_per_s"]) == ("open_loop", 2.0)
+    # Perf Analyzer's --request-distribution is constant unless told.
+    (rejected,) = import_benchmarks("aiperf", {**AIPERF, "input_config": paced}, GIVEN).rejected
+    assert "arrivals constant" in rejected.reason
 
 
 @pytest.mark.parametrize(
@@ -334,6 +380,8 @@ def test_a_file_that_guidellm_wrote_is_read(run: str, mode: str, concurrency: in
     # requests to a server of a test that counts 7 tokens a prompt. Requests and statistics that nobody reads
     # were left out.
     document = json.loads((WRITTEN / f"guidellm-0.8.1-{run}.json").read_text("utf-8"))
+    if run == "open":
+        paced_by_poisson(document)
     (row,) = import_benchmarks("guidellm", document, replace(GIVEN, model=None)).rows
     metrics = document["benchmarks"][0]["metrics"]
     assert (row["model"], row["input_tokens"], row["output_tokens"]) == ("mock", 7, 8)

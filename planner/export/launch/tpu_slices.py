@@ -1,0 +1,118 @@
+"""Slices of TPUs in Google Kubernetes Engine: those of wide replicas, and the labels of nodes."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fleetplan.fleet.catalog.hardware_names import instances_of
+from fleetplan.planner.export.launch.pools import StandingPool
+from fleetplan.planner.export.launch.tools import tools
+from fleetplan.planner.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class TpuSlice:
+    """Chips that are linked with each other: a machine, or several that start and stop together.
+
+    Attributes
+    ----------
+    topology : str
+        How they are arranged, as in 2x4.
+    machine : str
+        Machine type of its nodes.
+    nodes : int
+        Its nodes.
+    """
+
+    topology: str
+    machine: str
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSlices:
+    """The slices of a pool.
+
+    Attributes
+    ----------
+    several : Mapping[TpuSlice, int]
+        Slices over several nodes, and how many of each there are.
+    single : TpuSlice
+        A node for all other replicas.
+    singles : int
+        How many of those nodes hold the rest of the pool.
+    refused : str
+        Why the slices cannot be made; empty if they can.
+    """
+
+    several: Mapping[TpuSlice, int]
+    single: TpuSlice
+    singles: int
+    refused: str = ""
+
+    @property
+    def topologies(self) -> tuple[str, ...]:
+        """Topologies that the nodes of the pool are labelled with."""
+        found = [each.topology for each in self.several]
+        return tuple(dict.fromkeys([*found, self.single.topology] if self.singles else found))
+
+
+def pool_slices(plan: Plan, pool: StandingPool, period: str) -> PoolSlices | None:
+    """Return the slices of a pool in its busiest moment of a period; None if it is none of GKE's TPUs.
+
+    Busiest is the moment in which replicas over several hosts take most of the pool.
+    """
+    single = _single(pool)
+    if single is None:
+        return None
+    moments: dict[tuple[str | None, str | None], Counter[int]] = defaultdict(Counter)
+    for row in plan.placements:
+        if (row.period, row.pool) == (period, pool.name) and row.replicas:
+            chips = row.accelerators // row.replicas
+            if chips > pool.accelerators_per_node:
+                moments[row.slice, row.scenario][chips] += row.replicas
+    busiest = max(moments.values(), key=_chips, default=Counter[int]())
+    several, refused = {}, ""
+    for chips, replicas in sorted(busiest.items()):
+        found = _several(pool.hardware, chips)
+        if isinstance(found, str):
+            refused = found
+        else:
+            several[found] = replicas
+    rest = max(0, pool.accelerators - _chips(busiest))
+    return PoolSlices(several, single, -(-rest // pool.accelerators_per_node), refused)
+
+
+def node_labels(pool: StandingPool, slices: PoolSlices) -> dict[str, str]:
+    """Return the labels that GKE gives all nodes of a pool, and that a pod has to select."""
+    rules = tools().gke_tpu
+    found = {rules.accelerator_label: rules.parts[pool.hardware].accelerator}
+    if len(slices.topologies) == 1:
+        found[rules.topology_label] = slices.topologies[0]
+    return found
+
+
+def _chips(replicas: Counter[int]) -> int:
+    return sum(chips * count for chips, count in replicas.items())
+
+
+def _single(pool: StandingPool) -> TpuSlice | None:
+    part = tools().gke_tpu.parts.get(pool.hardware)
+    topology = None if part is None else part.topologies.get(pool.accelerators_per_node)
+    types = instances_of(pool.hardware, "gcp", pool.accelerators_per_node)
+    return None if topology is None or not types else TpuSlice(topology, types[0].name, 1)
+
+
+def _several(hardware: str, chips: int) -> TpuSlice | str:
+    """The slice of so many chips on several machines, or why there is none."""
+    rules = tools().gke_tpu
+    part = rules.parts[hardware]
+    topology = part.topologies.get(chips)
+    (machine, *_) = instances_of(hardware, "gcp", rules.machine_chips)
+    if topology is None:
+        return f"a replica takes {chips} {hardware} together, and GKE has no slice of as many"
+    if part.workload_policy:
+        return f"slices of {hardware} over several hosts need a workload policy, which Config Connector lacks"
+    return TpuSlice(topology, machine.name, chips // rules.machine_chips)
