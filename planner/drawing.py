@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from fleetplan.fleet.files import write_whole
 
@@ -15,6 +16,17 @@ if TYPE_CHECKING:
 
 PLOT_SUFFIXES: Final = (".svg", ".png", ".pdf")
 """Of files that figures are written to."""
+
+_NO_GLYPH: Final = "Glyph .* missing from font"
+"""Warning of a name in a script that the font of drawings has no signs for: it is drawn as boxes."""
+
+_MARK_OF_HIDDEN: Final = "_"
+"""What labels begin with that no legend shows."""
+
+_ZERO_WIDTH_SPACE: Final = "\u200b"
+
+LegendPlace: TypeAlias = Literal["best", "lower right"]
+"""Where a legend stands within its axes, as matplotlib calls it."""
 
 _UNDATED: Final = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 """What leaves out when a figure was drawn."""
@@ -37,7 +49,8 @@ def save(figure: Figure, path: Path) -> Path:
     """
     import matplotlib as mpl  # noqa: PLC0415  (a quarter of a second, and few commands draw)
 
-    with mpl.rc_context({"svg.hashsalt": "fleetplan"}):
+    with mpl.rc_context({"svg.hashsalt": "fleetplan"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=_NO_GLYPH, category=UserWarning)
         metadata = _UNDATED.get(path.suffix)
         drawn = BytesIO()
         figure.savefig(drawn, format=path.suffix[1:], bbox_inches="tight", metadata=metadata)
@@ -53,3 +66,29 @@ def new_figure(columns: int, width: float = 5.2, height: float = 4.0) -> tuple[F
     FigureCanvasAgg(figure)
     axes = figure.subplots(1, columns, squeeze=False)
     return figure, list(axes[0])
+
+
+def drawn_name(text: str) -> str:
+    """Return text that somebody chose as a drawing shows it as it is: no formula, and no hidden label."""
+    plain = text.replace("$", r"\$")
+    return f"{_ZERO_WIDTH_SPACE}{plain}" if plain.startswith(_MARK_OF_HIDDEN) else plain
+
+
+def add_legend(
+    axes: Axes, place: LegendPlace = "best", font_size: float | str = 7, framed: bool = False
+) -> None:
+    """Explain the colours of axes; nothing where nothing is drawn.
+
+    Parameters
+    ----------
+    axes : Axes
+        With labels from `drawn_name`, where they hold names that somebody chose.
+    place : LegendPlace
+        Where it stands.
+    font_size : float or str
+        In points, or in matplotlib's words.
+    framed : bool
+        Whether it has a frame.
+    """
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc=place, fontsize=font_size, frameon=framed)

@@ -97,6 +97,23 @@ class YamlText:
             place = self._line_end(self._end(node, 0))
             self._changes[place, place] = "".join(f"\n{indent}- {line}" for line in lines)
 
+    def keep_items(self, key_path: KeyPath, items: Sequence[Mapping[str, object]]) -> None:
+        """Take all but some named items out of a list in which nothing else is changed.
+
+        Raises
+        ------
+        KeyError
+            The mapping that holds the list is missing.
+        """
+        node = self._node(key_path)
+        if not items or not isinstance(node, yaml.SequenceNode) or not _is_block(node):
+            self.put(key_path, list(items))
+            return
+        kept = [_item(node, str(each["name"])) for each in items]
+        for item in node.value:
+            if all(item is not each for each in kept):
+                self._remove_lines(item)
+
     def become(self, value: Mapping[str, object], now: Mapping[str, object]) -> None:
         """Give the whole file a value: what is the same stays as it is written.
 

@@ -13,6 +13,8 @@ MOST_TAX_YEARS: Final = 40
 
 MOST_TAX_QUARTERS: Final = 4 * MOST_TAX_YEARS
 
+CURRENCY_PATTERN: Final = r"^[A-Z]{3}$"
+
 
 class PerHostSpec(Spec):
     """Fixed cost of a host per quarter besides its price, energy, hosting and maintenance."""
@@ -55,7 +57,7 @@ class IncomeTaxSpec(Spec):
 class CurrencySpec(Spec):
     """The currency of reports. Prices of the file, computations and plan.json stay in USD."""
 
-    code: Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
+    code: Annotated[str, Field(pattern=CURRENCY_PATTERN)]
     """ISO 4217, such as EUR."""
     usd_per_unit: Annotated[float, Field(ge=1e-6, le=1e6)]
     """What one unit of the currency costs: 1.08 if a euro costs 1.08 USD. [USD]"""

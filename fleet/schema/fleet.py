@@ -26,6 +26,7 @@ from fleetplan.fleet.schema.values import (
     Count,
     DemandTree,
     Growth,
+    HardwareName,
     Name,
     NotNegative,
     Percent,
@@ -166,7 +167,7 @@ class ServiceSpec(Spec):
     of every operator. Operators without a table in this version use other versions."""
     search: SearchSpec = SearchSpec()
     """Configurations that are searched."""
-    hardware: Annotated[list[Name], Field(min_length=1)] | None = None
+    hardware: Annotated[list[HardwareName], Field(min_length=1)] | None = None
     """Hardware it may run on. Default: any."""
     regions: Annotated[list[Name], Field(min_length=1)] | None = None
     """Regions it may run in, also after the loss of another one. Default: any."""
@@ -208,7 +209,7 @@ class ServiceDefaultsSpec(Spec):
     """`services.runtimes`."""
     framework: Literal["trtllm", "sglang", "vllm"] | None = None
     """`services.framework`."""
-    hardware: Annotated[list[Name], Field(min_length=1)] | None = None
+    hardware: Annotated[list[HardwareName], Field(min_length=1)] | None = None
     """`services.hardware`."""
     serve_from: ServeFrom | None = None
     """`services.serve_from`."""

@@ -6,15 +6,15 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
-from fleetplan.fleet.schema.values import TAG_MARK, Name, NotNegative, Positive, Spec
+from fleetplan.fleet.schema.values import TAG_MARK, HardwareName, Name, NotNegative, Positive, Spec
 
 
 class KvPairSpec(Spec):
     """Two kinds of hardware between which a KV cache may pass."""
 
-    prefill: Name
+    prefill: HardwareName
     """Hardware that sends it."""
-    decode: Name
+    decode: HardwareName
     """Hardware that receives it."""
 
 

@@ -12,9 +12,10 @@ from pydantic_core import ErrorDetails
 
 from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import Issue, names_hint
+from fleetplan.fleet.schema.finance import CURRENCY_PATTERN
 from fleetplan.fleet.schema.fleet import FleetSpec
 from fleetplan.fleet.schema.supply import OfferSpec, PoolSpec
-from fleetplan.fleet.schema.values import QUARTER_PATTERN, TAG_MARK
+from fleetplan.fleet.schema.values import AS_OF_PATTERN, QUARTER_PATTERN, TAG_MARK
 
 _Json: TypeAlias = Mapping[str, object]
 
@@ -32,6 +33,13 @@ _WANTED: Final[Mapping[str, str]] = {
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
 }
+
+_PATTERNS: Final[Mapping[str, str]] = {
+    QUARTER_PATTERN: "a quarter such as 2025Q3 or FY26-Q2, or a month such as 2025-07",
+    AS_OF_PATTERN: "a year, a month or a day, such as 2026, 2026-08 or 2026-08-14",
+    CURRENCY_PATTERN: "three capital letters such as EUR",
+}
+"""Texts of a form of their own; all others are names."""
 
 _BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
     "greater_than_equal": ("ge", "at least"),
@@ -190,8 +198,8 @@ def _message(detail: ErrorDetails) -> tuple[str, str]:  # noqa: PLR0911 - one re
     if kind in ("too_short", "string_too_short"):
         return "must not be empty", ""
     if kind == "string_pattern_mismatch":
-        if context["pattern"] == QUARTER_PATTERN:
-            return f"must be a quarter such as 2025Q3 or FY26-Q2, or a month such as 2025-07, not {value}", ""
+        if context["pattern"] in _PATTERNS:
+            return f"must be {_PATTERNS[context['pattern']]}, not {value}", ""
         return f"is not a name: {value}", "names hold no blanks, commas, brackets or bars"
     return detail["msg"], ""
 

@@ -11,6 +11,7 @@ from fleetplan.fleet.schema.values import (
     AsOf,
     Count,
     CountByPeriod,
+    HardwareName,
     HostCount,
     Name,
     NotNegative,
@@ -71,7 +72,7 @@ class RegionSpec(Spec):
 class HardwareSpec(Spec):
     """Your own hardware, or changes to hardware of the catalogue."""
 
-    like: Name | None = None
+    like: HardwareName | None = None
     """The catalogue part whose figures hold where this block gives none."""
     power_cap_w: Positive | None = None
     """Power cap of a card: the clock follows its cube root, memory and links stay as they are. The power of a
@@ -163,7 +164,7 @@ class PoolSpec(Spec):
     """Its name in plans and reports."""
     region: Name | None = None
     """Region of the pool; optional if there is one region."""
-    hardware: Name
+    hardware: HardwareName
     """A part of the catalogue or of the block `hardware`."""
     hosts: HostCount | None = None
     """How many hosts."""
@@ -188,7 +189,7 @@ class OfferSpec(Spec):
 
     name: Name
     """Its name in plans and reports."""
-    hardware: Name
+    hardware: HardwareName
     """A part of the catalogue or of the block `hardware`."""
     regions: Annotated[list[Name], Field(min_length=1)] | None = None
     """Regions of the offer; optional if there is one region."""

@@ -63,6 +63,8 @@ def _texts_below_fields(model: type[Spec]) -> Iterator[tuple[str, str]]:
 # Names become labels such as coverage[chat,us-east]; the characters that structure those are refused.
 Name: TypeAlias = Annotated[str, Field(min_length=1, pattern=r"^[^\s,\[\]|]+$")]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
+HardwareName: TypeAlias = Text
+"""Hardware by whatever name drivers, labels and clouds give it; those hold blanks."""
 QUARTER_PATTERN: Final = r"^(\d{4}Q[1-4]|\d{4}-(0[1-9]|1[0-2])|FY\d{2}-Q[1-4])$"
 Quarter: TypeAlias = Annotated[str, Field(pattern=QUARTER_PATTERN)]
 """A quarter, a month or a fiscal quarter."""
@@ -139,4 +141,5 @@ def _real_date(value: str) -> str:
     return value
 
 
-AsOf: TypeAlias = Annotated[str, Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$"), AfterValidator(_real_date)]
+AS_OF_PATTERN: Final = r"^\d{4}(-\d{2}(-\d{2})?)?$"
+AsOf: TypeAlias = Annotated[str, Field(pattern=AS_OF_PATTERN), AfterValidator(_real_date)]

@@ -50,8 +50,13 @@ def kind_of_offer(offer: Offer) -> str:
     return "reserve" if offer.term_periods > 1 else "rent"
 
 
+def unit_of_pool(accelerators_per_unit: int) -> str:
+    """What the units of a pool are called."""
+    return "host" if accelerators_per_unit > 1 else "accelerator"
+
+
 def retirements(problem: Problem, solution: Solution) -> tuple[Retired, ...]:
-    """Owned hosts that leave, in the order of periods and pools."""
+    """Units that leave, in the order of periods and pools."""
     rows = []
     for (p, q), units in sorted(solution.retired.items(), key=lambda item: (item[0][1], item[0])):
         pool = problem.pools[p]
@@ -65,6 +70,7 @@ def retirements(problem: Problem, solution: Solution) -> tuple[Retired, ...]:
                 region=pool.region,
                 hardware=pool.hardware,
                 hosts=units,
+                unit=unit_of_pool(pool.accelerators_per_unit),
                 usd=units * pool.retirement.unit_usd[q],
                 resale_usd=units * resale,
                 assumed=q >= problem.fleet.n_stated,

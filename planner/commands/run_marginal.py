@@ -12,7 +12,7 @@ from rich.table import Table
 from fleetplan.fleet.figures import money, money_range
 from fleetplan.planner.commands.asking import collected, table_writer
 from fleetplan.planner.commands.shared import ExitCode
-from fleetplan.planner.drawing import new_figure, save
+from fleetplan.planner.drawing import add_legend, drawn_name, new_figure, save
 from fleetplan.planner.questions.asked_plan import AskedPlan, require_current
 from fleetplan.planner.questions.marginal import Worth, by_worth, marginal_table, one_more, worths
 from fleetplan.planner.questions.resolving import Resolver
@@ -96,7 +96,8 @@ def marginal_figure(rows: list[Worth]) -> Figure:
     places = range(len(shown))
     axes.barh(places, [row.most_usd for row in shown], color="#c9d4e5", label="at most")
     axes.barh(places, [row.least_usd for row in shown], color="#33558b", label="at least")
-    axes.set_yticks(places, [f"{row.more.amount:,.4g} {row.more.unit} of {row.more.name}" for row in shown])
+    names = [f"{row.more.amount:,.4g} {row.more.unit} of {row.more.name}" for row in shown]
+    axes.set_yticks(places, [drawn_name(name) for name in names])
     axes.set_xlabel("lower TCO over the horizon [USD], excluding the price of the unit itself")
-    axes.legend(loc="lower right", frameon=False)
+    add_legend(axes, place="lower right", font_size="medium")
     return figure

@@ -292,7 +292,7 @@ def _purchases(plan: Plan) -> Sheet:
             row.pool,
             row.hardware,
             row.hosts,
-            "host",
+            row.unit,
             None,
             None,
             row.usd,

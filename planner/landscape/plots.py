@@ -20,7 +20,7 @@ from fleetplan.perfmodel.landscape import (
     search_layouts,
 )
 from fleetplan.perfmodel.parallelism import Configuration
-from fleetplan.planner.drawing import new_figure, save
+from fleetplan.planner.drawing import add_legend, drawn_name, new_figure, save
 from fleetplan.planner.landscape.answer import LandscapeAnswer
 from fleetplan.planner.landscape.explain import Explanation, explain
 
@@ -79,7 +79,7 @@ def frontier_figure(answer: LandscapeAnswer) -> Figure | None:
             own = own.take(pareto_mask([-own.requests_per_s_per_accelerator, getattr(own, _LATENCY[phase])]))
             latency = getattr(own, _LATENCY[phase])
             order = np.argsort(latency)
-            name = f"{option.hardware} {option.evaluator.precision.weights}"
+            name = drawn_name(f"{option.hardware} {option.evaluator.precision.weights}")
             axes.plot(
                 latency[order],
                 own.requests_per_s_per_accelerator[order],
@@ -96,7 +96,7 @@ def frontier_figure(answer: LandscapeAnswer) -> Figure | None:
         for set_formatter in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
             set_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.8)))
         axes.grid(visible=True, alpha=0.3)
-        axes.legend(fontsize=7)
+        add_legend(axes, framed=True)
     figure.tight_layout()
     return figure
 
@@ -138,7 +138,8 @@ def heat_map_figure(answer: LandscapeAnswer) -> Figure | None:
         marks = np.arange(0, len(block.batches), max(1, len(block.batches) // 8))
         axes_of.set_xticks(marks + 0.5, [str(block.batches[mark]) for mark in marks])
         axes_of.set_xlabel("batch")
-        axes_of.set_title(f"{option.hardware}: decode requests/s per accelerator", fontsize=8)
+        title = f"{option.hardware}: decode requests/s per accelerator"
+        axes_of.set_title(drawn_name(title), fontsize=8)
         figure.colorbar(image, ax=axes_of)
     figure.tight_layout()
     return figure
@@ -184,7 +185,9 @@ def breakdown_figure(bars: Sequence[tuple[str, Explanation]]) -> Figure:
             axes.bar(range(len(bars)), shares, bottom=bottom, label=name.replace("_", " "), width=0.7)
         bottom += shares
     axes.set_xticks(
-        range(len(bars)), [f"{name}\n{taken.latency_ms:.1f} ms" for name, taken in bars], fontsize=6
+        range(len(bars)),
+        [drawn_name(f"{name}\n{taken.latency_ms:.1f} ms") for name, taken in bars],
+        fontsize=6,
     )
     axes.set_ylabel("share of the step")
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -98,13 +98,15 @@ class Purchase(Record):
 
 
 class Retired(Record):
-    """Owned hosts that leave a pool at the start of a period."""
+    """Hosts, or single accelerators, that leave a pool at the start of a period."""
 
     period: str
     pool: str
     region: str
     hardware: str
     hosts: int
+    unit: str = "host"
+    """What `hosts` counts: host, or accelerator in pools of single ones."""
     usd: float
     """What it changes over the horizon: costs saved, what the books still held, and the sale. [USD]"""
     resale_usd: float

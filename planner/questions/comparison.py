@@ -34,6 +34,11 @@ class Saving:
         nothing = max(abs(self.least_usd), abs(self.most_usd)) < COST_TOLERANCE_USD
         return nothing or self.least_usd > 0 or self.most_usd < 0
 
+    @property
+    def nothing(self) -> bool:
+        """Whether the two plans cost the same."""
+        return abs(self.usd) < COST_TOLERANCE_USD
+
     def ratio(self, usd: float) -> float:
         """An amount as a share of the counterfactual's TCO."""
         return usd / self.of_usd if self.of_usd > 0 else 0.0

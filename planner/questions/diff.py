@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from fleetplan.fleet.figures import plural
 from fleetplan.planner.plan import AtMoment, Plan, PoolUse
 
 TRAFFIC_TOLERANCE_RATIO: Final = 1e-6
@@ -214,7 +215,7 @@ def _lines(plan: Plan, renamed: Mapping[str, str]) -> dict[_Key, dict[str, float
         add(DiffSubject.PURCHASE, bought.period, bought.region, name, figures)
     for gone in plan.retirements:
         name = f"{gone.hardware} from {gone.pool}"
-        add(DiffSubject.RETIREMENT, gone.period, gone.region, name, {"hosts": gone.hosts})
+        add(DiffSubject.RETIREMENT, gone.period, gone.region, name, {plural(gone.unit): gone.hosts})
     # What stands is the same in every slice and demand scenario; it is kept free where something runs.
     standing: dict[tuple[str, str], PoolUse] = {}
     for use in plan.pools:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fleetplan.planner.drawing import new_figure, save
+from fleetplan.planner.drawing import add_legend, drawn_name, new_figure, save
 from fleetplan.planner.replay.outcome import Latency, PlaceOutcome, ReplayOutcome
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _latency_bars(axis: Axes, outcome: ReplayOutcome, name: str) -> None:
             if check.latency == name:
                 colour = "#2a7d2a" if check.holds else "#c02020"
                 axis.plot([check.limit_ms] * 2, [row - 0.42, row + 0.42], color=colour, linewidth=2)
-    axis.set_yticks(rows, [f"{place.service}, {place.region}" for place in outcome.places], fontsize=8)
+    axis.set_yticks(rows, [_label(place) for place in outcome.places], fontsize=8)
     axis.invert_yaxis()
     limits = [check.limit_ms for place in outcome.places for check in place.limits if check.latency == name]
     shown = [_value(getattr(place, name), field) for place in outcome.places for field, _ in _STEPS]
@@ -80,7 +80,7 @@ def timeline_figure(outcome: ReplayOutcome) -> Figure:
             queue[point.time_s] += point.waiting
             running[point.time_s] += point.running
             room[point.time_s] += point.places
-        label = f"{place.service}, {place.region}"
+        label = _label(place)
         waiting.plot(times, list(queue.values()), linewidth=1, label=label)
         busy.plot(times, [running[at] / max(1, room[at]) for at in times], linewidth=1, label=label)
     waiting.set_ylabel("requests that wait")
@@ -89,9 +89,13 @@ def timeline_figure(outcome: ReplayOutcome) -> Figure:
     for axis in (waiting, busy):
         axis.set_xlabel("time [s]")
         axis.grid(alpha=0.3)
-    waiting.legend(fontsize=7, frameon=False)
+    add_legend(waiting)
     return figure
 
 
 def _longest_queue(place: PlaceOutcome) -> int:
     return max((point.waiting for point in place.timeline), default=0)
+
+
+def _label(place: PlaceOutcome) -> str:
+    return drawn_name(f"{place.service}, {place.region}")

@@ -100,7 +100,7 @@ def _print_one(plan: Plan, row: Compared, console: Console) -> None:
             f"without it the TCO would be {rest}",
             soft_wrap=True,
         )
-    if row.saving is not None and not row.saving.proven:
+    if row.saving is not None and not row.saving.proven and not row.saving.nothing:
         console.print("  the optimality gaps overlap, so either may be cheaper; try a smaller --gap")
     if row.difference is not None and row.chosen is not None and row.chosen.plan is not None:
         _print_difference(plan, row.chosen.plan, row.difference, console)

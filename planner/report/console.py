@@ -198,7 +198,7 @@ def _retirements(plan: Plan, brief: bool, console: Console) -> None:
         for row in leaving:
             sale = f" (sold for {money(row.resale_usd)})" if row.resale_usd else ""
             lines.append(
-                f"{counted(row.hosts, 'host')} {escape(row.hardware)} from {escape(row.pool)} "
+                f"{counted(row.hosts, row.unit)} {escape(row.hardware)} from {escape(row.pool)} "
                 f"{row.period}{sale}"
             )
         console.print(f"[bold]Retire[/]: {_listed(lines, brief)}")

@@ -61,9 +61,12 @@ def _orders(plan: Plan) -> list[str]:
 
 def _retired(plan: Plan) -> list[str]:
     leaving = [row for row in plan.retirements if not row.assumed]
-    hosts = sum(row.hosts for row in leaving)
-    kinds = ", ".join(dict.fromkeys(row.hardware for row in leaving))
-    return [f"retire {counted(hosts, 'host')} ({kinds})"] if hosts else []
+    found = []
+    for unit in dict.fromkeys(row.unit for row in leaving):
+        rows = [row for row in leaving if row.unit == unit]
+        kinds = ", ".join(dict.fromkeys(row.hardware for row in rows))
+        found.append(f"retire {counted(sum(row.hosts for row in rows), unit)} ({kinds})")
+    return found
 
 
 def where_and_when(region: str, *moment: str | None) -> str:

@@ -48,9 +48,8 @@ def print_conflict(conflict: Conflict, console: Console) -> None:
         console.print(f"  {name}", soft_wrap=True, markup=False)
     if conflict.other_conflicts:
         console.print("Other requirements conflict as well; each resolution removes every conflict.")
-    console.print(
-        "Resolutions, each solved:" if conflict.ways_out else "No resolution was found within the time limit."
-    )
+    within = "" if conflict.complete else " within the time limit"
+    console.print("Resolutions, each solved:" if conflict.ways_out else f"No resolution was found{within}.")
     for way in conflict.ways_out:
         gives = "; ".join(
             f"{give.change}{'' if give.least else ' (a smaller change may be enough)'}" for give in way.gives

@@ -102,7 +102,9 @@ def _unmet(plan: Plan) -> str:
 def _goal(goal: StatedGoal) -> str:
     """A goal other than TCO with its own gap: `energy 123,400 kWh, gap 0.20% (lower bound ...)`."""
     side = "upper" if goal.objective == "served" else "lower"
-    reached = f"{goal.objective} [bold]{figure(goal.value)}[/] {goal.unit}"
+    # Of accelerators, the unit says what is counted.
+    unit = "" if goal.unit == goal.objective else f" {goal.unit}"
+    reached = f"{goal.objective} [bold]{figure(goal.value)}[/]{unit}"
     return f"{reached}, gap {percent(goal.gap)} ({side} bound {figure(goal.bound)})"
 
 

@@ -149,6 +149,7 @@ def check_retirement(check: PlanCheck) -> Iterator[Violation]:
         update = {
             "region": pool.region.name,
             "hardware": pool.hardware.name,
+            "unit": "accelerator" if pool.accelerators_per_unit == 1 else "host",
             "usd": row.hosts * usd,
             "resale_usd": -row.hosts * at_once.get("resale", 0.0),
             "assumed": q >= len(fleet.periods) - fleet.extended_by,

@@ -21,7 +21,7 @@ _BOUGHT: Final = {
     "period", "offer", "region", "pool", "hardware", "units", "unit", "accelerators", "capex_usd", "usd",
     "price_source", "price_as_of",
 }  # fmt: skip
-_RETIRED: Final = {"period", "pool", "region", "hardware", "hosts", "usd", "resale_usd"}
+_RETIRED: Final = {"period", "pool", "region", "hardware", "hosts", "unit", "usd", "resale_usd"}
 
 
 def purchase_changes(plan: Plan) -> str:

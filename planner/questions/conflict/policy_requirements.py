@@ -11,10 +11,13 @@ from typing import Final
 from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet, Policy
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.conflict.requirement import Requirement, RequirementKind, Steps, moved
-
-SHARE_STEPS: Final = 100
-"""Steps of a share, from 0 to 1."""
+from fleetplan.planner.questions.conflict.requirement import (
+    Requirement,
+    RequirementKind,
+    Steps,
+    more_of_share,
+    steps_of_share,
+)
 
 
 def policy_requirements(fleet: Fleet) -> Iterator[Requirement]:
@@ -51,12 +54,11 @@ def policy_requirements(fleet: Fleet) -> Iterator[Requirement]:
         )
     share = policy.max_share_per_pool
     if share is not None:
-        most = math.ceil((1 - share) * SHARE_STEPS)
         yield _rule(
             f"one pool serves at most {share:.0%} of a service",
-            lambda rules, n: replace(rules, max_share_per_pool=min(1.0, moved(share, n, 1 / SHARE_STEPS))),
-            lambda n: f"one pool serves up to {min(1.0, share + n / SHARE_STEPS):.0%} of a service",
-            most,
+            lambda rules, n: replace(rules, max_share_per_pool=more_of_share(share, n)),
+            lambda n: f"one pool serves up to {more_of_share(share, n):.0%} of a service",
+            steps_of_share(share),
         )
     yield from map(_survival, policy.survive_region_loss)
     yield from _kv_rules(fleet)

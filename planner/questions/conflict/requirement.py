@@ -20,6 +20,10 @@ STEP_DIGITS: Final = 3
 """A step is one in the last of so many significant digits of a limit: 1 of 350, 0.1 of 40.0."""
 
 
+SHARE_STEPS: Final = 100
+"""Steps of a share, from 0 to 1."""
+
+
 class RequirementKind(StrEnum):
     """Kind of a requirement."""
 
@@ -86,3 +90,13 @@ def step_of(limit: float) -> float:
 def moved(limit: float, steps: int, step: float) -> float:
     """A limit after so many steps, without the dust of binary fractions."""
     return round(limit + steps * step, 9)
+
+
+def steps_of_share(share: float) -> int:
+    """Steps after which a share is all of it."""
+    return math.ceil((1 - share) * SHARE_STEPS)
+
+
+def more_of_share(share: float, steps: int) -> float:
+    """A share after so many steps, all of it at the most."""
+    return min(1.0, moved(share, steps, 1 / SHARE_STEPS))

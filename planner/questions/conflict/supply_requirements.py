@@ -14,14 +14,16 @@ from fleetplan.planner.questions.conflict.requirement import (
     Requirement,
     RequirementKind,
     Steps,
+    more_of_share,
     moved,
     step_of,
+    steps_of_share,
 )
 from fleetplan.planner.search import PowerLimit
 
 
 def supply_requirements(fleet: Fleet) -> Iterator[Requirement]:
-    """Pools, maxima and lead times of offers."""
+    """Pools, maxima, lead times and shares of offers."""
     yield from map(_pool, fleet.pools)
     yield from (_reserve(pool, pool.reserve_hosts) for pool in fleet.pools if pool.reserve_hosts)
     yield from (_percent(pool, pool.reserve_percent) for pool in fleet.pools if pool.reserve_percent)
@@ -30,6 +32,8 @@ def supply_requirements(fleet: Fleet) -> Iterator[Requirement]:
             yield _maximum(offer)
         if offer.lead_time_periods:
             yield _lead_time(offer, fleet.calendar.kind)
+        if offer.spot_max_share is not None and offer.spot_max_share < 1.0:
+            yield _spot_share(offer, offer.spot_max_share)
 
 
 def _pool(pool: Pool) -> Requirement:
@@ -115,6 +119,24 @@ def _lead_time(offer: Offer, period: str) -> Requirement:
         steps=Steps(
             relax, lambda n: f"offer {offer.name} arrives after {counted(lead - n, period)}, not {lead}", lead
         ),
+    )
+
+
+def _spot_share(offer: Offer, share: float) -> Requirement:
+    most = steps_of_share(share)
+    name, of = f"spot offer {offer.name}", "of a service from a region"
+
+    def relax(base: Fleet, n: int) -> Fleet:
+        return fleet_edits.with_offer(
+            base, offer.name, lambda each: replace(each, spot_max_share=more_of_share(share, n))
+        )
+
+    return Requirement(
+        name=f"{name} serves at most {share:.0%} {of}",
+        kind=RequirementKind.POLICY,
+        drop=lambda base: relax(base, most),
+        places=frozenset(offer.regions),
+        steps=Steps(relax, lambda n: f"{name} serves up to {more_of_share(share, n):.0%} {of}", most),
     )
 
 

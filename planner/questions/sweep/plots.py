@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from fleetplan.planner.drawing import new_figure, save
+from fleetplan.planner.drawing import add_legend, drawn_name, new_figure, save
 from fleetplan.planner.questions.sweep.axes import SweepAxis
 
 if TYPE_CHECKING:
@@ -60,16 +60,16 @@ def tco_figure(axes: Sequence[SweepAxis], table: pd.DataFrame) -> Figure:
         rows = group[group["metric"] == TCO]
         bounds = group[group["metric"] == "tco bound"]
         places = _places(rows[first])
-        name = f"{axes[1].key}={label}" if label else None
+        name = drawn_name(f"{axes[1].key}={label}") if label else None
         (line,) = plot.plot(places, rows["value"] / 1e3, marker="o", label=name)
         plot.fill_between(
             places, bounds["value"] / 1e3, rows["value"] / 1e3, alpha=0.2, color=line.get_color()
         )
     _label_places(plot, table[first])
-    plot.set_xlabel(first)
+    plot.set_xlabel(drawn_name(first))
     plot.set_ylabel("TCO over the horizon [k USD], shaded down to the bound")
     if len(axes) > 1:
-        plot.legend(frameon=False, fontsize="small")
+        add_legend(plot, font_size="small")
     return figure
 
 
@@ -83,12 +83,13 @@ def hardware_figure(axes: Sequence[SweepAxis], table: pd.DataFrame) -> Figure:
     for metric in dict.fromkeys(shown.loc[shown["metric"].str.startswith(IN_USE), "metric"]):
         rows = shown[shown["metric"] == metric].set_index(first)["value"]
         heights = [float(rows.get(value, 0.0)) for value in values]
-        plot.bar(range(len(values)), heights, bottom=base, label=metric.removeprefix(IN_USE))
+        plot.bar(range(len(values)), heights, bottom=base, label=drawn_name(metric.removeprefix(IN_USE)))
         base = [low + height for low, height in zip(base, heights, strict=True)]
-    plot.set_xticks(range(len(values)), [str(value) for value in values])
-    plot.set_xlabel(first if len(axes) == 1 else f"{first}, at {axes[1].key}={shown[axes[1].key].iloc[0]}")
+    plot.set_xticks(range(len(values)), [drawn_name(str(value)) for value in values])
+    title = first if len(axes) == 1 else f"{first}, at {axes[1].key}={shown[axes[1].key].iloc[0]}"
+    plot.set_xlabel(drawn_name(title))
     plot.set_ylabel("accelerators in use")
-    plot.legend(frameon=False, fontsize="small")
+    add_legend(plot, font_size="small")
     return figure
 
 
@@ -99,10 +100,10 @@ def heat_map_figure(axes: Sequence[SweepAxis], table: pd.DataFrame) -> Figure:
     grid = rows.pivot_table(index=second, columns=first, values="value", sort=False) / 1e3
     figure, (plot,) = new_figure(1)
     picture = plot.imshow(grid.to_numpy(dtype=float), aspect="auto", origin="lower", cmap="viridis")
-    plot.set_xticks(range(len(grid.columns)), [str(value) for value in grid.columns])
-    plot.set_yticks(range(len(grid.index)), [str(value) for value in grid.index])
-    plot.set_xlabel(first)
-    plot.set_ylabel(second)
+    plot.set_xticks(range(len(grid.columns)), [drawn_name(str(value)) for value in grid.columns])
+    plot.set_yticks(range(len(grid.index)), [drawn_name(str(value)) for value in grid.index])
+    plot.set_xlabel(drawn_name(first))
+    plot.set_ylabel(drawn_name(second))
     figure.colorbar(picture, label="TCO over the horizon [k USD]")
     return figure
 
@@ -120,4 +121,4 @@ def _label_places(plot: object, values: pd.Series) -> None:
 
     if isinstance(plot, Axes) and not pd.api.types.is_numeric_dtype(values):
         order = list(dict.fromkeys(values))
-        plot.set_xticks(range(len(order)), [str(value) for value in order])
+        plot.set_xticks(range(len(order)), [drawn_name(str(value)) for value in order])

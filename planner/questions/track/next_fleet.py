@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import yaml
@@ -57,6 +57,13 @@ def next_fleet(document: Document, text: str, fleet: Fleet, plan: Plan, report: 
     plain = document.root.plain()
     if not isinstance(plain, Mapping):
         raise TypeError("a fleet file is a mapping")
+    gone = _gone_pools(fleet, shift)
+    if gone:
+        kept = [each for each in plain["pools"] if each["name"] not in gone]
+        plain = {**plain, "pools": kept}
+        if (fewer := YamlText(text)).has(("pools",)):
+            fewer.keep_items(("pools",), kept)
+            text = fewer.changed()
     edited = YamlText(text)
     if edited.has(("imports",)) or plan.provenance.scenarios or plan.provenance.assignments:
         edited = YamlText(yaml.safe_dump(dict(plain), sort_keys=False, allow_unicode=True))
@@ -65,8 +72,23 @@ def next_fleet(document: Document, text: str, fleet: Fleet, plan: Plan, report: 
         edited.put(key_path, value)
     _put_services(edited, plain, [region.name for region in fleet.regions], shift, report)
     _put_prices(edited, plain, report)
-    _put_pools(edited, fleet, plan, shift)
+    _put_pools(edited, fleet, plan, shift, gone)
     return edited.changed()
+
+
+def _gone_pools(fleet: Fleet, shift: Shift) -> list[str]:
+    """Pools whose life or lease is over when the next horizon begins: the reader takes none of them."""
+    first = shift.calendar.index(shift.after[0])
+    gone = []
+    for pool in fleet.pools:
+        ends = (
+            None if pool.owned is None else pool.owned.end_of_life,
+            None if pool.rented is None else pool.rented.lease_end,
+        )
+        indices = [shift.calendar.index(end) for end in ends if end is not None]
+        if first is not None and any(index is not None and index <= first for index in indices):
+            gone.append(pool.name)
+    return gone
 
 
 def _shift(periods: Sequence[str], last: str, calendar: Calendar) -> Shift:
@@ -189,18 +211,18 @@ def _put_prices(edited: YamlText, plain: Mapping[str, object], report: TrackRepo
             edited.put(key_path, rounded(price * ratio), ["as paid"])
 
 
-def _put_pools(edited: YamlText, fleet: Fleet, plan: Plan, shift: Shift) -> None:
+def _put_pools(edited: YamlText, fleet: Fleet, plan: Plan, shift: Shift, gone: Collection[str]) -> None:
     """Put what the plan bought, rents for a term, and retired before the next horizon into the pools."""
     over = set(plan.periods) - set(shift.after)
-    gone: dict[str, int] = defaultdict(int)
+    fewer: dict[str, int] = defaultdict(int)
     for retired in plan.retirements:
-        if retired.period in over:
-            gone[retired.pool] += retired.hosts
+        if retired.period in over and retired.pool not in gone:
+            fewer[retired.pool] += retired.hosts
     for pool in fleet.pools:
-        if gone[pool.name]:
-            edited.put(
-                ("pools", pool.name, "hosts"), pool.hosts - gone[pool.name], ["less those that were retired"]
-            )
+        if fewer[pool.name]:
+            counted_in = "accelerators" if edited.has(("pools", pool.name, "accelerators")) else "hosts"
+            left = pool.hosts - fewer[pool.name]
+            edited.put(("pools", pool.name, counted_in), left, ["less those that were retired"])
     taken = {pool.name for pool in fleet.pools}
     offers = {offer.name: offer for offer in fleet.offers}
     items = []

@@ -95,7 +95,7 @@ def fleet_file(folder: Path, hardware: str, more: str = "") -> Path:
 
 
 def test_a_fleet_file_may_use_any_name(tmp_path: Path) -> None:
-    for name in ("p5.48xlarge", "NVIDIA-H100-80GB-HBM3", "h100"):
+    for name in ("p5.48xlarge", "NVIDIA-H100-80GB-HBM3", "NVIDIA H100 80GB HBM3", "h100"):
         fleet = load_fleet(fleet_file(tmp_path, name))
         assert set(fleet.hardware) == {"H100-SXM"}
         assert {each.hardware for each in (*fleet.pools, *fleet.offers)} == {"H100-SXM"}

@@ -45,6 +45,20 @@ def put(path: tuple[str | int, ...], value: object, *comment: str, text: str = F
     return edited.changed()
 
 
+@pytest.mark.parametrize("flow", [False, True])
+@pytest.mark.parametrize("left", [("chat", "tail"), ("code",), ()])
+def test_items_are_taken_out_of_a_list(flow: bool, left: tuple[str, ...]) -> None:
+    text = FILE
+    if flow:
+        services = yaml.safe_dump(read(FILE)["services"], default_flow_style=True, width=1000).strip()
+        text = f"services: {services}\nafter: 1\n"
+    edited = YamlText(text)
+    items = {each["name"]: each for each in read(text)["services"]}
+    edited.keep_items(("services",), [items[name] for name in left])
+    assert read(edited.changed()) == read(text) | {"services": [items[name] for name in left]}
+    assert flow or "chat" not in left or "# of last year" in edited.changed()
+
+
 @pytest.mark.parametrize(
     ("path", "at"),
     [

@@ -503,6 +503,25 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         ],
     ),
     (
+        "hardware that a shop names",
+        "hardware: H200-SXM",
+        "hardware: RTX 5090 OC",
+        ["8:50: pools.east-h200.hardware: there is no hardware 'RTX 5090 OC'; allowed: one of 33 names"],
+    ),
+    (
+        "currency and day in words",
+        "policy: {unmet: forbid}",
+        "policy: {unmet: forbid}\n"
+        "finance: {currency: {code: EURO, usd_per_unit: 1, as_of: yesterday, source: me}}",
+        [
+            "18:28: finance.currency.code: must be three capital letters such as EUR, not 'EURO'",
+            (
+                "18:58: finance.currency.as_of: must be a year, a month or a day, such as 2026, 2026-08 or "
+                "2026-08-14, not 'yesterday'"
+            ),
+        ],
+    ),
+    (
         "unclosed bracket",
         "policy: {unmet: forbid}",
         "policy: {unmet: forbid",

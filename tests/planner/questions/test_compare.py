@@ -29,7 +29,7 @@ from fleetplan.planner import cli
 from fleetplan.planner.api import NoPlanFoundError, Planned, Purpose
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.questions import compare
-from fleetplan.planner.questions.comparison import Compared, Comparison
+from fleetplan.planner.questions.comparison import Compared, Comparison, Saving
 from fleetplan.planner.questions.counterfactuals import Counterfactual, Sources, counterfactual
 from fleetplan.planner.report.compare_console import print_comparison
 from fleetplan.planner.search.result import SearchLimits
@@ -545,6 +545,16 @@ def test_a_dearer_option_is_told_as_a_range(capsys: pytest.CaptureFixture[str]) 
     print_comparison(plan_of(found.outcome), (replace(row, trials=trials),), Console(width=120))
     told = capsys.readouterr().out
     assert f"{money(loose.bound_usd)} to {money(loose.objective_usd)}, dearer than the cheapest" in told
+
+
+@pytest.mark.parametrize(("usd", "advised"), [(0.0, False), (5.0, True)])
+def test_a_smaller_gap_is_advised_between_plans_of_different_cost(
+    usd: float, advised: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = compared(two_kinds(), "homogeneous")
+    saving = Saving(usd=usd, least_usd=usd - 9.0, most_usd=usd + 9.0, of_usd=1000.0)
+    print_comparison(plan_of(found.outcome), (replace(only(found), saving=saving),), Console(width=120))
+    assert ("try a smaller --gap" in capsys.readouterr().out) == advised
 
 
 def test_an_option_is_not_searched_once_another_one_costs_less(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -238,6 +238,26 @@ def test_power_that_is_short_in_two_places_is_a_way_out_of_both() -> None:
     assert way.objective_usd == pytest.approx(26 * 2 * 2190.0)
 
 
+def test_shares_of_spot_offers_may_give_way() -> None:
+    # Two offers of 40 % each: a fifth of the demand has no place.
+    table = pd.concat([engine_table([("aggregated", name, 1, 10.0)]) for name in ("A", "B")])
+    spot = [replace(rent_offer(name, 1.0, hardware=name), spot_max_share=0.4) for name in ("A", "B")]
+    question = fleet(
+        services=[service("chat", {("here", "now", "all"): 100.0}, engines=table)],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        offers=spot,
+    )
+    found = explained(question)
+    assert core(found) == [
+        "spot offer A serves at most 40% of a service from a region",
+        "spot offer B serves at most 40% of a service from a region",
+        "chat in here is served, 100 requests/s",
+    ]
+    changes = {give.text for way, _ in found.ways for give in way.gives if way.serves_everything}
+    assert changes == {f"spot offer {name} serves up to 60% of a service from a region" for name in "AB"}
+    assert all(way.least for way, _ in found.ways)
+
+
 def test_power_is_taken_where_the_fewest_kilowatts_are_enough() -> None:
     # What east asks for may run in the west, on cards that draw half.
     table = pd.concat(

@@ -248,6 +248,27 @@ def test_pools_are_those_of_today() -> None:
     load_fleet("next.yaml")
 
 
+def test_pools_that_are_gone_are_left_out_and_single_accelerators_stay_counted() -> None:
+    leased = "rented: {usd_per_accelerator_hour: 1.0, lease_end: 2027Q2}"
+    pools = f"""\
+  # over after a quarter
+  - {{name: us-b, region: us, hardware: B, accelerators: 3, {leased}}}
+  - {{name: eu-b, region: eu, hardware: B, accelerators: 2, {leased.replace("2027Q2", "2027Q3")}}}
+offers:
+"""
+    plan = planned(FLEET.replace("offers:\n", pools))
+    assert {(row.pool, row.period, row.hosts, row.unit) for row in plan.retirements} == {
+        ("us-b", "2027Q2", 3, "accelerator"),
+        ("eu-b", "2027Q3", 2, "accelerator"),
+    }
+    happened(plan, "2027Q1", {}, {})
+    tracked("--next", "next.yaml")
+    assert [pool.name for pool in load_fleet("next.yaml").pools][:3] == ["us-a", "eu-a", "eu-b"]
+    happened(plan, "2027Q2", {}, {})
+    tracked("--next", "later.yaml")
+    assert "eu-b" not in {pool.name for pool in load_fleet("later.yaml").pools}
+
+
 def test_after_the_last_period_as_many_follow() -> None:
     happened(planned(), "2027Q3", {}, {})
     tracked("--next", "next.yaml")

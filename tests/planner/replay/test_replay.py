@@ -17,7 +17,7 @@ from fleetplan.planner.plan import KvFlow, Placement, Plan
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.replay.deployment import served_places
 from fleetplan.planner.replay.outcome import PlaceOutcome, ReplayOutcome
-from fleetplan.planner.replay.plots import latency_figure, write_replay_plots
+from fleetplan.planner.replay.plots import latency_figure, timeline_figure, write_replay_plots
 from fleetplan.planner.replay.run import ReplayScope, replay_plan
 from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice, arriving
 from fleetplan.planner.search.result import SearchLimits
@@ -151,6 +151,19 @@ def test_requests_of_one_output_token_are_drawn_without_a_tpot(
     assert [path.name for path in drawn] == ["latencies.svg", "timeline.svg"]
     assert "no request has any" in figure_texts(latency_figure(found.model_copy(update={"places": places})))
     assert "no request has any" not in figure_texts(latency_figure(found))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["_hidden", "a$b^{$", "\u4f1a\u8bdd"])
+def test_names_are_drawn_as_they_are(planned: tuple[Problem, Plan], name: str, tmp_path: Path) -> None:
+    """No formula between dollars, no name hidden by an underscore, no warning of signs that a font lacks."""
+    found = replayed(planned)
+    places = tuple(place.model_copy(update={"service": name}) for place in found.places)
+    renamed = found.model_copy(update={"places": places})
+    write_replay_plots(renamed, tmp_path)
+    legend = timeline_figure(renamed).axes[0].get_legend()
+    assert legend is not None
+    assert len(legend.get_texts()) == len(places)
 
 
 def figure_texts(figure: Figure) -> list[str]:

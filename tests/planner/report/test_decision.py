@@ -9,9 +9,19 @@ from rich.console import Console
 from tests.planner.verify.plans import PLANS
 
 from fleetplan.fleet.figures import figure, money
-from fleetplan.planner.plan import Binding, ModelError, Plan, Purchase, Retired, Simplification, Unmet
+from fleetplan.planner.plan import (
+    Binding,
+    ModelError,
+    Plan,
+    Purchase,
+    Retired,
+    Simplification,
+    StatedGoal,
+    Unmet,
+)
 from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.report.decision import ORDERS_IN_FULL, asked_by, decision, simpler
+from fleetplan.planner.report.headline import print_headline
 from fleetplan.planner.report.html.page import report_page
 
 
@@ -92,6 +102,31 @@ def test_what_leaves_what_binds_and_what_to_doubt_are_named_once() -> None:
     unknown = (*errors, ModelError(hardware="L40S", median_ratio=None, p90_ratio=None, rows=0))
     assert decision(plan(errors=unknown)).endswith("weakest number: L40S (TPOT not published)")
     assert decision(plan()).startswith("buy, rent and retire nothing: $1.17 M; ")
+
+
+def test_single_accelerators_that_leave_are_not_called_hosts() -> None:
+    leaves = [
+        Retired.model_construct(
+            period="2027Q1", pool=unit, hardware=unit, hosts=hosts, unit=unit, resale_usd=0.0
+        )
+        for unit, hosts in (("host", 1), ("accelerator", 16))
+    ]
+    told = decision(plan(retirements=leaves))
+    assert told.startswith("retire 1 host (host), retire 16 accelerators (accelerator): ")
+
+
+@pytest.mark.parametrize(
+    ("objective", "unit", "told"),
+    [
+        ("accelerators", "accelerators", "accelerators 4, gap 0.00%"),
+        ("energy", "kWh", "energy 4 kWh, gap 0.00%"),
+    ],
+)
+def test_a_goal_names_its_unit_once(objective: str, unit: str, told: str) -> None:
+    goal = StatedGoal(objective=objective, unit=unit, value=4.0, bound=4.0, gap=0.0)
+    screen = io.StringIO()
+    print_headline(plan(goal=goal), False, Console(file=screen, width=200))
+    assert told in screen.getvalue()
 
 
 def test_what_a_fleet_file_does_not_name_is_not_told() -> None:

@@ -166,11 +166,14 @@ def test_a_fleet_without_a_plan_says_what_is_short() -> None:
     assert "Without any one of these, the others can be met together." in page.words
     assert "not proven minimal" not in page.words
     late = found.model_copy(update={"minimal": False, "complete": False, "ways_out": ()})
+    none_left = found.model_copy(update={"ways_out": ()})
     page = ReportPage(infeasible_page(outcome.model_copy(update={"conflict": late})))
     assert "Removing any one of these" not in page.words
     assert "not proven minimal" in page.words
     assert "No resolution was found within the time limit." in page.words
     assert "time limit ended the analysis early" in " ".join(page.words.split())
+    page = ReportPage(infeasible_page(outcome.model_copy(update={"conflict": none_left})))
+    assert "No resolution was found." in page.words
     power = short.model_copy(update={"power_short_kw": 12.5})
     assert "12.5 kW" in ReportPage(infeasible_page(outcome.model_copy(update={"shortages": (power,)}))).words
     page = ReportPage(infeasible_page(outcome))
