@@ -27,9 +27,9 @@ from fleetplan.perfmodel.predict import predict
 ROOT: Final = Path(__file__).resolve().parent.parent
 
 
-def predicted_blind() -> pd.DataFrame:
-    """Return the rows with `error` and `ttft_error`, predicted over measured less one."""
-    rows = blind_rows()
+def predicted_blind(rows: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Return all rows, or these, with `error` and `ttft_error`, predicted over measured less one."""
+    rows = blind_rows() if rows is None else rows
     found = predict(rows.drop(columns=["set", "page", "quantity", "measured", "ttft_ms"]), ROOT)
     ours = {
         "tpot_ms": found["tpot_ms"],
