@@ -32,8 +32,8 @@ Steps = Generator[Sequence[AnyJob], list[Answer], None]
 PLAN_SHARE_OF_TIME: Final = 0.1
 """Share of the time limit that the program of one period may take; two run at once on two cores."""
 
-PROOF_SHARE_OF_TIME: Final = 0.03
-"""The same for a proof that a period has no plan with some supply: most take 0.3 s of a core for teams."""
+PROOF_S: Final = 0.5
+"""Time for a proof that a period has no plan with some supply: most take 0.3 s of a core for teams. [s]"""
 
 SUPPLY_SHARE_OF_TIME: Final = 0.5
 """The same for what is worth buying, while plans are improved beside it. It takes 4 to 13 s of a core for
@@ -290,8 +290,6 @@ class PeriodRounds:
             values = self._periods.completed(values, (yield [following])[0])
         if values is not None and self._plans.offer(values):
             self._state.tell("periods", "plan period by period for the best supply")
-        if constructed is not None and self._periods.supply_key(constructed) != key:
-            yield from self._note_impossible(supply)
         # What runs beside whole supply is nearer to plans than what runs beside fractions of it.
         linear = yield [self._periods.linear_job_at(supply)]
         self._plans.note_root(linear[0])
@@ -299,27 +297,30 @@ class PeriodRounds:
     def _constructed(
         self, supply: FloatArray
     ) -> Generator[Sequence[AnyJob], list[Answer], FloatArray | None]:
-        """A plan that begins with some supply; None where a better one is known already, or none is found."""
+        """A plan that begins with some supply; None where a better one is known already, or none is found.
+
+        Beside it, periods that have no plan with that supply are noted where that is soon known.
+        """
         job = self._plans.construction_at(supply)
         if job is None:
             return None
-        values = (yield [job])[0].values
-        if values is None or not self._plans.offer(values):
+        proof = replace(self._clock.master(PROOF_S), improvements=1)
+        constructed, *answers = yield [job, *self._periods.plan_jobs(supply, proof)]
+        self._note_impossible(answers)
+        if constructed.values is None or not self._plans.offer(constructed.values):
             return None
         self._state.tell("periods", "plan moment by moment for the best supply")
-        return values
+        return constructed.values
 
-    def _note_impossible(self, supply: FloatArray) -> Steps:
-        """Note the periods that are soon known to have no plan with some supply."""
-        effort = replace(self._effort(PROOF_SHARE_OF_TIME), improvements=1)
-        answers = yield self._periods.plan_jobs(supply, effort)
+    def _note_impossible(self, answers: Sequence[Answer]) -> None:
+        """Note the periods that have no plan with a supply that parts of replicas have one with."""
         self._impossible |= {number for number, answer in enumerate(answers) if answer.infeasible}
 
     def _decided(self, supply: FloatArray) -> Generator[Sequence[AnyJob], list[Answer], list[Answer]]:
         """What runs in every period with some supply, or with more in those that have no plan with it."""
         effort = self._plan_effort()
         answers = yield self._periods.plan_jobs(supply, effort)
-        self._impossible |= {number for number, answer in enumerate(answers) if answer.infeasible}
+        self._note_impossible(answers)
         if short := [number for number, answer in enumerate(answers) if answer.infeasible]:
             jobs = self._periods.plan_jobs(supply, effort, more=True)
             more = yield [jobs[number] for number in short]
