@@ -12,8 +12,9 @@ from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT, DIMENSIONS, EXPERT_
 from fleetplan.perfmodel.optables import UnsupportedDtype
 from fleetplan.perfmodel.optables.formulas.roofline import KERNEL_LAUNCH_US, roofline_ms
 
-# A wider split of the same experts is less work for one accelerator, and so is a smaller share of them.
-SHRINKS = {"moe_tp", "moe_ep", "experts", "window"}
+# A wider split of the same experts is less work for one accelerator, and so is a smaller share of them. Where
+# more tokens are compressed into one entry, there are fewer entries.
+SHRINKS = {"moe_tp", "moe_ep", "experts", "window", "ratio"}
 
 
 def one(**dims: int) -> dict[str, np.ndarray]:
@@ -38,6 +39,19 @@ def test_time_grows_with_every_dimension(toy: Accelerator, data: st.DataObject, 
     before = roofline_ms(toy, kind, "bf16", one(**dims))
     after = roofline_ms(toy, kind, "bf16", one(**larger))
     assert after[0] >= before[0] * (1 - 1e-12)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(ratio=st.integers(1, 512), more=st.integers(1, 512), context=st.integers(1, 10**6))
+def test_more_tokens_in_an_entry_are_less_to_read(
+    toy: Accelerator, ratio: int, more: int, context: int
+) -> None:
+    dims = dict.fromkeys(DIMENSIONS[OperatorKind.COMPRESSED_DECODE], 64) | {"context_tokens": context}
+    before, after = (
+        roofline_ms(toy, OperatorKind.COMPRESSED_DECODE, "bf16", one(**dims | {"ratio": each}))
+        for each in (ratio, ratio + more)
+    )
+    assert after[0] <= before[0] * (1 + 1e-12)
 
 
 def test_a_part_without_the_units_refuses_by_name(toy: Accelerator) -> None:
