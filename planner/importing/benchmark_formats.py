@@ -113,7 +113,8 @@ def _older_input(row: Record) -> tuple[Record, list[object]]:
     # GenAI-Perf 0.0.16 says what it varies; versions before 0.0.11 have their options side by side.
     load = at(found, "loadgen")
     if not load:
-        # Perf Analyzer, which it runs, sends requests evenly unless told, and the file does not say.
+        # Perf Analyzer, which it runs, sends requests evenly unless told (its docs/cli.md,
+        # --request-distribution), and the file does not say.
         varied = mapping(at(found, "perf_analyzer", "stimulus") or found, "stimulus")
         load = {"arrival_pattern": "constant", **varied}
     models = at(found, "endpoint", "model_names") or found.get("model_names") or found.get("model")
