@@ -76,13 +76,13 @@ class InputError(Exception):
         super().__init__("\n".join(map(str, self.issues)))
 
 
-def nearest(name: str, options: Iterable[str]) -> str | None:
+def nearest(name: str, options: Iterable[str], least_ratio: float = NEAREST_MATCH_RATIO) -> str | None:
     """Return the option that `name` is most likely a slip of, or None where none is near.
 
     Upper and lower case, hyphens, underscores and blanks do not count, so `h200_sxm` finds `H200-SXM`.
     """
     by_plain = {_plain(option): option for option in options}
-    found = difflib.get_close_matches(_plain(name), by_plain, n=1, cutoff=NEAREST_MATCH_RATIO)
+    found = difflib.get_close_matches(_plain(name), by_plain, n=1, cutoff=least_ratio)
     return by_plain[found[0]] if found else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -16,6 +16,9 @@ from fleetplan.fleet.catalog.hardware_and_prices import accelerators
 from fleetplan.fleet.errors import MAX_NAMES_SHOWN, nearest
 
 _PUNCTUATION: Final = re.compile(r"[^a-z0-9]+")
+_WORDS: Final = re.compile(r"[a-z0-9]+")
+_SERIES: Final = re.compile(r"[a-z]+\d+[a-z]*")
+"""A word that tells parts apart, such as h100 or mi300x; of a memory size, neither 80gb nor 80."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +87,19 @@ def hardware_hint(name: str, own: Collection[str] = ()) -> str:
         return f"is {other}: no part of the catalogue"
     allowed = f"one of {len(known)} names" if len(known) > MAX_NAMES_SHOWN else ", ".join(known)
     # The catalogue's own names first: they are what a hint should teach.
-    meant = nearest(name, known) or nearest(name, (each for _, each, _ in _spellings()))
+    meant = _of_series(name, known) or nearest(name, known)
+    meant = meant or nearest(name, (each for _, each, _ in _spellings()))
     return f"allowed: {allowed}" + ("" if meant is None else f"; did you mean {meant!r}?")
+
+
+def _of_series(name: str, known: Sequence[str]) -> str | None:
+    """Return the nearest of the names with the same letters and digits as a word: H100 of `H100 80GB`."""
+    for word in _WORDS.findall(name.lower()):
+        if _SERIES.fullmatch(word):
+            same = [each for each in known if word in _WORDS.findall(each.lower())]
+            if same:
+                return nearest(name, same, least_ratio=0.0)
+    return None
 
 
 @cache

@@ -85,9 +85,11 @@ class Context:
         self.issues.append(self.document.issue(key_path, message, hint, at_key=at_key))
 
     def warn(self, key_path: KeyPath, message: str) -> None:
-        """Note a warning about a path of the document."""
+        """Note a warning about a path of the document, once however often it is come across."""
         label = self.document.label(key_path)
-        self.warnings.append(f"{label}: {message}" if label else message)
+        text = f"{label}: {message}" if label else message
+        if text not in self.warnings:
+            self.warnings.append(text)
 
     def hardware_name(self, name: str) -> str:
         """Return the catalogue's name of hardware; names of the file's own and unknown ones stay."""

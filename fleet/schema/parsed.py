@@ -196,7 +196,8 @@ def _message(detail: ErrorDetails) -> tuple[str, str]:  # noqa: PLR0911 - one re
         allowed = str(context["expected"]).replace("'", "").replace(" or ", ", ").split(", ")
         return f"must not be {value}", names_hint(given if isinstance(given, str) else value, allowed)
     if kind in ("too_short", "string_too_short"):
-        return "must not be empty", ""
+        least, given = context["min_length"], context.get("actual_length")
+        return "must not be empty" if least == 1 else f"needs {least} entries at least, not {given}", ""
     if kind == "string_pattern_mismatch":
         if context["pattern"] in _PATTERNS:
             return f"must be {_PATTERNS[context['pattern']]}, not {value}", ""

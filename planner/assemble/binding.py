@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from fleetplan.fleet.units import W_PER_KW
 from fleetplan.planner.assemble.budgets import spent_usd
 from fleetplan.planner.plan import Binding, MomentKey, Placement, PoolUse, Purchase
 from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.capacity_costs import CAPITAL_KINDS
 from fleetplan.planner.problem.power_draw import carried_kw
+from fleetplan.planner.problem.supply import Acquisition
 
 
 def binding_limits(
@@ -53,21 +56,26 @@ def _growing_pools(problem: Problem, purchases: Sequence[Purchase]) -> set[tuple
     for pool in problem.pools:
         for acquisition in pool.acquisitions:
             for q in range(len(problem.periods)):
-                name, lot = acquisition.offer.name, acquisition.offer.lot_units
-                left = all(
-                    limit is None or taken[name, later] + lot <= limit
-                    for r, (later, limit) in enumerate(
-                        zip(problem.periods, acquisition.offer.max_units, strict=True)
-                    )
-                    if acquisition.counts_in(q, r)
-                )
-                if left and acquisition.useful_in(q, len(problem.periods)):
+                if _can_grow(problem, acquisition, q, taken):
                     found |= {
                         (pool.name, later)
                         for r, later in enumerate(problem.periods)
                         if acquisition.serves(q, r)
                     }
     return found
+
+
+def _can_grow(
+    problem: Problem, acquisition: Acquisition, q: int, taken: Mapping[tuple[str, str], int]
+) -> bool:
+    """Whether an offer could bring one lot more in a period, within its limits and the horizon."""
+    name, lot = acquisition.offer.name, acquisition.offer.lot_units
+    limits = zip(problem.periods, acquisition.offer.max_units, strict=True)
+    return acquisition.useful_in(q, len(problem.periods)) and all(
+        limit is None or taken[name, later] + lot <= limit
+        for r, (later, limit) in enumerate(limits)
+        if acquisition.counts_in(q, r)
+    )
 
 
 def _taken(problem: Problem, purchases: Sequence[Purchase]) -> dict[tuple[str, str], int]:
@@ -182,22 +190,51 @@ def _configurations(problem: Problem, placements: Sequence[Placement]) -> list[B
 
 
 def _budgets(problem: Problem, purchases: Sequence[Purchase], costs: dict[str, float]) -> list[Binding]:
-    """Budgets of which less is left than the cheapest unit that could still be bought costs."""
-    budget = problem.fleet.budget
-    units = [
-        acquisition.capex_usd_per_unit or min(acquisition.unit_usd)
+    """Budgets of which less is left than the cheapest lot that could still be had takes of them."""
+    budget, periods = problem.fleet.budget, problem.periods
+    taken = _taken(problem, purchases)
+    lots = [
+        _Lot(periods[q], each.offer.lot_units, each, q)
         for pool in problem.pools
-        for acquisition in pool.acquisitions
+        for each in pool.acquisitions
+        for q in range(len(periods))
+        if _can_grow(problem, each, q, taken)
     ]
-    cheapest = min(units, default=0.0)
     capex = sum(purchase.capex_usd for purchase in purchases)
-    spent = [("capex", capex, budget.capex_usd), *spent_usd(problem, costs)]
-    for q, limit in enumerate(budget.capex_usd_by_period):
-        period = problem.periods[q]
+    cash = [(each.period, each.capex_usd) for each in lots if each.capex_usd]
+    spent: list[tuple[str, float, float | None, list[float]]] = [
+        ("capex", capex, budget.capex_usd, [usd for _, usd in cash])
+    ]
+    for name, used, most in spent_usd(problem, costs):
+        spent.append((name, used, most, [each.running_usd if name == "opex" else each.usd for each in lots]))
+    for period, limit in zip(periods, budget.capex_usd_by_period, strict=True):
         used = sum(purchase.capex_usd for purchase in purchases if purchase.period == period)
-        spent.append((f"capex {period}", used, limit))
+        spent.append((f"capex {period}", used, limit, [usd for when, usd in cash if when == period]))
     return [
         Binding(family="budgets", name=name, used=used, limit=limit, unit="USD")
-        for name, used, limit in spent
-        if limit is not None and used + cheapest > limit
+        for name, used, limit, steps in spent
+        if limit is not None and used + min(steps, default=0.0) > limit
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Lot:
+    """The units of an offer that come together in a period, and what they take of each budget."""
+
+    period: str
+    units: int
+    acquisition: Acquisition
+    ordered: int
+
+    @property
+    def capex_usd(self) -> float:
+        return self.units * self.acquisition.capex_usd_per_unit
+
+    @property
+    def usd(self) -> float:
+        return self.units * self.acquisition.unit_usd[self.ordered]
+
+    @property
+    def running_usd(self) -> float:
+        kinds = self.acquisition.unit_cost_kinds.items()
+        return self.units * sum(usd[self.ordered] for kind, usd in kinds if kind not in CAPITAL_KINDS)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
+from fleetplan.fleet.inventory import Offer
 from fleetplan.planner.plan import Binding, MomentKey
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.verify.costs import cost_kinds
@@ -15,7 +16,7 @@ from fleetplan.planner.verify.quantities import links_of, planned
 from fleetplan.planner.verify.records import compared
 from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE
 from fleetplan.planner.verify.supply import region_kw
-from fleetplan.planner.verify.supply_rules import can_be_had, counts, stands
+from fleetplan.planner.verify.supply_rules import FleetPool, can_be_had, counts, stands
 from fleetplan.planner.verify.violations import Violation
 
 FULL_LINK_RATIO: Final = 0.999
@@ -60,17 +61,21 @@ def _taken(check: PlanCheck) -> dict[tuple[str, int], int]:
     return taken
 
 
-def _growing(check: PlanCheck) -> set[tuple[str, int]]:
-    """Pools and periods in which some offer could still bring a unit."""
+def _left(check: PlanCheck) -> Iterator[tuple[FleetPool, Offer, int]]:
+    """Offers that could still bring a lot, with the pool that it would join and the period of the order."""
     taken, every = _taken(check), range(len(check.problem.periods))
-    found = set()
     for pool in check.pools.values():
         for offer in pool.offers.values():
             for q in (q for q in every if can_be_had(offer, q, len(every))):
                 limits = [(offer.max_units[r], taken[offer.name, r]) for r in every if counts(offer, q, r)]
                 if all(limit is None or held + offer.lot_units <= limit for limit, held in limits):
-                    found |= {(pool.name, r) for r in every if stands(offer, q, r)}
-    return found
+                    yield pool, offer, q
+
+
+def _growing(check: PlanCheck) -> set[tuple[str, int]]:
+    """Pools and periods in which some offer could still bring a unit."""
+    every = range(len(check.problem.periods))
+    return {(pool.name, r) for pool, offer, q in _left(check) for r in every if stands(offer, q, r)}
 
 
 def _capacity(check: PlanCheck) -> Iterator[Found]:
@@ -152,18 +157,17 @@ def _configurations(check: PlanCheck) -> Iterator[Found]:
 
 
 def _budgets(check: PlanCheck) -> Iterator[Found]:
-    """Budgets of which less is left than the cheapest unit that could still be had costs."""
+    """Budgets of which less is left than the cheapest lot that could still be had takes of them."""
     budget, periods, fleet = check.problem.fleet.budget, check.problem.periods, check.problem.fleet
-    units = [
-        capex_usd(offer)
-        or min(
-            sum(sum(values) for values in unit_usd(fleet, pool, offer, q).values())
-            for q in range(len(periods))
-        )
-        for pool in check.pools.values()
-        for offer in pool.offers.values()
-    ]
-    next_one = min(units, default=0.0)
+    steps: dict[str, list[float]] = defaultdict(list)
+    for pool, offer, q in _left(check):
+        kinds = {kind: sum(values) for kind, values in unit_usd(fleet, pool, offer, q).items()}
+        whole = sum(kinds.values())
+        steps["tco"].append(offer.lot_units * whole)
+        steps["opex"].append(offer.lot_units * (whole - sum(kinds.get(kind, 0.0) for kind in CAPITAL_KINDS)))
+        if cash := offer.lot_units * capex_usd(offer):
+            steps["capex"].append(cash)
+            steps[f"capex {periods[q]}"].append(cash)
     capex: dict[str, float] = defaultdict(float)
     for row in check.plan.purchases:
         capex[row.period] += row.units * capex_usd(check.pool(row.pool).offers[row.offer])
@@ -181,7 +185,7 @@ def _budgets(check: PlanCheck) -> Iterator[Found]:
     for name, used, limit in spent:
         if limit is not None:
             binding = Binding(family="budgets", name=name, used=used, limit=limit, unit="USD")
-            yield binding, limit - used - next_one
+            yield binding, limit - used - min(steps[name], default=0.0)
 
 
 def _links(check: PlanCheck) -> Iterator[Found]:

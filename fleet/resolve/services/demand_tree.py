@@ -18,6 +18,9 @@ from fleetplan.fleet.units import HOURS_PER_DAY, SECONDS_PER_HOUR
 
 _ESTIMATE: Final[tuple[Estimate, ...]] = ("low", "mid", "high")
 
+_DEMAND_DEPTH: Final = len(("services", "name", "demand"))
+"""Keys down to the demand of a service as a whole."""
+
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
@@ -256,8 +259,9 @@ def _slice_ratio(
     if not figure.total:
         return ratio
     if not split.offline and not split.shape_is_given:
+        # Of the service as a whole: it may state a figure for each region and period, all of them totals.
         message = "a total is spread evenly over the day; demand_by_slice states its peak"
-        context.warn(leaf.key_path, message)
+        context.warn(leaf.key_path[:_DEMAND_DEPTH], message)
     mean = split.shape.mean(region, context.slices, None)
     if mean == 0:
         context.error(leaf.key_path, "arises in no slice: demand_by_slice is 0 in all of them")

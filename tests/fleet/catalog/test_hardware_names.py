@@ -11,6 +11,7 @@ from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.catalog.hardware_names import (
     UnknownHardwareError,
     catalogue_hardware,
+    hardware_hint,
     hardware_names,
     instance_types,
 )
@@ -109,6 +110,20 @@ def test_a_name_that_the_file_defines_is_its_own(tmp_path: Path) -> None:
     part, base = fleet.hardware["h100"].accelerator, accelerators()["H200-SXM"]
     assert part is not None
     assert part.hbm_gib == base.hbm_gib
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("H100 80GB", "H100-SXM"),
+        ("NVIDIA H100 80GB PCIe", "H100-PCIe"),
+        ("AMD MI300X 192GB", "MI300X"),
+        ("NVIDIA B200 180GB", "B200-SXM"),
+    ],
+)
+def test_the_hint_is_of_the_same_series(name: str, meant: str) -> None:
+    """The memory that two parts share tells less than what they are called."""
+    assert hardware_hint(name).endswith(f"did you mean {meant!r}?")
 
 
 def test_an_unknown_name_in_a_fleet_file_has_the_nearest(tmp_path: Path) -> None:

@@ -341,6 +341,8 @@ def test_kinds_of_days_without_slices_have_one_each(tmp_path: Path) -> None:
         ("  day_kinds: {weekday: 5, weekend: 2}\n", "", "all days are alike; give horizon.day_kinds"),
         ("{weekday: 5, weekend: 2}", "{east: 5, weekend: 2}", "there is a region of the same name"),
         ("{weekday: 5, weekend: 2}", "{weekday: 5, weekend: 0}", "must be at least 1"),
+        ("{weekday: 5, weekend: 2}", "{weekday: 5}", "needs 2 entries at least, not 1"),
+        ("{weekday: 5, weekend: 2}", "{}", "needs 2 entries at least, not 0"),
         ("{by_day_kind: {", "{by_slice: {weekday-day: 1}, by_day_kind: {", "needs exactly one of by_slice"),
         ("{by_local_hour: {8: 1, 18: 0.1}}", "{by_day_kind: {weekday: quiet, weekend: quiet}}",
          "there is no shape of the day 'office'"),

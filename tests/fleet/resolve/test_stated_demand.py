@@ -110,7 +110,16 @@ def test_a_total_without_a_shape_is_even_and_said_to_be(tmp_path: Path) -> None:
     fleet = loaded(tmp_path, "demand: {east: 8.64 M requests/day}")
     assert rates(fleet, "east", "2027Q4") == [100.0, 100.0, 100.0]
     assert fleet.warnings == (
-        "services.s0.demand.east: a total is spread evenly over the day; demand_by_slice states its peak",
+        "services.s0.demand: a total is spread evenly over the day; demand_by_slice states its peak",
+    )
+
+
+def test_a_service_says_once_that_its_totals_are_even(tmp_path: Path) -> None:
+    """However many regions and periods it states a total for."""
+    totals = ", ".join(f"2027Q{quarter}: 8.64 M requests/day" for quarter in range(1, 5))
+    fleet = loaded(tmp_path, f"demand: {{east: {{{totals}}}, west: {{{totals}}}}}")
+    assert fleet.warnings == (
+        "services.s0.demand: a total is spread evenly over the day; demand_by_slice states its peak",
     )
 
 
