@@ -6,16 +6,21 @@ What `make test` leaves out is counted by folder at its end, beside what was ski
 from __future__ import annotations
 
 import gc
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
+from fleetplan.planner.candidates import ahead
 from fleetplan.planner.commands.memory import calm_libraries, look_for_garbage_less_often
 
 # Before anything imports numpy, which reads it once.
 calm_libraries()
+
+# All cores have tests to run.
+os.environ.setdefault(ahead.SWITCH, "off")
 
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 """Tests that were deselected, by folder."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -41,6 +42,9 @@ _SHARED_WITHOUT_EP: Final = ("shared_experts", "ffn_")
 
 _PROMPT_OPERATORS: Final = "prefill_"
 """What the names of operators start with whose time depends on where in its prompt a token stands."""
+
+_KEPT_EVALUATORS: Final = 64
+"""Pairs of an evaluator and a range whose grids are kept, about 3 kB a layout; those used last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,20 +172,25 @@ class StepGrids:
     def of(self, layout: int) -> StepGrids:
         """Return the times of one layout, by its position."""
         one = slice(layout, layout + 1)
-        return replace(
-            self,
-            token_ms=self.token_ms[one],
-            shared_ms=self.shared_ms[one],
-            decode_ms=self.decode_ms[one],
-            slope_ms=self.slope_ms[one],
-            prompt_ms=self.prompt_ms[one],
-            prompt_floor_ms=self.prompt_floor_ms[one],
-            ranks=self.ranks[one],
-        )
+        return replace(self, **{name: getattr(self, name)[one] for name in _OF_LAYOUTS})
+
+
+_OF_LAYOUTS: Final = (
+    "token_ms",
+    "shared_ms",
+    "decode_ms",
+    "slope_ms",
+    "prompt_ms",
+    "prompt_floor_ms",
+    "ranks",
+)
+"""Fields of `StepGrids` with a row for each layout; the others are the points."""
 
 
 def step_grids(evaluator: Evaluator, layouts: Sequence[Parallelism], wanted: Range) -> StepGrids:
     """Evaluate the iterations of some layouts at `_GRID_POINTS` token counts, batches and lengths.
+
+    A layout is evaluated once: the same grids serve every batch, every request and every class.
 
     Parameters
     ----------
@@ -192,6 +201,25 @@ def step_grids(evaluator: Evaluator, layouts: Sequence[Parallelism], wanted: Ran
     wanted : Range
         How far the grids reach.
     """
+    kept = _kept_grids(evaluator, wanted)
+    new = [layout for layout in dict.fromkeys(layouts) if layout not in kept]
+    if new:
+        found = _evaluated_grids(evaluator, new, wanted)
+        kept.update((layout, found.of(position)) for position, layout in enumerate(new))
+        if new == list(layouts):
+            return found
+    parts = [kept[layout] for layout in layouts]
+    rows = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _OF_LAYOUTS}
+    return replace(parts[0], **rows)
+
+
+@lru_cache(maxsize=_KEPT_EVALUATORS)
+def _kept_grids(evaluator: Evaluator, wanted: Range) -> dict[Parallelism, StepGrids]:
+    """Grids of single layouts that were evaluated before; empty at first."""
+    return {}
+
+
+def _evaluated_grids(evaluator: Evaluator, layouts: Sequence[Parallelism], wanted: Range) -> StepGrids:
     tokens = _grid(wanted.prompt_tokens + wanted.sequences)
     sequences = _grid(wanted.sequences)
     lengths = _grid(wanted.context_tokens, PROMPT_GRAIN_TOKENS)

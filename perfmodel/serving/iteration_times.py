@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -116,36 +117,17 @@ class IterationTimes:
         prefix = np.asarray(lengths.prefix_tokens, dtype=np.float64)
         warm = self._after_ms(prefix)
         lost = np.maximum(0.0, prefix - lengths.shared_tokens) if np.any(lengths.lost_ratio) else 0.0
-        cold = self._after_ms(prefix - lost, lost)
+        cold = self._after_ms(prefix - lost, lost) if np.any(lost) else warm
         mean = warm + lengths.lost_ratio * (cold - warm)
         object.__setattr__(self, "_attention_ms_per_token", mean / lengths.computed_tokens)
 
-    def _attention_ms(self, tokens: FloatArray) -> FloatArray:
-        """Attention over a prompt up to some token of it. [ms]."""
-        return interpolated(tokens, self.grids.lengths, self.layouts, self.grids.prompt_ms)[0]
-
     def _after_ms(self, prefix_tokens: FloatArray, lost_tokens: Numbers = 0.0) -> FloatArray:
-        """Attention over a prompt, and over what was lost before it, after a prefix. [ms].
-
-        A token attends to all before it, so a prompt takes no less after a longer prefix. Measured times of
-        short prompts are less smooth than that: the largest of all shorter prefixes counts, which lies where
-        the time bends.
-        """
-        prompt = self.lengths.input_tokens + lost_tokens
-        found = self._attention_ms(prefix_tokens + prompt) - self._saved_ms(prefix_tokens)
-        if not prefix_tokens.any():
-            return found
-        for bend in self.grids.lengths:
-            for point in (bend, np.maximum(0.0, bend - prompt)):
-                shorter = np.minimum(prefix_tokens, point)
-                after = self._attention_ms(shorter + prompt) - self._saved_ms(shorter)
-                found = np.maximum(found, after)
-        return found
-
-    def _saved_ms(self, tokens: FloatArray) -> FloatArray:
-        """Attention that a cached prefix spares; a prompt after it launches its kernels as well. [ms]."""
-        launched = self.grids.prompt_ms[self.layouts, 1]
-        found: FloatArray = np.maximum(0.0, self._attention_ms(tokens) - launched)
+        """Attention over a prompt, and over what was lost before it, after a prefix. [ms]."""
+        prompt_tokens = self.lengths.input_tokens + lost_tokens
+        cases = np.stack(np.broadcast_arrays(self.layouts, prefix_tokens, prompt_tokens))
+        # Loads differ in their batch more than in layout and lengths.
+        (layouts, prefixes, prompts), codes = np.unique(cases, axis=1, return_inverse=True)
+        found: FloatArray = after_prefix_ms(self.grids, layouts.astype(np.int64), prefixes, prompts)[codes]
         return found
 
     @property
@@ -156,14 +138,27 @@ class IterationTimes:
     def of(self, position: int) -> IterationTimes:
         """Return the times for one of n loads."""
         layout = int(self.layouts[position if self.layouts.size > 1 else 0])
-        return replace(
-            self, grids=self.grids.of(layout), lengths=self.lengths.of(position), layouts=_first_layout()
+        return self._narrowed(
+            grids=self.grids.of(layout),
+            lengths=self.lengths.of(position),
+            layouts=_first_layout(),
+            _attention_ms_per_token=_one(self._attention_ms_per_token, position),
         )
 
     def take(self, rows: IntArray) -> IterationTimes:
         """Return the times for some of n loads."""
-        layouts = self.layouts[rows] if self.layouts.size > 1 else self.layouts
-        return replace(self, lengths=self.lengths.take(rows), layouts=layouts)
+        return self._narrowed(
+            lengths=self.lengths.take(rows),
+            layouts=self.layouts[rows] if self.layouts.size > 1 else self.layouts,
+            _attention_ms_per_token=some_numbers(self._attention_ms_per_token, rows),
+        )
+
+    def _narrowed(self, **fields: Any) -> IterationTimes:
+        """Return a copy for some of the loads, whose attention need not be looked up again."""
+        found = copy(self)
+        for name, value in fields.items():
+            object.__setattr__(found, name, value)
+        return found
 
     def decode_ms(self, sequences: FloatArray) -> FloatArray:
         """Time of an iteration without prompts; that of less than one sequence generates one. [ms]."""
@@ -288,6 +283,38 @@ class IterationTimes:
         grids = self.grids
         slope, alone = interpolated(sequences, grids.sequences, self.layouts, grids.slope_ms, grids.decode_ms)
         return alone + slope * sequences * self.lengths.context_tokens
+
+
+def after_prefix_ms(
+    grids: StepGrids, layouts: IntArray, prefix_tokens: FloatArray, prompt_tokens: FloatArray
+) -> FloatArray:
+    """Attention over prompts that follow cached prefixes, shape (n,). [ms].
+
+    A token attends to all before it, so a prompt takes no less after a longer prefix. Measured times of short
+    prompts are less smooth than that: the largest of all shorter prefixes counts, which lies where the time
+    bends.
+
+    Parameters
+    ----------
+    grids : StepGrids
+        Times of the layouts.
+    layouts : IntArray
+        Layout of each case by its position in the grids, shape (n,).
+    prefix_tokens, prompt_tokens : FloatArray
+        Of each case, shape (n,). [tokens]
+    """
+    prefix, prompt = prefix_tokens[:, None], prompt_tokens[:, None]
+    bends = np.broadcast_to(grids.lengths, (prefix.size, grids.lengths.size))
+    shorter = np.hstack([prefix, np.minimum(prefix, bends), np.clip(bends - prompt, 0.0, prefix)])
+    rows = np.broadcast_to(layouts[:, None], shorter.shape)
+
+    def attention_ms(tokens: FloatArray) -> FloatArray:
+        return interpolated(tokens, grids.lengths, rows, grids.prompt_ms)[0]
+
+    # A prompt after a cached prefix launches its kernels as well.
+    saved = np.maximum(0.0, attention_ms(shorter) - grids.prompt_ms[layouts, 1][:, None])
+    found: FloatArray = (attention_ms(shorter + prompt) - saved).max(axis=1)
+    return found
 
 
 def some_numbers(value: Numbers, rows: IntArray) -> Numbers:

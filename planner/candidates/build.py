@@ -16,6 +16,7 @@ from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.evaluator import maturity_in_force
 from fleetplan.perfmodel.interruption import WorkInterruptedError, interruptible
 from fleetplan.perfmodel.optables.measured.folders import MISSING_TABLES, table_roots
+from fleetplan.planner.candidates.ahead import evaluating_ahead
 from fleetplan.planner.candidates.assumptions import assumptions, feed_forward_weights
 from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.candidate_set import CandidateSet
@@ -63,17 +64,21 @@ def build_candidates(
     log, calibrator = evaluations.log, evaluations.calibrator
     found: list[Candidate] = []
     warnings: dict[str, None] = {}
-    for index, service in enumerate(fleet.services):
-        announce(f"evaluating {service.name} ({index + 1} of {len(fleet.services)})")
-        if service.engines is not None:
-            own = engine_candidates(fleet, service, log)
-        else:
-            own = [each for name in supplied for each in evaluations.on(service, fleet.hardware[name])]
-            if own:
-                warnings |= dict.fromkeys(assumptions(fleet, service))
-        own = [_as_measured(each, service.rate_ratio.get(each.hardware, 1.0)) for each in own]
-        ways = ways_in_time(service, ways_ms(fleet, service))
-        found += prune_dominated(own, fleet.hardware, log, keep, ways)
+    with evaluating_ahead(fleet) as about_to_evaluate:
+        for index, service in enumerate(fleet.services):
+            announce(f"evaluating {service.name} ({index + 1} of {len(fleet.services)})")
+            if service.engines is not None:
+                own = engine_candidates(fleet, service, log)
+            else:
+                own = []
+                for name in supplied:
+                    about_to_evaluate(len(fleet.services) - index)
+                    own += evaluations.on(service, fleet.hardware[name])
+                if own:
+                    warnings |= dict.fromkeys(assumptions(fleet, service))
+            own = [_as_measured(each, service.rate_ratio.get(each.hardware, 1.0)) for each in own]
+            ways = ways_in_time(service, ways_ms(fleet, service))
+            found += prune_dominated(own, fleet.hardware, log, keep, ways)
     require_caches(fleet, found)
     software = {
         service.name: [(service.framework, weights) for weights in feed_forward_weights(fleet, service)]

@@ -27,15 +27,23 @@ counterpart here and are left out."""
 
 
 def split_by_dtype(
-    frame: pd.DataFrame, kind: OperatorKind, dtype_column: str, columns: dict[str, str]
+    frame: pd.DataFrame,
+    kind: OperatorKind,
+    dtype_column: str,
+    columns: dict[str, str],
+    counts: pd.Series | None = None,
 ) -> list[MeasuredRows]:
-    """Return one table a data type of ours, with our column names."""
+    """Return one table a data type of ours, with our column names; of the rows that count, or of all."""
     ours = frame[dtype_column].map(_DTYPES)
+    # Columns are cut, not the frame: it has several that nobody asks for.
+    dims = {name: whole_numbers(frame, columns[name]) for name in (*site_dimensions(kind), *AXES[kind])}
+    latency_ms = frame["latency"].to_numpy(dtype=np.float64)
     tables = []
     for dtype in sorted(ours.dropna().unique()):
-        part = frame[ours == dtype]
-        dims = {name: whole_numbers(part, columns[name]) for name in (*site_dimensions(kind), *AXES[kind])}
-        tables.append(measured_rows(kind, dtype, dims, part["latency"].to_numpy(dtype=np.float64)))
+        is_part = (ours == dtype).to_numpy() & (True if counts is None else counts.to_numpy())
+        if is_part.any():
+            part = {name: column[is_part] for name, column in dims.items()}
+            tables.append(measured_rows(kind, dtype, part, latency_ms[is_part]))
     return tables
 
 

@@ -48,7 +48,7 @@ def expert_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
     """Ordinary kernels, with and without gates."""
     # Experts without a gate are another operator: two products instead of three.
     ungated = frame["kernel_source"].str.contains("nongated")
-    gated = frame[~ungated]
+    gated = frame[~ungated] if ungated.any() else frame
     return [
         *_moe(gated, OperatorKind.MOE),
         *_moe(gated, OperatorKind.EVEN_MOE),
@@ -87,8 +87,8 @@ def wide_expert_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
 
 def _moe(frame: pd.DataFrame, kind: OperatorKind) -> list[MeasuredRows]:
     for distribution in _SPREADS[kind]:
-        chosen = frame[frame["distribution"] == distribution]
-        if not chosen.empty:
+        is_chosen = frame["distribution"] == distribution
+        if is_chosen.any():
             break
     else:
         return []
@@ -104,8 +104,8 @@ def _moe(frame: pd.DataFrame, kind: OperatorKind) -> list[MeasuredRows]:
     if distribution == _LOAD_BALANCED:
         # Its busiest rank has more than the mean, as a step is asked for with a load balancer: the time is
         # that of an even spread of as many tokens more.
-        tokens = np.rint(chosen["num_tokens"] * EPLB_BUSIEST_RATIO).astype(np.int64)
-        chosen = chosen.assign(num_tokens=tokens)
+        tokens = np.rint(frame["num_tokens"] * EPLB_BUSIEST_RATIO).astype(np.int64)
+        frame = frame.assign(num_tokens=tokens)
     if "low_latency" in frame.columns:
         columns["low_latency"] = "low_latency"
-    return split_by_dtype(chosen, kind, "moe_dtype", columns)
+    return split_by_dtype(frame, kind, "moe_dtype", columns, is_chosen)

@@ -147,8 +147,15 @@ def read_table(file: TableFile) -> list[MeasuredRows]:
 
     if file.family not in _FAMILY:
         raise ValueError(f"unknown table family {file.family!r}")
-    # Columns of text are numbered: frames are cut up several times, and texts are slow to copy.
-    frame = pyarrow.parquet.read_table(file.path).to_pandas(strings_to_categorical=True)
+    # Columns of text are numbered, as they are in the file: texts are slow to copy, and frames are cut up.
+    schema = pyarrow.parquet.read_schema(file.path)
+    texts = [
+        field.name
+        for field in schema
+        if pyarrow.types.is_string(field.type) or pyarrow.types.is_large_string(field.type)
+    ]
+    with pyarrow.parquet.ParquetFile(file.path, read_dictionary=texts) as stored:
+        frame = stored.read(use_threads=False).to_pandas(strings_to_categorical=True)
     tables = _FAMILY[file.family].read(frame)
     found: dict[tuple[OperatorKind, str], list[MeasuredRows]] = {}
     # Kernels that serve steps with prompts and without come once for each.
@@ -160,8 +167,9 @@ def read_table(file: TableFile) -> list[MeasuredRows]:
 def _attention(frame: pd.DataFrame, kind: OperatorKind, sequence: dict[str, str]) -> list[MeasuredRows]:
     if "window_size" not in frame.columns:
         frame = frame.assign(window_size=0)
+    is_plain = frame["beam_width"] == 1
     if kind is OperatorKind.PREFILL_ATTENTION:
-        frame = frame[frame["step"] == 0]
+        is_plain &= frame["step"] == 0
     columns = {
         "batch": "batch_size",
         "heads": "num_heads",
@@ -169,7 +177,7 @@ def _attention(frame: pd.DataFrame, kind: OperatorKind, sequence: dict[str, str]
         "head_dim": "head_dim",
         "window": "window_size",
     }
-    return split_by_dtype(frame[frame["beam_width"] == 1], kind, "kv_cache_dtype", columns | sequence)
+    return split_by_dtype(frame, kind, "kv_cache_dtype", columns | sequence, is_plain)
 
 
 def _without_eager(frame: pd.DataFrame) -> pd.DataFrame:

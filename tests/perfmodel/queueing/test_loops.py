@@ -1,6 +1,7 @@
 """Formulas of continuous batching against the simulator, and their limits."""
 
 from collections import deque
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -16,7 +17,7 @@ from fleetplan.perfmodel.replay.engine_state import EngineLimits, EngineState, R
 from fleetplan.perfmodel.replay.pools import run_engines
 from fleetplan.perfmodel.serving import Range, Requests, step_costs, step_grids
 from fleetplan.perfmodel.serving.closed import Outside, closed_loop
-from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Lengths
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Lengths, after_prefix_ms
 
 EVALUATOR = Evaluator(dense_model(layers=16), accelerator(), WorkSource(), Precision("bf16", "bf16"))
 BUDGET = 2048
@@ -137,6 +138,31 @@ def test_a_single_client_has_the_engine_to_itself() -> None:
     decode_ms = (MEAN_OUTPUT - 1) * TIMES.decode_ms(one(1))[0]
     assert found.steady_ttft_ms[0] == pytest.approx(prompt_ms, rel=0.02)
     assert found.requests_per_ms[0] == pytest.approx(1 / (prompt_ms + decode_ms), rel=0.02)
+
+
+def test_some_of_the_loads_have_the_times_that_they_would_have_alone() -> None:
+    inputs, prefixes = np.array([900.0, 100.0, 400.0]), np.array([0.0, 64.0, 640.0])
+    outputs, lost = np.array([135.0, 40.0, 90.0]), np.array([0.0, 0.5, 0.25])
+    grids = step_grids(EVALUATOR, [Parallelism(1, 1, 1, 1, 1), Parallelism(1, 2, 1, 2, 1)], REACH)
+    layouts = np.array([0, 1, 1])
+    together = IterationTimes(
+        grids, Lengths(inputs, prefixes, outputs, lost_ratio=lost), BUDGET, layouts=layouts
+    )
+    for row in range(3):
+        lengths = Lengths(inputs[row], prefixes[row], outputs[row], lost_ratio=lost[row])
+        alone = IterationTimes(grids.of(layouts[row]), lengths, BUDGET)
+        expected = alone.mixed_ms(one(300), one(8))
+        assert together.take(np.array([row])).mixed_ms(one(300), one(8)) == pytest.approx(expected, rel=1e-12)
+        assert together.of(row).mixed_ms(one(300), one(8)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_prompt_takes_the_most_of_all_shorter_prefixes() -> None:
+    # Attention that falls between two points, as measured times of short prompts do.
+    bent = replace(GRIDS, lengths=np.array([0.0, 100, 200, 400]), prompt_ms=np.array([[0.0, 1, 5, 5.5]]))
+    cases = {(0, 100): 1.0, (100, 100): 5.0, (200, 100): 5.0, (50, 100): 3.0}
+    for (prefix, prompt), expected in cases.items():
+        found = after_prefix_ms(bent, np.array([0]), one(prefix), one(prompt))
+        assert found == pytest.approx([expected]), (prefix, prompt)
 
 
 def test_requests_of_different_lengths_have_the_answers_of_each_alone() -> None:
