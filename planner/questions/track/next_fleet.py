@@ -60,9 +60,12 @@ def next_fleet(document: Document, text: str, fleet: Fleet, plan: Plan, report: 
     gone = _gone_pools(fleet, shift)
     if gone:
         kept = [each for each in plain["pools"] if each["name"] not in gone]
-        plain = {**plain, "pools": kept}
+        links = _links_left(plain, fleet, plan, shift, gone)
+        plain = {**plain, "pools": kept, **links}
         if (fewer := YamlText(text)).has(("pools",)):
             fewer.keep_items(("pools",), kept)
+            for key, left in links.items():
+                fewer.put((key,), left)
             text = fewer.changed()
     edited = YamlText(text)
     if edited.has(("imports",)) or plan.provenance.scenarios or plan.provenance.assignments:
@@ -89,6 +92,18 @@ def _gone_pools(fleet: Fleet, shift: Shift) -> list[str]:
         if first is not None and any(index is not None and index <= first for index in indices):
             gone.append(pool.name)
     return gone
+
+
+def _links_left(
+    plain: Mapping[str, Any], fleet: Fleet, plan: Plan, shift: Shift, gone: Sequence[str]
+) -> dict[str, object]:
+    """Return `kv_links` without those of pools that are gone, where there are any; rents may keep a name."""
+    taken_over = {str(item["name"]) for item in _new_pools(fleet, plan, shift, gone)}
+    links = plain.get("kv_links") or []
+    left = [
+        link for link in links if not (set(gone) - taken_over) & {str(link["prefill"]), str(link["decode"])}
+    ]
+    return {} if len(left) == len(links) else {"kv_links": left}
 
 
 def _shift(periods: Sequence[str], last: str, calendar: Calendar) -> Shift:
@@ -223,7 +238,15 @@ def _put_pools(edited: YamlText, fleet: Fleet, plan: Plan, shift: Shift, gone: C
             counted_in = "accelerators" if edited.has(("pools", pool.name, "accelerators")) else "hosts"
             left = pool.hosts - fewer[pool.name]
             edited.put(("pools", pool.name, counted_in), left, ["less those that were retired"])
-    taken = {pool.name for pool in fleet.pools}
+    items = _new_pools(fleet, plan, shift, gone)
+    if items:
+        edited.append(("pools",), items)
+
+
+def _new_pools(fleet: Fleet, plan: Plan, shift: Shift, gone: Collection[str]) -> list[dict[str, object]]:
+    """Return the pools that the plan's purchases have become, under names of their own."""
+    over = set(plan.periods) - set(shift.after)
+    taken = {pool.name for pool in fleet.pools if pool.name not in gone}
     offers = {offer.name: offer for offer in fleet.offers}
     items = []
     for purchase in plan.purchases:
@@ -233,8 +256,7 @@ def _put_pools(edited: YamlText, fleet: Fleet, plan: Plan, shift: Shift, gone: C
                 item["name"] = f"{purchase.pool}/{purchase.offer}-{purchase.period}"
             taken.add(str(item["name"]))
             items.append(item)
-    if items:
-        edited.append(("pools",), items)
+    return items
 
 
 def _pool_of(purchase: Purchase, offer: Offer, plan: Plan, shift: Shift) -> dict[str, object] | None:

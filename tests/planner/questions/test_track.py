@@ -269,6 +269,20 @@ offers:
     assert "eu-b" not in {pool.name for pool in load_fleet("later.yaml").pools}
 
 
+def test_links_of_pools_that_are_gone_are_left_out() -> None:
+    leased = "rented: {usd_per_accelerator_hour: 1.0, lease_end: 2027Q2}"
+    pools = f"  - {{name: us-b, region: us, hardware: B, accelerators: 3, {leased}}}\noffers:\n"
+    links = """\
+kv_links:
+  # caches within the owned pool
+  - {prefill: us-a, decode: us-a, gb_per_s: 40}
+  - {prefill: us-b, decode: us-a, gb_per_s: 50}
+"""
+    happened(planned(FLEET.replace("offers:\n", pools) + links), "2027Q1", {}, {})
+    tracked("--next", "next.yaml")
+    assert [(link.prefill, link.decode) for link in load_fleet("next.yaml").kv_links] == [("us-a", "us-a")]
+
+
 def test_after_the_last_period_as_many_follow() -> None:
     happened(planned(), "2027Q3", {}, {})
     tracked("--next", "next.yaml")
