@@ -123,13 +123,14 @@ def find_shortages(
 
 
 POWER: Final = "power"
+SHARES: Final = "share of a pool"
 
 LIMITS: Final[dict[str, ModuleType]] = {
     POWER: power,
     "budget": budgets,
     "configurations (max_configs_per_service_region)": configurations,
     "capacity after the loss of a region (survive_region_loss)": region_loss,
-    "share of a pool (max_share_per_pool)": placement,
+    SHARES: placement,
     "links for KV caches (kv_links)": kv_transfer,
     "average quality (quality_floor)": quality,
     "hardware (pools and offers are fully used)": capacity,
@@ -155,6 +156,16 @@ def _states(problem: Problem, family: ModuleType) -> bool:
         quality: any(service.average_quality_floor is not None for service in problem.services.values()),
     }
     return stated.get(family, True)
+
+
+def _as_stated(problem: Problem, name: str) -> str:
+    """Name a limit with the keys that state it, where there are several."""
+    if name != SHARES:
+        return name
+    by_policy = problem.fleet.policy.max_share_per_pool is not None
+    by_offer = any(pool.spot_max_share is not None for pool in problem.pools)
+    keys = ["max_share_per_pool"] * by_policy + ["max_share of spot offers"] * by_offer
+    return f"{name} ({', '.join(keys)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +201,7 @@ def blocking_limits(problem: Problem, seed: int, workers: int, deadline: Deadlin
         planning.model.minimize(planning.total_cost)
         outcome = solve_planning(planning, limits, lambda *_: True)
         if outcome.values is not None:
-            found.append(name)
+            found.append(_as_stated(problem, name))
         elif outcome.status is not ModelStatus.INFEASIBLE:
             decided = False
     return Blocking(tuple(found), decided)

@@ -168,6 +168,28 @@ def test_an_infeasible_fleet_says_what_is_short() -> None:
     assert row.would_take == "4 A or 12 B accelerators"
 
 
+@pytest.mark.parametrize(
+    ("by_policy", "by_offer", "keys"),
+    [
+        (0.5, None, "max_share_per_pool"),
+        (None, 0.5, "max_share of spot offers"),
+        (0.9, 0.5, "max_share_per_pool, max_share of spot offers"),
+    ],
+)
+def test_shares_are_told_by_the_keys_that_state_them(
+    by_policy: float | None, by_offer: float | None, keys: str
+) -> None:
+    question = fleet(
+        services=[service("chat", 10.0)],
+        hardware=[hardware("A", 1)],
+        offers=[replace(rent_offer("A", 1.0), spot_max_share=by_offer)],
+        policy={"max_share_per_pool": by_policy},
+    )
+    problem = build_problem(question, [candidate("chat", "A", 1.0)])
+    (row,) = find_shortages(problem, (), seed=1, workers=1)
+    assert (row.unmet_requests_per_s, row.reason) == (pytest.approx(5.0), f"share of a pool ({keys})")
+
+
 def test_want_of_power_is_said_in_kilowatts() -> None:
     question = fleet(
         services=[service("chat", 10.0, headroom=0.2)],
