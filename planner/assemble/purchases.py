@@ -58,6 +58,7 @@ def unit_of_pool(accelerators_per_unit: int) -> str:
 def retirements(problem: Problem, solution: Solution) -> tuple[Retired, ...]:
     """Units that leave, in the order of periods and pools."""
     rows = []
+    leased = {pool.name for pool in problem.fleet.pools if pool.rented is not None}
     for (p, q), units in sorted(solution.retired.items(), key=lambda item: (item[0][1], item[0])):
         pool = problem.pools[p]
         if pool.retirement is None:
@@ -65,6 +66,7 @@ def retirements(problem: Problem, solution: Solution) -> tuple[Retired, ...]:
         resale = -sum(pool.retirement.unit_cost_by_period["resale"][q])
         rows.append(
             Retired(
+                kind="return" if pool.name in leased else "retire",
                 period=problem.periods[q],
                 pool=pool.name,
                 region=pool.region,

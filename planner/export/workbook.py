@@ -286,7 +286,7 @@ def _purchases(plan: Plan) -> Sheet:
     rows += [
         (
             row.period,
-            f"retire{_assumed(row)}",
+            row.kind + _assumed(row),
             "",
             row.region,
             row.pool,

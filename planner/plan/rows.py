@@ -100,6 +100,8 @@ class Purchase(Record):
 class Retired(Record):
     """Hosts, or single accelerators, that leave a pool at the start of a period."""
 
+    kind: str = "retire"
+    """retire, or return where a lease ends."""
     period: str
     pool: str
     region: str

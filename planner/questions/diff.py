@@ -214,7 +214,7 @@ def _lines(plan: Plan, renamed: Mapping[str, str]) -> dict[_Key, dict[str, float
         figures = {"units": bought.units, "accelerators": bought.accelerators}
         add(DiffSubject.PURCHASE, bought.period, bought.region, name, figures)
     for gone in plan.retirements:
-        name = f"{gone.hardware} from {gone.pool}"
+        name = f"{gone.hardware} from {gone.pool}" + (", lease ends" if gone.kind == "return" else "")
         add(DiffSubject.RETIREMENT, gone.period, gone.region, name, {plural(gone.unit): gone.hosts})
     # What stands is the same in every slice and demand scenario; it is kept free where something runs.
     standing: dict[tuple[str, str], PoolUse] = {}

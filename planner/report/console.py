@@ -192,8 +192,10 @@ def _purchases(plan: Plan, brief: bool, console: Console) -> None:
 
 
 def _retirements(plan: Plan, brief: bool, console: Console) -> None:
-    leaving = [row for row in plan.retirements if not row.assumed]
-    if leaving:
+    for kind, heading in (("retire", "Retire"), ("return", "Leases end")):
+        leaving = [row for row in plan.retirements if row.kind == kind and not row.assumed]
+        if not leaving:
+            continue
         lines = []
         for row in leaving:
             sale = f" (sold for {money(row.resale_usd)})" if row.resale_usd else ""
@@ -201,7 +203,7 @@ def _retirements(plan: Plan, brief: bool, console: Console) -> None:
                 f"{counted(row.hosts, row.unit)} {escape(row.hardware)} from {escape(row.pool)} "
                 f"{row.period}{sale}"
             )
-        console.print(f"[bold]Retire[/]: {_listed(lines, brief)}")
+        console.print(f"[bold]{heading}[/]: {_listed(lines, brief)}")
 
 
 def _listed(parts: Sequence[str], brief: bool) -> str:

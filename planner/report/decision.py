@@ -62,10 +62,11 @@ def _orders(plan: Plan) -> list[str]:
 def _retired(plan: Plan) -> list[str]:
     leaving = [row for row in plan.retirements if not row.assumed]
     found = []
-    for unit in dict.fromkeys(row.unit for row in leaving):
-        rows = [row for row in leaving if row.unit == unit]
-        kinds = ", ".join(dict.fromkeys(row.hardware for row in rows))
-        found.append(f"retire {counted(sum(row.hosts for row in rows), unit)} ({kinds})")
+    for kind, unit in dict.fromkeys((row.kind, row.unit) for row in leaving):
+        rows = [row for row in leaving if (row.kind, row.unit) == (kind, unit)]
+        parts = ", ".join(dict.fromkeys(row.hardware for row in rows))
+        end = " at the end of the lease" if kind == "return" else ""
+        found.append(f"{kind} {counted(sum(row.hosts for row in rows), unit)} ({parts}){end}")
     return found
 
 

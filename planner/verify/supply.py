@@ -146,7 +146,9 @@ def check_retirement(check: PlanCheck) -> Iterator[Violation]:
         pool, q = check.pool(row.pool), check.period_index[row.period]
         at_once = leaving_usd(fleet, pool, q)
         usd = sum(at_once.values()) + sum(sum(values) for values in saved_usd(fleet, pool, q).values())
+        leased = pool.existing is not None and pool.existing.rented is not None
         update = {
+            "kind": "return" if leased else "retire",
             "region": pool.region.name,
             "hardware": pool.hardware.name,
             "unit": "accelerator" if pool.accelerators_per_unit == 1 else "host",

@@ -9,7 +9,7 @@ from typing import Final
 
 from fleetplan.fleet.inventory import Currency
 from fleetplan.planner.export.launch.deployments import dns_name
-from fleetplan.planner.plan import Plan, Purchase, currency_of, in_currency, titled
+from fleetplan.planner.plan import Plan, Purchase, Retired, currency_of, in_currency, titled
 
 FORMAT_VERSION: Final = "1.2"
 """Version of Terraform's JSON output format (developer.hashicorp.com/terraform/internals/json-format)."""
@@ -42,7 +42,7 @@ def purchase_changes(plan: Plan) -> str:
     changes = [{**_resource(kind, name), "change": _change(after=values)} for kind, name, values in bought]
     changes += [
         {
-            **_resource("fleetplan_owned", dns_name(f"{row.pool}-{row.period}")),
+            **_resource(_left_as(row), dns_name(f"{row.pool}-{row.period}")),
             "change": _change(before=_named(row.model_dump(include=_RETIRED), currency)),
         }
         for row in plan.retirements
@@ -64,6 +64,10 @@ def purchase_changes(plan: Plan) -> str:
         "errored": False,
     }
     return json.dumps(document, indent=2) + "\n"
+
+
+def _left_as(row: Retired) -> str:
+    return "fleetplan_leased" if row.kind == "return" else "fleetplan_owned"
 
 
 def _named(values: Mapping[str, object], currency: Currency | None) -> dict[str, object]:

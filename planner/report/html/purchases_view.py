@@ -45,7 +45,7 @@ def timeline(plan: Plan) -> tuple[TimelineRow, ...]:
             Stretch("gone", "leaves" if q == left else "") if q >= left else Stretch("serves", "")
             for q in range(len(plan.periods))
         )
-        title = f"retire {counted(gone.hosts, gone.unit)} {gone.hardware}{_assumed(gone)}"
+        title = f"{gone.kind} {counted(gone.hosts, gone.unit)} {gone.hardware}{_assumed(gone)}"
         rows.append(TimelineRow(title, f"{gone.pool} in {gone.region}", gone.usd, stretches))
     return tuple(rows)
 
