@@ -9,7 +9,7 @@ from typing import Final
 
 import pandas as pd
 
-from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.fleet.errors import InputError, names_hint
 from fleetplan.fleet.inventory import Fleet, Hardware, RequestClass, Service
 from fleetplan.fleet.units import BYTES_PER_GB
 from fleetplan.perfmodel.architecture import load_architecture
@@ -29,6 +29,7 @@ from fleetplan.planner.candidates.figures import (
     replica_uncapped_kw,
 )
 from fleetplan.planner.candidates.load_question import front_end_of, load_question
+from fleetplan.planner.candidates.places import service_issue
 from fleetplan.planner.candidates.queueing import CARRIED, LOADS, lines_of, under_load
 from fleetplan.planner.candidates.rejections import DOMINATED, UNDER_LOAD, RejectionLog
 from fleetplan.planner.candidates.remote import ways_ms
@@ -196,7 +197,7 @@ def service_evaluator(fleet: Fleet, service: Service, hardware: Hardware) -> Eva
     architecture = load_architecture(service.model, fleet.path.parent)
     problem = technique_problem(architecture, service.framework, service.techniques)
     if problem:
-        raise InputError([Issue(str(fleet.path), 1, 1, f"services.{service.name}.techniques", problem)])
+        raise InputError([service_issue(fleet, service.name, "techniques", problem)])
     check_framework_version(fleet, service)
     accelerator = matured(hardware.accelerator, service.framework)
     source = operator_source(accelerator, service.framework, service.framework_version)
@@ -230,13 +231,13 @@ def check_framework_version(fleet: Fleet, service: Service) -> None:
     known = newest_first({version for versions in found for version in versions})
     if service.framework_version in known:
         return
-    key = f"services.{service.name}.framework_version"
+    key = "framework_version"
     if not known:
         message = f"none of the service's hardware was measured under {service.framework}"
-        raise InputError([Issue(str(fleet.path), 1, 1, key, message, "leave it out")])
+        raise InputError([service_issue(fleet, service.name, key, message, "leave it out")])
     message = f"no table has {service.framework} {service.framework_version}"
     hint = names_hint(service.framework_version, known)
-    raise InputError([Issue(str(fleet.path), 1, 1, key, message, hint)])
+    raise InputError([service_issue(fleet, service.name, key, message, hint)])
 
 
 def service_space(service: Service, space: SearchSpace = EVERYTHING) -> SearchSpace:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet, Service
+from fleetplan.planner.candidates.places import service_issue
 from fleetplan.planner.problem import LATENCY_TOLERANCE_MS, Candidate, Phase
 
 
@@ -64,6 +65,4 @@ def require_caches(fleet: Fleet, candidates: list[Candidate]) -> None:
     )
     if unknown:
         message = "has no column kv_gb_per_request, which kv_links need for its prefill rows"
-        raise InputError(
-            [Issue(str(fleet.path), 1, 1, f"services.{name}.engines", message) for name in unknown]
-        )
+        raise InputError([service_issue(fleet, name, "engines", message) for name in unknown])

@@ -71,7 +71,12 @@ def test_a_version_without_tables_is_refused(
 ) -> None:
     assert solve(FLEET.format(hardware=hardware, version=version)) == 2
     shown = " ".join(capsys.readouterr().err.split())
-    assert "services.chat.framework_version" in shown
+    row, column = next(
+        (n, line.index(version) + 1)
+        for n, line in enumerate(FLEET.format(hardware=hardware, version=version).splitlines(), 1)
+        if "framework_version" in line
+    )
+    assert f"fleet.yaml:{row}:{column}: services.chat.framework_version" in shown
     assert pd.Series([shown]).str.contains(message).all(), shown
 
 
