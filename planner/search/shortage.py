@@ -116,7 +116,8 @@ def find_shortages(
                     demand_requests_per_s=cell.requests_per_s[k],
                     accelerators_short=short,
                     power_short_kw=power_needed_kw(problem, cell, k, unmet) if by_power else None,
-                    reason=_reason(cell.service, bool(short), blocking, rejections),
+                    reason=_unsupplied(problem, cell)
+                    or _reason(cell.service, bool(short), blocking, rejections),
                 )
             )
     return tuple(rows)
@@ -205,6 +206,13 @@ def blocking_limits(problem: Problem, seed: int, workers: int, deadline: Deadlin
         elif outcome.status is not ModelStatus.INFEASIBLE:
             decided = False
     return Blocking(tuple(found), decided)
+
+
+def _unsupplied(problem: Problem, cell: Cell) -> str:
+    """Say that nothing stands and nothing is offered where demand may be served; empty where something is."""
+    regions = problem.serving_regions(cell)
+    supplied = any(pool.region in regions for pool in problem.pools)
+    return "" if supplied else f"a pool or an offer in {' or '.join(regions)}"
 
 
 def _reason(service: str, servable: bool, blocking: Blocking, rejections: tuple[Rejections, ...]) -> str:

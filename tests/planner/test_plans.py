@@ -190,6 +190,19 @@ def test_shares_are_told_by_the_keys_that_state_them(
     assert (row.unmet_requests_per_s, row.reason) == (pytest.approx(5.0), f"share of a pool ({keys})")
 
 
+def test_regions_without_hardware_are_named() -> None:
+    question = fleet(
+        services=[service("chat", 2.0, regions=("here", "there"))],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("A", 1.0)],
+        regions=[region("here"), region("there")],
+    )
+    problem = build_problem(question, [candidate("chat", "A", 1.0)])
+    (row,) = find_shortages(problem, (), seed=1, workers=1)
+    assert (row.region, row.unmet_requests_per_s) == ("there", pytest.approx(2.0))
+    assert row.reason == "a pool or an offer in there"
+
+
 def test_want_of_power_is_said_in_kilowatts() -> None:
     question = fleet(
         services=[service("chat", 10.0, headroom=0.2)],
