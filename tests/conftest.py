@@ -1,5 +1,7 @@
 """Tests run as `plan` does, in one thread of OpenBLAS, and search no garbage among hundreds of modules.
 
+Processes of HiGHS that they start are forks of one that has imported it (warm.py).
+
 What `make test` leaves out is counted by folder at its end, beside what was skipped.
 """
 
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,6 +18,7 @@ import pytest
 
 from fleetplan.planner.candidates import ahead
 from fleetplan.planner.commands.memory import calm_libraries, look_for_garbage_less_often
+from tests.warm import HIGHS, WarmProcess
 
 # Before anything imports numpy, which reads it once.
 calm_libraries()
@@ -39,6 +43,28 @@ def pytest_collection() -> Iterator[object]:
         gc.freeze()
         look_for_garbage_less_often()
         gc.enable()
+
+
+def warm_solver() -> subprocess.Popen[bytes]:
+    """Start a process of HiGHS as the planner does, but for its imports."""
+    return WarmProcess(
+        ("-m", "fleetplan.planner.search.solvers.highs_child", str(os.getpid())),
+        HIGHS,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_solvers() -> Iterator[None]:
+    """Start processes of HiGHS warm, for all searches of this process."""
+    from fleetplan.planner.search.solvers import highs_process, highs_race  # noqa: PLC0415
+
+    with pytest.MonkeyPatch.context() as patched:
+        for module in (highs_process, highs_race):
+            patched.setattr(module, "started_child", warm_solver)
+        yield
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:

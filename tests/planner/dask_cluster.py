@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.warm import WarmProcess
 
 ROOT = Path(__file__).parents[2]
 WAIT_S = 180.0
@@ -21,8 +21,7 @@ WAIT_S = 180.0
 class DaskCluster:
     """A scheduler of this machine and what was started beside it; `folder` holds what they print.
 
-    A process of a cluster takes two seconds of a CPU to start: tests of a module share one, take the workers
-    that another test left alive, and start again what it ended.
+    Tests of a module share one, take the workers that another test left alive, and start again what it ended.
     """
 
     folder: Path
@@ -81,7 +80,7 @@ class DaskCluster:
         path = self.folder / f"{self._logs}.txt"
         self._logs += 1
         with path.open("wb") as log:
-            return subprocess.Popen([sys.executable, *words], stdout=log, stderr=log, cwd=ROOT), path
+            return WarmProcess(words, stdout=log, stderr=log, cwd=ROOT), path
 
 
 def _end(processes: list[subprocess.Popen[bytes]]) -> None:

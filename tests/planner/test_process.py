@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from tests.warm import WarmProcess, ran
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.planner.commands.memory import ALLOCATIONS
@@ -31,13 +32,14 @@ def plan(
     folder: Path,
     *,
     stdout: object = subprocess.PIPE,
+    stderr: object = subprocess.PIPE,
     env: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "fleetplan.planner", *arguments],
+    return WarmProcess(
+        ["-m", "fleetplan.planner", *arguments],
         cwd=folder,
-        stdout=stdout,  # type: ignore[arg-type]
-        stderr=subprocess.PIPE,
+        stdout=stdout,
+        stderr=stderr,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src"), **(env or {})},
     )
 
@@ -156,16 +158,10 @@ def test_a_command_rarely_looks_for_garbage_among_its_modules() -> None:
 
 def test_progress_that_cannot_be_written_loses_no_result(folder: Path) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "fleetplan.planner", "fleet.yaml", "--json"],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=full,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},
-            check=False,
-        )
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["fleet"] == "zwölf €"
+        process = plan(["fleet.yaml", "--json"], folder, stderr=full)
+        out = process.communicate(timeout=100)[0]
+    assert process.returncode == 0
+    assert json.loads(out)["fleet"] == "zwölf €"
 
 
 def test_a_terminal_without_utf8_gets_letters_that_it_has(folder: Path) -> None:
@@ -225,9 +221,7 @@ sys.argv = ["plan", "fleet.yaml"]
 from fleetplan.planner.start import main
 main()
 """
-    return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False
-    )
+    return ran(["-c", program], text=True)
 
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])

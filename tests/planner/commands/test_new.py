@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft7Validator
 from pydantic import JsonValue, TypeAdapter
 from tests.planner.command_line import run
+from tests.warm import ran
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
@@ -222,13 +221,7 @@ def call(script: str, arguments: list[str], environment: dict[str, str]) -> str:
     """Run the command line under a script name, as the installed scripts do."""
     code = f"import sys; sys.argv[0] = {script!r}; from fleetplan.planner.cli import main; main()"
     source = str(Path(__file__).parents[3] / "src")
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env={**environment, "PYTHONPATH": source},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(["-c", code, *arguments], env={**environment, "PYTHONPATH": source}, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

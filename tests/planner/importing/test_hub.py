@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from tests.warm import ran
 
 from fleetplan.fleet.catalog.models import model_catalog
 from fleetplan.planner.cli import main
@@ -56,10 +57,7 @@ def fetch(endpoint: str, folder: Path, *words: str) -> subprocess.CompletedProce
         "HF_HUB_DISABLE_XET": "1",
     }
     arguments = ["import", "model", "someone/published-8b", "--out", str(folder / "config.json"), *words]
-    return subprocess.run(
-        [sys.executable, "-m", "fleetplan.planner", *arguments],
-        capture_output=True, text=True, check=False, env=environment, timeout=120,
-    )  # fmt: skip
+    return ran(["-m", "fleetplan.planner", *arguments], text=True, env=environment)
 
 
 needs_library = pytest.mark.skipif(

@@ -15,6 +15,7 @@ import pytest
 from tests.parts import first_parts
 from tests.planner.random_fleets import large_case, tiny_case
 from tests.planner.solving import solve_unchecked
+from tests.warm import WarmProcess, ran
 from typer.testing import CliRunner
 
 from fleetplan.fleet.errors import InputError
@@ -77,15 +78,10 @@ def test_two_processes_and_a_dask_cluster_make_the_same_table(tmp_path: Path) ->
     pytest.importorskip("distributed", reason="the extra cluster is not installed")
     alone = swept(tmp_path / "one")
     assert swept(tmp_path / "two", "--jobs", 2) == alone
-    # A process of its own: a cluster leaves threads and sockets to the interpreter.
-    axes = [text for axis in GRID for text in ("--grid", axis)]
-    command = [sys.executable, "-m", "fleetplan.planner", "sweep", str(SCENARIO), *axes]
-    subprocess.run(
-        [*command, "--out", str(tmp_path / "dask"), "--backend", "dask://", "--jobs", "2"],
-        check=True,
-        capture_output=True,
-        timeout=120,
-    )
+    # A process of its own: a cluster leaves threads and sockets to the interpreter. Two of its workers take
+    # five seconds of a CPU to start; the whole grid of `make slow` has them.
+    options = ["--backend", "dask://", "--jobs", "1"]
+    ran([*sweeping(GRID), "--out", str(tmp_path / "dask"), *options]).check_returncode()
     assert (tmp_path / "dask" / "sweep.csv").read_text(encoding="utf-8") == alone
 
 
@@ -102,22 +98,32 @@ def test_a_sweep_that_was_killed_goes_on_where_it_stopped(points: int, tmp_path:
     grid = long_grid(points)
     whole = swept(tmp_path / "whole", grid=grid)
     folder = tmp_path / "killed"
-    axes = [text for axis in grid for text in ("--grid", axis)]
-    command = [sys.executable, "-m", "fleetplan.planner", "sweep", str(SCENARIO), *axes, "--out", str(folder)]
+    command = [*sweeping(grid), "--out", str(folder)]
     kill_after_points(command, folder, 3)
     before = stamps(folder)
     assert 3 <= len(before) < points
     assert not (folder / "sweep.csv").exists()
-    subprocess.run(command, check=True, capture_output=True)
+    ran(command).check_returncode()
     assert (folder / "sweep.csv").read_text(encoding="utf-8") == whole
     after = stamps(folder)
     assert len(after) == points
     assert {name: after[name] for name in before} == before
 
 
+def sweeping(grid: tuple[str, ...], fleet: Path = SCENARIO) -> list[str]:
+    """What `python` is called with to sweep a scenario."""
+    return [
+        "-m",
+        "fleetplan.planner",
+        "sweep",
+        str(fleet),
+        *(text for axis in grid for text in ("--grid", axis)),
+    ]
+
+
 def kill_after_points(command: list[str], folder: Path, count: int, timeout_s: float = 120.0) -> None:
     """Start a sweep, and kill it with everything it started once so many points are there."""
-    started = subprocess.Popen(
+    started = WarmProcess(
         command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
@@ -142,27 +148,16 @@ def stamps(folder: Path) -> dict[str, int]:
 HEARING_PLAN = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-import fleetplan.planner.__main__
+from fleetplan.planner.start import main
+main()
 """
 """`plan` that hears Ctrl-C even where the tests are a background job, whose children ignore it."""
 
 
 @pytest.mark.parametrize("points", LONG_POINTS)
 def test_ctrl_c_stops_a_sweep_which_then_goes_on(points: int, tmp_path: Path) -> None:
-    axes = [text for axis in long_grid(points) for text in ("--grid", axis)]
-    command = [
-        sys.executable,
-        "-c",
-        HEARING_PLAN,
-        "sweep",
-        str(SCENARIO),
-        *axes,
-        "--out",
-        str(tmp_path),
-    ]
-    started = subprocess.Popen(
-        command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    command = ["-c", HEARING_PLAN, *sweeping(long_grid(points))[2:], "--out", str(tmp_path)]
+    started = WarmProcess(command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         wait_for_points(tmp_path, 2)
         started.send_signal(signal.SIGINT)
@@ -176,7 +171,7 @@ def test_ctrl_c_stops_a_sweep_which_then_goes_on(points: int, tmp_path: Path) ->
     assert 2 <= len(before) < points
     # The last one may have been written when the signal came.
     assert len(pd.read_csv(tmp_path / "sweep.csv").query("metric == 'tco'")) >= len(before) - 1
-    subprocess.run(command, check=True, capture_output=True)
+    ran(command).check_returncode()
     after = stamps(tmp_path)
     assert len(after) == points
     assert {name: after[name] for name in before} == before
@@ -186,9 +181,7 @@ def test_ctrl_c_stops_a_sweep_which_then_goes_on(points: int, tmp_path: Path) ->
 def test_25_points_of_the_quarterly_scenario_killed_and_on_every_backend(tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="the extra cluster is not installed")
     grid = ("demand=0.8,0.9,1,1.1,1.2", "price=0.8,0.9,1,1.1,1.2")
-    axes = [text for axis in grid for text in ("--grid", axis)]
-    command = [sys.executable, "-m", "fleetplan.planner", "sweep", str(SCENARIOS / "quarterly.yaml"), *axes]
-    command += ["--time-limit", "600"]
+    command = [*sweeping(grid, SCENARIOS / "quarterly.yaml"), "--time-limit", "600"]
     tables = []
     for name, options in (
         ("one", []),
@@ -200,7 +193,7 @@ def test_25_points_of_the_quarterly_scenario_killed_and_on_every_backend(tmp_pat
         kill_after_points(whole, folder, 5, 1200.0)
         before = stamps(folder)
         assert 5 <= len(before) < 25
-        subprocess.run(whole, check=True, capture_output=True)
+        ran(whole, timeout_s=1200.0).check_returncode()
         after = stamps(folder)
         assert {key: after[key] for key in before} == before
         tables.append((folder / "sweep.csv").read_text(encoding="utf-8"))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.planner.commands.page.tiny import TOO_LONG_S, write_fleet
+from tests.warm import WarmProcess
 
 from fleetplan.planner.cli import main
 
@@ -24,8 +25,8 @@ REPOSITORY = Path(__file__).parents[4]
 @contextmanager
 def started(fleet: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Start `plan serve`, and end it whatever a test finds."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "fleetplan.planner", "serve", str(fleet), *arguments],
+    process = WarmProcess(
+        ["-m", "fleetplan.planner", "serve", str(fleet), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -1,13 +1,12 @@
 """Ctrl-C in one search, in one search of many, and in a command that solves often."""
 
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
+from tests.warm import ran
 
 from fleetplan.planner.search.solvers.interrupt import Stop, run_interruptibly
 
@@ -56,5 +55,5 @@ def test_a_command_that_is_stopped_without_a_result_says_so() -> None:
             f"main(['stress', {str(TINY)!r}])",
         ]
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = ran(["-c", program], text=True)
     assert (done.returncode, done.stdout, done.stderr) == (4, "", "stopped\n")

@@ -18,6 +18,7 @@ import pytest
 from ortools.sat.python import cp_model
 from tests.planner.builders import candidate, fleet, hardware, rent_offer, service
 from tests.planner.solving import solve
+from tests.warm import HIGHS, ran
 
 from fleetplan.planner.search import stages
 from fleetplan.planner.search.solvers import race
@@ -275,9 +276,8 @@ def child_runs(
     program = HighsProgram(model, frozenset())
     job = SearchJob(program.rows, program.cost, Effort(30.0, ANY_NODES, 0.0))
     message = b"".join(pickle.dumps(each) for each in (job, *[ONE_MORE] * requests))
-    command = [sys.executable, "-c", CHILD, json.dumps(known), json.dumps(options)]
-    path = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    answer = subprocess.run(command, input=message, capture_output=True, check=True, timeout=60, env=path)
+    answer = ran(["-c", CHILD, json.dumps(known), json.dumps(options)], HIGHS, message)
+    answer.check_returncode()
     begun, values = json.loads(answer.stdout)
     return begun, values
 
