@@ -251,7 +251,7 @@ def test_the_same_seed_costs_the_same() -> None:
 def test_the_time_limit_returns_the_best_plan_so_far() -> None:
     case = large_case(1)
     seen: list[Progress] = []
-    solved = solve(case.fleet, case.candidates, gap=0.0, workers=4, time_limit_s=2.0, watch=seen.append)
+    solved = solve(case.fleet, case.candidates, gap=0.0, workers=2, time_limit_s=1.0, watch=seen.append)
     assert solved.result.status in (SolveStatus.LIMIT, SolveStatus.OPTIMAL)
     assert solved.plan is not None
     assert solved.result.wall_s < 20.0

@@ -112,7 +112,7 @@ def test_futures_have_the_mean_and_the_variance_of_the_model(level: str, n_steps
     assert drawn.shape == (9, PATHS)
 
 
-@pytest.mark.parametrize("n_seeds", [6, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_seeds", [3, pytest.param(40, marks=pytest.mark.slow)])
 def test_four_in_five_actuals_lie_between_low_and_high(n_seeds: int) -> None:
     inside = []
     for seed in range(n_seeds):

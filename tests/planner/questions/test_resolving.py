@@ -35,7 +35,7 @@ from fleetplan.scenarios.load import load_fleet
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 ALL_SEEDS = range(24)
-SEEDS = first_parts(([8, 9, 10, 15, 17, 20], ALL_SEEDS), 1)
+SEEDS = first_parts(([8, 17, 20], ALL_SEEDS), 1)
 
 
 @cache
@@ -90,7 +90,7 @@ def test_a_known_bound_ends_a_search_and_is_told_with_its_source() -> None:
     assert false.solve.bound_source != "another solve"
 
 
-@pytest.mark.parametrize("fleets", first_parts((4, 10), 1))
+@pytest.mark.parametrize("fleets", first_parts((2, 10), 1))
 def test_a_verge_tells_the_side_that_the_optimum_is_on(fleets: int) -> None:
     asked = 0
     for question, plan in itertools.islice(planned(), fleets):
@@ -163,7 +163,7 @@ def test_one_more_that_leaves_the_program_as_it_is_is_worth_nothing_and_not_solv
     assert other >= 5 * len(seeds) // 12
 
 
-@pytest.mark.parametrize("fleets", first_parts((5, 12), 1))
+@pytest.mark.parametrize("fleets", first_parts((2, 12), 1))
 def test_a_plan_that_holds_under_a_case_is_not_solved_for_what_breaks(
     fleets: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

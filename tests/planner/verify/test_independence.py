@@ -117,7 +117,11 @@ def _poison(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) -> N
 def _questions() -> list[tuple[Fleet, tuple[Candidate, ...]]]:
     """Two fleets that pay every price between them."""
     problem, _ = PLANS["day of two regions"]()
-    return [(whole_fleet(), tuple(whole_candidates())), (problem.fleet, problem.candidates)]
+    return [(problem.fleet, problem.candidates), (whole_fleet(), tuple(whole_candidates()))]
+
+
+OF_PRICES = {"cost", "retirement", "bill"}
+"""Checks that recompute what something costs."""
 
 
 @pytest.mark.parametrize(
@@ -133,7 +137,9 @@ def test_a_price_that_the_model_has_wrong_is_noticed(
         solved = solve_unchecked(fleet, candidates, gap=0.02)
         assert solved.plan is not None
         families |= {violation.family for violation in verify(solved.problem, solved.plan)}
-    assert families & {"cost", "retirement", "bill"}, families
+        if families & OF_PRICES:
+            return
+    pytest.fail(f"noticed only: {families}")
 
 
 def test_the_prices_are_right_where_nothing_is_poisoned() -> None:

@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 from ortools.sat.python import cp_model
+from tests.parts import first_parts
 from tests.planner.builders import candidate, fleet, hardware, rent_offer, service
 from tests.planner.families import rows_of
 from tests.planner.random_fleets import several_periods_case, tiny_case
@@ -17,8 +18,8 @@ from fleetplan.planner.problem import Candidate, Problem, build_problem
 
 
 @cache
-def problems() -> list[Problem]:
-    cases = [*map(tiny_case, range(40)), *map(several_periods_case, range(4))]
+def problems(tiny: int, large: int) -> list[Problem]:
+    cases = [*map(tiny_case, range(tiny)), *map(several_periods_case, range(large))]
     return [build_problem(case.fleet, case.candidates) for case in cases]
 
 
@@ -70,11 +71,14 @@ def test_large_models_have_rows_of_services_with_one_class_alone(monkeypatch: py
     )
 
 
+@pytest.mark.parametrize(("tiny", "large", "rows_tried"), first_parts(((10, 1, 30), (40, 4, 100)), 1))
 @pytest.mark.parametrize("allow_unmet", [False, True])
-def test_no_solution_is_lost(allow_unmet: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_solution_is_lost(
+    allow_unmet: bool, tiny: int, large: int, rows_tried: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The least that each row's left side can be, by the other rows alone, is no less than its right side."""
     tried = 0
-    for problem in problems():
+    for problem in problems(tiny, large):
         own = build_model(problem, allow_unmet).model.proto.constraints
         rows = [
             (list(row.linear.vars), list(row.linear.coeffs), row.linear.domain[0])
@@ -95,4 +99,4 @@ def test_no_solution_is_lost(allow_unmet: bool, monkeypatch: pytest.MonkeyPatch)
             assert status == cp_model.OPTIMAL
             assert solver.objective_value >= least - 0.5
             tried += 1
-    assert tried > 100
+    assert tried > rows_tried

@@ -75,7 +75,7 @@ def request(planning: PlanningModel, parts: Split, processes: int = 2) -> Reques
     )
 
 
-@pytest.mark.parametrize("fleets", first_parts((16, 175), 1))
+@pytest.mark.parametrize("fleets", first_parts((6, 175), 1))
 def test_the_bound_never_passes_the_optimum_on_random_fleets(fleets: int) -> None:
     """At the prices of the linear relaxation, at none, and at random ones of either sign."""
     checked = 0

@@ -25,7 +25,7 @@ from fleetplan.planner.search.solvers.relaxation import relax
 from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
 
-FLEETS = first_parts((8, 30), 1)
+FLEETS = first_parts((4, 30), 1)
 
 
 def program(rows: list[list[int]], least: list[int], upper: list[int]) -> Program:

@@ -77,7 +77,7 @@ class Bounds:
         return np.array([answer.bound for answer in answers])
 
 
-@pytest.mark.parametrize("fleets", first_parts((16, 40), 1))
+@pytest.mark.parametrize("fleets", first_parts((8, 40), 1))
 def test_the_bound_never_passes_the_optimum_and_rises_where_hosts_are_few(fleets: int) -> None:
     checked = better = 0
     with Workers(ProcessSeats(1)) as workers:
@@ -101,7 +101,7 @@ def test_the_bound_never_passes_the_optimum_and_rises_where_hosts_are_few(fleets
     assert better >= fleets // 13
 
 
-@pytest.mark.parametrize("fleets", first_parts((10, 24), 1))
+@pytest.mark.parametrize("fleets", first_parts((4, 24), 1))
 def test_cuts_at_any_prices_of_local_rows_hold(fleets: int) -> None:
     checked = 0
     with Workers(ProcessSeats(1)) as workers:

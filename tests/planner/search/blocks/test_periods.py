@@ -24,7 +24,7 @@ from fleetplan.planner.search.solvers.relaxation import relax
 from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
 
-FLEETS = first_parts((16, 40), 1)
+FLEETS = first_parts((8, 40), 1)
 
 
 class Found:
