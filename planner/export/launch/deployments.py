@@ -5,13 +5,17 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from dataclasses import dataclass
-from typing import Final
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.perfmodel.parallelism import Configuration, Parallelism
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.plan.inputs import HardwareInput, LaunchInput, PlanInputs, ServiceInput, VariantInput
+
+_KeyT = TypeVar("_KeyT")
 
 LONGEST_NAME: Final = 40
 """Letters of a Kubernetes name, with room for what tools append to it within 63."""
@@ -40,6 +44,8 @@ class LaunchedGroup:
         Sequences of a micro-batch and attention-DP rank; None where each class has its own.
     facts : LaunchInput
         What its model's config says, and how long a sequence there is memory for.
+    alike : bool
+        Whether another row would have the same name.
     """
 
     placement: Placement
@@ -49,6 +55,7 @@ class LaunchedGroup:
     layout: Parallelism
     batch: int | None
     facts: LaunchInput
+    alike: bool = False
 
     @property
     def hosts(self) -> int:
@@ -68,8 +75,9 @@ class LaunchedGroup:
     @property
     def name(self) -> str:
         """A name that Kubernetes takes, the same for the same row."""
-        row = self.placement
-        return dns_name(f"{row.service}-{row.pool}-{row.phase}-{row.config}")
+        key = _row_key(self.placement)
+        name = dns_name("-".join(key))
+        return _with_digest(name, repr(key), LONGEST_NAME) if self.alike else name
 
     @property
     def running_sequences(self) -> int | None:
@@ -123,14 +131,15 @@ def deployments(plan: Plan, period: str | None) -> tuple[tuple[LaunchedGroup, ..
             refused.append(NotLaunched(row, read))
         else:
             found.append(read)
-    return tuple(found), tuple(refused)
+    names = Counter(each.name for each in found)
+    return tuple(replace(each, alike=names[each.name] > 1) for each in found), tuple(refused)
 
 
 def _largest(plan: Plan, period: str) -> list[Placement]:
     """Rows of a period; of several moments the one in which a configuration has most replicas."""
     kept: dict[tuple[str, str, str, str], Placement] = {}
     for row in plan.placements:
-        key = (row.service, row.pool, row.phase, row.config)
+        key = _row_key(row)
         if row.period == period and (key not in kept or kept[key].replicas < row.replicas):
             kept[key] = row
     return list(kept.values())
@@ -171,6 +180,10 @@ def _read(row: Placement, inputs: PlanInputs) -> LaunchedGroup | str:
     )
 
 
+def _row_key(row: Placement) -> tuple[str, str, str, str]:
+    return row.service, row.pool, row.phase, row.config
+
+
 def _label(row: Placement) -> str:
     return f"{row.service} {row.phase} {row.config} on {row.hardware} in {row.pool}"
 
@@ -188,8 +201,28 @@ def dns_name(text: str, longest: int = LONGEST_NAME) -> str:
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     if plain == text and len(plain) <= longest and plain[:1].isalpha():
         return plain
-    if plain[:1].isdigit():
-        plain = f"n{plain}"
-    digest = hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LETTERS]
-    start = plain[: longest - DIGEST_LETTERS - 1].strip("-") or "name"
-    return f"{start}-{digest}"
+    return _with_digest(plain, text, longest)
+
+
+def dns_names(texts: Mapping[_KeyT, str], longest: int = LONGEST_NAME) -> dict[_KeyT, str]:
+    """Names as `dns_name` makes them, one for each thing: `a-b` in `c` and `a` in `b-c` read alike.
+
+    Parameters
+    ----------
+    texts : Mapping
+        What each thing would be called; the keys say what it is. Names that would be alike end in digests
+        of the keys.
+    longest : int
+        Most letters.
+    """
+    names = {key: dns_name(text, longest) for key, text in texts.items()}
+    shared = {name for name, count in Counter(names.values()).items() if count > 1}
+    return {
+        key: _with_digest(name, repr(key), longest) if name in shared else name for key, name in names.items()
+    }
+
+
+def _with_digest(plain: str, of: str, longest: int) -> str:
+    start = f"n{plain}" if plain[:1].isdigit() else plain
+    digest = hashlib.sha256(of.encode()).hexdigest()[:DIGEST_LETTERS]
+    return f"{start[: longest - DIGEST_LETTERS - 1].strip('-') or 'name'}-{digest}"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from fleetplan.planner.export.launch.commands import launch
-from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, dns_name
+from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, dns_name, dns_names
 from fleetplan.planner.export.launch.nodes import POOL_LABEL, documents
 from fleetplan.planner.export.launch.replica import Launch
 from fleetplan.planner.export.launch.sglang import sglang
@@ -41,14 +41,20 @@ def dynamo_graphs(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple
         else:
             groups[each.placement.service, each.placement.region].append((each, started))
     texts = {}
+    letters = {}
     most = tools().dynamo.components - 1
     for key, parts in groups.items():
         if len(parts) > most:
             reason = f"a graph of Dynamo holds {most} sets of replicas beside its frontend, not {len(parts)}"
             refused += [NotLaunched(each.placement, reason) for each, _ in parts]
             continue
-        text = _graph(key, parts)
-        texts[f"{dns_name('-'.join(key))}.dynamo.yaml"] = text
+        letters[key] = _letters(parts)
+    files = dns_names({key: "-".join(key) for key in letters})
+    graphs = {
+        graph: dns_names({key: "-".join(key) for key in letters}, graph) for graph, _ in set(letters.values())
+    }
+    for key, (graph, component) in letters.items():
+        texts[f"{files[key]}.dynamo.yaml"] = _graph(graphs[graph][key], groups[key], component)
     return texts, tuple(refused)
 
 
@@ -59,11 +65,10 @@ def _start(each: LaunchedGroup) -> Launch | NotLaunched:
     return launch(each, framework, partial(sglang, version=version) if framework == "sglang" else None)
 
 
-def _graph(key: tuple[str, str], parts: Sequence[tuple[LaunchedGroup, Launch]]) -> str:
+def _graph(name: str, parts: Sequence[tuple[LaunchedGroup, Launch]], component_letters: int) -> str:
     rules = tools().dynamo
     framework = parts[0][0].service.framework
     runtime = rules.frameworks[framework]
-    graph_letters, component_letters = _letters(parts)
     frontend = {
         "name": "frontend",
         "type": "frontend",
@@ -74,7 +79,7 @@ def _graph(key: tuple[str, str], parts: Sequence[tuple[LaunchedGroup, Launch]]) 
     graph = {
         "apiVersion": rules.api,
         "kind": "DynamoGraphDeployment",
-        "metadata": {"name": dns_name("-".join(key), graph_letters)},
+        "metadata": {"name": name},
         "spec": {"backendFramework": framework, "components": [frontend, *components]},
     }
     title = f"Dynamo {rules.version}, whose image has {framework} {runtime.version}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fleetplan.fleet.figures import counted
-from fleetplan.planner.export.launch.deployments import dns_name
+from fleetplan.planner.export.launch.deployments import dns_name, dns_names
 from fleetplan.planner.export.launch.nodes import POOL_LABEL, documents
 from fleetplan.planner.export.launch.pools import NotProvided, StandingPool, standing_pools
 from fleetplan.planner.export.launch.tools import tools
@@ -40,6 +40,11 @@ def kueue_quotas(plan: Plan, period: str | None) -> tuple[dict[str, str], tuple[
             left_out.append(NotProvided(pool.name, _no_resource(pool)))
     most = tools().kueue.flavors
     texts = {}
+    queues = {region: _service_quotas(plan, period, region) for region in found}
+    called: dict[tuple[str | None, str], str] = {(None, region): f"{SPARE}-{region}" for region in found}
+    for region, quotas in queues.items():
+        called |= {(service, region): f"{service}-{region}" for service in quotas}
+    names = dns_names(called)
     for region, pools in found.items():
         if len(pools) > most:
             reason = (
@@ -48,7 +53,9 @@ def kueue_quotas(plan: Plan, period: str | None) -> tuple[dict[str, str], tuple[
             )
             left_out.append(NotProvided(region, reason))
         else:
-            texts[f"{dns_name(region)}.kueue.yaml"] = _text(plan, period, region, pools)
+            texts[f"{dns_name(region)}.kueue.yaml"] = _text(
+                plan, period, region, pools, queues[region], names
+            )
     return texts, tuple(left_out)
 
 
@@ -56,9 +63,16 @@ def _no_resource(pool: StandingPool) -> str:
     return f"no resource of a device plug-in is known for {pool.vendor or 'its vendor'} ({pool.hardware})"
 
 
-def _text(plan: Plan, period: str, region: str, pools: Sequence[StandingPool]) -> str:
+def _text(
+    plan: Plan,
+    period: str,
+    region: str,
+    pools: Sequence[StandingPool],
+    queues: Mapping[str, Quotas],
+    names: Mapping[tuple[str | None, str], str],
+) -> str:
+    """Objects of a region; `names` are of the queues of services, and of what no service holds (None)."""
     rules = tools().kueue
-    queues = _service_quotas(plan, period, region)
     taken = {pool.name: sum(quotas.get(pool.name, 0) for quotas in queues.values()) for pool in pools}
     spare = {pool.name: max(0, pool.accelerators - taken[pool.name]) for pool in pools}
     objects: list[dict[str, object]] = [
@@ -78,11 +92,11 @@ def _text(plan: Plan, period: str, region: str, pools: Sequence[StandingPool]) -
         if taken[pool.name] > pool.accelerators
     ]
     for service, quotas in queues.items():
-        name = dns_name(f"{service}-{region}")
+        name = names[service, region]
         objects += [_cluster_queue(name, region, pools, quotas), _local_queue(name)]
         notes.append(f"pods of {service} join with the label {QUEUE_LABEL}: {name}")
     if any(spare.values()):
-        objects.append(_cluster_queue(dns_name(f"{SPARE}-{region}"), region, pools, spare))
+        objects.append(_cluster_queue(names[None, region], region, pools, spare))
     notes.append(
         "Kueue admits a pod if its queue covers all that it requests: cover or exclude cpu and memory"
     )

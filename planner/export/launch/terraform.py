@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Final
 
 from fleetplan.fleet.inventory import Currency
-from fleetplan.planner.export.launch.deployments import dns_name
+from fleetplan.planner.export.launch.deployments import dns_names
 from fleetplan.planner.plan import Plan, Purchase, Retired, currency_of, in_currency, titled
 
 FORMAT_VERSION: Final = "1.2"
@@ -34,19 +34,21 @@ def purchase_changes(plan: Plan) -> str:
     currency = currency_of(plan)
     if currency is not None:
         plan = in_currency(plan, currency)
+    orders = [row for row in plan.purchases if not row.assumed]
+    names = dns_names({_key(row): f"{row.offer}-{row.region}-{row.period}" for row in orders})
     bought = [
-        (f"fleetplan_{row.kind}", _purchase_name(row), _named(row.model_dump(include=_BOUGHT), currency))
-        for row in plan.purchases
-        if not row.assumed
+        (f"fleetplan_{row.kind}", names[_key(row)], _named(row.model_dump(include=_BOUGHT), currency))
+        for row in orders
     ]
     changes = [{**_resource(kind, name), "change": _change(after=values)} for kind, name, values in bought]
+    leaving = [row for row in plan.retirements if not row.assumed]
+    leavers = dns_names({(row.pool, row.period): f"{row.pool}-{row.period}" for row in leaving})
     changes += [
         {
-            **_resource(_left_as(row), dns_name(f"{row.pool}-{row.period}")),
+            **_resource(_left_as(row), leavers[row.pool, row.period]),
             "change": _change(before=_named(row.model_dump(include=_RETIRED), currency)),
         }
-        for row in plan.retirements
-        if not row.assumed
+        for row in leaving
     ]
     planned = [
         {**_resource(kind, name), "schema_version": 0, "values": values} for kind, name, values in bought
@@ -75,8 +77,8 @@ def _named(values: Mapping[str, object], currency: Currency | None) -> dict[str,
     return dict(values) if currency is None else {titled(n, currency.code): v for n, v in values.items()}
 
 
-def _purchase_name(row: Purchase) -> str:
-    return dns_name(f"{row.offer}-{row.region}-{row.period}")
+def _key(row: Purchase) -> tuple[str, str, str]:
+    return row.offer, row.pool, row.period
 
 
 def _resource(kind: str, name: str) -> dict[str, object]:

@@ -21,6 +21,7 @@ from fleetplan.fleet.errors import InputError
 from fleetplan.planner.cli import main
 from fleetplan.planner.export.launch.cloud_nodes import gke_pools, karpenter_pools
 from fleetplan.planner.export.launch.deployments import deployments, dns_name
+from fleetplan.planner.export.launch.dynamo import dynamo_graphs
 from fleetplan.planner.export.launch.kueue import QUEUE_LABEL, kueue_quotas
 from fleetplan.planner.export.launch.leader_worker_sets import leader_worker_sets
 from fleetplan.planner.export.launch.pools import standing_pools
@@ -346,6 +347,45 @@ def test_no_name_breaks_an_object_or_its_comments(name: str) -> None:
     texts, _ = leader_worker_sets(found)
     assert len(texts) == len(found)
     assert [*refusals(texts)] == []
+
+
+def test_names_that_read_alike_are_told_apart() -> None:
+    """`chat` in `us-east`, `chat-us` in `east`: the second of two would replace the first."""
+    one = deployment()
+    rows = [
+        one.placement.model_copy(update={"service": service, "region": region, "pool": pool})
+        for service, region, pool in (("chat", "us-east", "us-east-a"), ("chat-us", "east", "east-a"))
+    ]
+    graphs, _ = dynamo_graphs([replace(one, placement=row) for row in rows])
+    assert len(graphs) == 2
+    assert len({graph["metadata"]["name"] for graph in objects(graphs)}) == 2
+    whole = plan()
+    inputs = whole.inputs
+    assert inputs is not None
+    changed = {"pool": "us-a"}, {"pool": "a"}
+    rows = [row.model_copy(update=update) for row, update in zip(rows, changed, strict=True)]
+    service = next(each for each in inputs.services if each.name == one.placement.service)
+    known = [service.model_copy(update={"name": row.service}) for row in rows]
+    facts = [one.facts.model_copy(update={"service": row.service}) for row in rows]
+    more = {"services": (*inputs.services, *known), "launches": (*inputs.launches, *facts)}
+    found, _ = deployments(
+        whole.model_copy(update={"placements": tuple(rows), "inputs": inputs.model_copy(update=more)}), None
+    )
+    assert len({each.name for each in found}) == 2
+    # A service of the name of the queue that holds what no service has.
+    queues = [
+        each["metadata"]["name"]
+        for each in objects(kueue_quotas(renamed(plan(), {}, service="spare"), "2027Q2")[0])
+        if each["kind"] == "ClusterQueue"
+    ]
+    assert len(set(queues)) == len(queues)
+    order = whole.purchases[0]
+    orders = tuple(
+        order.model_copy(update={"offer": offer, "region": region, "pool": f"{region}/{offer}"})
+        for offer, region in (("rent", "us-east"), ("rent-us", "east"))
+    )
+    changes = json.loads(purchase_changes(whole.model_copy(update={"purchases": orders})))["resource_changes"]
+    assert len({each["address"] for each in changes}) == len(changes)
 
 
 def test_purchases_are_a_plan_as_terraform_writes_it() -> None:
