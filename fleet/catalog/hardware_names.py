@@ -79,6 +79,11 @@ def catalogue_hardware(name: str, own: Collection[str] = ()) -> str:
     return found
 
 
+def hardware_called(name: str, own: Collection[str]) -> str:
+    """Return the catalogue's name of hardware; one of the file's own and an unknown one stay as they are."""
+    return name if name in own else hardware_names().get(plain_hardware(name), name)
+
+
 def hardware_hint(name: str, own: Collection[str] = ()) -> str:
     """Return which names of hardware are allowed, and the one that was probably meant."""
     known = tuple(dict.fromkeys((*own, *accelerators())))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from fleetplan.fleet.catalog.hardware_names import hardware_hint, hardware_names, plain_hardware
+from fleetplan.fleet.catalog.hardware_names import hardware_called, hardware_hint
 from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.input_files import read_bytes
@@ -93,7 +93,7 @@ class Context:
 
     def hardware_name(self, name: str) -> str:
         """Return the catalogue's name of hardware; names of the file's own and unknown ones stay."""
-        return name if name in self.hardware_names else hardware_names().get(plain_hardware(name), name)
+        return hardware_called(name, self.hardware_names)
 
     def check_hardware(self, key_path: KeyPath, name: str) -> bool:
         """Return whether there is such hardware, and note an issue where there is none."""

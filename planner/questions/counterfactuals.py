@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from fleetplan.fleet.catalog.hardware_names import hardware_called
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.candidates import supplied_hardware
@@ -152,8 +153,8 @@ def _no_disaggregation(_: Fleet) -> Counterfactual:
 
 
 def _without(text: str, fleet: Fleet) -> Counterfactual:
-    name = text.removeprefix(WITHOUT)
     supplied = supplied_hardware(fleet)
+    name = hardware_called(text.removeprefix(WITHOUT), supplied)
     if name not in supplied:
         raise _mistake(text, f"no pool or offer supplies {name!r}", names_hint(name, supplied))
     option = FleetOption("", _on_hardware(frozenset(supplied) - {name}))

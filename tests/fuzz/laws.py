@@ -107,8 +107,10 @@ def dropped_limit(
         spots += [(offer, key) for key in ("max_hosts", "max_accelerators", "lot_hosts", "lot_accelerators")]
         spots += [] if capex_by_period else [(offer, "lead_time_quarters")]
     spots += [(pool, "maintenance_hosts") for pool in file.get("pools", ())]
+    # In place of what a service states its default would hold, not nothing.
+    free = {"runtimes", "hardware", "quality_floor"} - set(file.get("service_defaults", {}))
     for service in file["services"]:
-        spots += [(service, key) for key in ("runtimes", "hardware", "quality_floor")]
+        spots += [(service, key) for key in sorted(free)]
         spots += [(service, "slo")] if not _shares_limits(file) and "traffic" not in service else []
     there = [(node, key) for node, key in spots if key in node]
     if not there:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from fleetplan.fleet.catalog.hardware_names import hardware_called
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.questions import fleet_edits
@@ -159,7 +160,8 @@ def _demand(fleet: Fleet, name: str, ratio: float, label: str) -> Fleet:
 
 
 def _price(fleet: Fleet, name: str, ratio: float, label: str) -> Fleet:
-    offers = {offer.name for offer in fleet.offers if name in ("", offer.name, offer.hardware)}
+    part = hardware_called(name, [offer.hardware for offer in fleet.offers])
+    offers = {offer.name for offer in fleet.offers if name in ("", offer.name) or part == offer.hardware}
     if not fleet.offers:
         hint = "give offers whose price can change, or leave out the axis"
         raise InputError([Issue(label, 0, 0, "", "the fleet has no offers", hint)])

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.catalog.hardware_names import hardware_names, plain_hardware
+from fleetplan.fleet.catalog.hardware_names import hardware_called
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet, MustUse, Service
 from fleetplan.perfmodel.architecture import load_architecture
@@ -127,8 +127,7 @@ def read_subject(text: str, fleet: Fleet, share: float) -> Subject:
 
 
 def _hardware(name: str, fleet: Fleet) -> Iterator[Subject]:
-    if name not in supplied_hardware(fleet):
-        name = hardware_names().get(plain_hardware(name), name)
+    name = hardware_called(name, supplied_hardware(fleet))
     supplied = name in supplied_hardware(fleet)
     if supplied or name in accelerators():
         offers = frozenset(offer.name for offer in fleet.offers if offer.hardware == name)

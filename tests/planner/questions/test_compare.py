@@ -573,3 +573,13 @@ def test_an_option_is_not_searched_once_another_one_costs_less(monkeypatch: pyte
     assert of_options[-1].verge is not None
     costs = [plan_of(trial.plan).objective_usd for trial in row.trials]
     assert of_options[-1].verge.above_usd in costs
+
+
+def test_hardware_to_do_without_has_any_of_its_names() -> None:
+    question = fleet(
+        services=[chat()],
+        hardware=[vendored("H20-SXM", "one"), vendored("B", "two")],
+        offers=[rent_offer("H20-SXM", 1.0), rent_offer("B", 2.0)],
+    )
+    (found,) = named(question, "without:H20")
+    assert found.definition == "nothing runs on H20-SXM, whether owned or rented"

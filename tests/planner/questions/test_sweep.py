@@ -267,6 +267,13 @@ def test_a_grid_over_scenarios_keys_and_latency(tmp_path: Path) -> None:
     assert tasks[4].fleet.offers[2].rent_usd_per_accelerator_hour == (1.0,)
 
 
+def test_a_price_axis_takes_any_name_of_the_hardware() -> None:
+    for name in ("H200-SXM", "H200", "p5en.48xlarge"):
+        (task,) = tasks_of(Ground(SCENARIOS / "tiny.yaml", (), ()), read_axes([f"price.{name}=2"]), LIMITS)
+        (offer,) = task.fleet.offers
+        assert offer.rent_usd_per_accelerator_hour == pytest.approx((5.0,))
+
+
 @pytest.mark.parametrize(
     ("grid", "message"),
     [
