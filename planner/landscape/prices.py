@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fleetplan.fleet import tco
-from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Region
+from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Pool, Region
 from fleetplan.fleet.inventory.periods import Calendar
 from fleetplan.fleet.units import W_PER_KW
 from fleetplan.planner.problem.capacity_costs import existing_pool_usd
@@ -12,26 +14,29 @@ from fleetplan.planner.problem.capacity_costs import existing_pool_usd
 def cheapest_usd_per_accelerator_hour(fleet: Fleet, hardware: Hardware) -> tuple[float, str]:
     """Least that an hour of an accelerator costs in the first period, energy included, and where.
 
-    What a pool or an offer costs in the period is spread over all of its hours.
+    What a pool or an offer costs in the period is spread over all of its hours. Hardware of which nothing
+    stands and nothing is offered costs what a host would in the pool that names it.
     """
     regions = {region.name: region for region in fleet.regions}
-    found: list[tuple[float, str]] = []
-    for pool in fleet.pools:
-        if pool.hardware == hardware.name and pool.accelerators:
-            costs = existing_pool_usd(pool, hardware, regions[pool.region], fleet.periods, fleet.finance)
-            included = pool.rented is not None and pool.rented.energy_included
-            usd = sum(by_period[0] for by_period in costs.values()) / (
-                pool.accelerators * fleet.calendar.hours
-            )
-            found.append((usd + _energy(hardware, regions[pool.region], included), f"pool {pool.name}"))
+    pools = [pool for pool in fleet.pools if pool.hardware == hardware.name]
+    found = [_pool_usd_per_hour(fleet, pool, hardware) for pool in pools if pool.hosts]
     for offer in fleet.offers:
         if offer.hardware != hardware.name:
             continue
         for region in (regions[name] for name in offer.regions):
             usd = _offer_usd_per_hour(offer, hardware, region, fleet.calendar)
             found.append((usd + _energy(hardware, region, offer.energy_included), f"offer {offer.name}"))
-    usd, place = min(found)
+    usd, place = min(found or (_pool_usd_per_hour(fleet, replace(pool, hosts=1), hardware) for pool in pools))
     return usd, f"{usd:.3g} USD/h ({place}, energy included)"
+
+
+def _pool_usd_per_hour(fleet: Fleet, pool: Pool, hardware: Hardware) -> tuple[float, str]:
+    """Cost of a card that stands there for an hour, energy included, and the pool. [USD/h]."""
+    region = next(each for each in fleet.regions if each.name == pool.region)
+    costs = existing_pool_usd(pool, hardware, region, fleet.periods, fleet.finance)
+    included = pool.rented is not None and pool.rented.energy_included
+    usd = sum(by_period[0] for by_period in costs.values()) / (pool.accelerators * fleet.calendar.hours)
+    return usd + _energy(hardware, region, included), f"pool {pool.name}"
 
 
 def _offer_usd_per_hour(offer: Offer, hardware: Hardware, region: Region, calendar: Calendar) -> float:
