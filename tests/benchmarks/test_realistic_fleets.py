@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from _pytest.mark.structures import ParameterSet
 from benchmarks.fleet_sizes import Variant
 from benchmarks.realistic import __main__ as command
 from benchmarks.realistic.fleet import BOOM_RATIO, write_file, write_fleet
@@ -56,8 +57,17 @@ def test_the_same_seed_writes_the_same_fleet(tmp_path: Path) -> None:
     assert texts[0] != texts[2]
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("size", list(SIZES))
+def sizes_and_variants() -> list[ParameterSet]:
+    """All of them; `make test` tries every variant of the smallest size, and two of the others."""
+    smallest, often = next(iter(SIZES)), {"plain", "day4+tidal"}
+    return [
+        pytest.param(size, variant, marks=() if size == smallest or variant in often else pytest.mark.slow)
+        for size in SIZES
+        for variant in VARIANTS
+    ]
+
+
+@pytest.mark.parametrize(("size", "variant"), sizes_and_variants())
 def test_every_size_and_variant_is_a_valid_fleet(tmp_path: Path, size: str, variant: str) -> None:
     fleet = _load(tmp_path, size, variant)
     assert len(fleet.services) == SIZES[size].services

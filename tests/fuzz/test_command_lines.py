@@ -15,7 +15,7 @@ from tests.fuzz.commands import CommandAnswer, run
 from tests.fuzz.right_values import ALWAYS, RIGHT, right_value
 from tests.parts import first_parts
 
-ALL_LINES, LINES = 12, 2
+ALL_LINES, LINES = 12, 1
 """Command lines of each command, and those of one test, the first of which is in `make test`.
 
 `make soak` tries what one likes.

@@ -28,16 +28,16 @@ ASKED = (0, 1, 4, 8, 9, 17)
 FIRST = (*EVERY_KEY, *ASKED)
 """Seeds of `make test`."""
 
-OTHERS = sorted(set(range(FLEETS)) - set(FIRST))
-"""Seeds of `make slow`, which tries so many at once:"""
-
 SIZE = 10
+"""Fleets of one test of `make slow`, which tries all of them."""
 
 EFFORT = TrialEffort(most_cells=3, time_limit_s=1.0, gap_ratio=0.01)
-LAW_EVERY, QUESTION_EVERY = 4, 8
-TAMPERINGS = 10
-"""Of each plan; those of all fleets are some thousand, of every field."""
+LESS = replace(EFFORT, time_limit_s=0.5, tamperings=3)
+"""What `make test` does with a fleet."""
 
+MORE = replace(EFFORT, tamperings=10)
+"""What `make slow` does with it; changes of the plans of all fleets are some thousand, of every field."""
+LAW_EVERY, QUESTION_EVERY = 4, 8
 LEAST_PLANS = 0.3
 """Share of the fleets of each part: those that cannot be served say little."""
 
@@ -69,23 +69,23 @@ def test_every_key_and_most_pairs_are_covered(seeds: Sequence[int]) -> None:
     assert seen.pair_ratio >= least, f"{seen}: {[sorted(pair) for pair in seen.missing_pairs[:20]]}"
 
 
-@pytest.mark.parametrize(
-    "seeds",
-    first_parts(
-        (EVERY_KEY, ASKED, *(OTHERS[start : start + SIZE] for start in range(0, len(OTHERS), SIZE))), 2
-    ),
-    ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}",
+TRIED = (
+    (EVERY_KEY, LESS),
+    (ASKED, LESS),
+    *((range(start, start + SIZE), MORE) for start in range(0, FLEETS, SIZE)),
 )
-def test_random_fleets_hold(seeds: Sequence[int], tmp_path: Path) -> None:
+
+
+@pytest.mark.parametrize(
+    ("seeds", "usual"),
+    first_parts(TRIED, 2),
+    ids=("every key", "asked", *(f"{seeds[0]}-{seeds[-1]}" for seeds, _ in TRIED[2:])),
+)
+def test_random_fleets_hold(seeds: Sequence[int], usual: TrialEffort, tmp_path: Path) -> None:
     kinds: Counter[str] = Counter()
     failures = []
     for seed in seeds:
-        effort = replace(
-            EFFORT,
-            laws=int(seed % LAW_EVERY == 0),
-            questions=int(seed % QUESTION_EVERY == 1),
-            tamperings=TAMPERINGS,
-        )
+        effort = replace(usual, laws=int(seed % LAW_EVERY == 0), questions=int(seed % QUESTION_EVERY == 1))
         report = try_fleet(seed, effort, tmp_path / str(seed))
         kinds[report.kind] += 1
         failures += [f"seed {seed}: {failure}" for failure in report.failures]

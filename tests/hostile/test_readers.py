@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from tests.hostile.inputs import inputs_of
 from tests.hostile.readers import READERS
+from tests.warm import WarmProcess
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,8 +34,8 @@ MOST_LETTERS = 3_000
 @pytest.fixture(scope="module")
 def driver() -> Iterator[subprocess.Popen[str]]:
     path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.hostile.driver"],
+    with WarmProcess(
+        ["-m", "tests.hostile.driver"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -47,7 +47,7 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[Oracle]:
         yield started
 
 
-@pytest.mark.parametrize("block", first_parts(range(BLOCKS), 2))
+@pytest.mark.parametrize("block", first_parts(range(BLOCKS), 1))
 def test_random_fleets_have_one_optimum(block: int, oracle: Oracle, tmp_path: Path) -> None:
     size = FLEETS // BLOCKS
     verdicts: Counter[Verdict] = Counter()

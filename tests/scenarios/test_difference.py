@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from fleetplan.fleet.document import Node, compose, merge, read_fragment
 from fleetplan.scenarios.difference import difference
@@ -58,7 +59,7 @@ _TREES = st.recursive(
 _ROOTS = st.dictionaries(st.sampled_from("abc"), _TREES, max_size=3)
 
 
-@settings(deadline=None)
+@examples(100, 25)
 @given(_ROOTS, _ROOTS)
 def test_what_is_laid_on_a_tree_is_found_again(before: object, over: object) -> None:
     first = read_fragment(json.dumps(before), "first")

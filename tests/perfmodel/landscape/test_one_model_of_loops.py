@@ -1,10 +1,12 @@
 """The same configuration with the same workload has the same figures in `predict` and in the landscape."""
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests.parts import first_parts
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Offload, Precision, SpeculativeDecoding, Techniques
@@ -20,6 +22,7 @@ CASES = (
     ("B200-SXM", "sglang", "fp8", "deepseek-r1", (200, 50)),
     ("MI300X", "vllm", "bf16", "llama3.1-8b", (1000, 1)),
 )
+Case = tuple[str, str, str, str, tuple[int, int]]
 TECHNIQUES = {
     "none": (Techniques(), {}),
     "chunks": (Techniques(chunk_tokens=512), {"chunk_tokens": 512}),
@@ -34,7 +37,9 @@ TECHNIQUES = {
 }
 
 
-def usable(case: tuple[str, str, str, str, tuple[int, int]], techniques: Techniques) -> pd.DataFrame:
+@cache
+def usable(case: Case, techniques: Techniques) -> pd.DataFrame:
+    """The landscape of a case, for all tests that look at some of its rows."""
     hardware, framework, weights, model, lengths = case
     part = accelerators()[hardware]
     evaluator = build_evaluator(model, part, framework, Precision(weights, "bf16"), Path(), techniques)
@@ -48,9 +53,7 @@ def usable(case: tuple[str, str, str, str, tuple[int, int]], techniques: Techniq
     ).usable
 
 
-def predicted(
-    case: tuple[str, str, str, str, tuple[int, int]], rows: pd.DataFrame, mode: str, columns: dict[str, float]
-) -> pd.DataFrame:
+def predicted(case: Case, rows: pd.DataFrame, mode: str, columns: dict[str, float]) -> pd.DataFrame:
     hardware, framework, weights, model, lengths = case
     has_experts = model == "deepseek-r1"
     most = default_scheduling(framework, accelerators()[hardware]).max_sequences
@@ -75,15 +78,14 @@ def predicted(
     return predict(table.drop(columns=others))
 
 
+@pytest.mark.parametrize("count", first_parts((12, 40), 1))
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]} {case[1]}")
 @pytest.mark.parametrize("technique", TECHNIQUES)
-def test_aggregated_rows_are_closed_loops(
-    case: tuple[str, str, str, str, tuple[int, int]], technique: str
-) -> None:
+def test_aggregated_rows_are_closed_loops(case: Case, technique: str, count: int) -> None:
     techniques, columns = TECHNIQUES[technique]
     rows = usable(case, techniques)
     rows = rows[rows["phase"] == "aggregated"]
-    rows = rows.sample(min(40, len(rows)), random_state=np.random.RandomState(7))
+    rows = rows.sample(min(count, len(rows)), random_state=np.random.RandomState(7))
     found = predicted(case, rows, "closed_loop", columns)
     assert (found["status"] == "ok").all(), found["reason"].unique()
     assert found["fits"].all()
@@ -119,7 +121,7 @@ REPLICAS = ((3, 2), (1, 500))
 
 
 def in_pairs(
-    case: tuple[str, str, str, str, tuple[int, int]],
+    case: Case,
     prefill: pd.DataFrame,
     decode: pd.DataFrame,
     replicas: tuple[int, int],
@@ -144,9 +146,7 @@ def in_pairs(
 
 @pytest.mark.parametrize("replicas", REPLICAS)
 @pytest.mark.parametrize("case", PAIRS, ids=lambda case: f"{case[0]} {case[1]}")
-def test_deployments_reach_the_rates_of_their_rows(
-    case: tuple[str, str, str, str, tuple[int, int]], replicas: tuple[int, int]
-) -> None:
+def test_deployments_reach_the_rates_of_their_rows(case: Case, replicas: tuple[int, int]) -> None:
     rows = usable(case, Techniques())
     most = default_scheduling(case[1], accelerators()[case[0]]).iteration_tokens // case[4][0]
     prefill = rows[(rows["phase"] == "prefill") & (rows["batch"] == most)]
@@ -167,7 +167,7 @@ def test_deployments_reach_the_rates_of_their_rows(
 
 @pytest.mark.parametrize("case", PAIRS, ids=lambda case: f"{case[0]} {case[1]}")
 def test_one_client_meets_single_prompts_and_sequences(
-    case: tuple[str, str, str, str, tuple[int, int]],
+    case: Case,
 ) -> None:
     rows = usable(case, Techniques())
     alone = [rows[(rows["phase"] == phase) & (rows["batch"] == 1)] for phase in ("prefill", "decode")]

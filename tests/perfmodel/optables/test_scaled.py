@@ -112,7 +112,7 @@ def rates(own: Evaluator, label: str, batch: int, tokens: int) -> np.ndarray:
 
 
 @needs_tables
-@examples(60, 15)
+@examples(60, 8)
 @given(
     st.sampled_from(MODELS),
     st.sampled_from(LABELS),
@@ -131,7 +131,7 @@ def test_better_figures_never_cost_rate_where_tables_are_used(
 
 
 @needs_tables
-@examples(40, 12)
+@examples(40, 6)
 @given(
     st.sampled_from(MODELS),
     st.sampled_from(LABELS),

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.parts import first_parts
 
 from fleetplan.perfmodel.predict import predict
 from fleetplan.perfmodel.serving import Admission, StepGrids
@@ -45,7 +46,11 @@ def mean(found: IterationTimes, share: float, chunks: int) -> float:
     return float(found.mean_ms(share * one, float(CHUNK * chunks) * one, RUNNING * one)[0])
 
 
-def counted(found: IterationTimes, share: float, chunks: int, waits: bool) -> float:
+STEPS = first_parts((20_000, 60_000), 1)
+"""Iterations that are counted."""
+
+
+def counted(found: IterationTimes, share: float, chunks: int, waits: bool, iterations: int) -> float:
     """Mean time between two tokens of a rank; each ends a request with a chance of `share`."""
     random = np.random.default_rng(5)
     left, steps, elapsed_ms = np.zeros(RANKS, dtype=int), 0, 0.0
@@ -54,7 +59,7 @@ def counted(found: IterationTimes, share: float, chunks: int, waits: bool) -> fl
     carrying_ms = [
         float(found.mixed_ms(float(CHUNK) * one, 0.0 * one, count / RANKS)[0]) for count in range(RANKS + 1)
     ]
-    for _ in range(60_000):
+    for _ in range(iterations):
         prompts = left > 0
         elapsed_ms += max(decode, carrying_ms[prompts.sum()]) if prompts.any() else decode
         generating = ~prompts & ~(waits and prompts.any())
@@ -63,16 +68,22 @@ def counted(found: IterationTimes, share: float, chunks: int, waits: bool) -> fl
     return elapsed_ms * RANKS / steps
 
 
+@pytest.mark.parametrize("iterations", STEPS)
 @pytest.mark.parametrize(("share", "chunks"), [(0.02, 1), (0.125, 1), (0.125, 3), (0.5, 1)])
-def test_an_iteration_lasts_as_long_as_that_of_the_busiest_rank(share: float, chunks: int) -> None:
+def test_an_iteration_lasts_as_long_as_that_of_the_busiest_rank(
+    share: float, chunks: int, iterations: int
+) -> None:
     found = times(RANKS)
-    assert mean(found, share, chunks) == pytest.approx(counted(found, share, chunks, waits=False), rel=0.06)
+    one_by_one = counted(found, share, chunks, False, iterations)
+    assert mean(found, share, chunks) == pytest.approx(one_by_one, rel=0.06)
 
 
+@pytest.mark.parametrize("iterations", STEPS)
 @pytest.mark.parametrize("share", [0.02, 0.125, 0.5])
-def test_ranks_that_draft_wait_while_another_computes_prompts(share: float) -> None:
+def test_ranks_that_draft_wait_while_another_computes_prompts(share: float, iterations: int) -> None:
     found = times(RANKS, drafted=2.0)
-    assert mean(found, share, 1) == pytest.approx(counted(found, share, 1, waits=True), rel=0.08)
+    one_by_one = counted(found, share, 1, True, iterations)
+    assert mean(found, share, 1) == pytest.approx(one_by_one, rel=0.08)
 
 
 def test_one_rank_waits_for_no_other() -> None:

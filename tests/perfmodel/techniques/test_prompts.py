@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.perfmodel.fakes import (
     CountingSource,
     WorkSource,
@@ -45,7 +46,7 @@ def evaluator(**switches: object) -> Evaluator:
     return Evaluator(dense_model(), accelerator(), WorkSource(), BF16, techniques=techniques)
 
 
-@settings(deadline=None)
+@examples(100, 25)
 @given(st.integers(1, 64), st.integers(1, 500), st.integers(0, 10_000))
 def test_equal_chunks_attend_to_as_many_pairs_as_the_whole_prompt(count: int, size: int, prefix: int) -> None:
     chunks = chunks_of(whole(count * size), whole(prefix), size)
