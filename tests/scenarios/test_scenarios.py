@@ -45,9 +45,15 @@ def scenario_file(name: str) -> Path:
 
 
 @lru_cache
-def plan_of(name: str, *scenarios: str, gap_ratio: float = 1e-3, time_limit_s: float = 30.0) -> Plan:
-    """A verified plan of a packaged scenario."""
-    fleet = load_fleet(scenario_file(name), scenarios, ())
+def plan_of(
+    name: str,
+    *scenarios: str,
+    gap_ratio: float = 1e-3,
+    time_limit_s: float = 30.0,
+    assignments: tuple[str, ...] = (),
+) -> Plan:
+    """A verified plan of a packaged scenario, or of one with other values."""
+    fleet = load_fleet(scenario_file(name), scenarios, assignments)
     planned = plan_fleet(fleet, SearchLimits(time_limit_s, gap_ratio, seed=1, workers=2))
     assert isinstance(planned.outcome, Plan)
     assert verify(planned.problem, planned.outcome) == []
@@ -191,12 +197,24 @@ def test_quarterly_has_a_verified_plan_in_seconds() -> None:
     }
 
 
-def test_tides_save_what_the_night_has_room_for() -> None:
+HALF_OF_THE_TIDES = (
+    "pools.east-h100.hosts=2",
+    "services.assistant.demand=150",
+    "services.batch.offline.requests_per_day=750000",
+    "services.grader.offline.requests_per_day=1000000",
+)
+
+
+@pytest.mark.parametrize(
+    "assignments", [HALF_OF_THE_TIDES, pytest.param((), marks=pytest.mark.slow)], ids=("half", "whole")
+)
+def test_tides_save_what_the_night_has_room_for(assignments: tuple[str, ...]) -> None:
     """Without changes within the day, or without waiting, a host more is rented."""
-    # It ends at its gap; how soon one of two solvers finds such a plan is luck: after 1 to 22 s.
-    shared = plan_of("tidal", gap_ratio=0.01, time_limit_s=120.0)
-    static = plan_of("tidal", "apart", gap_ratio=0.01)
-    hasty = plan_of("tidal", "now", gap_ratio=0.01)
+    # It ends at its gap; how soon one of two solvers finds such a plan of the whole is luck: after 1 to 22 s.
+    shared, static, hasty = (
+        plan_of("tidal", *scenario, gap_ratio=0.01, time_limit_s=limit_s, assignments=assignments)
+        for scenario, limit_s in (((), 120.0), (("apart",), 30.0), (("now",), 30.0))
+    )
     assert shared.objective_usd < 0.92 * static.bound_usd
     assert shared.objective_usd < 0.92 * hasty.bound_usd
     put_off = {row.service for row in shared.offline_work if row.arises_in != row.slice}
