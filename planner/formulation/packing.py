@@ -2,7 +2,9 @@
 
 Where the sizes that are smaller than a unit divide each other and the unit (1, 2, 4 in a host of 8),
 replicas fit whenever their accelerators add up: packing is exactly linear. Otherwise (16 in a pod of 72,
-3 in a host of 8) a unit is divided by one of finitely many patterns.
+3 in a host of 8) a unit is divided by one of finitely many patterns. Where those are too many to list, a unit
+is filled step by step: a flow from 0 to its accelerators whose arcs are replicas (J. M. Valério de Carvalho,
+Annals of Operations Research 86, 1999).
 """
 
 from __future__ import annotations
@@ -12,7 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 MAX_PATTERNS = 20_000
-"""Patterns of one unit beyond which packing is refused rather than approximated."""
+"""Patterns of one unit beyond which it is filled step by step."""
+
+MAX_STEPS = 20_000
+"""Steps beyond which packing is refused rather than approximated: units of thousands of accelerators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +29,15 @@ class Packing:
     pattern_sizes : tuple[int, ...]
         Sizes that need patterns, the largest first; empty where packing is linear. [accelerators]
     patterns : tuple[tuple[int, ...], ...]
-        How many replicas of each pattern size one unit takes, maximal ones only.
+        How many replicas of each pattern size one unit takes, maximal ones only; empty where they are too
+        many.
+    steps : tuple[tuple[int, int], ...]
+        Instead of patterns: accelerators that are taken, and the size of a replica that may come next.
     """
 
     pattern_sizes: tuple[int, ...]
     patterns: tuple[tuple[int, ...], ...]
+    steps: tuple[tuple[int, int], ...] = ()
 
 
 def packing(accelerators_per_unit: int, sizes: Iterable[int]) -> Packing:
@@ -51,7 +60,7 @@ def packing(accelerators_per_unit: int, sizes: Iterable[int]) -> Packing:
     Raises
     ------
     ValueError
-        If a unit can be divided in more than `MAX_PATTERNS` ways.
+        If a unit is filled in more than `MAX_STEPS` steps.
     """
     return _packing(accelerators_per_unit, tuple(sorted({s for s in sizes if s < accelerators_per_unit})))
 
@@ -66,17 +75,39 @@ def _packing(unit: int, sizes: tuple[int, ...]) -> Packing:
         return Packing((), ())
     patterns: list[tuple[int, ...]] = []
     _extend(unit, large, (), patterns)
-    return Packing(large, tuple(patterns))
+    return (
+        Packing(large, (), _steps(unit, large))
+        if len(patterns) > MAX_PATTERNS
+        else Packing(large, tuple(patterns))
+    )
+
+
+def _steps(unit: int, sizes: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Every step in filling a unit, the largest replicas first."""
+    found: list[tuple[int, int]] = []
+    reached = [0]
+    for size in sizes:
+        known = set(reached)
+        # What a step reaches is looked at in turn: any number of replicas of a size may follow each other.
+        for taken in reached:
+            if taken + size <= unit:
+                found.append((taken, size))
+                if taken + size not in known:
+                    known.add(taken + size)
+                    reached.append(taken + size)
+        if len(found) > MAX_STEPS:
+            raise ValueError(f"replicas of {', '.join(map(str, sizes))} share it in too many ways")
+    return tuple(found)
 
 
 def _extend(left: int, sizes: tuple[int, ...], chosen: tuple[int, ...], found: list[tuple[int, ...]]) -> None:
-    """All maximal ways to fill `left` accelerators, largest size first."""
+    """All maximal ways to fill `left` accelerators, largest size first; or one more than may be."""
     if len(chosen) == len(sizes) - 1:
         # The smallest size takes all that is left, so nothing more fits: the pattern is maximal.
         found.append((*chosen, left // sizes[-1]))
-        if len(found) > MAX_PATTERNS:
-            raise ValueError(f"replica sizes {sizes} divide a unit in more than {MAX_PATTERNS} ways")
         return
     size = sizes[len(chosen)]
     for count in range(left // size, -1, -1):
+        if len(found) > MAX_PATTERNS:
+            return
         _extend(left - count * size, sizes, (*chosen, count), found)

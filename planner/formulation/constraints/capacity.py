@@ -27,6 +27,12 @@ fits[t,size] replicas of a size::
     sum_{c of one size} n[c,p,m] <= sum_t fits[t,size] packed[p,m,t]           slots[...]
     sum_t packed[p,m,t] <= units - whole units of larger replicas              patterns[...]
 
+Where patterns are too many, packed[p,m,a,s] replicas of size s stand behind a accelerators of their units::
+
+    sum_{c of size s} n[c,p,m] <= sum_a packed[p,m,a,s]                        slots[...]
+    sum_s packed[p,m,0,s] <= units - whole units of larger replicas            patterns[...]
+    sum_s packed[p,m,a,s] <= sum_s packed[p,m,a-s,s]                           filled[...]
+
 What is out for maintenance in a period is taken from E in all of these.
 """
 
@@ -36,6 +42,7 @@ from collections.abc import Mapping
 
 from ortools.sat.python import cp_model
 
+from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.planner.formulation.bounds import most_units
 from fleetplan.planner.formulation.packing import packing
 from fleetplan.planner.formulation.rates import rate_scales, rate_units
@@ -175,20 +182,57 @@ def add_patterns(
     Returns
     -------
     dict[tuple[int, ...], IntVar]
-        Units by packing pattern; empty where the sizes divide each other.
+        Units by packing pattern, or replicas by step; empty where the sizes divide each other.
+
+    Raises
+    ------
+    InputError
+        A unit of thousands of accelerators is shared in too many ways.
     """
     p, m = place
     unit = problem.pools[p].accelerators_per_unit
     sizes = {c: problem.candidates[c].accelerators for c in running}
-    plan = packing(unit, sizes.values())
-    if not plan.patterns:
+    try:
+        plan = packing(unit, sizes.values())
+    except ValueError as error:
+        issue = Issue(
+            str(problem.fleet.path),
+            1,
+            1,
+            f"pool {problem.pools[p].name}",
+            f"a host of {unit:,} accelerators: {error}",
+        )
+        raise InputError([issue]) from error
+    if not plan.pattern_sizes:
         return {}
     most = most_units(problem, p, problem.moments[m].period)
-    packed = {pattern: model.new_int_var(0, most, f"packed[{label},{pattern}]") for pattern in plan.patterns}
+    packed = {
+        key: model.new_int_var(0, most, f"packed[{label},{key}]") for key in plan.patterns or plan.steps
+    }
     for index, size in enumerate(plan.pattern_sizes):
-        slots = sum(pattern[index] * count for pattern, count in packed.items())
+        if plan.patterns:
+            slots = sum(pattern[index] * count for pattern, count in packed.items())
+        else:
+            slots = sum(count for (_, taking), count in packed.items() if taking == size)
         fitting = sum(replicas for c, replicas in running.items() if sizes[c] == size)
         model.add(fitting <= slots).with_name(f"slots[{label},{size}]")
     whole = sum(-(-sizes[c] // unit) * replicas for c, replicas in running.items() if sizes[c] >= unit)
-    model.add(sum(packed.values()) + whole <= units).with_name(f"patterns[{label}]")
+    begun = [count for key, count in packed.items() if plan.patterns or key[0] == 0]
+    model.add(sum(begun) + whole <= units).with_name(f"patterns[{label}]")
+    if plan.steps:
+        _add_filled(model, packed, label)
     return packed
+
+
+def _add_filled(
+    model: cp_model.CpModel, steps: Mapping[tuple[int, ...], cp_model.IntVar], label: str
+) -> None:
+    """Let replicas stand behind others only where those stand."""
+    before: dict[int, list[cp_model.IntVar]] = {}
+    behind: dict[int, list[cp_model.IntVar]] = {}
+    for (taken, size), count in steps.items():
+        behind.setdefault(taken, []).append(count)
+        before.setdefault(taken + size, []).append(count)
+    for taken, counts in behind.items():
+        if taken:
+            model.add(sum(counts) <= sum(before[taken])).with_name(f"filled[{label},{taken}]")

@@ -66,10 +66,17 @@ def built_names() -> tuple[set[str], set[str]]:
         offers=(rent_offer("A", 1.0, unit="host"),),
         policy=replace(one_class.policy, reserve_percent_per_pool=10.0),
     )
+    # Replicas of these sizes divide a host in more ways than can be listed.
+    wide = replace(
+        one_class,
+        hardware={"A": hardware("A", 181)},
+        offers=(rent_offer("A", 1.0, unit="host", per_unit=181),),
+    )
+    sizes = [candidate("chat", "A", 1.0, accelerators=size, config=f"x{size}") for size in (24, 8, 4, 3, 2)]
     under_load = tuple(replace(run, pooling=(CapacityLine(0.9, 0.5),)) for run in runs)
     problems = [example().problem() for example in EXAMPLES.values()]
     problems += [build_problem(one_class, runs), build_problem(lost, runs), build_problem(lost, under_load)]
-    problems += [build_problem(kept, runs)]
+    problems += [build_problem(kept, runs), build_problem(wide, sizes)]
     rows: set[str] = set()
     variables: set[str] = set()
     for problem in problems:

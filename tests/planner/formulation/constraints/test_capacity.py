@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import random
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -24,8 +25,9 @@ from tests.planner.builders import (
 from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.solving import is_infeasible, solve
 
+from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.formulation import build_model
+from fleetplan.planner.formulation import build_model, packing
 from fleetplan.planner.formulation.constraints.capacity import installed_units, most_installed
 from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.verify import fits, verify
@@ -118,6 +120,46 @@ def test_packing_agrees_with_trying_every_assignment(sizes: dict[int, int], per_
     assert solve(_hosts(sizes, per_host, hosts), runs).plan is not None
     if hosts > 1:
         assert is_infeasible(_hosts(sizes, per_host, hosts - 1), runs)
+
+
+@pytest.fixture
+def step_by_step(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Units are filled step by step, as if their patterns were too many."""
+    monkeypatch.setattr(packing, "MAX_PATTERNS", 0)
+    packing._packing.cache_clear()
+    yield
+    packing._packing.cache_clear()
+
+
+@pytest.mark.usefixtures("step_by_step")
+@pytest.mark.parametrize("seed", range(8))
+def test_units_that_are_filled_step_by_step_agree_with_every_assignment(seed: int) -> None:
+    dice = random.Random(seed)
+    per_host = dice.choice((8, 9, 14))
+    sizes = {dice.randint(2, 12): dice.randint(1, 4) for _ in range(4)}
+    listed = tuple(sorted((s for s, n in sizes.items() for _ in range(n)), reverse=True))
+    hosts, runs = least_units(listed, per_host), _runs(sizes)
+    assert solve(_hosts(sizes, per_host, hosts), runs).plan is not None
+    assert hosts == 1 or is_infeasible(_hosts(sizes, per_host, hosts - 1), runs)
+
+
+def test_a_host_that_is_divided_in_very_many_ways_is_filled_step_by_step() -> None:
+    sizes = {24: 3, 8: 5, 4: 7, 3: 15, 2: 1}
+    plan = packing.packing(181, sizes)
+    assert plan.patterns == ()
+    assert len(plan.steps) < 181 * len(sizes)
+    runs = _runs(sizes)
+    # 187 of 362 accelerators; a host has 181.
+    assert solve(_hosts(sizes, 181, 2), runs).plan is not None
+    assert is_infeasible(_hosts(sizes, 181, 1), runs)
+
+
+def test_a_host_of_very_many_accelerators_is_refused_by_name() -> None:
+    sizes = {24: 1, 8: 1, 5: 1, 3: 1}
+    with pytest.raises(
+        InputError, match=r"pool .*a host of 90,000 accelerators: replicas of 24, 8, 5, 3 share"
+    ):
+        solve(_hosts(sizes, 90_000, 1), _runs(sizes))
 
 
 def test_the_reserve_of_an_existing_pool_stays_free() -> None:
