@@ -25,6 +25,13 @@ FEWEST_S, MOST_S = 0.15, 2.0
 """Limits of one block at the roughest and the finest gap. Half of them take 10 to 25 ms; in later rounds of a
 scarce fleet the longest tenth takes 0.6 of the time (benchmarks/RESULTS.md). [s]"""
 
+FEW_BLOCKS_SHARE, FEW_BLOCKS_S = 0.5, 1.0
+"""Share of the time limit that a round would take if every block took its limit, and most that it gives one.
+Blocks of companies, with services that other regions serve, are few and large: a fifth of 108 take longer
+than 0.3 s. At the prices of the relaxation a round proves 7,217 after 0.15 s each, 7,382 after 1 s and 7,492
+after 5 s (7, 19 and 46 s of a core; thousand USD above the fixed cost; company, seed 1), and its columns cost
+3,300, 310 and 30 too much. [s]"""
+
 FEWEST_NODES, MOST_NODES = 60, 2000
 """The same where work is counted in nodes."""
 
@@ -85,19 +92,23 @@ class Clock:
         """Put the limit off."""
         self.limit_s += seconds
 
-    def pricing(self, spread: float) -> Effort:
+    def pricing(self, spread: float, n_blocks: int | None = None) -> Effort:
         """Effort for one block.
 
         Parameters
         ----------
         spread : float
             Distance of the bound from the master LP, as a share of it.
+        n_blocks : int, optional
+            Blocks of a round: where they are few, each may take longer.
         """
         gap = min(max(SPREAD_SHARE * spread, FINEST_GAP), ROUGHEST_GAP)
-        cuts, fine = gap < CUTS_BELOW, FINEST_GAP / gap
+        even_s = 0.0 if n_blocks is None else FEW_BLOCKS_SHARE * COUNTED_CORES * self.limit_s / n_blocks
+        cuts = gap < CUTS_BELOW
+        share = max(FINEST_GAP / gap, min(even_s, FEW_BLOCKS_S) / MOST_S)
         if self.deterministic:
-            return Effort(None, max(FEWEST_NODES, round(fine * MOST_NODES)), gap, cuts)
-        limit_s = max(FEWEST_S, fine * MOST_S)
+            return Effort(None, max(FEWEST_NODES, round(share * MOST_NODES)), gap, cuts)
+        limit_s = max(FEWEST_S, share * MOST_S)
         return Effort(max(0.05, min(limit_s, self.left_s())), 1_000_000, gap, cuts)
 
     def first_column(self) -> Effort:

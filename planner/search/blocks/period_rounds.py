@@ -19,7 +19,7 @@ from fleetplan.planner.search.blocks.block_cuts import BlockCuts
 from fleetplan.planner.search.blocks.effort import SPREAD_SHARE, Clock
 from fleetplan.planner.search.blocks.periods import Periods
 from fleetplan.planner.search.blocks.plan_search import PlanSearch
-from fleetplan.planner.search.blocks.pricing import InfeasibleBlockError, Prices
+from fleetplan.planner.search.blocks.pricing import LEAST_SMOOTHING, InfeasibleBlockError, Prices
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, Effort, Job
 from fleetplan.planner.search.solvers.matrix import FloatArray
@@ -243,7 +243,7 @@ class PeriodRounds:
             return False
         before = linear.objective
         first = self._cuts.of_linking_rows(linear.row_duals)
-        prices = Prices(first, first, -math.inf)
+        prices = Prices(first, first, -math.inf, smoothing=LEAST_SMOOTHING)
         for _ in range(PRICING_ROUNDS):
             answers = yield from self._learn(prices.current)
             prices.note(prices.current, self._cuts.bound_at(values, answers), prices.block_bounds)

@@ -1,7 +1,7 @@
 """Pricing rounds: every block at the dual prices of the linking rows gives a bound and new columns.
 
 Dual prices are stabilised twice. A box keeps those of the master LP near the best ones so far, and the next
-ones are a weighted mean of both (Wentges smoothing).
+ones are a weighted mean of both (Wentges smoothing). Both are tighter after a round that proved less.
 """
 
 from __future__ import annotations
@@ -18,8 +18,14 @@ from fleetplan.planner.search.blocks.master import PriceRange
 from fleetplan.planner.search.solvers.highs_jobs import Effort, Job
 from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 
-SMOOTHING: Final = 0.3
-"""Weight of the best prices so far in the next ones (Wentges smoothing); the rest is the master LP's."""
+FIRST_SMOOTHING, LEAST_SMOOTHING = 0.9, 0.3
+"""Weight of the best prices so far in the next ones (Wentges smoothing), in the second round and at least;
+the rest is the master LP's. Its prices are far off while columns are few: with a weight of 0.3 the second
+round of a company proved -93e12 where the first had proved 7.2e12, and no later one of the four that there
+was time for reached that; a weight of 0.95 gave 7.44e12 in the third (seed 1)."""
+
+SMOOTHER, ROUGHER = 0.5, 0.8
+"""Factor of the other weight after a round without a better bound, and of this one after a round with one."""
 
 FIRST_BOX: Final = 0.5
 """Half-width of the box around the best prices so far, over their size, in the second round. Prices without
@@ -52,6 +58,8 @@ class Prices:
         Rounds that have begun.
     box : float
         Half-width of the box around the best prices, over their size.
+    smoothing : float
+        Weight of the best prices in the next ones.
     to_gain : float
         Distance of the best bound from the master LP: more rounds gain no more. [objective units]
     spread : float
@@ -67,6 +75,7 @@ class Prices:
     bound: float
     rounds: int = 0
     box: float = FIRST_BOX / BOX_GROWTH
+    smoothing: float = FIRST_SMOOTHING
     to_gain: float = math.inf
     spread: float = math.inf
     settled: bool = False
@@ -74,10 +83,14 @@ class Prices:
 
     def note(self, duals: FloatArray, bound: float, block_bounds: FloatArray) -> bool:
         """Keep the bound of a round; True if it is the best so far."""
-        better = bound > self.bound
+        first, better = self.bound == -math.inf, bound > self.bound
         if better:
             self.best, self.bound, self.block_bounds = duals, bound, block_bounds
         self.box = min(LARGEST_BOX, self.box * (BOX_GROWTH if better else BOX_SHRINK))
+        if not better:
+            self.smoothing = 1.0 - SMOOTHER * (1.0 - self.smoothing)
+        elif not first:
+            self.smoothing = max(LEAST_SMOOTHING, ROUGHER * self.smoothing)
         return better
 
     def near(self, master_duals: FloatArray) -> PriceRange:
@@ -96,7 +109,7 @@ class Prices:
         """Set the next prices between the best and the master's, and how far the bound is from it."""
         self.to_gain = master - self.bound
         self.spread = self.to_gain / abs(master) if master else 0.0
-        self.current = SMOOTHING * self.best + (1 - SMOOTHING) * master_duals
+        self.current = self.smoothing * self.best + (1 - self.smoothing) * master_duals
 
 
 def pricing_jobs(

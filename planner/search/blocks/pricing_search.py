@@ -203,7 +203,7 @@ class PricingSearch:
         found = self._blocks.price(
             workers,
             priced,
-            self._clock.pricing(prices.spread),
+            self._clock.pricing(prices.spread, len(self._parts.blocks)),
             even_share=self._plans.even_share,
             side_jobs=side_jobs,
             on_bound=on_bound,

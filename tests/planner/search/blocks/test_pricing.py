@@ -18,7 +18,13 @@ from fleetplan.planner.search.blocks.columns import Column, ColumnPool
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.integer_supply import IntegerSupply
 from fleetplan.planner.search.blocks.master import Master, PriceRange, Scope, Selection
-from fleetplan.planner.search.blocks.pricing import LARGEST_SHARE, Prices, pricing_jobs
+from fleetplan.planner.search.blocks.pricing import (
+    FIRST_SMOOTHING,
+    LARGEST_SHARE,
+    LEAST_SMOOTHING,
+    Prices,
+    pricing_jobs,
+)
 from fleetplan.planner.search.blocks.pricing_search import PricingSearch
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.result import SearchLimits
@@ -36,7 +42,7 @@ ENOUGH_JOBS = 4
 
 
 def prices_at(*best: float, box: float = 0.5) -> Prices:
-    return Prices(np.zeros(len(best)), np.array(best), 90.0, box=box)
+    return Prices(np.zeros(len(best)), np.array(best), 90.0, box=box, smoothing=LEAST_SMOOTHING)
 
 
 def steps_of_a_search(
@@ -89,6 +95,30 @@ def test_next_prices_are_between_the_best_and_the_master_lps() -> None:
     prices.follow(100.0, np.array([20.0, 0.0]))
     assert prices.current.tolist() == pytest.approx([17.0, -3.0])
     assert (prices.to_gain, prices.spread) == (10.0, 0.1)
+
+
+def test_next_prices_stay_nearer_to_the_best_after_rounds_that_prove_less() -> None:
+    prices = Prices(np.zeros(1), np.zeros(1), -math.inf)
+    weights = []
+    for bound in (50.0, 20.0, 30.0, 60.0, 70.0, *range(80, 90)):
+        prices.note(prices.current, bound, np.zeros(1))
+        prices.follow(100.0, prices.best + 1.0)
+        weights.append(1.0 - float(prices.current[0] - prices.best[0]))
+    # The first round says nothing of the master LP, which had no columns.
+    assert weights[:5] == pytest.approx([FIRST_SMOOTHING, 0.95, 0.975, 0.78, 0.624])
+    assert weights[-1] == pytest.approx(LEAST_SMOOTHING)
+
+
+def test_few_blocks_of_a_round_may_take_longer_each() -> None:
+    clock = Clock(120.0, deterministic=False)
+    few, many, alone = (clock.pricing(math.inf, n).time_limit_s for n in (100, 5000, None))
+    assert few == pytest.approx(1.0)
+    assert many == alone == pytest.approx(0.15)
+    # No less than where more is asked of them.
+    assert clock.pricing(0.0, 100).time_limit_s == clock.pricing(0.0).time_limit_s == pytest.approx(2.0)
+    counted = Clock(120.0, deterministic=True)
+    assert counted.pricing(math.inf, 100).node_limit == 1000
+    assert counted.pricing(math.inf, 5000).node_limit == 60
 
 
 @pytest.mark.usefixtures("blocks_for_all")
