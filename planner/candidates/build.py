@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
-from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet, Hardware, Service
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
@@ -25,6 +25,7 @@ from fleetplan.planner.candidates.engine import engine_candidates
 from fleetplan.planner.candidates.figures import supplied_hardware
 from fleetplan.planner.candidates.landscape import candidates_over_ways
 from fleetplan.planner.candidates.out_of_time import OutOfTimeError
+from fleetplan.planner.candidates.places import service_issue
 from fleetplan.planner.candidates.rejections import NOT_ALLOWED, RejectionLog
 from fleetplan.planner.candidates.remote import require_caches, ways_in_time, ways_ms
 from fleetplan.planner.candidates.variants import service_variants
@@ -139,8 +140,8 @@ class _Evaluations:
             except WorkInterruptedError as error:
                 raise self._cut_short from error
             except UnsupportedArchitecture as error:
-                place = f"services.{service.name}.model"
-                raise InputError([Issue(str(self._fleet.path), 1, 1, place, str(error))]) from error
+                issue = service_issue(self._fleet, service.name, "model", str(error))
+                raise InputError([issue]) from error
             found += [
                 each.running(replace(each.configuration, variant=name))
                 for each in candidates

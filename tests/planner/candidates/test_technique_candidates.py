@@ -85,3 +85,16 @@ def test_a_technique_that_the_model_cannot_use_is_refused(tmp_path: Path) -> Non
         InputError, match=r"services\.chat\.techniques: busiest_expert_ratio: 0\.01 is outside"
     ):
         build_candidates(load_fleet(str(path)), lambda _: None)
+
+
+def test_a_model_that_is_not_understood_is_placed_in_the_file(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "nobody_knows"}', encoding="utf-8")
+    path = tmp_path / "fleet.yaml"
+    text = FLEET.format(more="headroom: 0.1").replace("llama3-8b", "./config.json")
+    path.write_text(text, encoding="utf-8")
+    line = next(n for n, each in enumerate(text.splitlines(), 1) if "config.json" in each)
+    with pytest.raises(InputError) as raised:
+        build_candidates(load_fleet(str(path)), lambda _: None)
+    (issue,) = raised.value.issues
+    assert issue.line == line
+    assert "services.chat.model" in str(issue)
