@@ -13,6 +13,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -79,25 +80,28 @@ def _free_cores() -> int:
     """Cores beside that of this process; none where it is one of several that share the work."""
     if multiprocessing.parent_process() is not None:
         return 0
-    return min(len(os.sched_getaffinity(0)) - 1, MOST_PROCESSES)
+    # Linux alone knows which cores a process may use.
+    known = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
+    return min(cores - 1, MOST_PROCESSES)
 
 
 def _started(fleet: Fleet) -> subprocess.Popen[bytes]:
     """Start a process that evaluates the services of a fleet."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "fleetplan.planner.candidates.ahead", str(os.getpid())],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        # A session of its own: Ctrl-C is for the parent, which ends it.
-        start_new_session=True,
-        # It starts no others itself.
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), SWITCH: "off"},
-    )
-    with contextlib.suppress(BrokenPipeError), process.stdin or contextlib.nullcontext() as pipe:
-        if pipe is not None:
-            pipe.write(pickle.dumps(fleet))
-    return process
+    # Not a pipe: a large fleet fills it, and the process reads nothing before it has its imports.
+    with tempfile.TemporaryFile() as given:
+        pickle.dump(fleet, given)
+        given.seek(0)
+        return subprocess.Popen(
+            [sys.executable, "-m", "fleetplan.planner.candidates.ahead", str(os.getpid())],
+            stdin=given,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            # A session of its own: Ctrl-C is for the parent, which ends it.
+            start_new_session=True,
+            # It starts no others itself.
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), SWITCH: "off"},
+        )
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -75,11 +75,9 @@ def _packing(unit: int, sizes: tuple[int, ...]) -> Packing:
         return Packing((), ())
     patterns: list[tuple[int, ...]] = []
     _extend(unit, large, (), patterns)
-    return (
-        Packing(large, (), _steps(unit, large))
-        if len(patterns) > MAX_PATTERNS
-        else Packing(large, tuple(patterns))
-    )
+    if len(patterns) > MAX_PATTERNS:
+        return Packing(large, (), _steps(unit, large))
+    return Packing(large, tuple(patterns))
 
 
 def _steps(unit: int, sizes: tuple[int, ...]) -> tuple[tuple[int, int], ...]:

@@ -31,7 +31,7 @@ def split_by_dtype(
     kind: OperatorKind,
     dtype_column: str,
     columns: dict[str, str],
-    counts: pd.Series | None = None,
+    is_counted: pd.Series | None = None,
 ) -> list[MeasuredRows]:
     """Return one table a data type of ours, with our column names; of the rows that count, or of all."""
     ours = frame[dtype_column].map(_DTYPES)
@@ -40,7 +40,7 @@ def split_by_dtype(
     latency_ms = frame["latency"].to_numpy(dtype=np.float64)
     tables = []
     for dtype in sorted(ours.dropna().unique()):
-        is_part = (ours == dtype).to_numpy() & (True if counts is None else counts.to_numpy())
+        is_part = (ours == dtype).to_numpy() & (True if is_counted is None else is_counted.to_numpy())
         if is_part.any():
             part = {name: column[is_part] for name, column in dims.items()}
             tables.append(measured_rows(kind, dtype, part, latency_ms[is_part]))
