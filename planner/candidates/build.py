@@ -25,12 +25,12 @@ from fleetplan.planner.candidates.engine import engine_candidates
 from fleetplan.planner.candidates.figures import supplied_hardware
 from fleetplan.planner.candidates.landscape import candidates_over_ways
 from fleetplan.planner.candidates.out_of_time import OutOfTimeError
-from fleetplan.planner.candidates.places import service_issue
 from fleetplan.planner.candidates.rejections import NOT_ALLOWED, RejectionLog
 from fleetplan.planner.candidates.remote import require_caches, ways_in_time, ways_ms
 from fleetplan.planner.candidates.variants import service_variants
 from fleetplan.planner.plan import StatedTable
 from fleetplan.planner.problem import Candidate, ConfigurationKey
+from fleetplan.planner.problem.places_in_file import service_issue
 
 
 def build_candidates(

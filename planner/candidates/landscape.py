@@ -29,12 +29,12 @@ from fleetplan.planner.candidates.figures import (
     replica_uncapped_kw,
 )
 from fleetplan.planner.candidates.load_question import front_end_of, load_question
-from fleetplan.planner.candidates.places import service_issue
 from fleetplan.planner.candidates.queueing import CARRIED, LOADS, lines_of, under_load
 from fleetplan.planner.candidates.rejections import DOMINATED, UNDER_LOAD, RejectionLog
 from fleetplan.planner.candidates.remote import ways_ms
 from fleetplan.planner.plan import StatedTable
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
+from fleetplan.planner.problem.places_in_file import service_issue
 
 ROW_COLUMNS: Final = [
     "phase",

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet, Service
-from fleetplan.planner.candidates.places import service_issue
 from fleetplan.planner.problem import LATENCY_TOLERANCE_MS, Candidate, Phase
+from fleetplan.planner.problem.places_in_file import service_issue
 
 
 def ways_ms(fleet: Fleet, service: Service) -> tuple[float, ...]:

@@ -42,12 +42,13 @@ from collections.abc import Mapping
 
 from ortools.sat.python import cp_model
 
-from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.errors import InputError
 from fleetplan.planner.formulation.bounds import most_units
 from fleetplan.planner.formulation.packing import packing
 from fleetplan.planner.formulation.rates import rate_scales, rate_units
 from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables
 from fleetplan.planner.problem import Phase, Problem
+from fleetplan.planner.problem.places_in_file import item_issue
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 
@@ -195,13 +196,12 @@ def add_patterns(
     try:
         plan = packing(unit, sizes.values())
     except ValueError as error:
-        issue = Issue(
-            str(problem.fleet.path),
-            1,
-            1,
-            f"pool {problem.pools[p].name}",
-            f"a host of {unit:,} accelerators: {error}",
-        )
+        pool = problem.pools[p]
+        offered = [held.offer.name for held in pool.acquisitions]
+        block, name = ("pools", pool.name) if pool.existing_units or not offered else ("offers", offered[0])
+        message = f"a host of {unit:,} accelerators: {error}"
+        hint = "fewer accelerators_per_host, or replicas whose sizes divide each other"
+        issue = item_issue(problem.fleet, block, name, "hardware", message, hint)
         raise InputError([issue]) from error
     if not plan.pattern_sizes:
         return {}

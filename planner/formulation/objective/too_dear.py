@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ortools.sat.python import cp_model
 
-from fleetplan.fleet.document import read_document
-from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.errors import InputError
 from fleetplan.planner.formulation.groups import GROUPS, members
 from fleetplan.planner.formulation.scaling import LARGEST_SUM
 from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.places_in_file import item_issue
 from fleetplan.planner.units import USD_RESOLUTION
 
 
@@ -34,16 +34,7 @@ def too_dear(
     )
     hint = "lower the price, the number that may be had, or the demand"
     block, name = _item(problem, variables, dearest)
-    label = f"{block}.{name}"
-    try:
-        document = read_document(problem.fleet.path)
-    except InputError:
-        # A fleet that a program built stands in no file.
-        return InputError([Issue(str(problem.fleet.path), 0, 0, label, message, hint)])
-    written = document.root.child(block)
-    names = [] if written is None else [item.name for item in written.items]
-    path = (block, names.index(name)) if name in names else (block,)
-    return InputError([document.issue(path, message, hint)])
+    return InputError([item_issue(problem.fleet, block, name, "", message, hint)])
 
 
 def _item(problem: Problem, variables: Variables, wanted: cp_model.IntVar) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -27,10 +28,13 @@ from tests.planner.solving import is_infeasible, solve
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.formulation import build_model, packing
 from fleetplan.planner.formulation.constraints.capacity import installed_units, most_installed
 from fleetplan.planner.problem import Candidate, build_problem
+from fleetplan.planner.search import SearchLimits
 from fleetplan.planner.verify import fits, verify
+from fleetplan.scenarios.load import load_fleet
 
 
 def test_the_example_has_its_optimum() -> None:
@@ -157,9 +161,28 @@ def test_a_host_that_is_divided_in_very_many_ways_is_filled_step_by_step() -> No
 def test_a_host_of_very_many_accelerators_is_refused_by_name() -> None:
     sizes = {24: 1, 8: 1, 5: 1, 3: 1}
     with pytest.raises(
-        InputError, match=r"pool .*a host of 90,000 accelerators: replicas of 24, 8, 5, 3 share"
+        InputError, match=r"pools\..*: a host of 90,000 accelerators: replicas of 24, 8, 5, 3 share"
     ):
         solve(_hosts(sizes, 90_000, 1), _runs(sizes))
+
+
+@pytest.mark.parametrize("block", ["pools", "offers"])
+def test_a_host_that_is_refused_is_placed_by_line_and_column(tmp_path: Path, block: str) -> None:
+    lines = ["phase,hardware,accelerators_per_replica,config,requests_per_s"]
+    lines += [f"aggregated,G,{size},of-{size},{size}" for size in (24, 8, 5, 3)]
+    (tmp_path / "rates.csv").write_text("\n".join(lines))
+    terms = {"pools": "hosts: 1, rented: {usd_per_accelerator_hour: 1}", "offers": "price_book: own"}
+    path = tmp_path / "fleet.yaml"
+    path.write_text(
+        "version: 1\n"
+        "hardware: {G: {accelerators_per_host: 90000, price_usd_per_accelerator_hour: {own: 1}}}\n"
+        "services: [{name: chat, engines: rates.csv, demand: 5}]\n"
+        f"{block}:\n"
+        f"  - {{name: hall, hardware: G, {terms[block]}}}\n"
+    )
+    named = rf"fleet\.yaml:5:28: {block}\.hall\.hardware: a host of 90,000 accelerators: .*per_host"
+    with pytest.raises(InputError, match=named):
+        plan_fleet(load_fleet(path), SearchLimits(time_limit_s=5))
 
 
 def test_the_reserve_of_an_existing_pool_stays_free() -> None:
