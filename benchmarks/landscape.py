@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import resource
 import sys
 import time
@@ -24,6 +23,7 @@ import numpy as np
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision
+from fleetplan.fleet.machine import usable_cores
 from fleetplan.perfmodel.evaluator import build_evaluator
 from fleetplan.perfmodel.landscape import LatencyTarget, Option, RequestShape, SearchSpace, SweepSpace, sweep
 from fleetplan.perfmodel.serving import default_scheduling
@@ -132,7 +132,7 @@ def main() -> int:
     parser.add_argument("--largest", type=int, default=SIZES[-1])
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    print(f"{MODEL} on {', '.join(HARDWARE)}; {os.cpu_count()} cores, as many threads")
+    print(f"{MODEL} on {', '.join(HARDWARE)}; {usable_cores()} cores, as many threads")
     first = time.perf_counter()
     measured(space(SIZES[0], arguments.seed))
     print(f"tables read and first sweep: {time.perf_counter() - first:.1f} s")

@@ -32,6 +32,7 @@ from benchmarks.fleets import write_fleet
 from benchmarks.job_schedule import UNLIMITED, JobBatch, MeasuredJob, batches_of, makespan_s
 from benchmarks.solve_runs import GIB, children, resident_bytes
 
+from fleetplan.fleet.machine import usable_cores
 from fleetplan.planner.assemble import build_plan, provenance, solve_record, within_budgets
 from fleetplan.planner.candidates import CandidateSet, prepare
 from fleetplan.planner.formulation import PlanningModel, build_model
@@ -229,7 +230,7 @@ def main() -> None:
     parser.add_argument("--work", type=float, default=10.0, help="work of the search of `cores` [s]")
     parser.add_argument("--cores", default="2,8,32,128", help="joined by commas")
     arguments = parser.parse_args()
-    print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}")
+    print(f"{usable_cores()} cores, load {os.getloadavg()[0]:.1f}")
     if arguments.what == "stages":
         run_stages(arguments.size, arguments.seed, arguments.search)
     else:

@@ -37,6 +37,7 @@ from benchmarks.fleets import write_fleet
 from benchmarks.solve_families import FAMILIES, FleetFamily, SolveBar
 from benchmarks.solve_runs import SolverRun, cpsat_alone, highs_alone, linear_usd, measured, ours, whole_model
 
+from fleetplan.fleet.machine import usable_cores
 from fleetplan.planner.candidates import prepare
 from fleetplan.planner.formulation import (
     PlanningModel,
@@ -72,7 +73,7 @@ def main() -> None:
 
 def solve_all(arguments: argparse.Namespace, limits: SearchLimits) -> bool:
     """Solve the fleets that were asked for; whether all bars are met."""
-    print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f} before the first solve")
+    print(f"{usable_cores()} cores, load {os.getloadavg()[0]:.1f} before the first solve")
     runs, missed = [], []
     family = FAMILIES[arguments.family]
     for size in (arguments.sizes or family.sizes).split(","):

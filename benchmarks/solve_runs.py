@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from ortools.sat.python import cp_model
 from scipy.optimize import linprog
 
+from fleetplan.fleet.machine import usable_cores
 from fleetplan.planner.assemble import build_plan, provenance, solve_record, within_budgets
 from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.formulation import (
@@ -147,7 +148,7 @@ def cpsat_alone(run: SolverRun, build: Callable[[], PlanningModel], limit_s: flo
     planning = build()
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = max(0.1, limit_s - (time.monotonic() - started))
-    solver.parameters.num_workers = len(os.sched_getaffinity(0))
+    solver.parameters.num_workers = usable_cores()
 
     class Watch(cp_model.CpSolverSolutionCallback):
         def on_solution_callback(self) -> None:

@@ -9,7 +9,6 @@ need no more memory than a hundred thousand.
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,6 +17,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.machine import usable_cores
 from fleetplan.perfmodel.landscape.grid import (
     Axes,
     GridBlock,
@@ -95,7 +95,7 @@ def sweep(
     on_block : callable, optional
         Given every block, in order, from the calling thread.
     threads : int, optional
-        How many work at once; the number of processors if left out.
+        How many work at once; one for each usable core if left out.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def sweep(
     counts: Counter[tuple[int, str, str]] = Counter()
     found: list[Points] = []
     total = 0
-    for block, points in _in_threads(tasks_of(space), space, threads or os.cpu_count() or 1):
+    for block, points in _in_threads(tasks_of(space), space, threads or usable_cores()):
         total += block.excluded.size
         by_reason = np.bincount(block.excluded.ravel(), minlength=len(REASONS))
         counts.update(

@@ -21,6 +21,7 @@ from typing import Final
 
 from fleetplan.fleet.files import is_cache_on
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.machine import child_environment, usable_cores
 
 SWITCH: Final = "FLEETPLAN_EVALUATE_AHEAD"
 """Environment variable: `off` evaluates in one process."""
@@ -80,10 +81,7 @@ def _free_cores() -> int:
     """Cores beside that of this process; none where it is one of several that share the work."""
     if multiprocessing.parent_process() is not None:
         return 0
-    # Linux alone knows which cores a process may use.
-    known = hasattr(os, "sched_getaffinity")
-    cores = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
-    return min(cores - 1, MOST_PROCESSES)
+    return min(usable_cores() - 1, MOST_PROCESSES)
 
 
 def _started(fleet: Fleet) -> subprocess.Popen[bytes]:
@@ -100,7 +98,7 @@ def _started(fleet: Fleet) -> subprocess.Popen[bytes]:
             # A session of its own: Ctrl-C is for the parent, which ends it.
             start_new_session=True,
             # It starts no others itself.
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), SWITCH: "off"},
+            env=child_environment(**{SWITCH: "off"}),
         )
 
 

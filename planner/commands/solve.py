@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fleetplan.fleet.machine import usable_cores
 from fleetplan.planner.commands.asking import Backend, Full, Seed
 from fleetplan.planner.commands.calibrate import CalibrationFile, calibration_assignment
 from fleetplan.planner.commands.shared import (
@@ -121,7 +121,7 @@ def _planned_on(
     """Plan a fleet with the jobs of large searches on a backend, and say so if it is lost."""
     from fleetplan.planner.jobs import connected
 
-    with connected(backend, min(limits.workers, os.cpu_count() or 1)) as cluster:
+    with connected(backend, min(limits.workers, usable_cores())) as cluster:
         planned = _planned(fleet, replace(limits, cluster=cluster), log, errors, in_force)
     if cluster is not None and cluster.lost:
         errors.print(f"{cluster.lost}: this is what was known by then", style="red", markup=False)

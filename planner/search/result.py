@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from fleetplan.fleet.machine import usable_cores
 from fleetplan.planner.formulation import Reached, Solution
 from fleetplan.planner.plan import UNMET_GAP_RATIO
 from fleetplan.planner.search.deadline import NEVER, Deadline
@@ -244,4 +244,4 @@ def status_of(gap: float, limits: SearchLimits) -> SolveStatus:
 
 def default_workers() -> int:
     """Parallel searches for this machine: at least eight, as CP-SAT's strategies complement each other."""
-    return max(8, os.cpu_count() or 1)
+    return max(8, usable_cores())

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from fleetplan.fleet.machine import usable_cores
 from tests.cache_home import own_cache_home
 from tests.fuzz.command_lines import commands, small_fleet, tried
 from tests.fuzz.fleets import random_fleet
@@ -111,7 +112,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--fleets", type=int, default=FLEETS)
     options.add_argument("--first", type=int, default=0, help="seed of the first fleet")
-    options.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    options.add_argument("--jobs", type=int, default=usable_cores())
     options.add_argument("--keep", type=Path, help="keep the files of every fleet in this folder")
     asked = SoakOptions(**vars(options.parse_args()))
     kinds: Counter[str] = Counter()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import queue
 import subprocess
@@ -12,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import IO
 
+from fleetplan.fleet.machine import child_environment
 from fleetplan.planner.commands.page.messages import Message, PlanRequest, Settings, StopRequest
 
 
@@ -37,7 +37,7 @@ class PlannerProcess:
             stdout=subprocess.PIPE,
             # A session of its own: Ctrl-C is for this process, which ends that one.
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            env=child_environment(),
         )
         self._hear, self._lost = hear, lost
         self._ended = False

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
+from fleetplan.fleet.machine import usable_cores
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Job
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.matrix import FloatArray, read_program
@@ -93,14 +93,13 @@ def linear_outcomes(
     indicators : Collection[int]
         Variables whose rows have no limits.
     """
-    cores = len(os.sched_getaffinity(0))
     relaxations, jobs = [], []
     for model in models:
         program = read_program(model)
         relaxed = relax(program, continuous).without_limits_on(indicators)
         relaxations.append(relaxed)
         jobs.append(whole_job(relaxed, program.cost * relaxed.variable_scale))
-    with Workers(ProcessSeats(min(len(models), cores))) as workers:
+    with Workers(ProcessSeats(min(len(models), usable_cores()))) as workers:
         try:
             with ending(workers, stop, limit_s):
                 answers = workers.solve(jobs)

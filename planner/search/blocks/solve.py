@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -11,6 +10,7 @@ from typing import Final
 import numpy as np
 from ortools.sat.python import cp_model
 
+from fleetplan.fleet.machine import usable_cores
 from fleetplan.planner.formulation import PlanningModel
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.request import BlockOutcome, Request, WarmStart
@@ -122,7 +122,7 @@ def solve_in_blocks(
     ModelOutcome
         INFEASIBLE only by two proofs. A bound that a plan contradicts is not told.
     """
-    processes = min(limits.workers, len(os.sched_getaffinity(0)))
+    processes = min(limits.workers, usable_cores())
     # What a start takes counts as well.
     clock = Clock(limits.time_limit_s * (1 - ENDING_SHARE_OF_TIME), reproducible)
     model, variables = planning.model, planning.variables

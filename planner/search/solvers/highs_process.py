@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from fleetplan.fleet.machine import child_environment
 from fleetplan.planner.search.solvers.highs_jobs import Answer, StackedRows, no_programs
 
 
@@ -105,5 +106,5 @@ def started_child() -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         # A session of its own: Ctrl-C is for the parent, which decides what to keep.
         start_new_session=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        env=child_environment(),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Collection, Iterator
@@ -11,6 +10,7 @@ from dataclasses import replace
 
 from ortools.sat.python import cp_model
 
+from fleetplan.fleet.machine import usable_cores
 from fleetplan.planner.search.solvers.best import Best, proofs_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver, hint
 from fleetplan.planner.search.solvers.highs_program import FINEST_GAP, HighsAnswer, complete, gap_for
@@ -163,7 +163,7 @@ def _race(
         if best.settled():
             best.stop_cpsat()
 
-    cores = len(os.sched_getaffinity(0))
+    cores = usable_cores()
     room = cores > SEARCHES_OF_HIGHS and limits.workers > 1
     searches = SEARCHES_OF_HIGHS if room else 1
     beside = replace(limits, workers=min(limits.workers, max(1, cores - searches)))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
 import sys
 import tempfile
 import time
@@ -20,6 +19,8 @@ from pathlib import Path
 from tests.oracles.independent.compare import FAILED, Comparison, Verdict, compare
 from tests.oracles.independent.fleets import random_fleet
 from tests.oracles.independent.worker import Oracle
+
+from fleetplan.fleet.machine import usable_cores
 
 FLEETS = 1000
 TIME_LIMIT_S = 5.0
@@ -64,7 +65,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--fleets", type=int, default=FLEETS)
     options.add_argument("--first", type=int, default=0, help="seed of the first fleet")
-    options.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    options.add_argument("--jobs", type=int, default=usable_cores())
     options.add_argument("--write", type=Path, help="write the fleets to this folder instead")
     asked = options.parse_args()
     if asked.write is not None:

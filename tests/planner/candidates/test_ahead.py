@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.cache_home import own_cache_home
 
+from fleetplan.fleet.machine import usable_cores
 from fleetplan.perfmodel.landscape import cache
 from fleetplan.planner.candidates import ahead, build_candidates
 from fleetplan.scenarios.load import load_fleet
@@ -44,7 +45,7 @@ def landscapes() -> int:
     return len(list(cache.cache_folder().glob("*.npz")))
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")
+@pytest.mark.skipif(usable_cores() < 2, reason="one core")
 def test_the_last_services_are_evaluated_by_another_process(fleet_file: Path) -> None:
     fleet = load_fleet(fleet_file)
     with ahead.evaluating_ahead(fleet, after_s=0) as about_to_evaluate:

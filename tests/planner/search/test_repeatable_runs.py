@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from tests.parts import first_parts
 from tests.planner.builders import fleet, hardware, region, rent_offer, service
 from tests.planner.questions.tiny import engine_table
 
+from fleetplan.fleet.machine import usable_cores
 from fleetplan.planner import api
 from fleetplan.planner.api import NoPlanFoundError, plan_fleet
 from fleetplan.planner.plan import Infeasible
@@ -41,7 +41,7 @@ BURN = "import os\nwhile os.getppid() > 1: pass"
 @contextmanager
 def burning() -> Iterator[None]:
     """Processes that take all cores, for as long as the context lasts."""
-    burners = [subprocess.Popen([sys.executable, "-c", BURN]) for _ in os.sched_getaffinity(0)]
+    burners = [subprocess.Popen([sys.executable, "-c", BURN]) for _ in range(usable_cores())]
     try:
         yield
     finally:

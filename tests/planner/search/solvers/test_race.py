@@ -151,7 +151,7 @@ def led(monkeypatch: pytest.MonkeyPatch) -> type[Led]:
     """Two cores, and a race that HiGHS leads as soon as there is a plan."""
     monkeypatch.setattr(race, "HighsRace", Led)
     monkeypatch.setattr(race.Best, "led_by_highs", lambda best: best.values is not None)
-    monkeypatch.setattr(race.os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(race, "usable_cores", lambda: 2)
     monkeypatch.setattr(Led, "answers", [])
     monkeypatch.setattr(Led, "ends", True)
     monkeypatch.setattr(Led, "begun", [])
@@ -189,7 +189,7 @@ def test_cpsat_gives_its_core_up_where_highs_leads_and_has_it_back_when_highs_en
 def test_cpsat_keeps_the_cores_that_highs_does_not_need(
     led: type[Led], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(race.os, "sched_getaffinity", lambda _: set(range(6)))
+    monkeypatch.setattr(race, "usable_cores", lambda: 6)
     runs = cpsat_runs(monkeypatch)
     limits = SolverLimits(2.0, 1, 8, Stop())
     solve_model(market_split(forgiving=True), frozenset(), limits, lambda *_: False, lambda _: None)
