@@ -1,13 +1,13 @@
-"""Measured operators of this machine predict a small decoder that runs on it.
+"""Measured operators of this machine predict a decoder that runs on it.
 
     python benchmarks/microbench.py [--device cpu|cuda] [--minutes 3] [--folder FOLDER]
 
-Operators of a small decoder are measured as `plan optables measure` does it, on one thread that stays on its
-core; then its prefill and decode steps are predicted from that table alone and run in torch. Of both the
-median of blocks counts, in processor time, and what was measured beside a slow control is measured again, so
-that other processes of the machine disturb them least. In the end some operators are measured once more, to
-show whether the machine is still the same. Exits with 1 where a step is off by more than the bar: 20 % on a
-CPU, 10 % on a GPU. Needs the extra `microbench`.
+Operators of a decoder of eight layers are measured as `plan optables measure` does it, on a GPU or on one
+thread that stays on its core; then its prefill and decode steps are predicted from that table alone and run
+in torch. Of both the median of blocks counts, on a CPU in processor time, and what was measured beside a slow
+control is measured again, so that other processes of the machine disturb them least. In the end some
+operators are measured once more, to show whether the machine is still the same. Exits with 1 where a step is
+off by more than the bar: 20 % on a CPU, 10 % on a GPU. Needs the extra `microbench`.
 """
 
 from __future__ import annotations
@@ -39,10 +39,9 @@ from fleetplan.perfmodel.microbench.device import Device, Pinned, open_device
 from fleetplan.perfmodel.microbench.figures import measured_figures
 from fleetplan.perfmodel.microbench.journal import Journal, Origin
 from fleetplan.perfmodel.microbench.kernels import (
-    prompt_attention,
-    prompt_attention_repeated,
-    token_attention,
-    token_attention_gqa,
+    fastest_kernel,
+    prompt_attentions,
+    token_attentions,
 )
 from fleetplan.perfmodel.microbench.operands import Kernel, Run
 from fleetplan.perfmodel.microbench.reference import ReferenceDecoder
@@ -50,7 +49,7 @@ from fleetplan.perfmodel.microbench.session import MeasuringGoal, run_session
 from fleetplan.perfmodel.microbench.single import measure_alone
 from fleetplan.perfmodel.microbench.sites import Extent, least_read_bytes, model_sites
 from fleetplan.perfmodel.microbench.table_files import write_table
-from fleetplan.perfmodel.microbench.timing import WARM_UPS, TimingEffort, stable_timing
+from fleetplan.perfmodel.microbench.timing import TimingEffort, stable_timing
 from fleetplan.perfmodel.optables import operator_source
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.steps import ConfigurationBatch, StepShape, decode_shape, prefill_shape
@@ -59,25 +58,57 @@ BARS: Final = {"cpu": 0.20, "cuda": 0.10}
 """Largest error of a step."""
 
 BF16: Final = Precision("bf16", "bf16")
-DECODER: Final = ModelArchitecture(
-    name="small",
-    model_type="llama",
-    hidden_size=1024,
-    vocab_size=8192,
-    tied_embeddings=False,
-    groups=(LayerGroup(8, GroupedQueryAttention(16, 4, 64, 64), DenseFfn(2816)),),
-)
-STEPS: Final = (
-    ("prefill", 1, 128),
-    ("prefill", 1, 512),
-    ("prefill", 4, 256),
-    ("prefill", 1, 2048),
-    ("decode", 1, 256),
-    ("decode", 8, 512),
-    ("decode", 32, 256),
-    ("decode", 16, 1024),
-)
-"""Batch and tokens of the steps that are compared."""
+
+Step = tuple[str, int, int]
+"""Phase, batch and tokens of a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What is predicted and run: a decoder, its steps, and the most tokens of a measured operator."""
+
+    decoder: ModelArchitecture
+    steps: tuple[Step, ...]
+    step_tokens: int
+
+
+def eight_layers(name: str, hidden: int, attention: GroupedQueryAttention, width: int) -> ModelArchitecture:
+    """A dense decoder of eight layers."""
+    groups = (LayerGroup(8, attention, DenseFfn(width)),)
+    return ModelArchitecture(name, "llama", hidden, 8192, tied_embeddings=False, groups=groups)
+
+
+REFERENCES: Final = {
+    "cpu": Reference(
+        eight_layers("small", 1024, GroupedQueryAttention(16, 4, 64, 64), 2816),
+        (
+            ("prefill", 1, 128),
+            ("prefill", 1, 512),
+            ("prefill", 4, 256),
+            ("prefill", 1, 2048),
+            ("decode", 1, 256),
+            ("decode", 8, 512),
+            ("decode", 32, 256),
+            ("decode", 16, 1024),
+        ),
+        2048,
+    ),
+    "cuda": Reference(
+        eight_layers("llama-3.1-8b", 4096, GroupedQueryAttention(32, 8, 128, 128), 14336),
+        (
+            ("prefill", 1, 512),
+            ("prefill", 1, 2048),
+            ("prefill", 4, 2048),
+            ("prefill", 1, 8192),
+            ("decode", 1, 1024),
+            ("decode", 16, 2048),
+            ("decode", 64, 2048),
+            ("decode", 128, 1024),
+        ),
+        8192,
+    ),
+}
+"""By the device: a small decoder for one core, layers of Llama 3.1 8B for a GPU."""
 
 EFFORT: Final = TimingEffort()
 ROUNDS: Final = 8
@@ -91,7 +122,7 @@ AGAIN: Final = 8
 
 
 def measured_part(
-    device: Device, control: Control, folder: Path, minutes: float
+    device: Device, control: Control, reference: Reference, folder: Path, minutes: float
 ) -> tuple[Accelerator, Journal]:
     """Measure the decoder's operators; the part that plans with them and nothing else, and the points."""
     figures = measured_figures(device, EFFORT)
@@ -107,11 +138,11 @@ def measured_part(
     origin = Origin(part.name, device.name, f"torch {torch.__version__}", reuse_mib)
     journal = Journal(folder, origin)
     outcome = run_session(
-        model_sites([(DECODER, BF16)], (1,)),
+        model_sites([(reference.decoder, BF16)], (1,)),
         lambda each: measure_alone(each, device, EFFORT, control),
         journal,
         part,
-        MeasuringGoal(target_ratio=0.10, budget_s=minutes * 60, extent=Extent(2048)),
+        MeasuringGoal(target_ratio=0.10, budget_s=minutes * 60, extent=Extent(reference.step_tokens)),
     )
     table = write_table(journal, origin, datetime.now(UTC).date().isoformat(), folder)
     median = np.median([each.ratio for each in outcome.errors])
@@ -123,10 +154,10 @@ def measured_part(
     return replace(part, operator_tables=(str(table),)), journal
 
 
-def predicted_ms(part: Accelerator, shape: StepShape) -> tuple[float, float]:
+def predicted_ms(decoder: ModelArchitecture, part: Accelerator, shape: StepShape) -> tuple[float, float]:
     """Time of a step by the table, and the share of it that the roofline gave. [ms]."""
     source = operator_source.__wrapped__(part, "vllm")
-    times = Evaluator(DECODER, part, source, BF16).step(shape)
+    times = Evaluator(decoder, part, source, BF16).step(shape)
     return float(times.latency_ms[0]), float(times.by_provenance_ms[-1, 0] / times.latency_ms[0])
 
 
@@ -160,20 +191,16 @@ class ComparedStep:
 
 
 def step_kernel(phase: str, prompt: torch.Tensor, decoder: ReferenceDecoder, device: Device) -> Kernel:
-    """A step of the decoder, with the faster attention as in the table."""
+    """A step of the decoder, with the fastest attention as in the table."""
     if phase == "prefill":
         runs: list[Run] = [
-            partial(decoder.prefill, prompt, attend)
-            for attend in (prompt_attention, prompt_attention_repeated)
+            partial(decoder.prefill, prompt, attend) for attend in prompt_attentions(device.where)
         ]
     else:
         _, cache = decoder.prefill(prompt)
         last = prompt[:, -1:]
-        runs = [
-            partial(decoder.decode, last, cache, attend) for attend in (token_attention, token_attention_gqa)
-        ]
-    kernels = [Kernel.of(run) for run in runs]
-    return min(kernels, key=lambda each: min(device.times_us(each, WARM_UPS)))
+        runs = [partial(decoder.decode, last, cache, attend) for attend in token_attentions(device.where)]
+    return fastest_kernel([Kernel.of(run) for run in runs], device, f"{phase} of {tuple(prompt.shape)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,39 +212,44 @@ class Attempt:
 
 
 def attempt(
-    step: tuple[str, int, int], decoder: ReferenceDecoder, device: Device, control: Control
+    step: Step, reference: Reference, decoder: ReferenceDecoder, device: Device, control: Control
 ) -> Attempt:
     """Measure a step between two controls."""
     phase, batch, tokens = step
-    prompt = torch.randint(DECODER.vocab_size, (batch, tokens), device=device.where)
+    prompt = torch.randint(reference.decoder.vocab_size, (batch, tokens), device=device.where)
     found = step_kernel(phase, prompt, decoder, device)
     before_us = control.time_us()
     timing = stable_timing(found, device, EFFORT)
     return Attempt(max(before_us, control.time_us()), timing.latency_us)
 
 
-def calm_attempts(device: Device, control: Control, calm_us: float) -> dict[tuple[str, int, int], Attempt]:
+def calm_attempts(
+    device: Device, control: Control, reference: Reference, calm_us: float
+) -> dict[Step, Attempt]:
     """Measure all steps, then those again that were disturbed; of each the calmest attempt."""
-    longest = max(tokens for _, _, tokens in STEPS)
-    decoder = ReferenceDecoder(DECODER, device.where, longest)
-    calmest: dict[tuple[str, int, int], Attempt] = {}
+    longest = max(tokens for _, _, tokens in reference.steps)
+    decoder = ReferenceDecoder(reference.decoder, device.where, longest)
+    calmest: dict[Step, Attempt] = {}
     for _ in range(1 + ROUNDS):
-        for step in STEPS:
+        for step in reference.steps:
             if step in calmest and calmest[step].control_us <= CALM_STEP_RATIO * calm_us:
                 continue
-            again = attempt(step, decoder, device, control)
+            again = attempt(step, reference, decoder, device, control)
             if step not in calmest or again.control_us < calmest[step].control_us:
                 calmest[step] = again
     return calmest
 
 
-def compared(part: Accelerator, device: Device, control: Control, calm_us: float) -> list[ComparedStep]:
+def compared(
+    part: Accelerator, device: Device, control: Control, reference: Reference, calm_us: float
+) -> list[ComparedStep]:
     """Predict and measure the steps."""
     rows = []
-    for (phase, batch, tokens), found in calm_attempts(device, control, calm_us).items():
+    attempts = calm_attempts(device, control, reference, calm_us)
+    for (phase, batch, tokens), found in attempts.items():
         asked = configuration(batch, tokens)
         shape = prefill_shape(asked) if phase == "prefill" else decode_shape(asked)
-        predicted, roofline = predicted_ms(part, shape)
+        predicted, roofline = predicted_ms(reference.decoder, part, shape)
         name = f"{phase} {batch} x {tokens}"
         rows.append(ComparedStep(name, predicted, found.step_us / 1e3, roofline, found.control_us / calm_us))
     return rows
@@ -240,12 +272,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:NUMBER")
     parser.add_argument("--minutes", type=float, default=3.0, help="for the operators")
     parser.add_argument("--folder", type=Path, help="keeps the points, to go on from")
     options = parser.parse_args()
     torch.manual_seed(0)
-    device = open_device(options.device, reuse_bytes=least_read_bytes([(DECODER, BF16)], (1,)))
+    reference = REFERENCES[options.device.partition(":")[0]]
+    read_bytes = least_read_bytes([(reference.decoder, BF16)], (1,))
+    device = open_device(options.device, reuse_bytes=read_bytes)
     on_cpu = device.where.type == "cpu"
     with (
         tempfile.TemporaryDirectory() as temporary,
@@ -253,9 +287,10 @@ def main() -> int:
         Pinned(1) if on_cpu else nullcontext(),
     ):
         control = Control(device)
-        part, journal = measured_part(device, control, options.folder or Path(temporary), options.minutes)
+        folder = options.folder or Path(temporary)
+        part, journal = measured_part(device, control, reference, folder, options.minutes)
         calm_us = calm_control_us(journal.measured.values()) or control.time_us()
-        rows = compared(part, device, control, calm_us)
+        rows = compared(part, device, control, reference, calm_us)
         print_drift(journal, device)
     bar = BARS[device.where.type]
     print(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -27,6 +28,9 @@ compute capability."""
 
 LEAST_EXECUTIONS: Final = 16
 """Executions of a captured graph, so that what its launch and the events take does not count."""
+
+LEAST_GRAPH_US: Final = 2000.0
+"""A graph that takes so long needs no more executions: its launch and the events take some 10 us. [us]"""
 
 
 class CudaDevice:
@@ -136,9 +140,23 @@ class CudaDevice:
         for the host).
         """
         if kernel not in self._graphs:
-            turns = kernel.sets * -(-LEAST_EXECUTIONS // len(kernel.sets))
+            turns = kernel.sets * -(-self._executions(kernel.sets[0]) // len(kernel.sets))
             self._graphs[kernel] = (self._capture(turns), len(turns))
         return self._graphs[kernel]
+
+    def _executions(self, parts: tuple[Run, ...]) -> int:
+        """How often a graph executes a kernel at least: less often where one execution takes long."""
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        # Libraries set themselves up at their first call, which does not count.
+        for run in parts:
+            run()
+        start.record()
+        for run in parts:
+            run()
+        end.record()
+        torch.cuda.synchronize(self.where)
+        execution_us = max(1.0, float(start.elapsed_time(end)) * 1e3)
+        return min(LEAST_EXECUTIONS, ceil(LEAST_GRAPH_US / execution_us))
 
     def _capture(self, turns: tuple[tuple[Run, ...], ...]) -> Run:
         def one_by_one() -> None:

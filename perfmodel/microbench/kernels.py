@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name that torch's own documentation has
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.perfmodel.microbench.device import Device
@@ -24,6 +27,16 @@ from fleetplan.perfmodel.operators import ACTIVATION_BYTES, OperatorKind, work
 
 Maker = Callable[[Point, Operands], Sequence[Run | Sequence[Run]]]
 """Makes the kernels that may run a point, with one set of operands; several runs are parts of one kernel."""
+
+Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+"""Attention of queries, keys and values: one of the kernels that are measured."""
+
+GPU_ATTENTION: Final = (
+    SDPBackend.FLASH_ATTENTION,
+    SDPBackend.CUDNN_ATTENTION,
+    SDPBackend.EFFICIENT_ATTENTION,
+)
+"""Libraries of attention kernels for GPUs. Torch chooses by shape alone, and not always the fastest."""
 
 OUT_OF_MEMORY: Final = "ran out of memory"
 
@@ -71,7 +84,7 @@ def kernel(point: Point, device: Device) -> Kernel:
             Kernel([[each] if callable(each) else each for each in alternative], operators)
             for alternative in zip(*sets, strict=True)
         ]
-        return _fastest(kernels, device, point)
+        return fastest_kernel(kernels, device, point.label)
     except torch.OutOfMemoryError as error:
         raise Unmeasurable(OUT_OF_MEMORY) from error
 
@@ -87,15 +100,25 @@ def operand_bytes(point: Point) -> float:
     return float((done.weight_bytes + done.kv_bytes + done.activation_bytes)[0])
 
 
-def _fastest(kernels: Sequence[Kernel], device: Device, point: Point) -> Kernel:
-    """The fastest of several kernels; those that this device cannot run are passed over."""
+def fastest_kernel(kernels: Sequence[Kernel], device: Device, label: str) -> Kernel:
+    """Return the fastest of several kernels; those that this device cannot run are passed over.
+
+    Raises
+    ------
+    Unmeasurable
+        The device can run none of them.
+    InputError
+        The device failed for good.
+    """
     found: list[tuple[float, int, Kernel]] = []
     problem = ""
     for position, each in enumerate(kernels):
         try:
-            for part in each.next_parts():
-                part()
-            found.append((min(device.times_us(each, WARM_UPS)), position, each))
+            # Torch warns of what a library lacks before it raises.
+            with warnings.catch_warnings(action="ignore"):
+                for part in each.next_parts():
+                    part()
+                found.append((min(device.times_us(each, WARM_UPS)), position, each))
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
@@ -103,7 +126,7 @@ def _fastest(kernels: Sequence[Kernel], device: Device, point: Point) -> Kernel:
             problem = str(error).splitlines()[0]
             if not device.works():
                 hint = "the same command continues after the known points"
-                message = f"{device.name} failed for good at {point.label}: {problem}"
+                message = f"{device.name} failed for good at {label}: {problem}"
                 raise InputError([Issue("plan optables measure", 0, 0, "", message, hint)]) from error
     if not found:
         raise Unmeasurable(f"torch cannot run it on this device: {problem}")
@@ -159,6 +182,30 @@ def token_attention_gqa(queries: torch.Tensor, keys: torch.Tensor, values: torch
     return F.scaled_dot_product_attention(queries, keys, values, enable_gqa=True)
 
 
+def prompt_attentions(where: torch.device) -> list[Attend]:
+    """Return the kernels for attention of prompts on a device."""
+    return _by_library([prompt_attention, prompt_attention_repeated], where)
+
+
+def token_attentions(where: torch.device) -> list[Attend]:
+    """Return the kernels for attention of new tokens on a device."""
+    return _by_library([token_attention, token_attention_gqa], where)
+
+
+def _by_library(attends: list[Attend], where: torch.device) -> list[Attend]:
+    """Each as torch chooses, and on a GPU with each library."""
+    libraries = GPU_ATTENTION if where.type == "cuda" else ()
+    return [*attends, *(_with(library, each) for library in libraries for each in attends)]
+
+
+def _with(library: SDPBackend, attend: Attend) -> Attend:
+    def attend_by_library(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        with sdpa_kernel(library):
+            return attend(queries, keys, values)
+
+    return attend_by_library
+
+
 def _no_window(point: Point) -> None:
     if point["window"]:
         raise Unmeasurable("torch has no kernel for attention with a window")
@@ -172,10 +219,7 @@ def _prefill(point: Point, operands: Operands) -> Sequence[Run]:
         operands.warm(batch, tokens, point[heads], width).transpose(1, 2)
         for heads in ("heads", "kv_heads", "kv_heads")
     )
-    return [
-        lambda: prompt_attention(queries, keys, values),
-        lambda: prompt_attention_repeated(queries, keys, values),
-    ]
+    return [partial(attend, queries, keys, values) for attend in prompt_attentions(operands.where)]
 
 
 def _decode(point: Point, operands: Operands) -> Sequence[Run]:
@@ -183,17 +227,15 @@ def _decode(point: Point, operands: Operands) -> Sequence[Run]:
     batch, tokens, width = point["batch"], point["context_tokens"], point["head_dim"]
     queries = operands.warm(batch, point["heads"], 1, width)
     keys, values = (operands.cold(batch, point["kv_heads"], tokens, width) for _ in range(2))
-    return [
-        lambda: token_attention(queries, keys, values),
-        lambda: token_attention_gqa(queries, keys, values),
-    ]
+    return [partial(attend, queries, keys, values) for attend in token_attentions(operands.where)]
 
 
 def _latent_prefill(point: Point, operands: Operands) -> Sequence[Run]:
     shape = point["batch"], point["heads"], point["new_tokens"]
     queries, keys = (operands.warm(*shape, point["key_head_dim"]) for _ in range(2))
     values = operands.warm(*shape, point["value_head_dim"])
-    return [lambda: F.scaled_dot_product_attention(queries, keys, values, is_causal=True)]
+    attends = _by_library([partial(F.scaled_dot_product_attention, is_causal=True)], operands.where)
+    return [partial(attend, queries, keys, values) for attend in attends]
 
 
 def _latent_decode(point: Point, operands: Operands) -> Sequence[Run]:
@@ -201,7 +243,8 @@ def _latent_decode(point: Point, operands: Operands) -> Sequence[Run]:
     queries = operands.warm(point["batch"], 1, point["heads"], width)
     cache = operands.cold(point["batch"], 1, point["context_tokens"], width)
     latent = cache[..., : point["kv_rank"]]
-    return [lambda: F.scaled_dot_product_attention(queries, cache, latent)]
+    attends = _by_library([F.scaled_dot_product_attention], operands.where)
+    return [partial(attend, queries, cache, latent) for attend in attends]
 
 
 def _tokens_of_experts(point: Point) -> torch.Tensor:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name that torch's own documentation has
 
 from fleetplan.perfmodel.architecture import DenseFfn, GroupedQueryAttention, ModelArchitecture
-from fleetplan.perfmodel.microbench.kernels import prompt_attention, token_attention
+from fleetplan.perfmodel.microbench.kernels import Attend, prompt_attention, token_attention
 from fleetplan.perfmodel.microbench.layer_parts import (
     gated,
     heads_of,
@@ -17,9 +16,6 @@ from fleetplan.perfmodel.microbench.layer_parts import (
     rotary_table,
     write_cache,
 )
-
-Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-"""Attention of queries, keys and values: one of the kernels that are measured."""
 
 Cache = list[tuple[torch.Tensor, torch.Tensor]]
 """Keys and values of every layer, each of shape (batch, key-value heads, tokens, width)."""

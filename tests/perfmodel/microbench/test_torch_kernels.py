@@ -442,19 +442,22 @@ def test_memory_that_torch_keeps_is_given_back_before_it_is_counted(monkeypatch:
 
 
 class FakeGraphs:
-    """Events, streams and graphs of torch.cuda, in words: an execution takes 1 ms."""
+    """Events, streams and graphs of torch.cuda, in words: an execution takes so long."""
 
-    def __init__(self, captures: bool) -> None:
+    def __init__(self, captures: bool, execution_ms: float = 1.0) -> None:
         self.captures = captures
+        self.execution_ms = execution_ms
         self.now_ms = 0.0
-        self.graphs = 0
+        self.graphs: list[int] = []
         self._inside = False
 
     def run(self) -> None:
         if self._inside and not self.captures:
             raise RuntimeError("operation not permitted when stream is capturing")
-        if not self._inside:
-            self.now_ms += 1.0
+        if self._inside:
+            self.graphs[-1] += 1
+        else:
+            self.now_ms += self.execution_ms
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         outer = self
@@ -470,14 +473,15 @@ class FakeGraphs:
                 return later.at_ms - self.at_ms
 
         class Graph:
-            executions = 0
+            place = 0
 
             def replay(self) -> None:
-                outer.now_ms += LEAST_EXECUTIONS
+                outer.now_ms += outer.graphs[self.place] * outer.execution_ms
 
         @contextmanager
         def capturing(graph: Graph, **options: object) -> Iterator[None]:
-            outer.graphs, outer._inside = outer.graphs + 1, True
+            graph.place, outer._inside = len(outer.graphs), True
+            outer.graphs.append(0)
             try:
                 yield
             finally:
@@ -509,7 +513,18 @@ def test_a_gpu_runs_a_graph_of_many_executions(captures: bool, monkeypatch: pyte
     other = Kernel.of(fake.run)
     device.times_us(other, 1)
     assert device.times_us(kernel, 2) == [1000.0] * 2
-    assert fake.graphs == 2
+    assert len(fake.graphs) == 2
+
+
+@pytest.mark.parametrize(("execution_ms", "executions"), [(0.003, LEAST_EXECUTIONS), (0.5, 4), (30.0, 1)])
+def test_a_graph_executes_a_kernel_often_that_is_over_soon(
+    execution_ms: float, executions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FakeCuda(1, busy=0.0).install(monkeypatch)
+    device, fake = CudaDevice(), FakeGraphs(captures=True, execution_ms=execution_ms)
+    fake.install(monkeypatch)
+    device.times_us(Kernel.of(fake.run), 1)
+    assert fake.graphs == [executions]
 
 
 def test_a_graph_that_runs_out_of_memory_leaves_the_point_out(monkeypatch: pytest.MonkeyPatch) -> None:
