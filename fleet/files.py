@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import secrets
 import shutil
 import stat
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -235,6 +236,11 @@ def is_cache_on() -> bool:
 def user_cache(kind: str) -> Path:
     """Folder of this user for one kind of files."""
     return Path(platformdirs.user_cache_dir("fleetplan")) / kind
+
+
+def cache_key(parts: Iterable[str]) -> str:
+    """Hash the parts that a kept result depends on: the name of its file."""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def forget_oldest(folder: Path, pattern: str, most: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import hashlib
 import json
 import os
 import stat
@@ -60,6 +61,17 @@ def read_bytes(path: Path, most_bytes: int = MAX_INPUT_BYTES) -> bytes:
     if len(data) > most_bytes:
         _refuse(errno.EFBIG, f"it is larger than {most_bytes // _MIB} MiB", path)
     return data
+
+
+def input_sha256(path: Path) -> str:
+    """Hash what an ordinary file holds.
+
+    Raises
+    ------
+    OSError
+        As `read_bytes`.
+    """
+    return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 @contextmanager

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
-INDEX_KEY_BYTES: Final = 1.0
-INDEX_SCALE_BYTES: Final = 4.0
-INDEX_SCALE_BLOCK: Final = 128
-"""Index keys are cached in FP8 [bytes an element] with one FP32 scale [bytes] a block [elements], whatever
-the KV cache has. Source: the indexer caches of vLLM 0.24 and SGLang 0.5.14: 132 bytes for a key of 128."""
+from fleetplan.perfmodel.operators.formats import BLOCK_INDEX_KEY_BYTES, index_entry_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +45,7 @@ class SparseIndex:
         """Cached index key of one token in one layer, with its scale. [bytes]."""
         if self.is_shared:
             return 0.0
-        scales = -(-self.head_dim // INDEX_SCALE_BLOCK)
-        return self.head_dim * INDEX_KEY_BYTES + scales * INDEX_SCALE_BYTES
-
-
-BLOCK_INDEX_KEY_BYTES: Final = 2.0
-"""Index keys of blocks are cached in BF16. [bytes an element] Source: TensorRT-LLM,
-`MiniMaxM3SparseAttentionConfig.indexer_kv_dtype`, documented default; rows of aiconfigurator-core 0.12.0
-under vLLM 0.24 read as many bytes for a long context."""
+        return index_entry_bytes(self.head_dim)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fleetplan.fleet.document import compose
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.files import write_whole
-from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, read_bytes
+from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, input_sha256, read_bytes
 from fleetplan.fleet.packages import installed_version
 from fleetplan.perfmodel.calibrate.fit import CalibrationFit
 from fleetplan.perfmodel.evaluator import Calibration, CalibrationScope, PhaseFit, Residual, ScopeCalibration
@@ -92,7 +92,7 @@ def write_calibration(fit: CalibrationFit, measurements: Path, out: Path) -> Non
         method=METHOD,
         measurements=_Measurements(
             path=measurements.name,
-            sha256=hashlib.sha256(read_bytes(measurements)).hexdigest(),
+            sha256=input_sha256(measurements),
             rows=fit.n_rows,
             rows_used=fit.n_used,
         ),

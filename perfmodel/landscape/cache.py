@@ -15,7 +15,6 @@ rows of one, and nothing is evaluated for them.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import zipfile
@@ -29,7 +28,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fleetplan.fleet.files import forget_oldest, is_cache_on, user_cache, written_whole
+from fleetplan.fleet.files import cache_key, forget_oldest, is_cache_on, user_cache, written_whole
 from fleetplan.fleet.packages import installed_version, source_sha256
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.landscape.landscape import Landscape, service_landscape
@@ -104,7 +103,7 @@ def cached_landscape(
 
 def file_key(family: str, target: LatencyTarget) -> str:
     """Hash of all that a landscape depends on, by that of all but its limits."""
-    return hashlib.sha256(f"{family}\n{target!r}".encode()).hexdigest()
+    return cache_key((family, repr(target)))
 
 
 def family_key(
@@ -125,7 +124,7 @@ def family_key(
         if field.name != "source"
     ]
     parts += [repr(request), repr(space), framework, repr(scheduling)]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return cache_key(parts)
 
 
 _Kept = tuple[Landscape, tuple[TableSource, ...]]

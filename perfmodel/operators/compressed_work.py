@@ -12,11 +12,13 @@ import numpy as np
 
 from fleetplan.perfmodel.operators.arrays import FloatArray, IntArray
 from fleetplan.perfmodel.operators.counts import attended_pairs
-from fleetplan.perfmodel.operators.formats import ACTIVATION_BYTES, BYTES_PER_ELEMENT, latent_entry_bytes
+from fleetplan.perfmodel.operators.formats import (
+    ACTIVATION_BYTES,
+    BYTES_PER_ELEMENT,
+    index_entry_bytes,
+    latent_entry_bytes,
+)
 from fleetplan.perfmodel.operators.work_done import SCORE_BYTES, Floats, Ints, Work
-
-INDEX_ENTRY_BYTES = 4.0
-"""Scale of a cached index key. [bytes] Source: as in `fleetplan.perfmodel.architecture.sparse_index`."""
 
 HEAD_PASSES = 6
 """How often the elements of all heads are read or written beside attention itself: the projection writes the
@@ -145,7 +147,7 @@ def _selection(new: IntArray, prefix: IntArray, d: Floats) -> Work:
     return Work(
         2 * d["index_heads"] * d["index_head_dim"] * scored,
         zero,
-        keys * (d["index_head_dim"] + INDEX_ENTRY_BYTES),
+        keys * index_entry_bytes(d["index_head_dim"]),
         2 * SCORE_BYTES * scored,
         zero,
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from fleetplan.perfmodel.operators.arrays import FloatArray, IntArray
 from fleetplan.perfmodel.operators.counts import active_experts, attended_pairs, groups_reached
-from fleetplan.perfmodel.operators.formats import ACTIVATION_BYTES, STATE_BYTES
+from fleetplan.perfmodel.operators.formats import ACTIVATION_BYTES, BLOCK_INDEX_KEY_BYTES, STATE_BYTES
 
 RECURRENCE_CHUNK_TOKENS: Final = 64
 """Tokens that a recurrence over a prompt handles at once, as attention among themselves. [tokens]
@@ -22,10 +22,6 @@ Source: flash-linear-attention, `chunk_gated_delta_rule`, which the measured fra
 
 SCORE_BYTES: Final = 4.0
 """Scores of an indexer are FP32. [bytes] Source: the published inference code of DeepSeek-V3.2."""
-
-BLOCK_KEY_BYTES: Final = 2.0
-"""Index keys of blocks are BF16 whatever the KV cache has. [bytes an element] Source: as
-`fleetplan.perfmodel.architecture.sparse_index.BLOCK_INDEX_KEY_BYTES`, which a test compares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +133,10 @@ def block_sparse_work(size: float, dims: Ints, d: Floats) -> Work:
     flops = d["batch"] * (4 * d["heads"] * d["head_dim"] * attended + 2 * index * scored)
     # Neighbouring queries of a prompt choose much the same blocks, and find them in the chip's own cache.
     read = np.minimum(context, limit * new)
-    kv = size * 2 * d["kv_heads"] * d["head_dim"] * read + BLOCK_KEY_BYTES * d["index_head_dim"] * context
+    kv = (
+        size * 2 * d["kv_heads"] * d["head_dim"] * read
+        + BLOCK_INDEX_KEY_BYTES * d["index_head_dim"] * context
+    )
     projected = (d["heads"] + 2 * d["kv_heads"]) * d["head_dim"] + index + d["index_head_dim"]
     # The projections are normed and turned in place; attention reads the queries and writes as much. Scores
     # are those of blocks, and few.

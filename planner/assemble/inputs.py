@@ -130,9 +130,7 @@ def _demand(problem: Problem) -> tuple[DemandInput, ...]:
         DemandInput(
             service=cell.service,
             region=cell.region,
-            period=problem.periods[problem.moments[cell.moment].period],
-            slice=problem.moments[cell.moment].slice,
-            scenario=problem.moments[cell.moment].scenario,
+            **problem.row_moment(cell.moment),
             request_class=request_class.name,
             requests_per_s=rate,
         )

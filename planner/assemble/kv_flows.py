@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from fleetplan.planner.assemble.row_place import row_moment
 from fleetplan.planner.assemble.traffic import ServedTraffic
 from fleetplan.planner.plan import Binding, KvFlow, MomentKey
 from fleetplan.planner.problem import Problem, Slot
@@ -92,7 +91,7 @@ def _row(
 ) -> KvFlow:
     cell = problem.cells[place[0]]
     return KvFlow(
-        **row_moment(problem, cell.moment),
+        **problem.row_moment(cell.moment),
         service=cell.service,
         request_class=problem.services[cell.service].classes[place[1]].name,
         origin=cell.region,

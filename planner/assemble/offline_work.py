@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from fleetplan.fleet.units import SECONDS_PER_HOUR
-from fleetplan.planner.assemble.row_place import row_moment
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import OfflineWork
 from fleetplan.planner.problem import Problem
@@ -90,7 +89,7 @@ def offline_rows(problem: Problem, put_off: Mapping[tuple[int, int, int], float]
         arising, done = problem.cells[i], problem.cells[j]
         rows.append(
             OfflineWork(
-                **row_moment(problem, done.moment),
+                **problem.row_moment(done.moment),
                 arises_in=problem.moments[arising.moment].slice,
                 region=arising.region,
                 service=arising.service,

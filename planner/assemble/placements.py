@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from fleetplan.planner.assemble.changes import started_replicas, switched_replicas
 from fleetplan.planner.assemble.pools import pool_usd, units_in_pool
-from fleetplan.planner.assemble.row_place import row_moment, row_place
+from fleetplan.planner.assemble.row_place import row_place
 from fleetplan.planner.assemble.traffic import ServedTraffic
 from fleetplan.planner.formulation import (
     ReplicaKey,
@@ -124,7 +124,7 @@ def unmet_rows(problem: Problem, traffic: ServedTraffic) -> tuple[Unmet, ...]:
         cell = problem.cells[cell_index]
         rows.append(
             Unmet(
-                **row_moment(problem, cell.moment),
+                **problem.row_moment(cell.moment),
                 region=cell.region,
                 service=cell.service,
                 request_class=problem.services[cell.service].classes[k].name,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from fleetplan.planner.assemble.row_place import row_moment
 from fleetplan.planner.assemble.traffic import ServedTraffic
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.formulation.objective.supply import supply_charges
@@ -93,7 +92,7 @@ def _pool_use(
     in_use = _units_in_use(sizes, pool.accelerators_per_unit) if pool.reserve_percent else used
     reserve = reserved_accelerators(pool, units - out_units, in_use)
     return PoolUse(
-        **row_moment(problem, place[1]),
+        **problem.row_moment(place[1]),
         pool=pool.name,
         region=pool.region,
         hardware=pool.hardware,

@@ -8,7 +8,6 @@ change, so that none is read. A file says what it is for, as those of landscapes
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
@@ -17,8 +16,8 @@ from typing import Final
 
 from pydantic import BaseModel, ValidationError
 
-from fleetplan.fleet.files import forget_oldest, is_cache_on, user_cache, write_whole
-from fleetplan.fleet.input_files import is_file, read_bytes
+from fleetplan.fleet.files import cache_key, forget_oldest, is_cache_on, user_cache, write_whole
+from fleetplan.fleet.input_files import input_sha256, is_file
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.packages import installed_version, source_sha256
 from fleetplan.perfmodel.optables.measured.folders import own_tables_folder, table_roots
@@ -85,7 +84,7 @@ def _key(fleet: Fleet, keep: Collection[ConfigurationKey]) -> str:
     parts += [*_model_configs(fleet), *_table_files()]
     parts += [f"{name} {installed_version(name)}" for name in _DEPENDENCIES]
     parts.append(source_sha256(*_ROOMS))
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return cache_key(parts)
 
 
 def _model_configs(fleet: Fleet) -> Iterator[str]:
@@ -94,7 +93,7 @@ def _model_configs(fleet: Fleet) -> Iterator[str]:
         for model in filter(None, (service.model, *(each.model for each in service.variants))):
             for name in (model, f"{model}/config.json"):
                 if is_file(path := fleet.path.parent / name):
-                    yield f"{name} {hashlib.sha256(read_bytes(path)).hexdigest()}"
+                    yield f"{name} {input_sha256(path)}"
 
 
 def _table_files() -> Iterator[str]:

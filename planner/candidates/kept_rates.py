@@ -7,14 +7,13 @@ file is the SHA-256 of all of them and of the program; a file says what it is fo
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import math
 import os
 from pathlib import Path
 from typing import Final
 
-from fleetplan.fleet.files import forget_oldest, is_cache_on, user_cache, write_whole
+from fleetplan.fleet.files import cache_key, forget_oldest, is_cache_on, user_cache, write_whole
 from fleetplan.perfmodel.landscape.cache import program_parts
 from fleetplan.perfmodel.replay import EnginePool, LoadTarget, sustained_rate_per_s
 
@@ -33,7 +32,7 @@ def kept_rate_per_s(pool: EnginePool, target: LoadTarget, most_per_s: float) -> 
         return sustained_rate_per_s(pool, target, most_per_s)
     # Frozen dataclasses of numbers and names: equal ones are written alike.
     parts = [*program_parts(), repr(pool), repr(target), repr(most_per_s)]
-    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    key = cache_key(parts)
     path = rates_folder() / f"{key}.json"
     rate = _read(path)
     if rate is None:

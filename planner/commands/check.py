@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -83,7 +82,7 @@ def verify(
 
     Example: plan verify out/plan.json fleet.yaml
     """
-    from fleetplan.fleet.input_files import read_bytes
+    from fleetplan.fleet.input_files import input_sha256
     from fleetplan.planner.candidates import prepare
     from fleetplan.planner.plan import read_plan
     from fleetplan.planner.verify import Evidence
@@ -99,7 +98,7 @@ def verify(
         candidates.rejections,
         candidates.table_sources,
         candidates.calibrations,
-        "" if baseline is None else hashlib.sha256(read_bytes(baseline)).hexdigest(),
+        "" if baseline is None else input_sha256(baseline),
     )
     violations = violations_of(problem, plan, evidence)
     for violation in violations:

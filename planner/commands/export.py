@@ -15,7 +15,7 @@ from fleetplan.planner.commands.shared import (
     load,
     time_for_candidates,
 )
-from fleetplan.planner.commands.terminal import console
+from fleetplan.planner.commands.terminal import console, say_written
 
 FORMAT_NAMES = (
     "launch", "dynamo", "llm-d", "lws", "kueue", "karpenter", "gke", "node-pools", "purchases", "workbook",
@@ -61,7 +61,7 @@ def report(
         page = report_page(outcome, read_frontier(plan_file.with_name(FRONTIER_FILE)), in_force)
     target = plan_file.with_name(REPORT_FILE) if out is None else out
     write_new(target, page, over=True)
-    console(stderr=True).print(f"written to {target}", style="dim", markup=False)
+    say_written(console(stderr=True), target)
 
 
 def export(
@@ -121,4 +121,4 @@ def dump(
     with time_for_candidates(time_limit) as late:
         paths = write_dump(fleet, out, lambda text: errors.print(text, style="dim", markup=False), late)
     for path in paths:
-        errors.print(f"written to {path}", style="dim", markup=False)
+        say_written(errors, path)

@@ -18,7 +18,7 @@ from fleetplan.planner.commands.shared import (
     load,
     ratio,
 )
-from fleetplan.planner.commands.terminal import console
+from fleetplan.planner.commands.terminal import console, say_written
 
 MOST_WHOLE: Final = 10**9
 """Largest whole number of an option, as of a fleet file."""
@@ -127,7 +127,7 @@ def diff_plans(
         from fleetplan.planner.report.html.review_page import review_page
 
         write_whole(out, review_page(asked))
-        console(stderr=True).print(f"written to {out}", style="dim", markup=False)
+        say_written(console(stderr=True), out)
     if exit_code and asked.found.differs:
         raise typer.Exit(ExitCode.DIFFERENT)
 
@@ -189,7 +189,7 @@ def compare(
     for warning in found.warnings:
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     for folder in kept.written:
-        errors.print(f"written to {folder}/plan.json", style="dim", markup=False)
+        say_written(errors, folder / "plan.json")
     if isinstance(found.outcome, Infeasible):
         print_infeasible(found.outcome, console())
         raise typer.Exit(ExitCode.INFEASIBLE)

@@ -16,7 +16,7 @@ from fleetplan.fleet.input_files import read_text
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.resolve import build_fleet
 from fleetplan.planner.commands.fleet_file import write_fleet_file
-from fleetplan.planner.commands.terminal import console, echo_json
+from fleetplan.planner.commands.terminal import console, echo_json, say_written
 from fleetplan.planner.forecast import (
     ForecastRun,
     History,
@@ -92,7 +92,7 @@ def run_forecast(
         echo_json(json.dumps(_as_json(run), indent=2))
     else:
         _print(run, console())
-    errors.print(f"written to {out}", style="dim", markup=False)
+    say_written(errors, out)
 
 
 def _histories(source: HistorySource, fleet: Fleet) -> list[History]:

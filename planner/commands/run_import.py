@@ -16,6 +16,7 @@ from fleetplan.fleet.input_files import read_text
 from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture, load_architecture
 from fleetplan.planner.cells import csv_text
 from fleetplan.planner.commands.shared import hardware_option
+from fleetplan.planner.commands.terminal import say_written
 from fleetplan.planner.export.new_file import write_new
 from fleetplan.planner.importing.benchmark_formats import READERS
 from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
@@ -253,4 +254,4 @@ def _say(path: Path, taken: int, rejected: Sequence[Rejected], errors: Console) 
 
 def _write(out: Path, text: str, errors: Console) -> None:
     write_new(out, text, over=True)
-    errors.print(f"written to {out}", style="dim", markup=False)
+    say_written(errors, out)

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from fleetplan.perfmodel.landscape import REASON_TEXTS, GridBlock, framework_problem, tasks_of
 from fleetplan.perfmodel.parallelism import Configuration
+from fleetplan.planner.commands.terminal import say_written
 from fleetplan.planner.landscape.answer import LandscapeAnswer, answer, block_table, filtered, point_of_row
 from fleetplan.planner.landscape.explain import explain
 from fleetplan.planner.landscape.files import row_writer
@@ -78,7 +79,7 @@ def run_landscape(question: Question, outputs: Outputs, console: Console, errors
     print_answer(found, outputs.condition, console)
     for path in (outputs.csv, outputs.parquet):
         if path is not None:
-            errors.print(f"written to {path}", style="dim", markup=False)
+            say_written(errors, path)
     if outputs.plots is not None:
         _draw(found, outputs, errors)
 

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.files import FileNotWrittenError, write_whole, written_together
+from fleetplan.planner.commands.terminal import say_written
 from fleetplan.planner.export.launch.commands import FRAMEWORKS
 from fleetplan.planner.export.launch.files import FORMATS, ExportOptions
 from fleetplan.planner.plan import Plan
@@ -68,7 +69,7 @@ def run_export(plan: Plan, form: str, folder: Path, asked: ExportOptions, errors
     except FileNotWrittenError as error:
         raise _wrong("--out", f"{folder} cannot be written: {error.strerror}") from error
     for name in exported.files:
-        errors.print(f"written to {folder / name}", style="dim", markup=False)
+        say_written(errors, folder / name)
 
 
 def _check(plan: Plan, form: str, asked: ExportOptions) -> None:

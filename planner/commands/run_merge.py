@@ -15,6 +15,7 @@ from fleetplan.fleet.document.three_way import MergeConflict, is_gone, merged
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.input_files import read_text
 from fleetplan.planner.commands.fleet_file import write_fleet_file
+from fleetplan.planner.commands.terminal import say_written
 
 MOST_CHARACTERS = 60
 """Of a value in a message; longer ones are cut. [characters]"""
@@ -65,7 +66,7 @@ def run_merge(
     write_fleet_file(out, text, over=force)
     for key_path, before, after in result.taken:
         typer.echo(f"{_label(key_path)}: {_shown(before)} -> {_shown(after)}")
-    errors.print(f"written to {out}", style="dim", markup=False)
+    say_written(errors, out)
 
 
 def _document(path: Path, text: str) -> Document:

@@ -13,6 +13,7 @@ from fleetplan.fleet.files import made_folder
 from fleetplan.fleet.input_files import is_file, read_text
 from fleetplan.fleet.units import HOURS_PER_DAY
 from fleetplan.planner.commands.shared import hardware_option
+from fleetplan.planner.commands.terminal import say_written
 from fleetplan.planner.export.new_file import write_new
 from fleetplan.planner.importing.demand import (
     DemandOptions,
@@ -131,7 +132,7 @@ def run_dcgm(
     for line in left_out:
         errors.print(f"left out: {line}", style="yellow", markup=False)
     write_new(out, text, over=True)
-    errors.print(f"written to {out}", style="dim", markup=False)
+    say_written(errors, out)
 
 
 def _text_of(path: Path) -> str:

@@ -16,6 +16,7 @@ from fleetplan.perfmodel.replay import Router
 from fleetplan.planner.candidates import prepare
 from fleetplan.planner.cells import csv_text
 from fleetplan.planner.commands.shared import time_for_candidates
+from fleetplan.planner.commands.terminal import say_written
 from fleetplan.planner.plan import read_plan
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.replay.outcome import ReplayOutcome
@@ -98,7 +99,7 @@ def run_replay(
         outcome = replay_plan(problem, plan, asked.choice, scope, say, late)
     if out is not None:
         write_replay(outcome, out)
-        errors.print(f"written to {out}/replay.json", style="dim", markup=False)
+        say_written(errors, out / "replay.json")
     if print_json is not None:
         print_json(outcome.model_dump_json(indent=2))
     else:

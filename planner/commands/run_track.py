@@ -16,7 +16,7 @@ from fleetplan.fleet.input_files import read_text
 from fleetplan.planner.cells import csv_text
 from fleetplan.planner.commands.fleet_file import write_fleet_file
 from fleetplan.planner.commands.solve import solve
-from fleetplan.planner.commands.terminal import console, echo_json
+from fleetplan.planner.commands.terminal import console, echo_json, say_written
 from fleetplan.planner.plan import Plan, read_plan
 from fleetplan.planner.questions.asked_plan import read_asked_plan
 from fleetplan.planner.questions.track import Finding, TrackReport, next_fleet, read_actuals, track
@@ -76,7 +76,7 @@ def run_track(
     report = track(plan, read_actuals(actuals_file, plan))
     if out is not None:
         _write(report, out)
-        errors.print(f"written to {out}/{TRACK_PAGE}", style="dim", markup=False)
+        say_written(errors, out / TRACK_PAGE)
     if as_json:
         echo_json(_as_json(report))
     else:
@@ -103,7 +103,7 @@ def _write_next(
     text = next_fleet(document, read_text(path), asked.fleet, plan, report)
     assert following.file is not None
     write_fleet_file(following.file, text, over=following.force)
-    errors.print(f"written to {following.file}", style="dim", markup=False)
+    say_written(errors, following.file)
 
 
 def _write(report: TrackReport, folder: Path) -> None:

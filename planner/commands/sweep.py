@@ -17,7 +17,7 @@ from fleetplan.planner.commands.shared import (
     load,
     ratio,
 )
-from fleetplan.planner.commands.terminal import console
+from fleetplan.planner.commands.terminal import console, say_written
 
 
 def sweep(
@@ -71,6 +71,6 @@ def sweep(
         raise typer.Exit(ExitCode.LIMIT) from lost
     print_sweep(swept, console())
     for path in swept.written:
-        errors.print(f"written to {path}", style="dim", markup=False)
+        say_written(errors, path)
     if not is_decided(swept.results):
         raise typer.Exit(ExitCode.LIMIT)

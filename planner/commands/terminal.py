@@ -17,6 +17,8 @@ import typer
 from fleetplan.fleet.printable import printable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
 
@@ -141,6 +143,11 @@ def console(stderr: bool = False, unwatched_width: int = 160) -> Console:
     if not found.is_terminal:
         found = PlainConsole(stderr=stderr, highlight=False, width=unwatched_width)
     return found
+
+
+def say_written(errors: Console, path: Path) -> None:
+    """Say that a file has been written."""
+    errors.print(f"written to {path}", style="dim", markup=False)
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:

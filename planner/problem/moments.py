@@ -9,10 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypedDict
 
 from fleetplan.fleet.inventory import DemandCase, Fleet, Slice, demand_cases
 from fleetplan.fleet.units import HOURS_PER_DAY
 from fleetplan.planner.units import exact
+
+
+class RowMoment(TypedDict):
+    """Fields of a row of a plan that belongs to a moment."""
+
+    period: str
+    slice: str | None
+    scenario: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from fleetplan.planner.plan import AtMoment, MomentKey, Placement, Plan
 from fleetplan.planner.problem.candidate import LATENCY_TOLERANCE_MS, Candidate, ConfigurationKey, Phase, Slot
 from fleetplan.planner.problem.demand import Cell, cells_of, moment_demand
 from fleetplan.planner.problem.memo import memoised
-from fleetplan.planner.problem.moments import Moment, fleet_moments
+from fleetplan.planner.problem.moments import Moment, RowMoment, fleet_moments
 from fleetplan.planner.problem.scenarios import FixedSupply, ScenarioOptimum
 from fleetplan.planner.problem.supply import SupplyPool, supply_pools
 
@@ -178,6 +178,11 @@ class Problem:
     def moment_key(self, moment: Moment) -> MomentKey:
         """Period, slice and demand scenario of a moment, as rows of a plan name them."""
         return self.periods[moment.period], moment.slice, moment.scenario
+
+    def row_moment(self, m: int) -> RowMoment:
+        """Return the fields by which rows of a plan name a moment."""
+        period, part, scenario = self.moment_key(self.moments[m])
+        return {"period": period, "slice": part, "scenario": scenario}
 
     def demand(self, service: str, moment: int) -> dict[tuple[str, str], float]:
         """Demand of a service in a moment by (region, class), wherever it arises. [requests/s]"""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.input_files import is_file, read_bytes
+from fleetplan.fleet.input_files import input_sha256, is_file
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Infeasible, Plan, PlanProvenance, read_outcome, read_plan
 from fleetplan.planner.questions.resolving import Resolver
@@ -62,7 +61,7 @@ def with_baseline_file(outcome: Plan | Infeasible, path: Path | None) -> Plan | 
     """The outcome with the name and hash of the plan in force in its provenance."""
     if path is None:
         return outcome
-    stated = {"baseline_file": str(path), "baseline_sha256": _sha256(path)}
+    stated = {"baseline_file": str(path), "baseline_sha256": input_sha256(path)}
     return outcome.model_copy(update={"provenance": outcome.provenance.model_copy(update=stated)})
 
 
@@ -142,7 +141,7 @@ def _baseline(path: Path, provenance: PlanProvenance) -> Plan | None:
     if not provenance.baseline_file:
         return None
     place = _stated_file(path, provenance.baseline_file, "baseline_file", PLAN_AGAIN)
-    if _sha256(place) != provenance.baseline_sha256:
+    if input_sha256(place) != provenance.baseline_sha256:
         message = f"{place} has changed since"
         raise _mistake(path, "provenance.baseline_sha256", message, PLAN_AGAIN)
     return read_plan(place)
@@ -156,10 +155,6 @@ def _stated_file(plan: Path, name: str, key: str, hint: str) -> Path:
         if is_file(place):
             return place
     raise _mistake(plan, f"provenance.{key}", f"there is no {name!r}", hint)
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 def _mistake(path: Path, key: str, message: str, hint: str) -> InputError:

@@ -198,7 +198,7 @@ def _trials(
     found: dict[int, OptionResult] = {}
     verge: Verge | None = None
     for number in sorted(kept, key=lambda each: -kept[each]):
-        trial = _trial(fleet, candidates, against, against.options[number], (solver, known, verge))
+        trial = _trial(fleet, candidates, against, against.options[number], solver, known, verge)
         found[number] = trial
         plans = [each.plan.objective_usd for each in found.values() if each.plan is not None]
         if comparable and plans:
@@ -211,13 +211,14 @@ def _trial(
     candidates: CandidateSet,
     against: Counterfactual,
     option: FleetOption,
-    known_before: tuple[_Solver, Plan | None, Verge | None],
+    solver: _Solver,
+    known: Plan | None,
+    verge: Verge | None,
 ) -> OptionResult:
     """One option solved with the candidates that it keeps, as far as it may be the cheapest.
 
-    What is known before is who solves, the plan with all candidates, and what another option costs.
+    The plan with all candidates is known, or none; the verge is what another option costs.
     """
-    solver, known, verge = known_before
     kept = tuple(filter(option.keeps, candidates.candidates))
     if known is not None and not known.shortages and configurations_in_force(known) <= {c.key for c in kept}:
         # It does without what is left out, and none that does is better than it is.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from fleetplan.fleet.figures import figure
+from fleetplan.fleet.input_files import input_sha256
 from fleetplan.planner.plan import Plan, most_at_once, read_plan
 from fleetplan.planner.questions.diff import PlanDiff, QuantityChange, diff, same_figure
 
@@ -103,7 +103,7 @@ def review(old_file: Path, new_file: Path) -> Review:
         A file is no plan.
     """
     old, new = read_plan(old_file), read_plan(new_file)
-    first, second = (hashlib.sha256(path.read_bytes()).hexdigest() for path in (old_file, new_file))
+    first, second = input_sha256(old_file), input_sha256(new_file)
     return Review(
         old=old,
         new=new,

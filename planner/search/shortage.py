@@ -106,9 +106,7 @@ def find_shortages(
             by_power = bool(short) and POWER in blocking.names
             rows.append(
                 Shortage(
-                    period=problem.periods[problem.moments[cell.moment].period],
-                    slice=problem.moments[cell.moment].slice,
-                    scenario=problem.moments[cell.moment].scenario,
+                    **problem.row_moment(cell.moment),
                     region=cell.region,
                     service=cell.service,
                     request_class=service.classes[k].name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from fleetplan.fleet.figures import counted
 from fleetplan.planner.plan import Transition
@@ -59,27 +59,14 @@ def before_slice(check: PlanCheck, moments: list[Counter[Runs]], m: int) -> Coun
 
 def check_transitions(check: PlanCheck) -> Iterator[Violation]:
     """The changes that the plan lists are those of its placements, and cost what the policy says."""
-    moments = running(check)
-    expected = [
-        row
-        for m, moment in enumerate(check.problem.moments)
-        for row in _changes(
-            check, moment, before_period(check, moments, m), moments[m], transition_usd_each(check, moment)
-        )
-    ]
+    expected = _all_changes(check, before_period, transition_usd_each)
     yield from compared("transitions", check.plan.transitions, expected, CHANGE_KEY, check.floor_usd)
 
 
 def check_tides(check: PlanCheck) -> Iterator[Violation]:
     """What starts from slice to slice is listed, costs what the policy says, and stays within its limit."""
     moments = running(check)
-    expected = [
-        row
-        for m, moment in enumerate(check.problem.moments)
-        for row in _changes(
-            check, moment, before_slice(check, moments, m), moments[m], tidal_usd_each(check, moment)
-        )
-    ]
+    expected = _all_changes(check, before_slice, tidal_usd_each)
     yield from compared("tidal", check.plan.tides, expected, CHANGE_KEY, check.floor_usd)
     limit = check.problem.fleet.policy.tidal.max_share_per_pool
     for m, moment in enumerate(check.problem.moments):
@@ -99,6 +86,20 @@ def check_tides(check: PlanCheck) -> Iterator[Violation]:
                     f"{counted(held, 'accelerator', 'change')}, {limit} may"
                 )
                 yield Violation("tidal", text)
+
+
+def _all_changes(
+    check: PlanCheck,
+    before: Callable[[PlanCheck, list[Counter[Runs]], int], Counter[Runs] | None],
+    usd_each: Callable[[PlanCheck, Moment], float],
+) -> list[Transition]:
+    """Every set of replicas of every moment that is not as large as in the one before it."""
+    moments = running(check)
+    return [
+        row
+        for m, moment in enumerate(check.problem.moments)
+        for row in _changes(check, moment, before(check, moments, m), moments[m], usd_each(check, moment))
+    ]
 
 
 def _changes(

@@ -9,12 +9,12 @@ from fleetplan.perfmodel.architecture.compressed import NO_COMPRESSION, Compress
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
 from fleetplan.perfmodel.architecture.layers import Attention
 from fleetplan.perfmodel.architecture.sparse_index import SparseIndex
+from fleetplan.perfmodel.operators.formats import INDEXED_RATIO
 
-INDEXED_RATIO: Final = 4
 HEAVY_RATIO: Final = 128
-"""Tokens of an entry in layers with an index and in those without one; other ratios are not understood.
+"""Tokens of an entry in layers without an index; beside it and `INDEXED_RATIO`, no other ratio is understood.
 
-Source: the published inference code of DeepSeek-V4, which ties index and overlap to a ratio of 4."""
+Source: the published inference code of DeepSeek-V4."""
 
 
 def compressed_layers(reader: ConfigReader) -> list[Attention]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fleetplan.perfmodel.operators import IntArray, OperatorKind
+from fleetplan.perfmodel.operators.formats import INDEXED_RATIO
 from fleetplan.perfmodel.optables.measured.columns import split_by_dtype
 from fleetplan.perfmodel.optables.rows import MeasuredRows, measured_rows
 
@@ -29,9 +30,6 @@ _MODELS: Final = {
 _BOTH: Final = {"head_dim": 512, "rope_head_dim": 64, "window": 128, "output_rank": 1024}
 _INDEX: Final = {"index_heads": 64, "index_head_dim": 128}
 """Widths of the measured models. Source: config.json of both, as packaged in aiconfigurator-core 0.12.0."""
-
-INDEXED_RATIO: Final = 4
-"""Tokens of an entry in layers with an index (the CSA of the package); its HCA has none."""
 
 _KV_BITS: Final = {"bfloat16": 16, "fp8": 8, "fp8_e4m3": 8}
 
@@ -75,6 +73,7 @@ def _tables(frame: pd.DataFrame, kind: OperatorKind, sequence: dict[str, str]) -
         **{width: model.map(by_model) for width, by_model in _MODELS.items()},
         **_BOTH,
     )
+    # Layers with an index are the CSA of the package; its HCA has none.
     has_index = frame["compress_ratio"] == INDEXED_RATIO
     frame = frame.assign(
         groups=frame["output_groups"] // frame["tp_size"],

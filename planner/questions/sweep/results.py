@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import Final
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from fleetplan.fleet.files import write_whole
+from fleetplan.fleet.files import cache_key, write_whole
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.packages import installed_version, source_sha256
 from fleetplan.planner.plan import Plan, most_at_once
@@ -74,7 +73,7 @@ def point_key(fleet: Fleet, point: SweepPoint, limits: SearchLimits) -> str:
     parts.append(source_sha256("fleet", "perfmodel", "planner", "scenarios"))
     parts += [f"{name} {digest}" for name, digest in sorted(fleet.input_hashes.items())]
     parts += [*fleet.scenarios, "", *fleet.assignments, "", repr(point.values), repr(limits)]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return cache_key(parts)
 
 
 def result_file(folder: Path, key: str) -> Path:

@@ -19,10 +19,8 @@ from fleetplan.perfmodel.architecture import (
     index_bytes_per_token,
     load_architecture,
 )
-from fleetplan.perfmodel.architecture.sparse_index import BLOCK_INDEX_KEY_BYTES
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import OperatorKind, work
-from fleetplan.perfmodel.operators.work_done import BLOCK_KEY_BYTES
 from fleetplan.perfmodel.optables.formulas.roofline import roofline_ms
 from fleetplan.perfmodel.steps import decode_shape, prefill_shape
 from fleetplan.perfmodel.steps.memory import kv_gib_per_sequence
@@ -53,7 +51,6 @@ def test_three_dense_layers_come_before_the_sparse_ones() -> None:
 
 
 def test_an_index_key_a_token_is_cached_in_bf16_by_every_accelerator() -> None:
-    assert BLOCK_KEY_BYTES == BLOCK_INDEX_KEY_BYTES
     assert index_bytes_per_token(DENSE) == 0.0
     assert index_bytes_per_token(SPARSE) == 256.0
     assert M3.kv_bytes_per_token(2.0) == 60 * 2 * 4 * 128 * 2 + 57 * 256
