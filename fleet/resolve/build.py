@@ -115,22 +115,13 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
     services = with_serving_regions(context, numbered, regions, resolve_services(context, numbered))
     services = with_home_preference(context, numbered, spec.policy, services)
     scenarios = scenarios_that_differ(context, spec.uncertainty, services)
-    for block in ("regions", "services"):
-        written = document.root.child(block)
-        if written is not None and not written.entries and not written.items:
-            context.error((block,), "must not be empty")
-    if not document.root.child("pools") and not document.root.child("offers"):
-        context.error((), "there are no pools and no offers", "a service needs hardware to run on")
+    _check_blocks(context)
     used = _used_hardware(hardware, pools, offers, services)
     calibration = None
     if spec.calibration is not None:
         calibration = context.readable_file(("calibration",), spec.calibration)
     _warn_of_lifecycles(context, used, offers)
-    for service in services:
-        kept = service.name in spec.policy.survive_region_loss or service.serve_from
-        if service.allowed_regions is not None and not kept:
-            place: KeyPath = ("services", _position(context, "services", service.name), "regions")
-            context.warn(place, "has no effect: neither serve_from nor policy.survive_region_loss moves it")
+    _warn_of_allowed_regions(context, spec, services)
     _check_power(context, regions, used, pools, offers, services)
     check_objective(context, spec, used, services)
     objective = first_objective(context, spec, bool(scenarios))
@@ -158,6 +149,26 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
         kv_links=resolve_kv_links(context, spec, pools),
         extended_by=context.extended_by,
     )
+
+
+def _check_blocks(context: Context) -> None:
+    """Note blocks that hold nothing, and that there is no hardware."""
+    root = context.document.root
+    for block in ("regions", "services"):
+        written = root.child(block)
+        if written is not None and not written.entries and not written.items:
+            context.error((block,), "must not be empty")
+    if not root.child("pools") and not root.child("offers"):
+        context.error((), "there are no pools and no offers", "a service needs hardware to run on")
+
+
+def _warn_of_allowed_regions(context: Context, spec: FleetSpec, services: Sequence[Service]) -> None:
+    """Warn of regions that limit a service which nothing moves."""
+    for service in services:
+        kept = service.name in spec.policy.survive_region_loss or service.serve_from
+        if service.allowed_regions is not None and not kept:
+            place: KeyPath = ("services", _position(context, "services", service.name), "regions")
+            context.warn(place, "has no effect: neither serve_from nor policy.survive_region_loss moves it")
 
 
 def _names(document: Document, block: str) -> tuple[str, ...]:

@@ -117,7 +117,7 @@ Growth: TypeAlias = Annotated[
     Annotated[_GrowthText, _Once] | Annotated[dict[Name, _GrowthText], _ByPeriod], Discriminator(_form)
 ]
 # Which level of a nested mapping is which is decided by its keys, so the shape is checked where the names
-# are known (fleetplan.fleet.resolve.services.demand_tree).
+# are known (fleetplan.fleet.resolve.services.demand_leaves).
 DemandTree: TypeAlias = Annotated[
     object,
     WithJsonSchema(

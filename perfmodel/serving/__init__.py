@@ -15,14 +15,7 @@ from fleetplan.perfmodel.serving.arrivals import (
     requests_of,
 )
 from fleetplan.perfmodel.serving.bursts import burst
-from fleetplan.perfmodel.serving.iteration_costs import (
-    PROMPT_GRAIN_TOKENS,
-    Range,
-    StepCosts,
-    StepGrids,
-    step_costs,
-    step_grids,
-)
+from fleetplan.perfmodel.serving.iteration_costs import Range, StepGrids, step_costs, step_grids
 from fleetplan.perfmodel.serving.replica_load import (
     Load,
     MeanIteration,
@@ -38,6 +31,7 @@ from fleetplan.perfmodel.serving.scheduling import (
     SchedulingOverrides,
     default_scheduling,
 )
+from fleetplan.perfmodel.serving.step_costs import PROMPT_GRAIN_TOKENS, StepCosts
 
 __all__ = [
     "FRONT_ENDS",

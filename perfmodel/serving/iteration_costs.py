@@ -22,13 +22,10 @@ import numpy as np
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
+from fleetplan.perfmodel.serving.step_costs import PROMPT_GRAIN_TOKENS, StepCosts
 from fleetplan.perfmodel.steps import StepShape, StepTimes
 from fleetplan.perfmodel.steps.host_launches import HOST_NAME
 from fleetplan.perfmodel.techniques.speculative import step_cost_ratio
-
-PROMPT_GRAIN_TOKENS: Final = 16
-"""Tokens between two entries of `prompt_ms`. Source: the block size of vLLM's cache, documented default
-16."""
 
 _GRID_POINTS: Final = 48
 """Token counts and batches that are evaluated; step times are taken as straight between two of them."""
@@ -45,74 +42,6 @@ _PROMPT_OPERATORS: Final = "prefill_"
 
 _KEPT_EVALUATORS: Final = 64
 """Pairs of an evaluator and a range whose grids are kept, about 3 kB a layout; those used last."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepCosts:
-    """Times of the iterations of one engine: one attention-DP rank and pipeline micro-batch.
-
-    Attributes
-    ----------
-    token_ms : tuple[float, ...]
-        By tokens of the iteration, from 0. [ms]
-    decode_ms : tuple[float, ...]
-        Attention and what else only generated tokens need, by sequences, from 0, without context. [ms]
-    decode_ms_per_context_token : tuple[float, ...]
-        What each token that they attend to adds, by sequences, from 0. [ms]
-    prompt_ms : tuple[float, ...]
-        Attention over a prompt up to `PROMPT_GRAIN_TOKENS` times the position. [ms]
-    prompt_floor_ms : float
-        Least time of an iteration with prompts: that of its launches. [ms]
-    """
-
-    token_ms: tuple[float, ...]
-    decode_ms: tuple[float, ...]
-    decode_ms_per_context_token: tuple[float, ...]
-    prompt_ms: tuple[float, ...]
-    prompt_floor_ms: float = 0.0
-
-    @property
-    def most_sequences(self) -> int:
-        """Most sequences of an iteration."""
-        return len(self.decode_ms) - 1
-
-    @property
-    def most_tokens(self) -> int:
-        """Most tokens of an iteration. [tokens]."""
-        return len(self.token_ms) - 1
-
-    def iteration_ms(self, prompt_tokens: int, prefix_tokens: int, sequences: int, context: float) -> float:
-        """Time of one iteration with at most one prompt, as the engine adds it up. [ms].
-
-        Parameters
-        ----------
-        prompt_tokens, prefix_tokens : int
-            Tokens of the prompt to compute, and those before them. [tokens]
-        sequences : int
-            Sequences that gain a token.
-        context : float
-            Tokens that they attend to in all. [tokens]
-        """
-        end_ms = self.attention_ms(prefix_tokens + prompt_tokens)
-        attention = end_ms - self.saved_ms(prefix_tokens) if prompt_tokens else 0.0
-        decode = self.decode_ms[sequences] + self.decode_ms_per_context_token[sequences] * context
-        found = self.token_ms[prompt_tokens + sequences] + attention + decode
-        return max(found, self.prompt_floor_ms) if prompt_tokens else found
-
-    def attention_ms(self, position: int) -> float:
-        """Attention over a prompt up to a token of it, straight between two entries. [ms]."""
-        block, rest = divmod(position, PROMPT_GRAIN_TOKENS)
-        found = self.prompt_ms[block]
-        if rest:
-            found += rest / PROMPT_GRAIN_TOKENS * (self.prompt_ms[block + 1] - found)
-        return found
-
-    def saved_ms(self, prefix_tokens: int) -> float:
-        """Attention that a cached prefix spares a prompt: all of it but the launches. [ms].
-
-        The first entry is the time of the launches.
-        """
-        return max(0.0, self.attention_ms(prefix_tokens) - self.prompt_ms[1]) if prefix_tokens else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,11 +35,7 @@ from fleetplan.planner.search import SearchResult
 
 
 def build_plan(
-    problem: Problem,
-    candidates: CandidateSet,
-    result: SearchResult,
-    provenance: PlanProvenance,
-    solve: Solve,
+    problem: Problem, candidates: CandidateSet, result: SearchResult, provenance: PlanProvenance, solve: Solve
 ) -> Plan:
     """A plan document from what a search found, costs recomputed without rounding."""
     solution = result.solution
@@ -53,9 +49,8 @@ def build_plan(
     costs = cost_breakdown(problem, solution, rows)
     by_scope = cost_rows(problem, solution, rows, pools)
     unmet = unmet_rows(problem, traffic)
-    standing = sum(costs.values()) - sum(row.running_usd for row in rows)
-    scenarios = scenario_costs(problem, standing, rows, unmet)
     objective = sum(costs.values())
+    scenarios = scenario_costs(problem, objective - sum(row.running_usd for row in rows), rows, unmet)
     bound = min(result.bound_usd, objective)
     return Plan(
         fleet=problem.fleet.name,

@@ -7,6 +7,18 @@ from typing import Annotated
 
 import typer
 
+from fleetplan.planner.commands.import_options import (
+    AsOf,
+    CapexOfHost,
+    Fragment,
+    HourlyRent,
+    NodeKind,
+    NodeRegion,
+    SpotShare,
+    Token,
+    WantedParts,
+    WantedRegions,
+)
 from fleetplan.planner.commands.terminal import console
 
 import_app = typer.Typer(
@@ -97,37 +109,15 @@ def prices(
     run_supply(import_prices(file), file, out, console(stderr=True))
 
 
-_Token = Annotated[Path | None, typer.Option(help="file with a bearer token for the server", metavar="FILE")]
-_Out = Annotated[Path, typer.Option(help="fragment of a fleet file to write", metavar="FRAGMENT.yaml")]
-_AsOf = Annotated[
-    str | None, typer.Option("--as-of", help="day of the file, such as 2026-11-24; default: its date")
-]
-_Region = Annotated[str | None, typer.Option(help="region of all nodes, by the fleet's name")]
-_Kind = Annotated[str | None, typer.Option(help="accelerators whose kind the nodes do not say")]
-_Capex = Annotated[float | None, typer.Option(help="purchase price of a host [USD]", min=0)]
-_Rent = Annotated[float | None, typer.Option(help="rent of an accelerator and hour [USD/h]", min=0)]
-_Regions = Annotated[
-    list[str] | None,
-    typer.Option("--region", help="a wanted region, as THEIRS or THEIRS=OURS; repeatable; default: all"),
-]
-_Wanted = Annotated[
-    list[str] | None, typer.Option("--hardware", help="a wanted part; repeatable; default: all")
-]
-_SpotShare = Annotated[
-    float | None,
-    typer.Option(help="take spot prices, for at most this share of a service's demand", min=0, max=1),
-]
-
-
 @import_app.command("kubernetes")
 def kubernetes(
     file: Annotated[Path, typer.Argument(help="output of `kubectl get nodes -o json`", metavar="NODES.json")],
-    out: _Out,
-    region: _Region = None,
-    hardware: _Kind = None,
-    capex_usd_per_host: _Capex = None,
-    rent_usd_per_accelerator_hour: _Rent = None,
-    as_of: _AsOf = None,
+    out: Fragment,
+    region: NodeRegion = None,
+    hardware: NodeKind = None,
+    capex_usd_per_host: CapexOfHost = None,
+    rent_usd_per_accelerator_hour: HourlyRent = None,
+    as_of: AsOf = None,
 ) -> None:
     """Convert the nodes of a Kubernetes cluster to pools.
 
@@ -145,12 +135,12 @@ def kubernetes(
 @import_app.command("slurm")
 def slurm(
     file: Annotated[Path, typer.Argument(help="output of `sinfo --json`", metavar="SINFO.json")],
-    out: _Out,
-    region: _Region = None,
-    hardware: _Kind = None,
-    capex_usd_per_host: _Capex = None,
-    rent_usd_per_accelerator_hour: _Rent = None,
-    as_of: _AsOf = None,
+    out: Fragment,
+    region: NodeRegion = None,
+    hardware: NodeKind = None,
+    capex_usd_per_host: CapexOfHost = None,
+    rent_usd_per_accelerator_hour: HourlyRent = None,
+    as_of: AsOf = None,
 ) -> None:
     """Convert the nodes of a Slurm cluster to pools.
 
@@ -168,11 +158,11 @@ def slurm(
 @import_app.command("skypilot")
 def skypilot(
     file: Annotated[Path, typer.Argument(help="vms.csv of SkyPilot's catalogue", metavar="VMS.csv")],
-    out: _Out,
-    region: _Regions = None,
-    hardware: _Wanted = None,
-    spot_max_share: _SpotShare = None,
-    as_of: _AsOf = None,
+    out: Fragment,
+    region: WantedRegions = None,
+    hardware: WantedParts = None,
+    spot_max_share: SpotShare = None,
+    as_of: AsOf = None,
 ) -> None:
     """Convert SkyPilot's catalogue of a cloud to offers.
 
@@ -191,12 +181,12 @@ def skypilot(
 def cloud_prices(
     cloud: Annotated[str, typer.Argument(help="whose price list", metavar="aws|azure|gcp")],
     file: Annotated[Path, typer.Argument(help="price list, CSV or JSON", metavar="PRICES")],
-    out: _Out,
-    region: _Regions = None,
-    hardware: _Wanted = None,
-    spot_max_share: _SpotShare = None,
+    out: Fragment,
+    region: WantedRegions = None,
+    hardware: WantedParts = None,
+    spot_max_share: SpotShare = None,
     terms: Annotated[bool, typer.Option("--terms", help="take reservations for one or more years")] = False,
-    as_of: _AsOf = None,
+    as_of: AsOf = None,
 ) -> None:
     """Convert a public price list of a cloud to offers.
 
@@ -216,10 +206,10 @@ def cloud_prices(
 @import_app.command("focus")
 def focus(
     file: Annotated[Path, typer.Argument(help="FOCUS 1.x export, CSV or Parquet", metavar="BILLING")],
-    out: _Out,
-    region: _Regions = None,
-    hardware: _Wanted = None,
-    spot_max_share: _SpotShare = None,
+    out: Fragment,
+    region: WantedRegions = None,
+    hardware: WantedParts = None,
+    spot_max_share: SpotShare = None,
 ) -> None:
     """Convert a FOCUS billing export to offers and pools.
 
@@ -273,10 +263,10 @@ def dcgm(
             metavar="URL|FOLDER|FILE",
         ),
     ],
-    out: _Out,
+    out: Fragment,
     days: Annotated[float, typer.Option(help="how far back a server is asked", min=0.01, max=400)] = 7.0,
     step: Annotated[int, typer.Option(help="step of the range [s]", min=1, max=86_400)] = 300,
-    token_file: _Token = None,
+    token_file: Token = None,
     hardware: Annotated[
         str | None, typer.Option(help="kind of the cards of dcgmi dmon", metavar="NAME")
     ] = None,
@@ -333,7 +323,7 @@ def prometheus(
     slices: Annotated[int, typer.Option(help="equal parts of the day, in UTC", min=1, max=24)] = 1,
     region_label: Annotated[str | None, typer.Option(help="label that names the region")] = None,
     region: Annotated[str | None, typer.Option(help="region of series without such a label")] = None,
-    token_file: _Token = None,
+    token_file: Token = None,
     save: Annotated[Path | None, typer.Option(help="folder to keep a server's answers in")] = None,
     queries: Annotated[bool, typer.Option("--queries", help="print the range queries and end")] = False,
     force: Annotated[bool, typer.Option("--force", help="overwrite existing files")] = False,

@@ -99,19 +99,11 @@ def solve(
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     if explain_search:
         print_search(log.steps, errors)
-    outcome = stated_outcome(
-        fleet,
-        limits,
-        None if baseline is None or in_force is None else (baseline, in_force),
-        say,
-        planned,
-    )
+    changed_from = None if baseline is None or in_force is None else (baseline, in_force)
+    outcome = stated_outcome(fleet, limits, changed_from, say, planned)
     if out is not None:
         write_folder(outcome, out, fleet, in_force, say)
-    if as_json:
-        echo_json(outcome.model_dump_json(indent=2))
-    else:
-        _print_outcome(outcome, full)
+    _print_outcome(outcome, as_json, full)
     raise typer.Exit(exit_code(outcome, gap_ratio))
 
 
@@ -141,11 +133,14 @@ def _planned(
         raise typer.Exit(ExitCode.LIMIT) from interrupt
 
 
-def _print_outcome(outcome: Plan | Infeasible, full: bool) -> None:
+def _print_outcome(outcome: Plan | Infeasible, as_json: bool, full: bool) -> None:
     from fleetplan.planner.plan import Infeasible
     from fleetplan.planner.report.console import print_infeasible, print_plan
     from fleetplan.planner.report.explain_console import print_conflict
 
+    if as_json:
+        echo_json(outcome.model_dump_json(indent=2))
+        return
     if not isinstance(outcome, Infeasible):
         print_plan(outcome, console(), full)
         return

@@ -92,3 +92,8 @@ def _write(
     else:
         whole_or_large = cell == round(cell) or abs(cell) >= 1
         page.write_number(*place, cell, chosen or (formats.number if whole_or_large else formats.small))
+
+
+def head(names: str) -> tuple[str, ...]:
+    """Return the names of columns that are written with commas."""
+    return tuple(name.strip() for name in names.split(","))

@@ -16,9 +16,9 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.figures import USD, rate_text, span
 from fleetplan.planner.export.bill import FIRST_ROW, NOTHING, Bill, Sum, bill_of
 from fleetplan.planner.export.commitment_sheets import commitments_sheet, options_sheet
-from fleetplan.planner.export.sheets import Cell, Formula, Sheet, write_sheets
-from fleetplan.planner.plan import Plan, Purchase, Retired, currency_of, in_currency, rate_row
-from fleetplan.planner.plan.inputs import PlanInputs
+from fleetplan.planner.export.input_sheets import demand_sheet, inputs_sheet, purchases_sheet, sources_sheet
+from fleetplan.planner.export.sheets import Cell, Formula, Sheet, head, write_sheets
+from fleetplan.planner.plan import Plan, currency_of, in_currency, rate_row
 
 WORKBOOK_FILE: Final = "plan.xlsx"
 
@@ -47,12 +47,12 @@ def workbook(plan: Plan) -> bytes:
         _pools(plan, bill),
         _placements(plan, bill),
         _services(plan, bill),
-        _purchases(plan),
+        purchases_sheet(plan),
         commitments_sheet(plan, bill),
         options_sheet(plan),
-        _inputs(plan.inputs),
-        _demand(plan.inputs),
-        _sources(plan),
+        inputs_sheet(plan.inputs),
+        demand_sheet(plan.inputs),
+        sources_sheet(plan),
     )
     stream = io.BytesIO()
     write_sheets(stream, [_in_code(sheet, code) for sheet in sheets])
@@ -66,11 +66,6 @@ def _in_code(sheet: Sheet, code: str) -> Sheet:
         return replace(sheet, head=head)
     rows = [(str(first).replace(f"[{USD.code}]", f"[{code}]"), *rest) for first, *rest in sheet.rows]
     return replace(sheet, rows=rows)
-
-
-def _head(names: str) -> tuple[str, ...]:
-    """Names of columns, written with commas."""
-    return tuple(name.strip() for name in names.split(","))
 
 
 def _summary(plan: Plan, bill: Bill) -> Sheet:
@@ -126,8 +121,8 @@ def _after_tax(plan: Plan) -> list[Sequence[Cell]]:
 def _prices(bill: Bill) -> Sheet:
     stated = [*bill.stated_prices, *([] if bill.currency is None else [rate_row(bill.currency)])]
     rows = [(each.name, each.subject, each.value, each.unit, each.as_of, each.source) for each in stated]
-    head = _head("price, of, value, unit, as of, source")
-    return Sheet("Prices", head, rows, widths=(34, 24, 14, 26, 12, 70), marked=2)
+    names = head("price, of, value, unit, as of, source")
+    return Sheet("Prices", names, rows, widths=(34, 24, 14, 26, 12, 70), marked=2)
 
 
 def _bill(bill: Bill) -> Sheet:
@@ -140,8 +135,8 @@ def _bill(bill: Bill) -> Sheet:
         rows.append(
             (line.period, line.pool, what, line.kind, line.price, price, line.quantity, usd, line.unit)
         )
-    head = _head("period, pool, what, kind, price, value, quantity, USD, unit of the quantity")
-    return Sheet("Bill", head, rows, widths=(10, 24, 30, 14, 34, 14, 16, 16, 40))
+    names = head("period, pool, what, kind, price, value, quantity, USD, unit of the quantity")
+    return Sheet("Bill", names, rows, widths=(10, 24, 30, 14, 34, 14, 16, 16, 40))
 
 
 def _pools(plan: Plan, bill: Bill) -> Sheet:
@@ -169,11 +164,11 @@ def _pools(plan: Plan, bill: Bill) -> Sheet:
                 use.idle_energy_kwh,
             )
         )
-    head = _head(
+    names = head(
         "period, pool, region, hardware, accelerators, used, reserve, share of the period, USD, idle USD, "
         "retirement USD, idle kWh"
     )
-    return Sheet("Pools", head, rows, widths=(18, 24, 14, 18, 13, 10, 10, 20, 16, 16, 16, 16))
+    return Sheet("Pools", names, rows, widths=(18, 24, 14, 18, 13, 10, 10, 20, 16, 16, 16, 16))
 
 
 def _placements(plan: Plan, bill: Bill) -> Sheet:
@@ -210,13 +205,13 @@ def _placements(plan: Plan, bill: Bill) -> Sheet:
                 Formula(f"L{row}+N{row}+P{row}+Q{row}", placed.usd),
             )
         )
-    head = _head(
+    names = head(
         "period, service, region, pool, phase, configuration, hardware, replicas, accelerators, "
         "requests/s, share of the pool, capacity USD, energy above idle kWh, energy above idle USD, "
         "accelerators that start, USD for that, day and data USD, USD"
     )
     widths = (18, 24, 14, 24, 12, 20, 18, 10, 13, 12, 17, 16, 14, 14, 22, 14, 16, 16)
-    return Sheet("Placements", head, rows, widths=widths)
+    return Sheet("Placements", names, rows, widths=widths)
 
 
 def _price(name: str, bill: Bill) -> Cell:
@@ -273,96 +268,3 @@ def _column(period: int) -> str:
     from xlsxwriter.utility import xl_col_to_name  # noqa: PLC0415  (as in write_sheets)
 
     return str(xl_col_to_name(period + 1))
-
-
-def _purchases(plan: Plan) -> Sheet:
-    rows: list[Sequence[Cell]] = [
-        (
-            row.period, row.kind + _assumed(row), row.offer, row.region, row.pool, row.hardware, row.units,
-            row.unit, row.accelerators, row.capex_usd, row.usd, row.price_source, row.price_as_of,
-        )
-        for row in plan.purchases
-    ]  # fmt: skip
-    rows += [
-        (
-            row.period,
-            row.kind + _assumed(row),
-            "",
-            row.region,
-            row.pool,
-            row.hardware,
-            row.hosts,
-            row.unit,
-            None,
-            None,
-            row.usd,
-            "",
-            None,
-        )
-        for row in plan.retirements
-    ]
-    head = _head(
-        "period, kind, offer, region, pool, hardware, units, unit, accelerators, capex USD, "
-        "planned USD over the horizon, source, as of"
-    )
-    return Sheet("Purchases", head, rows, widths=(10, 10, 22, 14, 24, 18, 8, 12, 13, 14, 30, 60, 12))
-
-
-def _assumed(row: Purchase | Retired) -> str:
-    """Marks what the extension of the horizon assumes."""
-    return " (assumed)" if row.assumed else ""
-
-
-def _inputs(inputs: PlanInputs) -> Sheet:
-    rows: list[Sequence[Cell]] = [
-        (
-            each.name,
-            "; ".join(f"{variant.model} ({variant.weights}, KV {variant.kv})" for variant in each.variants),
-            each.framework,
-            "; ".join(
-                f"{kind.name}: {kind.input_tokens} in, {kind.output_tokens} out" for kind in each.classes
-            ),
-            each.ttft_ms,
-            each.tpot_ms,
-            each.outside_ms,
-            each.headroom,
-            each.priority,
-        )
-        for each in inputs.services
-    ]
-    head = _head(
-        "service, model, framework, requests [tokens], TTFT ms, TPOT ms, outside inference ms, "
-        "headroom, priority"
-    )
-    return Sheet("Inputs", head, rows, widths=(24, 50, 12, 50, 10, 10, 20, 10, 10))
-
-
-def _demand(inputs: PlanInputs) -> Sheet:
-    rows = [
-        (
-            each.service,
-            each.region,
-            each.period,
-            each.slice,
-            each.scenario,
-            each.request_class,
-            each.requests_per_s,
-        )
-        for each in inputs.demand
-    ]
-    head = _head("service, region, period, slice, scenario, class, peak requests/s")
-    return Sheet("Demand", head, rows, widths=(24, 14, 12, 12, 12, 16, 16))
-
-
-def _sources(plan: Plan) -> Sheet:
-    provenance = plan.provenance
-    rows: list[Sequence[Cell]] = [("price", source, "") for source in provenance.price_sources]
-    rows += [
-        ("operator table", f"{each.package} {each.package_version}: {each.path}", each.sha256)
-        for each in provenance.table_sources
-    ]
-    rows += [("calibration", each.path, each.sha256) for each in provenance.calibrations]
-    rows += [("input", name, digest) for name, digest in provenance.inputs_sha256.items()]
-    rows += [("version", name, number) for name, number in provenance.versions.items()]
-    rows += [("warning", text, "") for text in provenance.warnings]
-    return Sheet("Sources", ("kind", "what", "SHA-256 or version"), rows, widths=(16, 90, 68))

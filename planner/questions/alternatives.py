@@ -12,7 +12,8 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.resolving import FleetQuestion, Resolver
+from fleetplan.planner.questions.fleet_question import FleetQuestion
+from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.taken_over import bound_of
 from fleetplan.planner.search import Verge
 

@@ -18,7 +18,8 @@ from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import KnownBound, Problem
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.fleet_edits import Edit
-from fleetplan.planner.questions.resolving import FleetAnswer, FleetQuestion, Resolver
+from fleetplan.planner.questions.fleet_question import FleetAnswer, FleetQuestion
+from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.taken_over import bound_of, counts_cost_alone, program_sha256
 from fleetplan.planner.search import Verge
 from fleetplan.planner.search.result import OPTIMAL_GAP

@@ -13,9 +13,10 @@ from fleetplan.planner.api import NoPlanFoundError, Purpose, evaluate_within, so
 from fleetplan.planner.candidates import CandidateSet, OutOfTimeError, kept_candidates, supplied_hardware
 from fleetplan.planner.jobs import RunJobs, run_here
 from fleetplan.planner.plan import Infeasible, Plan
-from fleetplan.planner.problem import Candidate, ConfigurationKey, KnownBound, Problem, build_problem
+from fleetplan.planner.problem import ConfigurationKey, Problem, build_problem
 from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline
 from fleetplan.planner.problem.quick_checks import unservable
+from fleetplan.planner.questions.fleet_question import Change, FleetAnswer, FleetQuestion
 from fleetplan.planner.questions.taken_over import (
     counts_cost_alone,
     has_hardware_of,
@@ -24,84 +25,10 @@ from fleetplan.planner.questions.taken_over import (
     runs_alike,
     same_hardware,
 )
-from fleetplan.planner.search import SearchLimits, Verdict, Verge, Watcher, feasibility
+from fleetplan.planner.search import SearchLimits, Verdict, Watcher, feasibility
 
 _ArgumentT = TypeVar("_ArgumentT")
 _ResultT = TypeVar("_ResultT")
-
-Change = Callable[[Candidate], Candidate | None]
-"""What becomes of a candidate in a question; None leaves it out."""
-
-
-@dataclass(frozen=True, slots=True)
-class FleetQuestion:
-    """A fleet to be solved, and what is known of it before.
-
-    Attributes
-    ----------
-    fleet : Fleet
-        What is planned.
-    change : callable or None
-        What becomes of the candidates.
-    begin : Plan or None
-        A plan that the search begins with.
-    bound : KnownBound or None
-        A bound that holds for the fleet.
-    verge : Verge or None
-        What the least TCO is held against, where no more has to be known of it.
-    shown : bool
-        Whether somebody sees the plan, not only what it costs: it is then one of few configurations.
-    program : str
-        Hash of a program whose optimum is known: an equal one is not solved.
-    with_baseline : bool
-        Whether changes are counted from the plan in force.
-    """
-
-    fleet: Fleet
-    change: Change | None = None
-    begin: Plan | None = None
-    bound: KnownBound | None = None
-    verge: Verge | None = None
-    shown: bool = False
-    program: str = ""
-    with_baseline: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class FleetAnswer:
-    """What solving a changed fleet gave.
-
-    Attributes
-    ----------
-    problem : Problem
-        What was solved.
-    plan : Plan or None
-        The verified plan; None where there is none.
-    infeasible : bool
-        Whether it is proven that there is none.
-    reasons : tuple[str, ...]
-        Why there is none, as far as a glance shows it, or that the time was short.
-    known : bool
-        Whether the program is the one that was named, so that nothing was solved.
-    """
-
-    problem: Problem
-    plan: Plan | None
-    infeasible: bool
-    reasons: tuple[str, ...] = ()
-    known: bool = False
-
-    @property
-    def most_usd(self) -> float:
-        """The optimum costs no more; infinite without a plan. [USD]"""
-        return float("inf") if self.plan is None else self.plan.objective_usd
-
-    @property
-    def least_usd(self) -> float:
-        """The optimum costs no less; infinite where infeasible, 0 where nothing is known. [USD]"""
-        if self.plan is not None:
-            return self.plan.bound_usd
-        return float("inf") if self.infeasible else 0.0
 
 
 def quiet(text: str) -> None:

@@ -21,7 +21,8 @@ from fleetplan.planner.formulation import fixed_usd
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate, Cell, Problem
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.resolving import Change, FleetAnswer, FleetQuestion, Resolver
+from fleetplan.planner.questions.fleet_question import Change, FleetAnswer, FleetQuestion
+from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.search import Verge
 
 

@@ -19,7 +19,8 @@ from fleetplan.fleet.inventory import (
 from fleetplan.fleet.inventory.demand import SIGNIFICANT_DIGITS
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.day_shapes import FLAT, DayShape, shape_of_slices
-from fleetplan.fleet.resolve.services.demand_tree import DemandSplit, Leaf, demand_leaves, spread_demand
+from fleetplan.fleet.resolve.services.demand_leaves import Leaf, demand_leaves
+from fleetplan.fleet.resolve.services.demand_spread import DemandSplit, spread_demand
 from fleetplan.fleet.resolve.services.following import followed_demand, followed_paths
 from fleetplan.fleet.resolve.slices_and_scenarios import check_slices
 from fleetplan.fleet.schema.fleet import RequestClassSpec, ServiceSpec

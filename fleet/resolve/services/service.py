@@ -117,12 +117,16 @@ def _service(
         traffic=traffic,
         checkpoint=spec.checkpoint,
         rate_ratio=_rate_ratio(context, key_path, spec),
-        search=LayoutSearch(
-            spec.search.layouts == "any",
-            spec.search.max_accelerators,
-            tuple(sorted(set(spec.search.pipeline_stages or ()))),
-            tuple(sorted(set(spec.search.context_ranks or ()))),
-        ),
+        search=_layout_search(spec),
+    )
+
+
+def _layout_search(spec: ServiceSpec) -> LayoutSearch:
+    return LayoutSearch(
+        spec.search.layouts == "any",
+        spec.search.max_accelerators,
+        tuple(sorted(set(spec.search.pipeline_stages or ()))),
+        tuple(sorted(set(spec.search.context_ranks or ()))),
     )
 
 

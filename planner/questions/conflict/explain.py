@@ -14,7 +14,8 @@ from fleetplan.planner.questions.conflict.core import Core, CoreSearch
 from fleetplan.planner.questions.conflict.requirement import Requirement, RequirementKind
 from fleetplan.planner.questions.conflict.requirements import requirements_of
 from fleetplan.planner.questions.conflict.ways_out import Give, WayOut, named, ways_out
-from fleetplan.planner.questions.resolving import FleetAnswer, Resolver
+from fleetplan.planner.questions.fleet_question import FleetAnswer
+from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.search import Deadline, Verdict, least_power
 
 SHARE_FOR_POWER: Final = 0.5

@@ -12,7 +12,8 @@ from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.conflict.explain import Explained, explain_conflict
 from fleetplan.planner.questions.conflict.service_requirements import latency_requirements
 from fleetplan.planner.questions.conflict.ways_out import least_steps
-from fleetplan.planner.questions.resolving import FleetAnswer, FleetQuestion, Resolver
+from fleetplan.planner.questions.fleet_question import FleetAnswer, FleetQuestion
+from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.taken_over import bound_of
 from fleetplan.planner.questions.why_not.assumed_offer import ASSUMED_OFFER, MOST_ASSUMED_PRICE, supplied
 from fleetplan.planner.questions.why_not.break_even import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.questions.resolving import FleetAnswer
+from fleetplan.planner.questions.fleet_question import FleetAnswer
 from fleetplan.planner.search import Verge
 
 MOST_PRICE_SOLVES: Final = 8

@@ -24,7 +24,8 @@ from fleetplan.planner.commands.page.child import Planner
 from fleetplan.planner.commands.page.messages import PlanRequest, Settings
 from fleetplan.planner.questions import compare
 from fleetplan.planner.questions.counterfactuals import Counterfactual, FleetOption
-from fleetplan.planner.questions.resolving import FleetQuestion, Resolver
+from fleetplan.planner.questions.fleet_question import FleetQuestion
+from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.search import Deadline, SearchLimits
 from fleetplan.scenarios.load import load_fleet
 

@@ -19,6 +19,7 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner import cli
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.alternatives import alternatives, fewest_kinds, kinds_of
+from fleetplan.planner.questions.fleet_question import FleetAnswer, FleetQuestion
 from fleetplan.planner.questions.pareto import (
     AGAINST,
     ParetoPoint,
@@ -27,7 +28,7 @@ from fleetplan.planner.questions.pareto import (
     point_count,
     require_figures,
 )
-from fleetplan.planner.questions.resolving import FleetAnswer, FleetQuestion, Resolver
+from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.report.what_if_console import pareto_figure
 
 HOURS = 2190.0

@@ -15,8 +15,9 @@ from tests.planner.random_fleets import tiny_case
 from fleetplan.fleet.inventory import Budget, Fleet
 from fleetplan.planner.commands.run_marginal import marginal_figure
 from fleetplan.planner.plan import Plan
+from fleetplan.planner.questions.fleet_question import FleetAnswer, FleetQuestion
 from fleetplan.planner.questions.marginal import More, Worth, by_worth, marginal_table, one_more, worths
-from fleetplan.planner.questions.resolving import FleetAnswer, FleetQuestion, Resolver
+from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.search.result import SearchLimits
 
 MOST_PLANS_TRIED = 200

@@ -24,9 +24,10 @@ from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import KnownBound, Problem
 from fleetplan.planner.questions import resolving
 from fleetplan.planner.questions.alternatives import OnHardwareAlone, alternatives
+from fleetplan.planner.questions.fleet_question import FleetQuestion
 from fleetplan.planner.questions.marginal import marginal_table, one_more, worths
 from fleetplan.planner.questions.pareto import pareto, pareto_table
-from fleetplan.planner.questions.resolving import FleetQuestion, Resolver
+from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.stress import Stress, cases_of, stress_table, stressed
 from fleetplan.planner.questions.taken_over import bound_of, program_sha256
 from fleetplan.planner.search import Verge
