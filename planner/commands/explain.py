@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,7 +82,11 @@ def explain(
     code = ExitCode.FOUND
     solving = Solving(time_limit, gap, seed, workers, backend, deterministic)
     with asking(plan_file, fleet_file, solving) as (asked, resolver):
-        if isinstance(asked.outcome, Infeasible) or not (why_not or service or marginal or full):
+        infeasible = isinstance(asked.outcome, Infeasible)
+        if infeasible:
+            _refuse_without_plan({"--service": service, "--marginal": marginal, "--full": full})
+            _explain_suitability(asked, why_not or (), ratio(share), resolver, console())
+        if infeasible or not (why_not or service or marginal or full):
             _explain_conflict(asked, resolver, console())
             return
         # What is named wrongly is said before anything is solved or written.
@@ -100,6 +104,27 @@ def explain(
             _explain_service(asked, each, resolver, console())
         _explain_absences(asked, subjects, resolver, console())
     raise typer.Exit(code)
+
+
+def _refuse_without_plan(options: Mapping[str, object]) -> None:
+    given = [option for option, value in options.items() if value]
+    if given:
+        explain = "explains" if len(given) == 1 else "explain"
+        raise typer.BadParameter(
+            f"{' and '.join(given)} {explain} a plan, and the fleet is infeasible; "
+            "without options, plan explain shows which requirements conflict"
+        )
+
+
+def _explain_suitability(
+    asked: AskedPlan, texts: Sequence[str], share: float, resolver: Resolver, out: Console
+) -> None:
+    """Say what stands against each thing that is asked about, where no plan could have it."""
+    from fleetplan.planner.questions.why_not.suitability import suitability
+    from fleetplan.planner.report.explain_console import print_suitability
+
+    for subject in _subjects(asked, texts, share):
+        print_suitability(suitability(asked.fleet, subject, resolver), out)
 
 
 def _explain_conflict(asked: AskedPlan, resolver: Resolver, out: Console) -> None:

@@ -13,6 +13,8 @@ from fleetplan.planner.questions.story import Story, left_out
 from fleetplan.planner.questions.why_not.answer import Extra, WhyNot
 from fleetplan.planner.questions.why_not.assumed_offer import price_text
 from fleetplan.planner.questions.why_not.break_even import MOST_SPEED, BreakEven
+from fleetplan.planner.questions.why_not.subject import SubjectKind
+from fleetplan.planner.questions.why_not.suitability import Suitability
 
 GIFT_RATIO = 0.001
 """Part of its price below which something is a gift."""
@@ -60,6 +62,20 @@ def print_conflict(conflict: Conflict, console: Console) -> None:
         console.print("  each change is the smallest that works, in whole steps", style="dim")
     if not conflict.complete:
         console.print("  the time limit ended the analysis early; plan explain searches longer", style="dim")
+
+
+def print_suitability(found: Suitability, console: Console) -> None:
+    """Print what stands against something in a fleet that has no plan."""
+    title = f"{found.subject.kind} {found.subject.name}"
+    console.print(f"{title}: the fleet is infeasible with it or without it", style="bold", markup=False)
+    for reason in found.reasons:
+        whom = "" if reason.service is None else f"{reason.service}: "
+        console.print(f"  {reason.cause}: {whom}{reason.text}", soft_wrap=True, markup=False)
+    if found.services and found.subject.kind in (SubjectKind.HARDWARE, SubjectKind.CONFIGURATION):
+        names = ", ".join(found.services)
+        console.print(f"  configurations meet the limits of: {names}", soft_wrap=True, markup=False)
+    elif not found.reasons:
+        console.print("  nothing excludes it by itself", markup=False)
 
 
 def print_why_not(answer: WhyNot, console: Console) -> None:
@@ -112,8 +128,9 @@ def _print_used(answer: WhyNot, title: str, console: Console) -> None:
 
 
 def _placement_text(row: Placement) -> str:
+    when = " ".join(part for part in row.moment_key if part)
     return (
-        f"{row.period} {row.region}: {row.service} {row.phase} {row.replicas}x {row.config} on "
+        f"{when} {row.region}: {row.service} {row.phase} {row.replicas}x {row.config} on "
         f"{row.hardware} in {row.pool}, {figure(row.requests_per_s)} requests/s"
     )
 
@@ -180,7 +197,7 @@ def print_story(found: Story, console: Console) -> None:
     for placement in found.placements:
         console.print(f"  {_placement_text(placement)}, {money(placement.usd)}", soft_wrap=True, markup=False)
     for unmet in found.unmet:
-        place = f"{unmet.region} {unmet.period}"
+        place = " ".join([unmet.region, *(part for part in unmet.moment_key if part)])
         console.print(
             f"  unserved in {place}: {figure(unmet.requests_per_s)} requests/s", style="red", markup=False
         )

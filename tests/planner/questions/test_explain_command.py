@@ -154,8 +154,30 @@ def test_an_infeasible_fleet_says_what_conflicts_and_what_helps(fleet_file: Path
     code, again, _ = run("explain", tmp_path / "out" / "plan.json")
     assert code == 0
     assert again.strip() in out
-    code, text, _ = run("explain", tmp_path / "out" / "plan.json", "--why-not", "small-gpu")
-    assert text == again
+
+
+def test_what_stands_against_hardware_is_told_without_a_plan(
+    fleet_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = tmp_path / "out" / "plan.json"
+    run("solve", fleet_file, *LIMITED, "--out", tmp_path / "out", "--set", "policy={unmet: forbid}")
+    _, conflict, _ = run("explain", plan)
+    asked = ("--why-not", "small-rent", "--why-not", "big-gpu", "--why-not", "L40S")
+    code, text, _ = run("explain", plan, *asked)
+    assert code == 0
+    assert text.endswith(conflict)
+    assert text[: -len(conflict)].splitlines() == [
+        "offer small-rent: the fleet is infeasible with it or without it",
+        "  supply: its maximum is 0",
+        "hardware big-gpu: the fleet is infeasible with it or without it",
+        "  configurations meet the limits of: chat",
+        "hardware L40S: the fleet is infeasible with it or without it",
+        "  supply: no pool or offer supplies L40S",
+        "  shape: chat: it has no configuration of aggregated",
+    ]
+    said = failed(capsys, "explain", plan, "--service", "chat", "--marginal")
+    assert "--service and --marginal explain a plan, and the fleet is infeasible" in said
+    assert "is not a hardware kind, offer" in failed(capsys, "explain", plan, "--why-not", "nothing")
 
 
 def test_demand_that_a_plan_leaves_unserved_is_explained(fleet_file: Path, tmp_path: Path) -> None:
