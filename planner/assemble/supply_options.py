@@ -60,13 +60,15 @@ def _standing(problem: Problem, solution: Solution, p: int) -> list[SupplyOption
     possible = [q for q in range(min(stays, decided)) if pool.retirement.possible_in(q)]
     if not possible:
         return rows
-    saved = [-pool.retirement.unit_usd[q] for q in possible]
-    best = possible[_first_least([-usd for usd in saved])]
+    change = pool.retirement.unit_usd
+    # A host that stays leaves at the end of its life all the same, if that is within the horizon.
+    anyway_usd = change[stays] if stays < count else 0.0
+    best = possible[_first_least([change[q] for q in possible])]
     spared_hours = pool.accelerators_per_unit * (stays - best) * problem.fleet.calendar.hours
     sale = -sum(pool.retirement.unit_cost_by_period["resale"][best])
     finance = problem.fleet.finance
     worth = tco.present_value_ratio(finance.discount_rate_per_year, best, finance.calendar)
-    usd = -pool.retirement.unit_usd[best]
+    usd = anyway_usd - change[best]
     update = {
         "units": sum(left.values()),
         "usd_per_accelerator_hour": usd / spared_hours,

@@ -174,9 +174,14 @@ def _standing(check: PlanCheck, pool: FleetPool, stays: int) -> Iterator[SupplyO
     possible = [q for q in range(min(stays, _stated(check))) if may_leave(fleet, pool, q)]
     if not possible:
         return
+    count = len(check.problem.periods)
+    at_end = [stays] if stays < count else []
     change = {
-        q: _total(saved_usd(fleet, pool, q)) + sum(leaving_usd(fleet, pool, q).values()) for q in possible
+        q: _total(saved_usd(fleet, pool, q)) + sum(leaving_usd(fleet, pool, q).values())
+        for q in (*possible, *at_end)
     }
+    # At the end of its life within the horizon a host leaves in any case.
+    change = {q: usd - sum(change[end] for end in at_end) for q, usd in change.items()}
     best = possible[_earliest_least([change[q] for q in possible])]
     sale = -leaving_usd(fleet, pool, best)["resale"]
     row = _option(

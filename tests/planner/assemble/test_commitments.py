@@ -137,6 +137,19 @@ def test_retiring_saves_from_a_resale_price_on() -> None:
     assert "pays from a sale of $100 k a host" in break_even(rows["retire"])
 
 
+def test_a_host_that_leaves_in_any_case_saves_only_until_then() -> None:
+    """It was held against hosts that stay beyond the end of their life."""
+    asked = question()
+    old = asked.pools[1]
+    assert old.owned is not None
+    owned = replace(old.owned, resale_usd_per_host=(115_000.0, 115_000.0), end_of_life="2027Q2")
+    rows = options(plan_of(pools=(asked.pools[0], replace(old, owned=owned)), services=asked.services[:3]))
+    # Of 160,000 USD the books hold 120,000 at the start and 110,000 a quarter later: to stay until then costs
+    # 10,000 USD and gains 5,000 USD, to leave at once costs 5,000 USD.
+    assert rows["retire"].break_even_resale_usd == pytest.approx(115_000)
+    assert rows["retire"].usd_per_accelerator_hour == pytest.approx(0.0, abs=1e-9)
+
+
 def test_property_tax_follows_the_book_value() -> None:
     found = plan_of(finance=Finance(property_tax_ratio_per_year=0.04))
     # A hundredth a quarter of the bought and of the old host.
