@@ -169,7 +169,10 @@ def brief_limits(plan: Plan) -> list[str]:
     for name, own in rows.items():
         most = max(own, key=lambda row: row.limit)
         times = f", {len(own)} times" if len(own) > 1 else ""
-        found.append(f"{escape(name)}, {figure(most.used, 5)} of {figure(most.limit, 5)} {most.unit}{times}")
+        at_most = "at most " if len({(row.used, row.limit) for row in own}) > 1 else ""
+        found.append(
+            f"{escape(name)}, {at_most}{figure(most.used, 5)} of {figure(most.limit, 5)} {most.unit}{times}"
+        )
     return found
 
 

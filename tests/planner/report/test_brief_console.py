@@ -124,7 +124,18 @@ def test_a_pool_that_grows_says_so(small: Plan) -> None:
 def test_limits_and_shortages_are_counted(small: Plan) -> None:
     plan = repeated(small, 5)
     (limits,) = [line for line in shown(plan) if line.startswith("Binding constraints")]
-    assert f"accelerators, {len(PERIODS)} times" in limits
+    assert f", 8 of 8 accelerators, {len(PERIODS)} times" in limits
+    # Limits that grow: "24 of 24 accelerators, 12 times" was only true of the last.
+    grown = [
+        row.model_copy(update={"used": 24.0, "limit": 24.0}) if PERIODS[-1] in row.name else row
+        for row in plan.binding
+    ]
+    (limits,) = [
+        line
+        for line in shown(plan.model_copy(update={"binding": tuple(grown)}))
+        if line.startswith("Binding constraints")
+    ]
+    assert f", at most 24 of 24 accelerators, {len(PERIODS)} times" in limits
     short = PLANS["scarce"]()[1]
     row = short.unmet[0]
     unmet = tuple(
