@@ -29,8 +29,11 @@ class Shortage(AtMoment):
         """Say what would serve it: power if that is short, else accelerators; empty if nothing would."""
         if self.power_short_kw is not None:
             return f"{self.power_short_kw:.4g} kW"
-        options = [f"{count} {name}" for name, count in self.accelerators_short.items()]
-        return f"{' or '.join(options)} accelerators" if options else ""
+        options = [f"{count:,} {name}" for name, count in self.accelerators_short.items()]
+        if not options:
+            return ""
+        single = list(self.accelerators_short.values()) == [1]
+        return f"{' or '.join(options)} {'accelerator' if single else 'accelerators'}"
 
 
 class GivenWay(Record):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Final
+
+from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation import build_model, rate_scales, replicas_for_load
 from fleetplan.planner.formulation.constraints import (
@@ -22,6 +24,7 @@ from fleetplan.planner.formulation.constraints import (
 from fleetplan.planner.formulation.constraints.placement import max_share
 from fleetplan.planner.plan import UNMET_GAP_RATIO, Rejections, Shortage
 from fleetplan.planner.problem import Candidate, Cell, Phase, Problem
+from fleetplan.planner.problem.load_units import units_requests_per_s
 from fleetplan.planner.search.blocks.solve import solve_planning
 from fleetplan.planner.search.deadline import NEVER, Deadline
 from fleetplan.planner.search.solvers.interrupt import Stop
@@ -95,30 +98,52 @@ def find_shortages(
         return ()
     blocking = blocking_limits(problem, seed, workers, deadline)
     rows = []
-    for (cell_index, k), variable in planning.variables.unmet.items():
-        units = found.values.value(variable)
+    for (cell_index, k), unmet in _unserved(problem, planning.variables.unmet, found.values).items():
         cell = problem.cells[cell_index]
         service = problem.services[cell.service]
-        unmet = scales[cell.service].requests_per_s(units) / service.planned_ratio
-        # Less is the rounding of rates and loads, not a shortage.
-        if unmet * LOAD_UNITS_PER_REPLICA > cell.requests_per_s[k]:
-            short = accelerators_needed(problem, cell, k, unmet)
-            by_power = bool(short) and POWER in blocking.names
-            rows.append(
-                Shortage(
-                    **problem.row_moment(cell.moment),
-                    region=cell.region,
-                    service=cell.service,
-                    request_class=service.classes[k].name,
-                    unmet_requests_per_s=min(unmet, cell.requests_per_s[k]),
-                    demand_requests_per_s=cell.requests_per_s[k],
-                    accelerators_short=short,
-                    power_short_kw=power_needed_kw(problem, cell, k, unmet) if by_power else None,
-                    reason=_unsupplied(problem, cell)
-                    or _reason(cell.service, bool(short), blocking, rejections),
-                )
+        short = accelerators_needed(problem, cell, k, unmet)
+        by_power = bool(short) and POWER in blocking.names
+        rows.append(
+            Shortage(
+                **problem.row_moment(cell.moment),
+                region=cell.region,
+                service=cell.service,
+                request_class=service.classes[k].name,
+                unmet_requests_per_s=min(unmet, cell.requests_per_s[k]),
+                demand_requests_per_s=cell.requests_per_s[k],
+                accelerators_short=short,
+                power_short_kw=power_needed_kw(problem, cell, k, unmet) if by_power else None,
+                reason=_unsupplied(problem, cell) or _reason(cell.service, bool(short), blocking, rejections),
             )
+        )
     return tuple(rows)
+
+
+def _unserved(
+    problem: Problem, unmet: Mapping[tuple[int, int], cp_model.IntVar], values: cp_model.CpSolver
+) -> dict[tuple[int, int], float]:
+    """What stays unmet by cell and class beyond rounding; all of it where that is all that is short."""
+    scales = rate_scales(problem)
+    every: dict[tuple[int, int], float] = {}
+    beyond: dict[tuple[int, int], float] = {}
+    for (cell_index, k), variable in unmet.items():
+        cell = problem.cells[cell_index]
+        rate = scales[cell.service].requests_per_s(values.value(variable))
+        rate /= problem.services[cell.service].planned_ratio
+        if rate > 0:
+            every[cell_index, k] = rate
+            if rate > _rounding(problem, cell, k):
+                beyond[cell_index, k] = rate
+    return beyond or every
+
+
+def _rounding(problem: Problem, cell: Cell, k: int) -> float:
+    """What may stay unmet of a class for whole load units alone: one of the fastest replica. [requests/s]"""
+    units = (
+        units_requests_per_s(problem, problem.candidates[c])[k] for c in problem.candidates_of(cell.service)
+    )
+    ratio = problem.services[cell.service].planned_ratio
+    return max(max(units, default=0.0) / ratio, cell.requests_per_s[k] / LOAD_UNITS_PER_REPLICA)
 
 
 POWER: Final = "power"
@@ -132,7 +157,7 @@ LIMITS: Final[dict[str, ModuleType]] = {
     SHARES: placement,
     "links for KV caches (kv_links)": kv_transfer,
     "average quality (quality_floor)": quality,
-    "hardware (pools and offers are fully used)": capacity,
+    "hardware (what can serve it is fully used, or arrives later)": capacity,
 }
 """Constraint families that can be what is missing, by what people call them. Without the capacity rows
 hardware is free, so hardware is what is short only if no other limit alone is."""

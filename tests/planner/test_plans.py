@@ -166,6 +166,38 @@ def test_an_infeasible_fleet_says_what_is_short() -> None:
     assert row.accelerators_short == {"A": 4, "B": 12}
     assert row.power_short_kw is None
     assert row.would_take == "4 A or 12 B accelerators"
+    few = row.model_copy(update={"accelerators_short": {"A": 1}})
+    assert few.would_take == "1 A accelerator"
+
+
+def test_hardware_that_stands_idle_is_not_said_to_be_used() -> None:
+    question = fleet(
+        services=[service("chat", 10.0)],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        pools=[rented_pool("B", 4, 1.0)],
+        offers=[rent_offer("A", 1.0, maximum=1)],
+    )
+    (row,) = find_shortages(build_problem(question, [candidate("chat", "A", 1.0)]), (), seed=1, workers=1)
+    assert row.reason == "hardware (what can serve it is fully used, or arrives later)"
+
+
+def test_load_units_of_a_fast_replica_are_no_shortage() -> None:
+    """A replica of 2 requests/s serves 2 requests/s, but for a load unit of 3.6e-5."""
+    question = fleet(
+        services=[
+            service("chat", {"a": 0.600015, "b": 1.399985}, classes={"a": 0.3, "b": 0.7}),
+            service("long", 10.0),
+        ],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        pools=[rented_pool("A", 1, 1.0, per_host=1), rented_pool("B", 1, 1.0, per_host=1)],
+    )
+    runs = [candidate("chat", "A", (2.0, 2.0)), candidate("long", "B", 4.0)]
+    rows = find_shortages(build_problem(question, runs), (), seed=1, workers=1)
+    assert [(row.service, row.unmet_requests_per_s) for row in rows] == [("long", pytest.approx(6.0))]
+    # Where nothing else is short, that is what has to be said.
+    alone = replace(question, services=question.services[:1])
+    (row,) = find_shortages(build_problem(alone, runs[:1]), (), seed=1, workers=1)
+    assert row.unmet_requests_per_s < 4e-5
 
 
 @pytest.mark.parametrize(
