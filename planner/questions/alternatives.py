@@ -169,9 +169,9 @@ def _without_offers(
     now = sum(row.accelerators for row in plan.purchases if verb != "bought" or row.kind == "buy")
     proven = answer.plan is not None or answer.infeasible or answer.least_usd > cap_usd
     if answer.plan is None or answer.most_usd > cap_usd:
-        what = "infeasible" if answer.infeasible else "beyond the allowance"
+        what = "there is no plan without them" if answer.infeasible else "beyond the allowance"
         return Alternative(
-            name, f"{what}; the plan has {counted(now, 'accelerator')} {verb}", None, None, proven
+            name, f"the plan has {counted(now, 'accelerator')} {verb}; {what}", None, None, proven
         )
     figure = f"no accelerators {verb}, the plan has {now}"
     return Alternative(name, figure, answer.plan, answer.plan.objective_usd, True)
