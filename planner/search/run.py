@@ -33,7 +33,7 @@ from fleetplan.planner.search.simplicity import (
     SimplerStep,
 )
 from fleetplan.planner.search.solvers.best import WITHDRAWN, least_of
-from fleetplan.planner.search.solvers.cpsat import configured_solver
+from fleetplan.planner.search.solvers.cpsat import configured_solver, limit_work
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.proofs import VARIABLES, Proof, contradicted
 from fleetplan.planner.search.solvers.race import FIRST_PLAN_GRACE_S
@@ -250,7 +250,7 @@ class Run(UnmetStages):
         seconds = step.share_of_time * left
         if self.limits.reproducible:
             solver = configured_solver(math.inf, self.limits.seed, 1)
-            solver.parameters.max_deterministic_time = seconds
+            limit_work(solver, planning.model, seconds)
         else:
             solver = configured_solver(seconds, self.limits.seed, self.limits.workers)
         solver.parameters.relative_gap_limit = step.gap_ratio

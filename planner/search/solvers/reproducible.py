@@ -14,7 +14,7 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.search.solvers.best import Best, proofs_of
-from fleetplan.planner.search.solvers.cpsat import configured_solver, hint
+from fleetplan.planner.search.solvers.cpsat import configured_solver, hint, limit_work
 from fleetplan.planner.search.solvers.highs_jobs import ANY_NODES, Effort, Job
 from fleetplan.planner.search.solvers.highs_program import HighsAnswer, HighsProgram, complete, gap_for
 from fleetplan.planner.search.solvers.interrupt import Stop
@@ -112,7 +112,7 @@ def solve_reproducibly(
 def _search(model: cp_model.CpModel, limits: SolverLimits, best: Best, amount: float, prover: str) -> float:
     """Run CP-SAT with one worker for an amount of deterministic time; what it took of that."""
     solver = configured_solver(math.inf, limits.seed, workers=1, presolve=prover == CPSAT)
-    solver.parameters.max_deterministic_time = amount
+    limit_work(solver, model, amount)
     limits.stop.running(solver)
     status = solver.solve(model, _UntilEnough(best.enough))
     limits.stop.running(None)
