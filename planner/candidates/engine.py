@@ -42,8 +42,11 @@ def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list
     found = []
     keys = ["phase", "hardware", "config", "accelerators_per_replica"]
     groups: dict[tuple[object, ...], list[Row]] = {}
-    # Fleets have thousands of tables of a few rows, each of which pandas takes milliseconds to group.
-    for row in service.engines.to_dict("records"):
+    # Fleets have thousands of tables of a few rows, each of which pandas takes milliseconds to group, and one
+    # to hand out row by row.
+    columns = [str(name) for name in service.engines.columns]
+    for values in zip(*(service.engines[name].tolist() for name in columns), strict=True):
+        row: Row = dict(zip(columns, values, strict=True))
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)
     for group, records in groups.items():
         phase, hardware, config = str(group[0]), str(group[1]), str(group[2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from fleetplan.fleet.document import KeyPath
@@ -35,8 +36,14 @@ _Made = TypeVar("_Made", bound="DataclassInstance")
 
 def _resolved(spec: Spec, kind: type[_Made]) -> _Made:
     """Return a dataclass with the values of a block that has the same keys; blocks within it likewise."""
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     return kind(**{each.name: _value(getattr(spec, each.name), hints[each.name]) for each in fields(kind)})
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    """Types of the fields of a dataclass, which are evaluated once, not once a service."""
+    return get_type_hints(kind)
 
 
 def _value(value: Any, hint: Any) -> Any:
