@@ -277,7 +277,8 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="keeps the points, to go on from")
     options = parser.parse_args()
     torch.manual_seed(0)
-    reference = REFERENCES[options.device.partition(":")[0]]
+    # What is no device is refused when it is opened.
+    reference = REFERENCES["cuda" if options.device.startswith("cuda") else "cpu"]
     read_bytes = least_read_bytes([(reference.decoder, BF16)], (1,))
     device = open_device(options.device, reuse_bytes=read_bytes)
     on_cpu = device.where.type == "cpu"

@@ -227,23 +227,31 @@ def solve_problem(
     solve = solve_record(result)
     if result.status is SolveStatus.INFEASIBLE:
         deadline = deadline.within(max(limits.explained.left_s, LEAST_EXPLANATION_S))
-        short: tuple[Shortage, ...] = ()
         if purpose is not Purpose.STEP:
             say("proven infeasible; looking for the shortage")
-            part = deadline.share(SHORTAGES_SHARE_OF_TIME)
-            gap_ratio = UNMET_GAP_RATIO if purpose is Purpose.ANSWER else ROW_SHORTAGE_GAP_RATIO
-            short = find_shortages(
-                problem, candidates.rejections, limits.seed, limits.workers, part, gap_ratio
-            )
-        left_out = candidates.rejections
         infeasible = Infeasible(
-            fleet=problem.fleet.name, shortages=short, rejections=left_out, provenance=stated, solve=solve
+            fleet=problem.fleet.name,
+            shortages=_shortages(problem, candidates, limits, deadline, purpose),
+            rejections=candidates.rejections,
+            provenance=stated,
+            solve=solve,
         )
         return Planned(problem, candidates, infeasible, deadline)
     plan = build_plan(problem, candidates, result, stated, solve)
     plan = plan.model_copy(update={"wrong_forecasts": wrong})
     require_valid(problem, plan)
     return Planned(problem, candidates, plan, deadline)
+
+
+def _shortages(
+    problem: Problem, candidates: CandidateSet, limits: SearchLimits, deadline: Deadline, purpose: Purpose
+) -> tuple[Shortage, ...]:
+    """What an infeasible problem lacks, as closely as its purpose needs it; nothing for a step."""
+    if purpose is Purpose.STEP:
+        return ()
+    part = deadline.share(SHORTAGES_SHARE_OF_TIME)
+    gap_ratio = UNMET_GAP_RATIO if purpose is Purpose.ANSWER else ROW_SHORTAGE_GAP_RATIO
+    return find_shortages(problem, candidates.rejections, limits.seed, limits.workers, part, gap_ratio)
 
 
 def _until(limits: SearchLimits) -> tuple[SearchLimits, Deadline]:

@@ -12,6 +12,7 @@ from fleetplan.planner.candidates.figures import (
     replica_power_kw,
     replica_uncapped_kw,
     supplied_hardware,
+    table_rows,
 )
 from fleetplan.planner.candidates.rejections import NO_SUPPLY, NOT_ALLOWED, RejectionLog
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
@@ -42,11 +43,8 @@ def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list
     found = []
     keys = ["phase", "hardware", "config", "accelerators_per_replica"]
     groups: dict[tuple[object, ...], list[Row]] = {}
-    # Fleets have thousands of tables of a few rows, each of which pandas takes milliseconds to group, and one
-    # to hand out row by row.
-    columns = [str(name) for name in service.engines.columns]
-    for values in zip(*(service.engines[name].tolist() for name in columns), strict=True):
-        row: Row = dict(zip(columns, values, strict=True))
+    # Fleets have thousands of tables of a few rows, each of which pandas takes milliseconds to group.
+    for row in table_rows(service.engines, list(service.engines.columns)):
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)
     for group, records in groups.items():
         phase, hardware, config = str(group[0]), str(group[1]), str(group[2])

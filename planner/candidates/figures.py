@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fleetplan.fleet.inventory import Fleet, Hardware
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def supplied_hardware(fleet: Fleet) -> list[str]:
@@ -17,6 +20,12 @@ def supplied_hardware(fleet: Fleet) -> list[str]:
 
 Row: TypeAlias = Mapping[Hashable, Any]
 """A row of a table by column."""
+
+
+def table_rows(table: pd.DataFrame, columns: Sequence[str]) -> Iterator[Row]:
+    """Rows of a table, some columns of them; `DataFrame.to_dict` takes three times as long."""
+    for values in zip(*(table[name].tolist() for name in columns), strict=True):
+        yield dict(zip(columns, values, strict=True))
 
 
 def optional_figure(row: Row | None, column: str) -> float | None:

@@ -27,6 +27,7 @@ from fleetplan.planner.candidates.figures import (
     optional_figure,
     replica_power_kw,
     replica_uncapped_kw,
+    table_rows,
 )
 from fleetplan.planner.candidates.load_question import front_end_of, load_question
 from fleetplan.planner.candidates.queueing import CARRIED, LOADS, lines_of, under_load
@@ -102,9 +103,7 @@ def landscape_candidates(
             [CARRIED, "batch"], ascending=[False, True], kind="stable"
         ).drop_duplicates(["phase", "parallelism"])
         log.add(service.name, hardware.name, DOMINATED, len(usable) - len(order))
-        # A dictionary a row; `DataFrame.to_dict` takes three times as long.
-        for values in zip(*(order[name].tolist() for name in ROW_COLUMNS), strict=True):
-            row: Row = dict(zip(ROW_COLUMNS, values, strict=True))
+        for row in table_rows(order, ROW_COLUMNS):
             best[row["phase"], row["parallelism"]][k] = row
     candidates = [
         _candidate_of_rows(service, hardware, Phase(phase), layout, rows)

@@ -59,14 +59,14 @@ def before_slice(check: PlanCheck, moments: list[Counter[Runs]], m: int) -> Coun
 
 def check_transitions(check: PlanCheck) -> Iterator[Violation]:
     """The changes that the plan lists are those of its placements, and cost what the policy says."""
-    expected = _all_changes(check, before_period, transition_usd_each)
+    expected = _all_changes(check, running(check), before_period, transition_usd_each)
     yield from compared("transitions", check.plan.transitions, expected, CHANGE_KEY, check.floor_usd)
 
 
 def check_tides(check: PlanCheck) -> Iterator[Violation]:
     """What starts from slice to slice is listed, costs what the policy says, and stays within its limit."""
     moments = running(check)
-    expected = _all_changes(check, before_slice, tidal_usd_each)
+    expected = _all_changes(check, moments, before_slice, tidal_usd_each)
     yield from compared("tidal", check.plan.tides, expected, CHANGE_KEY, check.floor_usd)
     limit = check.problem.fleet.policy.tidal.max_share_per_pool
     for m, moment in enumerate(check.problem.moments):
@@ -90,11 +90,11 @@ def check_tides(check: PlanCheck) -> Iterator[Violation]:
 
 def _all_changes(
     check: PlanCheck,
+    moments: list[Counter[Runs]],
     before: Callable[[PlanCheck, list[Counter[Runs]], int], Counter[Runs] | None],
     usd_each: Callable[[PlanCheck, Moment], float],
 ) -> list[Transition]:
     """Every set of replicas of every moment that is not as large as in the one before it."""
-    moments = running(check)
     return [
         row
         for m, moment in enumerate(check.problem.moments)
