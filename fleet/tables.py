@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_AnswerT = TypeVar("_AnswerT")
 
 # What a column may hold, and the numpy kinds that hold it.
 _KINDS: Final[Mapping[str, str]] = {"text": "OUTS", "count": "iu", "number": "f", "flag": "b"}
@@ -164,6 +166,26 @@ TABLES: Final[Mapping[str, tuple[TableColumn, ...]]] = {
     "engines": _ENGINES,
     "operator_table": _OPERATOR_TABLE,
 }
+
+
+def once_per_table(answer: Callable[[pd.DataFrame], _AnswerT]) -> Callable[[pd.DataFrame], _AnswerT]:
+    """Let a function of a table work once for each table, however many services name it.
+
+    Parameters
+    ----------
+    answer : callable
+        Its tables are told apart by identity, and are kept as long as what is returned. Nobody may change
+        them or an answer meanwhile.
+    """
+    known: dict[int, tuple[pd.DataFrame, _AnswerT]] = {}
+
+    def answered(table: pd.DataFrame) -> _AnswerT:
+        # Kept with its table: the identity of one that is gone may be that of another.
+        if id(table) not in known:
+            known[id(table)] = table, answer(table)
+        return known[id(table)][1]
+
+    return answered
 
 
 def check(frame: pd.DataFrame, table_name: str) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.document import Document, KeyPath
@@ -40,6 +40,10 @@ from fleetplan.fleet.resolve.supply.prices import PriceBook
 from fleetplan.fleet.schema import FleetSpec, Parsed, parse
 from fleetplan.fleet.schema.demand import TidalSpec
 from fleetplan.fleet.schema.fleet import BudgetSpec, PolicySpec, ServiceSpec
+from fleetplan.fleet.tables import once_per_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class _Named(Protocol):
@@ -208,11 +212,18 @@ def _used_hardware(
     services: Sequence[Service],
 ) -> dict[str, Hardware]:
     names = [pool.hardware for pool in pools] + [offer.hardware for offer in offers]
+    in_table = once_per_table(lambda table: [str(name) for name in table["hardware"]])
     for service in services:
         if service.engines is not None:
-            names += [str(name) for name in service.engines["hardware"]]
+            names += in_table(service.engines)
         names += service.allowed_hardware or ()
     return {name: hardware[name] for name in dict.fromkeys(names) if name in hardware}
+
+
+def _tables(services: Sequence[Service]) -> list[pd.DataFrame]:
+    """Return the engine tables of services, each once: thousands of services may name the same one."""
+    tables = (service.engines for service in services if service.engines is not None)
+    return list({id(table): table for table in tables}.values())
 
 
 def _warn_of_lifecycles(context: Context, hardware: Mapping[str, Hardware], offers: Sequence[Offer]) -> None:
@@ -242,11 +253,9 @@ def _check_power(
         for region in regions
         if region.energy_usd_per_kwh is not None or region.hosting_usd_per_kw_month > 0
     }
-    tables = [service.engines for service in services if service.engines is not None]
-    # Column by column: of thousands of small tables, pandas takes half a millisecond to select rows of one.
     stated = {
         str(name)
-        for table in tables
+        for table in _tables(services)
         for name, has_power in zip(table["hardware"], table["power_kw"].notna(), strict=True)
         if has_power
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -17,11 +17,16 @@ from fleetplan.fleet.input_files import read_bytes
 from fleetplan.fleet.inventory import DemandScenario, Slice
 from fleetplan.fleet.inventory.periods import QUARTERS, Calendar
 from fleetplan.fleet.resolve.day_shapes import DayShape
+from fleetplan.fleet.tables import once_per_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _ValueT = TypeVar("_ValueT")
+
+
+def _classes_in(table: pd.DataFrame) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(name) for name in table["class"]))
 
 
 @dataclass(slots=True)
@@ -55,6 +60,8 @@ class Context:
         SHA-256 of the files read besides the document.
     engine_tables : dict[str, DataFrame]
         Engine tables without mistakes by file: many services may name the same one.
+    classes_in : callable
+        Request classes of an engine table, in the order of its rows.
     """
 
     document: Document
@@ -70,6 +77,9 @@ class Context:
     extended_by: int = 0
     hashes: dict[str, str] = field(default_factory=dict)
     engine_tables: dict[str, pd.DataFrame] = field(default_factory=dict)
+    classes_in: Callable[[pd.DataFrame], tuple[str, ...]] = field(
+        default_factory=lambda: once_per_table(_classes_in)
+    )
 
     @property
     def stated(self) -> tuple[str, ...]:

@@ -33,21 +33,23 @@ def cost_rows(
         retirements.
     """
     capacity = capacity_kinds(problem, solution)
+    placed: dict[tuple[str, str], list[Placement]] = defaultdict(list)
+    for row in rows:
+        for key in (("period", row.period), ("service", row.service), ("pool", row.pool)):
+            placed[key].append(row)
     found = []
     for period in problem.periods:
         kinds = _added([kinds for (_, when), kinds in capacity.items() if when == period])
-        placed = [row for row in rows if row.period == period]
         uses = [use for use in pools if use.period == period]
-        found.append(_row(problem, ("period", period), placed, kinds, uses))
+        found.append(_row(problem, ("period", period), placed["period", period], kinds, uses))
     for service in problem.services:
-        placed = [row for row in rows if row.service == service]
-        kinds = {"capacity": sum(row.usd - row.running_usd for row in placed)}
-        found.append(_row(problem, ("service", service), placed, kinds, ()))
+        own = placed["service", service]
+        kinds = {"capacity": sum(row.usd - row.running_usd for row in own)}
+        found.append(_row(problem, ("service", service), own, kinds, ()))
     for pool in dict.fromkeys(use.pool for use in pools):
         kinds = _added([kinds for (name, _), kinds in capacity.items() if name == pool])
-        placed = [row for row in rows if row.pool == pool]
         uses = [use for use in pools if use.pool == pool]
-        found.append(_row(problem, ("pool", pool), placed, kinds, uses))
+        found.append(_row(problem, ("pool", pool), placed["pool", pool], kinds, uses))
     return tuple(found)
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet, Hardware, Service
+from fleetplan.fleet.tables import once_per_table
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.evaluator import maturity_in_force
 from fleetplan.perfmodel.interruption import WorkInterruptedError, interruptible
@@ -21,7 +22,7 @@ from fleetplan.planner.candidates.assumptions import assumptions, feed_forward_w
 from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.candidate_set import CandidateSet
 from fleetplan.planner.candidates.dominance import prune_dominated
-from fleetplan.planner.candidates.engine import engine_candidates
+from fleetplan.planner.candidates.engine import engine_candidates, engine_rows
 from fleetplan.planner.candidates.figures import supplied_hardware
 from fleetplan.planner.candidates.landscape import candidates_over_ways
 from fleetplan.planner.candidates.out_of_time import OutOfTimeError
@@ -65,11 +66,12 @@ def build_candidates(
     log, calibrator = evaluations.log, evaluations.calibrator
     found: list[Candidate] = []
     warnings: dict[str, None] = {}
+    rows_in = once_per_table(engine_rows)
     with evaluating_ahead(fleet) as about_to_evaluate:
         for index, service in enumerate(fleet.services):
             announce(f"evaluating {service.name} ({index + 1} of {len(fleet.services)})")
             if service.engines is not None:
-                own = engine_candidates(fleet, service, log)
+                own = engine_candidates(fleet, service, rows_in(service.engines), log)
             else:
                 own = []
                 for name in supplied:

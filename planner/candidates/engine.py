@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.fleet.tables import SINGLE_CLASS
@@ -17,8 +18,25 @@ from fleetplan.planner.candidates.figures import (
 from fleetplan.planner.candidates.rejections import NO_SUPPLY, NOT_ALLOWED, RejectionLog
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list[Candidate]:
+
+EngineRows: TypeAlias = Mapping[tuple[object, ...], Sequence[Row]]
+"""Rows of an engine table by phase, hardware, configuration and size: one for each class, or for all."""
+
+
+def engine_rows(table: pd.DataFrame) -> EngineRows:
+    """Rows of an engine table by what they are of."""
+    keys = ["phase", "hardware", "config", "accelerators_per_replica"]
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    # Fleets have thousands of tables of a few rows, each of which pandas takes milliseconds to group.
+    for row in table_rows(table, list(table.columns)):
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return groups
+
+
+def engine_candidates(fleet: Fleet, service: Service, rows: EngineRows, log: RejectionLog) -> list[Candidate]:
     """Candidates of a service that brings its own rates.
 
     Parameters
@@ -27,6 +45,8 @@ def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list
         Whose hardware gives the power where the table does not.
     service : Service
         With `engines`.
+    rows : EngineRows
+        Its table, as `engine_rows` returns it.
     log : RejectionLog
         Receives what is left out.
 
@@ -36,17 +56,10 @@ def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list
         One for each (phase, hardware, config), its rows of request classes joined. A row of `all`
         classes stands for each that has no row of its own.
     """
-    if service.engines is None:
-        raise ValueError(f"service {service.name!r} has no engine table")
     names = [request_class.name for request_class in service.classes]
     supplied = set(supplied_hardware(fleet))
     found = []
-    keys = ["phase", "hardware", "config", "accelerators_per_replica"]
-    groups: dict[tuple[object, ...], list[Row]] = {}
-    # Fleets have thousands of tables of a few rows, each of which pandas takes milliseconds to group.
-    for row in table_rows(service.engines, list(service.engines.columns)):
-        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
-    for group, records in groups.items():
+    for group, records in rows.items():
         phase, hardware, config = str(group[0]), str(group[1]), str(group[2])
         accelerators = int(str(group[3]))
         if not _may_run(service, Phase(phase), hardware, supplied, log):

@@ -20,6 +20,7 @@ from fleetplan.fleet.files import cache_key, forget_oldest, is_cache_on, user_ca
 from fleetplan.fleet.input_files import input_sha256, is_file
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.packages import installed_version, source_sha256
+from fleetplan.fleet.tables import once_per_table
 from fleetplan.perfmodel.optables.measured.folders import own_tables_folder, table_roots
 from fleetplan.planner.candidates.candidate_set import CandidateSet
 from fleetplan.planner.problem import ConfigurationKey
@@ -79,7 +80,8 @@ def _key(fleet: Fleet, keep: Collection[ConfigurationKey]) -> str:
     policy = replace(fleet.policy, kv_pairs=None)
     services = tuple(replace(service, engines=None) for service in fleet.services)
     parts = [repr(replace(fleet, path=Path(fleet.path.name), policy=policy, services=services))]
-    parts += [service.engines.to_csv() for service in fleet.services if service.engines is not None]
+    as_csv = once_per_table(lambda table: table.to_csv())
+    parts += [as_csv(service.engines) for service in fleet.services if service.engines is not None]
     parts += [repr(None if pairs is None else sorted(pairs)), repr(sorted(keep))]
     parts += [*_model_configs(fleet), *_table_files()]
     parts += [f"{name} {installed_version(name)}" for name in _DEPENDENCIES]

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 import typer
 
 from fleetplan.planner.commands.shared import MOST_WORKERS, ExitCode, ratio
-from fleetplan.planner.commands.terminal import console
+from fleetplan.planner.commands.terminal import console, progress
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console
 
     from fleetplan.planner.questions.asked_plan import AskedPlan
     from fleetplan.planner.questions.resolving import Resolver
@@ -104,7 +103,7 @@ def asking(
                 asked,
                 Resolver(
                     limits,
-                    lambda text: errors.print(text, style="dim", markup=False),
+                    progress(errors),
                     None,
                     asked.baseline,
                     run=run,
@@ -149,17 +148,18 @@ def collected(
     from fleetplan.planner.questions.waited import Waited
 
     errors = console(stderr=True)
+    say = progress(errors)
     plan, resolver = asked[0].plan, asked[1]
     each_s = min(plan.solve.wall_s, resolver.limits.time_limit_s) if noun == "solve" else 0.0
     waited = Waited(count, each_s, noun)
-    _say(errors, waited.announced)
+    say(waited.announced)
     found: list[_RowT] = []
     if not count:
         keep(found)
     try:
         for row in rows:
             found.append(row)
-            _say(errors, f"{name(row)} ({waited.next()})")
+            say(f"{name(row)} ({waited.next()})")
             keep(found)
     except KeyboardInterrupt:
         if not found:
@@ -172,10 +172,6 @@ def collected(
         errors.print(f"{lost}: {len(found)} of {count} are solved", style="red", markup=False)
         return found, ExitCode.LIMIT
     return found, ExitCode.FOUND
-
-
-def _say(errors: Console, text: str) -> None:
-    errors.print(text, style="dim", markup=False, highlight=False)
 
 
 def table_writer(

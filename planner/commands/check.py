@@ -19,7 +19,7 @@ from fleetplan.planner.commands.shared import (
     load,
     time_for_candidates,
 )
-from fleetplan.planner.commands.terminal import console
+from fleetplan.planner.commands.terminal import console, progress
 
 
 def check(
@@ -44,9 +44,7 @@ def check(
     for warning in _mistakes_of_scenarios(fleet_file, scenario or (), assignment or ()):
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     with time_for_candidates(time_limit) as late:
-        candidates = kept_candidates(
-            fleet, lambda text: errors.print(text, style="dim", markup=False), out_of_time=late
-        )
+        candidates = kept_candidates(fleet, progress(errors), out_of_time=late)
     print_coverage(fleet, candidates, console())
 
 

@@ -15,7 +15,7 @@ from fleetplan.planner.commands.shared import (
     load,
     time_for_candidates,
 )
-from fleetplan.planner.commands.terminal import console, say_written
+from fleetplan.planner.commands.terminal import console, progress, say_written
 
 FORMAT_NAMES = (
     "launch", "dynamo", "llm-d", "lws", "kueue", "karpenter", "gke", "node-pools", "purchases", "workbook",
@@ -119,6 +119,6 @@ def dump(
     errors = console(stderr=True)
     fleet = load(fleet_file, scenario, assignment, errors)
     with time_for_candidates(time_limit) as late:
-        paths = write_dump(fleet, out, lambda text: errors.print(text, style="dim", markup=False), late)
+        paths = write_dump(fleet, out, progress(errors), late)
     for path in paths:
         say_written(errors, path)

@@ -18,7 +18,7 @@ from fleetplan.planner.commands.shared import (
     load,
     ratio,
 )
-from fleetplan.planner.commands.terminal import console, say_written
+from fleetplan.planner.commands.terminal import console, progress, say_written
 
 MOST_WHOLE: Final = 10**9
 """Largest whole number of an option, as of a fleet file."""
@@ -172,10 +172,7 @@ def compare(
     assignment = [*(assignment or []), *calibration_assignment(calibration)]
     fleet = load(fleet_file, scenario, assignment, errors)
     others = read_counterfactuals(against, fleet, fleet_file, scenario or (), assignment)
-
-    def say(text: str) -> None:
-        errors.print(text, style="dim", markup=False, highlight=False)
-
+    say = progress(errors)
     kept, stopped = KeptComparison(len(others), say, out), False
     in_force = None if baseline is None else read_plan(baseline)
     try:

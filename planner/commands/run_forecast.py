@@ -16,7 +16,7 @@ from fleetplan.fleet.input_files import read_text
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.resolve import build_fleet
 from fleetplan.planner.commands.fleet_file import write_fleet_file
-from fleetplan.planner.commands.terminal import console, echo_json, say_written
+from fleetplan.planner.commands.terminal import console, echo_json, progress, say_written
 from fleetplan.planner.forecast import (
     ForecastRun,
     History,
@@ -80,7 +80,7 @@ def run_forecast(
         histories,
         fleet.periods,
         fleet.calendar,
-        lambda text: errors.print(text, style="dim", markup=False),
+        progress(errors),
     )
     without = [each.name for each in fleet.services if each.name not in {h.service for h in histories}]
     own = [each.name for each in fleet.services if each.name in without and each.follows is None]

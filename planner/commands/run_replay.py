@@ -16,7 +16,7 @@ from fleetplan.perfmodel.replay import Router
 from fleetplan.planner.candidates import prepare
 from fleetplan.planner.cells import csv_text
 from fleetplan.planner.commands.shared import time_for_candidates
-from fleetplan.planner.commands.terminal import say_written
+from fleetplan.planner.commands.terminal import progress, say_written
 from fleetplan.planner.plan import read_plan
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.replay.outcome import ReplayOutcome
@@ -86,9 +86,7 @@ def run_replay(
         raise InputError([Issue("command line", 0, 0, "--router", message, hint)])
     plan = read_plan(asked.plan_file)
 
-    def say(text: str) -> None:
-        errors.print(text, style="dim", markup=False)
-
+    say = progress(errors)
     problem = build_problem(fleet, ())
     period = asked.period or plan.periods[0]
     router = cast("Router", asked.router)

@@ -21,7 +21,7 @@ from fleetplan.planner.commands.shared import (
     load,
     ratio,
 )
-from fleetplan.planner.commands.terminal import console, echo_json
+from fleetplan.planner.commands.terminal import console, echo_json, progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,10 +79,7 @@ def solve(
 
     gap_ratio = ratio(gap)
     errors = console(stderr=True)
-
-    def say(text: str) -> None:
-        errors.print(text, style="dim", markup=False)
-
+    say = progress(errors)
     assignment = [*(assignment or []), *calibration_assignment(calibration)]
     fleet = load(fleet_file, scenario, assignment, errors)
     limits = SearchLimits(time_limit, gap_ratio, seed, workers or default_workers(), deterministic)
@@ -127,7 +124,7 @@ def _planned(
     from fleetplan.planner.api import plan_fleet
 
     try:
-        return plan_fleet(fleet, limits, log, lambda text: errors.print(text, style="dim"), in_force)
+        return plan_fleet(fleet, limits, log, progress(errors), in_force)
     except KeyboardInterrupt as interrupt:
         errors.print("stopped before there was a plan", style="red")
         raise typer.Exit(ExitCode.LIMIT) from interrupt

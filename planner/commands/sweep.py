@@ -17,7 +17,7 @@ from fleetplan.planner.commands.shared import (
     load,
     ratio,
 )
-from fleetplan.planner.commands.terminal import console, say_written
+from fleetplan.planner.commands.terminal import console, progress, say_written
 
 
 def sweep(
@@ -61,7 +61,7 @@ def sweep(
             limits,
             out,
             (jobs, backend),
-            lambda text: errors.print(text, style="dim", markup=False),
+            progress(errors),
         )
     except KeyboardInterrupt as interrupt:
         errors.print("stopped; the same command continues from here", style="red")

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, TextIO
 
 import typer
@@ -143,6 +143,21 @@ def console(stderr: bool = False, unwatched_width: int = 160) -> Console:
     if not found.is_terminal:
         found = PlainConsole(stderr=stderr, highlight=False, width=unwatched_width)
     return found
+
+
+def progress(errors: Console) -> Callable[[str], None]:
+    """Return a way to say lines of progress: dimmed in a terminal, written as they are to anything else."""
+    watched = errors.is_terminal
+
+    def say(text: str) -> None:
+        if watched:
+            errors.print(text, style="dim", markup=False)
+            return
+        # Fleets have thousands of services, each with its line, that Rich lays out in 0.3 ms.
+        errors.file.write(f"{printable(text)}\n")
+        errors.file.flush()
+
+    return say
 
 
 def say_written(errors: Console, path: Path) -> None:

@@ -63,7 +63,9 @@ def check_launches(check: PlanCheck) -> Iterator[Violation]:
     inputs = check.plan.inputs
     if inputs is None or (check.plan.format_version in OLDER_FORMATS and not inputs.launches):
         return
-    placed = {each.key: each for row, _ in check.rows if (each := _placed(check, row)) is not None}
+    services = {each.name: each for each in check.problem.fleet.services}
+    rows = ((row, services[row.service]) for row, _ in check.rows)
+    placed = {each.key: each for row, own in rows if (each := _placed(check, row, own)) is not None}
     stated = {tuple(getattr(row, name) for name in LAUNCH_KEY): row for row in inputs.launches}
     expected = []
     for key, each in placed.items():
@@ -74,10 +76,9 @@ def check_launches(check: PlanCheck) -> Iterator[Violation]:
     yield from compared("inputs", inputs.launches, expected, LAUNCH_KEY)
 
 
-def _placed(check: PlanCheck, row: Placement) -> _Placed | None:
+def _placed(check: PlanCheck, row: Placement, service: Service) -> _Placed | None:
     """The model that a placement runs; None for a service's own rates."""
     fleet = check.problem.fleet
-    service = next(each for each in fleet.services if each.name == row.service)
     accelerator = fleet.hardware[row.hardware].accelerator
     variants = {each.name: each for each in service.variants}
     if not variants and service.model is not None:

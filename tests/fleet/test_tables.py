@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from fleetplan.fleet.tables import TABLES, check
+from fleetplan.fleet.tables import TABLES, check, once_per_table
 
 
 def engines() -> pd.DataFrame:
@@ -56,3 +56,16 @@ def test_all_faults_come_at_once() -> None:
     frame = engines().drop(columns=["hardware", "config"])
     with pytest.raises(ValueError, match="the column hardware is missing; the column config is missing"):
         check(frame, "engines")
+
+
+def test_a_table_that_many_name_is_looked_through_once() -> None:
+    seen: list[pd.DataFrame] = []
+
+    def count(table: pd.DataFrame) -> int:
+        seen.append(table)
+        return len(table)
+
+    rows_in = once_per_table(count)
+    first, alike = engines(), engines()
+    assert [rows_in(table) for table in (first, first, alike, first)] == [1, 1, 1, 1]
+    assert [id(table) for table in seen] == [id(first), id(alike)]

@@ -23,7 +23,7 @@ from tests.planner.random_fleets import large_case, tiny_case
 from tests.planner.solving import NO_PROVENANCE, is_infeasible, solve
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.candidates.engine import engine_candidates
+from fleetplan.planner.candidates.engine import engine_candidates, engine_rows
 from fleetplan.planner.candidates.rejections import RejectionLog
 from fleetplan.planner.plan import Infeasible, Shortage, Solve
 from fleetplan.planner.problem import build_problem
@@ -47,13 +47,14 @@ def test_engine_table_of_four_classes_costs_4_68_an_hour() -> None:
         for kind, rates in (("small", (2, 1, 5, 2)), ("large", (20, 20, 40, 20)))
         for name, rate in zip("abcd", rates, strict=True)
     ]
-    chat = service("chat", 30.0, classes={"a": 0.2, "b": 0.1, "c": 0.5, "d": 0.2}, engines=pd.DataFrame(rows))
+    table = pd.DataFrame(rows)
+    chat = service("chat", 30.0, classes={"a": 0.2, "b": 0.1, "c": 0.5, "d": 0.2}, engines=table)
     question = fleet(
         services=[chat],
         hardware=[hardware("small", 1), hardware("large", 1)],
         offers=[rent_offer("small", 1.01), rent_offer("large", 3.67)],
     )
-    solved = solve(question, engine_candidates(question, chat, RejectionLog()))
+    solved = solve(question, engine_candidates(question, chat, engine_rows(table), RejectionLog()))
     assert solved.usd == pytest.approx(4.68 * HOURS_PER_QUARTER)
     assert {row.hardware: row.replicas for row in solved.rows()} == {"small": 1, "large": 1}
 

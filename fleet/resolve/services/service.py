@@ -191,7 +191,7 @@ def _class_specs(
         return None
     if engines is None:
         return dict(stated) if stated is not None else {SINGLE_CLASS: None}
-    names = list(dict.fromkeys(str(name) for name in engines["class"]))
+    names = context.classes_in(engines)
     if stated is None:
         return dict.fromkeys(names)
     own = set(names) - {SINGLE_CLASS}
