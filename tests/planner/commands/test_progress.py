@@ -11,7 +11,7 @@ LINE = "evaluating [red]s1[/red]\x1b " + "of a long name " * 20
 
 def said(*, watched: bool) -> str:
     file = io.StringIO()
-    progress(Console(file=file, force_terminal=watched, width=80))(LINE)
+    progress(Console(file=file, force_terminal=watched, width=80, highlight=False))(LINE)
     return file.getvalue()
 
 
