@@ -21,7 +21,9 @@ def attention_times(table: LookupTable, dims: dict[str, IntArray]) -> OperatorTi
     if table.kind is OperatorKind.LATENT_PREFILL_ATTENTION:
         return _with_prefix(table, sites, dims)
     column = names.index("window")
-    windowed = (sites[:, column] > 0) & ~table.is_measured(sites)
+    windowed = sites[:, column] > 0
+    if windowed.any():
+        windowed[windowed] = ~table.is_measured(sites[windowed])
     # Without a sweep of this window, that of the same heads without any answers for the keys that are seen.
     sites[windowed, column] = 0
     if table.kind is OperatorKind.DECODE_ATTENTION:

@@ -26,16 +26,9 @@ from fleetplan.perfmodel.operators import (
 )
 from fleetplan.perfmodel.optables.block_sparse import rows_without_projections
 from fleetplan.perfmodel.optables.choice import ChosenRows, TableLibrary, TableSource
+from fleetplan.perfmodel.optables.collectives import collective_times
 from fleetplan.perfmodel.optables.dispatched import ORDINARY_KIND, dispatched_times
-from fleetplan.perfmodel.optables.formulas.collectives import (
-    NetworkAllReduce,
-    group_ms,
-    groups,
-    inside_message,
-    network_bytes,
-    with_network_ms,
-)
-from fleetplan.perfmodel.optables.formulas.rank_skew import rank_skew_ms
+from fleetplan.perfmodel.optables.formulas.collectives import NetworkAllReduce, group_ms
 from fleetplan.perfmodel.optables.formulas.roofline import matrix_flops_per_ms, roofline_ms
 from fleetplan.perfmodel.optables.formulas.small_kernels import quantisation_ms, small_kernel_ms
 from fleetplan.perfmodel.optables.formulas.token_sampling import sampling_ms
@@ -190,14 +183,16 @@ class OperatorSource:
 
     def _working_times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
         """Times where there is work; 0 ms, as certain as measured, where a dimension is 0."""
-        idle = np.zeros(next(iter(dims.values())).shape, dtype=np.bool_)
-        for name, values in dims.items():
-            if (values < 0).any():
+        least = {name: int(values.min(initial=1)) for name, values in dims.items()}
+        for name, smallest in least.items():
+            if smallest < 0:
                 raise ValueError(f"{kind} has a negative {name}")
-            if name not in MAY_BE_ZERO:
-                idle |= values == 0
-        if not idle.any():
+        zeros = [
+            dims[name] == 0 for name, smallest in least.items() if not smallest and name not in MAY_BE_ZERO
+        ]
+        if not zeros:
             return self._distinct_times(kind, dtype, dims)
+        idle = np.logical_or.reduce(zeros)
         # A one instead of the zero keeps logarithms and shares finite; the answer is not used.
         busy = {
             name: values if name in MAY_BE_ZERO else np.maximum(values, 1) for name, values in dims.items()
@@ -254,7 +249,7 @@ class OperatorSource:
         if special is not None:
             return special(table, dims)
         if kind in COLLECTIVE_KINDS:
-            return self._collective_times(table, dims)
+            return collective_times(table, dims, self.network_all_reduce)
         found = table.times(dims)
         if kind is OperatorKind.GEMM:
             before_ms = quantisation_ms(self.accelerator, self.framework, dtype, dims)
@@ -276,31 +271,6 @@ class OperatorSource:
         if kind is OperatorKind.TOKEN_SAMPLING:
             return sampling_ms(self.framework, dims)
         return small_kernel_ms(self.accelerator, self.framework, dims["traffic_bytes"])
-
-    def _collective_times(self, table: LookupTable, dims: dict[str, IntArray]) -> OperatorTimes:
-        """Measured time within a scale-up domain, and the network's by latency and bandwidth."""
-        kind = table.kind
-        placed = groups(self.accelerator, dims["ranks"], dims["stride"])
-        message = dims["message_bytes"].astype(np.float64)
-        inside_bytes = np.ceil(inside_message(kind, message, placed)).astype(np.int64)
-        inner = np.maximum(placed.inner, 2)
-        found = table.times(dims | {"message_bytes": inside_bytes, "ranks": inner})
-        smallest = np.full(inner.shape, table.surfaces.axes[1].nodes[0], dtype=np.int64)
-        fixed = table.times(dims | {"message_bytes": smallest, "ranks": inner})
-        inside, inside_fixed = (np.where(placed.inner > 1, part.latency_ms, 0.0) for part in (found, fixed))
-        sent_bytes = network_bytes(kind, message, placed, self.network_all_reduce)
-        latency_ms = with_network_ms(self.accelerator, kind, sent_bytes, placed, inside, inside_fixed)
-        if kind is OperatorKind.ALL_REDUCE:
-            latency_ms = latency_ms + rank_skew_ms(self.accelerator.measured_system, dims["ranks"])
-        # No table has this number of ranks, or these links.
-        unmeasured = placed.leaves | ~table.is_measured(dims["ranks"][:, None])
-        label = np.where(unmeasured, np.uint8(Provenance.EXTRAPOLATED), found.provenance)
-        # A group that has no more than one rank a domain uses no measured link at all.
-        label = np.where(placed.leaves & (placed.inner == 1), np.uint8(Provenance.ROOFLINE), label)
-        nothing = dims["ranks"] == 1
-        return OperatorTimes(
-            np.where(nothing, 0.0, latency_ms), np.where(nothing, np.uint8(Provenance.MEASURED), label)
-        )
 
 
 @cache

@@ -18,6 +18,12 @@ _KEY_LIMIT: Final = 2**62
 _SHORT_RUN: Final = 4
 """Runs of equal rows that are shorter in the mean are not worth looking for."""
 
+_FEW_ROWS: Final = 4096
+"""So many rows are hashed in less time than it takes to look for runs."""
+
+_DENSE_RATIO: Final = 2
+"""Keys of a range up to so many times their number are numbered by a table instead of hashed."""
+
 
 @dataclass(frozen=True, slots=True)
 class UniqueRows:
@@ -68,11 +74,30 @@ def unique_rows(dims: dict[str, IntArray]) -> UniqueRows:
             low, span = 0, levels.size
         key = key * span + (column - low)
         key_range *= span
-    codes, uniques = _factorize_runs(key)
-    first = np.empty(uniques.size, dtype=np.int64)
+    if key_range == 1:
+        return UniqueRows({name: column[:1] for name, column in dims.items()}, np.zeros(n_rows, np.int64))
+    if key_range <= _DENSE_RATIO * n_rows:
+        codes, first = _numbered(key, key_range)
+    else:
+        codes, uniques = _factorize(key) if n_rows <= _FEW_ROWS else _factorize_runs(key)
+        first = _first_rows(codes, uniques.size)
+    return UniqueRows({name: column.take(first) for name, column in dims.items()}, codes)
+
+
+def _first_rows(codes: IntArray, count: int) -> IntArray:
+    """Where each of `count` codes first stands."""
+    first = np.empty(count, dtype=np.int64)
     # Assigned backwards, so that the first row of each kind is the one that stays.
-    first[codes[::-1]] = np.arange(n_rows - 1, -1, -1)
-    return UniqueRows({name: column[first] for name, column in dims.items()}, codes)
+    first[codes[::-1]] = np.arange(codes.size - 1, -1, -1)
+    return first
+
+
+def _numbered(key: IntArray, key_range: int) -> tuple[IntArray, IntArray]:
+    """Codes of keys below `key_range` in the order of their first appearance, and where each first stands."""
+    first = np.flatnonzero(_first_rows(key, key_range).take(key) == np.arange(key.size))
+    codes = np.empty(key_range, dtype=np.int64)
+    codes[key.take(first)] = np.arange(first.size)
+    return codes.take(key), first
 
 
 def _factorize_runs(values: IntArray) -> tuple[IntArray, IntArray]:

@@ -83,22 +83,23 @@ class _LentSurfaces:
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[FloatArray, ByteArray]] = {}
 
-    def surfaces(self, queried: IntArray, make: Callable[[IntArray], Surfaces]) -> Surfaces:
-        """Return the surfaces of sites, shape (n_queries, n_dims); `make` is asked for the new ones alone."""
-        keys = [row.tobytes() for row in np.ascontiguousarray(queried)]
+    def surfaces(
+        self, queried: IntArray, make: Callable[[IntArray], Surfaces]
+    ) -> tuple[FloatArray, ByteArray]:
+        """Return times and labels of sites, shape (n_queries, n_dims); `make` is asked for new ones alone."""
+        keys = _keys(queried)
         known = self._known
-        new = np.array([key not in known for key in keys], dtype=np.bool_)
-        made = make(queried[new])
-        if len(known) + len(made.latency_ms) > _KEPT_SURFACES:
-            # Not emptied: another thread may be reading it.
-            known = {key: known[key] for key in keys if key in known}
-        for row, position in enumerate(np.flatnonzero(new)):
-            known[keys[position]] = (made.latency_ms[row], made.provenance[row])
-        self._known = known
+        new = [position for position, key in enumerate(keys) if key not in known]
+        if new:
+            made = make(queried[new])
+            if len(known) + len(new) > _KEPT_SURFACES:
+                # Not emptied: another thread may be reading it.
+                known = {key: known[key] for key in keys if key in known}
+            for row, position in enumerate(new):
+                known[keys[position]] = (made.latency_ms[row], made.provenance[row])
+            self._known = known
         found = [known[key] for key in keys]
-        return Surfaces(
-            made.axes, np.stack([each[0] for each in found]), np.stack([each[1] for each in found])
-        )
+        return np.array([each[0] for each in found]), np.array([each[1] for each in found])
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,11 @@ class LookupTable:
     surfaces: Surfaces
     is_own: BoolArray
     _kept: _LentSurfaces = field(default_factory=_LentSurfaces, init=False, repr=False, compare=False)
+    _rows: dict[bytes, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        rows = {key: row for row, key in enumerate(_keys(self.sites))}
+        object.__setattr__(self, "_rows", rows)
 
     def times(self, dims: dict[str, IntArray]) -> OperatorTimes:
         """Time and provenance of the operator, shape (n,) each."""
@@ -147,12 +153,14 @@ class LookupTable:
         first, second : FloatArray
             Values on the axes, shape (n,) each; `first` is of no meaning where there is one axis.
         """
-        names = site_dimensions(self.kind)
-        distinct = unique_rows({name: sites[:, column] for column, name in enumerate(names)})
-        queried = np.stack([distinct.dims[name] for name in names], axis=1)
-        surfaces = self.surfaces_of(queried)
+        queried, codes = _distinct(sites)
+        position = self._position(queried)
+        if (position >= 0).all():
+            surfaces, codes = self.surfaces, position.take(codes)
+        else:
+            surfaces = self._surfaces_at(queried, position)
         places = (locate(surfaces.axes[0], first), locate(surfaces.axes[1], second))
-        latency_ms, provenance = evaluate(surfaces, distinct.codes, *places)
+        latency_ms, provenance = evaluate(surfaces, codes, *places)
         beyond = places[0].outside | places[1].outside
         if beyond.any():
             held = self._light_ratio(
@@ -165,36 +173,30 @@ class LookupTable:
 
     def is_measured(self, sites: IntArray) -> BoolArray:
         """Tell which of the sites, shape (n, n_dims), were measured."""
-        return self._position(sites) >= 0
+        queried, codes = _distinct(sites)
+        measured: BoolArray = (self._position(queried) >= 0).take(codes)
+        return measured
 
     def surfaces_of(self, queried: IntArray) -> Surfaces:
         """Surfaces of sites, measured or lent, shape (n_queries, n_first, n_second)."""
-        position = self._position(queried)
-        lent = position < 0
-        if not lent.any():
-            return Surfaces(
-                self.surfaces.axes, self.surfaces.latency_ms[position], self.surfaces.provenance[position]
-            )
+        return self._surfaces_at(queried, self._position(queried))
+
+    def _surfaces_at(self, queried: IntArray, position: IntArray) -> Surfaces:
+        """Surfaces of sites that stand in some rows of the table, or in none (-1)."""
         latency_ms = self.surfaces.latency_ms[np.maximum(position, 0)]
         provenance = self.surfaces.provenance[np.maximum(position, 0)]
-        made = self._kept.surfaces(queried[lent], self._lent)
-        latency_ms[lent] = made.latency_ms
-        provenance[lent] = made.provenance
+        lent = position < 0
+        if lent.any():
+            latency_ms[lent], provenance[lent] = self._kept.surfaces(queried[lent], self._lent)
         return Surfaces(self.surfaces.axes, latency_ms, provenance)
 
     def _position(self, queried: IntArray) -> IntArray:
         """Row of each queried site in the table, -1 where it was not measured, shape (n_queries,)."""
-        both = np.concatenate([self.sites, queried])
-        codes = unique_rows({str(column): both[:, column] for column in range(both.shape[1])}).codes
-        # Sites of a table are distinct and come first, so their codes count up.
-        found = codes[len(self.sites) :]
-        return np.where(found < len(self.sites), found, -1)
+        rows = self._rows
+        return np.array([rows.get(key, -1) for key in _keys(queried)], dtype=np.int64)
 
     def _lent(self, queried: IntArray) -> Surfaces:
         axes = self.surfaces.axes
-        if not len(queried):
-            nothing = self.surfaces.latency_ms[:0]
-            return Surfaces(axes, nothing, self.surfaces.provenance[:0])
         lenders = self._lenders(queried)
         log_slowness = np.zeros((len(queried), axes[0].nodes.size, axes[1].nodes.size))
         label = np.broadcast_to(lenders.provenance[:, None, None], log_slowness.shape)
@@ -311,3 +313,16 @@ def lookup_table(
 
 def _part(place: Position, keep: BoolArray) -> Position:
     return Position(place.lower[keep], place.weight[keep], place.clipped[keep], place.outside[keep])
+
+
+def _keys(sites: IntArray) -> list[bytes]:
+    """The bytes of each site, shape (n_sites, n_dims)."""
+    whole = np.ascontiguousarray(sites, dtype=np.int64)
+    found: list[bytes] = whole.view(f"V{whole.itemsize * whole.shape[1]}").ravel().tolist()
+    return found
+
+
+def _distinct(sites: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct ones of some sites, and which of them each is."""
+    found = unique_rows({str(column): values for column, values in enumerate(sites.T)})
+    return np.stack(list(found.dims.values()), axis=1), found.codes

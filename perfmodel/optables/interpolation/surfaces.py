@@ -115,7 +115,9 @@ def grown(axes: tuple[Axis, Axis], latency_ms: FloatArray, provenance: ByteArray
     times = np.where(np.abs(projected - logarithm) < _ROUNDING, latency_ms, np.exp(projected))
     for position in (1, 2):
         times = np.maximum.accumulate(times, axis=position)
-    return Surfaces(axes, times, np.where(moved, np.maximum(provenance, _INTERPOLATED), provenance))
+    label = np.where(moved, np.maximum(provenance, _INTERPOLATED), provenance)
+    # In the order of memory in which points are read.
+    return Surfaces(axes, np.ascontiguousarray(times), np.ascontiguousarray(label))
 
 
 def _isotonic(values: FloatArray) -> FloatArray:
@@ -219,14 +221,15 @@ class Position:
 def locate(axis: Axis, values: FloatArray) -> Position:
     """Find the nodes around each value; one outside the nodes is moved to the nearest."""
     nodes = axis.nodes
-    clipped = np.clip(values, nodes[0], nodes[-1])
+    clipped = np.minimum(np.maximum(values, nodes[0]), nodes[-1])
     outside = clipped != values
     if nodes.size == 1:
         return Position(np.zeros(values.shape, dtype=np.int64), np.zeros(values.shape), clipped, outside)
-    lower = np.clip(np.searchsorted(nodes, clipped, side="right") - 1, 0, nodes.size - 2)
+    # Between the inner nodes: what lies on an outer one is in the outer interval.
+    lower = nodes[1:-1].searchsorted(clipped, side="right")
     coordinate = axis.coordinate(nodes)
-    start = coordinate[lower]
-    weight = (axis.coordinate(clipped) - start) / (coordinate[lower + 1] - start)
+    start = coordinate.take(lower)
+    weight = (axis.coordinate(clipped) - start) / (coordinate.take(lower + 1) - start)
     return Position(lower, weight, clipped, outside)
 
 
@@ -249,19 +252,28 @@ def evaluate(
     tuple[FloatArray, ByteArray]
         Time at the (clipped) point [ms] and provenance, shape (n,) each.
     """
+    n_first, n_second = (axis.nodes.size for axis in surfaces.axes)
+    times, labels = surfaces.latency_ms.reshape(-1), surfaces.provenance.reshape(-1)
+    lower = (site * n_first + first.lower) * n_second + second.lower
+    rows = [(1.0 - first.weight, lower)]
+    if n_first > 1:
+        rows.append((first.weight, lower + n_second))
+    columns = ((1.0 - second.weight, 0), (second.weight, min(1, n_second - 1)))
     latency_ms = np.zeros(site.shape)
-    label = np.full(site.shape, _MEASURED, dtype=np.uint8)
-    between = np.zeros(site.shape, dtype=np.bool_)
-    one_row = surfaces.axes[0].nodes.size == 1
-    for upper_first in (False,) if one_row else (False, True):
-        weight_first = first.weight if upper_first else 1.0 - first.weight
-        row = first.lower + upper_first
-        for upper_second in (False, True):
-            weight = weight_first * (second.weight if upper_second else 1.0 - second.weight)
-            column = np.minimum(second.lower + upper_second, surfaces.axes[1].nodes.size - 1)
-            latency_ms += weight * surfaces.latency_ms[site, row, column]
-            used = weight > 0
-            label = np.where(used, np.maximum(label, surfaces.provenance[site, row, column]), label)
-            between |= used & (weight < 1)
+    label = np.zeros(site.shape, dtype=np.uint8)
+    for weight_first, row in rows:
+        for weight_second, step in columns:
+            weight = weight_first * weight_second
+            corner = row + step
+            latency_ms += weight * times.take(corner)
+            # What has no weight counts as measured, the surest of all labels.
+            label = np.maximum(label, labels.take(corner) * (weight > 0))
+    between = _is_inside(first.weight) | _is_inside(second.weight)
     label = np.where(between, np.maximum(label, _INTERPOLATED), label)
-    return latency_ms, np.where(first.outside | second.outside, _EXTRAPOLATED, label).astype(np.uint8)
+    return latency_ms, np.where(first.outside | second.outside, _EXTRAPOLATED, label)
+
+
+def _is_inside(weight: FloatArray) -> NDArray[np.bool_]:
+    """Whether points lie between two nodes of an axis rather than on one."""
+    inside: NDArray[np.bool_] = (weight > 0) & (weight < 1)
+    return inside

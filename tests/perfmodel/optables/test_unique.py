@@ -24,3 +24,21 @@ def test_rows_keep_the_order_of_their_first_appearance() -> None:
     found = unique_rows({"a": np.array([5, 3, 5, 4]), "b": np.array([1, 1, 1, 1])})
     assert found.dims["a"].tolist() == [5, 3, 4]
     assert found.codes.tolist() == [0, 1, 0, 2]
+
+
+@given(
+    st.integers(min_value=1, max_value=3), st.lists(st.tuples(NARROW, NARROW), min_size=1, max_size=40), WIDE
+)
+def test_rows_are_numbered_alike_however_far_apart_their_values_are(
+    copies: int, rows: list[tuple[int, int]], apart: int
+) -> None:
+    # Many rows of few values are numbered by a table, few rows of values far apart are hashed, and long
+    # columns are searched for runs.
+    columns = np.array(rows * (5000 if copies == 3 else copies), dtype=np.int64)
+    near = unique_rows({"a": columns[:, 0], "b": columns[:, 1]})
+    far = unique_rows({"a": columns[:, 0] * (apart + 1), "b": columns[:, 1]})
+    assert near.codes.tolist() == far.codes.tolist()
+    assert near.dims["b"].tolist() == far.dims["b"].tolist()
+    assert list(dict.fromkeys(map(tuple, columns.tolist()))) == list(
+        zip(near.dims["a"].tolist(), near.dims["b"].tolist(), strict=True)
+    )
