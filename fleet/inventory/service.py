@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fleetplan.fleet.inventory.demand import Demand, Offline
 from fleetplan.fleet.inventory.techniques import ModelVariant, Techniques
-from fleetplan.fleet.inventory.traffic import Traffic
+from fleetplan.fleet.inventory.traffic import LatencyLimit, Traffic
 
 if TYPE_CHECKING:  # importing pandas takes longer than all of this room; `plan --help` must not pay for it
     import pandas as pd
@@ -218,6 +219,24 @@ class Service:
     checkpoint: str | None = None
     rate_ratio: Mapping[str, float] = field(default_factory=dict)
     home_percent: float = 0.0
+
+    @property
+    def inner_ttft_ms(self) -> float | None:
+        """What the limit on TTFT leaves for the engine and ways to other regions; None without one. [ms]"""
+        return None if self.ttft_ms is None else self.ttft_ms - self.outside_ms.total_ms
+
+    @property
+    def ttft_under_load(self) -> tuple[LatencyLimit, ...]:
+        """Limits on TTFT that hold under load."""
+        return () if self.traffic is None else self.traffic.ttft
+
+    @property
+    def least_inner_ttft_ms(self) -> float:
+        """The same of the least of its limits, under load or without; infinite without any. [ms]"""
+        limits_ms = [limit.limit_ms for limit in self.ttft_under_load]
+        if self.ttft_ms is not None:
+            limits_ms.append(self.ttft_ms)
+        return min(limits_ms, default=math.inf) - self.outside_ms.total_ms
 
     @property
     def planned_ratio(self) -> float:

@@ -150,9 +150,6 @@ def with_serving_regions(
     for service in services:
         i, spec = positions[service.name]
         here: KeyPath = ("services", i)
-        if spec.serve_from is not None and service.traffic is not None and service.traffic.ttft:
-            message = "does not go with a TTFT limit that holds under load: the way is added to means alone"
-            context.error((*here, "serve_from"), message, "limit the mean with slo.ttft_ms, without traffic")
         serving = _serving(context, (*here, "serve_from"), spec, places)
         _warn_of_long_ways(context, (*here, "serve_from"), service, serving, places)
         if spec.regions is not None:
@@ -200,11 +197,11 @@ def _warn_of_long_ways(
     serving: Mapping[str, Sequence[str]],
     places: Mapping[str, Region],
 ) -> None:
-    limit_ms = None if service.ttft_ms is None else service.ttft_ms - service.outside_ms.total_ms
+    limit_ms = service.least_inner_ttft_ms
     for origin, names in serving.items():
         for name in names:
             way_ms = places[origin].round_trip_ms[name] if origin in places else 0.0
-            if limit_ms is not None and way_ms >= limit_ms:
+            if way_ms >= limit_ms:
                 text = f"{name} is too far from {origin}: {way_ms:g} of {limit_ms:g} ms"
                 context.warn(key_path, text)
 

@@ -114,6 +114,8 @@ class ServiceRun:
         Prompt tokens that were found in the cache of its session. [tokens]
     groups : tuple[GroupUse, ...]
         What served them.
+    first_group : IntArray
+        Where each went first: position among the aggregated groups and then those of prefill.
     """
 
     requests: Requests
@@ -122,6 +124,7 @@ class ServiceRun:
     preemptions: IntArray
     cached_tokens: IntArray
     groups: tuple[GroupUse, ...]
+    first_group: IntArray
 
     @property
     def ttft_ms(self) -> FloatArray:
@@ -179,7 +182,7 @@ def run_service(
         handed.append((rows, done.arrived_ms))
     if handed:
         _decode(deployment, requests, handed, outcome, router, seed, random)
-    return outcome.run(requests)
+    return outcome.run(requests, chosen)
 
 
 def _decode(
@@ -279,9 +282,15 @@ class _Outcome:
         start = np.array(log.start_ms)
         self.groups.append(GroupUse(group.label, phase, rows.size, places, part.arrival_ms, start, finish))
 
-    def run(self, requests: Requests) -> ServiceRun:
+    def run(self, requests: Requests, first_group: IntArray) -> ServiceRun:
         return ServiceRun(
-            requests, self.first_ms, self.finish_ms, self.preemptions, self.cached_tokens, tuple(self.groups)
+            requests=requests,
+            first_ms=self.first_ms,
+            finish_ms=self.finish_ms,
+            preemptions=self.preemptions,
+            cached_tokens=self.cached_tokens,
+            groups=tuple(self.groups),
+            first_group=first_group,
         )
 
 

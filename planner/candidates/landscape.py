@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -106,7 +107,7 @@ def landscape_candidates(
         for row in table_rows(order, ROW_COLUMNS):
             best[row["phase"], row["parallelism"]][k] = row
     candidates = [
-        _candidate_of_rows(service, hardware, Phase(phase), layout, rows)
+        _candidate_of_rows(service, hardware, Phase(phase), layout, rows, way_ms)
         for (phase, layout), rows in best.items()
     ]
     if fleet.kv_links:
@@ -146,27 +147,38 @@ def candidates_over_ways(
         # What is too slow for a way is no configuration that was left out.
         farther, _ = landscape_candidates(fleet, service, hardware, RejectionLog(), calibrator, way_ms)
         for candidate in farther:
-            if known.get(candidate.key) == candidate:
+            same = [each for each in known.values() if _same_figures(each, candidate)]
+            for each in same:
+                if _same_layout(each, candidate):
+                    known[each.key] = replace(each, reach_ms=candidate.reach_ms)
+            if same:
                 continue
             other = candidate
             if candidate.key in known and candidate.configuration is not None:
-                # A layout that serves several classes has a batch for each, which its name does not tell.
+                # A layout that serves several classes has a batch for each, which its name does not tell,
+                # and what its pools carry under load depends on the way.
                 other = candidate.running(replace(candidate.configuration, reach_ms=way_ms))
-            if not any(_same_figures(each, candidate) for each in known.values()):
-                known[other.key] = other
+            known[other.key] = other
     return list(known.values()), tables
 
 
 def _same_figures(first: Candidate, second: Candidate) -> bool:
-    """Whether two candidates differ by their names at most."""
-    return first == replace(second, config=first.config, configuration=first.configuration)
+    """Whether two candidates differ by their names and by their reach at most."""
+    named = replace(second, config=first.config, configuration=first.configuration)
+    return first == replace(named, reach_ms=first.reach_ms)
+
+
+def _same_layout(first: Candidate, second: Candidate) -> bool:
+    """Whether two candidates run the same layout with the same batch."""
+    if first.configuration is None or second.configuration is None:
+        return False
+    return replace(first.configuration, reach_ms=None) == replace(second.configuration, reach_ms=None)
 
 
 def _bearable(service: Service, ways: Sequence[float]) -> list[float]:
-    """Ways that leave anything of the TTFT limit; none where there is no limit, so that all are. [ms]"""
-    if service.ttft_ms is None:
-        return []
-    return [way_ms for way_ms in ways if way_ms < service.ttft_ms - service.outside_ms.total_ms]
+    """Ways that leave anything of each TTFT limit; none where there is no limit, so that all are. [ms]"""
+    limit_ms = service.least_inner_ttft_ms
+    return [way_ms for way_ms in ways if way_ms < limit_ms < math.inf]
 
 
 def _caches_gb(service: Service, evaluator: Evaluator) -> tuple[float, ...]:
@@ -276,7 +288,7 @@ def _usable_rows(
     request = RequestShape(
         request_class.input_tokens, request_class.output_tokens, request_class.context_tokens
     )
-    ttft_ms = None if service.ttft_ms is None else service.ttft_ms - service.outside_ms.total_ms
+    ttft_ms = service.inner_ttft_ms
     landscape = cached_landscape(
         evaluator,
         request,
@@ -296,9 +308,9 @@ def _usable_rows(
 
 
 def _candidate_of_rows(
-    service: Service, hardware: Hardware, phase: Phase, layout: str, rows: Mapping[int, Row]
+    service: Service, hardware: Hardware, phase: Phase, layout: str, rows: Mapping[int, Row], way_ms: float
 ) -> Candidate:
-    """One layout with its best batch size for every class that it can serve."""
+    """One layout with its best batch size for every class that it can serve over a way."""
     any_row = next(iter(rows.values()))
     accelerators = int(any_row["accelerators_per_replica"])
     classes = range(len(service.classes))
@@ -324,6 +336,7 @@ def _candidate_of_rows(
         provenance=ProvenanceShares(**shares),
         pooling=_pooling(service, phase, rows),
         batch=tuple(int(rows[k]["batch"]) if k in rows else None for k in classes),
+        reach_ms=way_ms if service.ttft_under_load and phase is not Phase.DECODE else None,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet, Service
-from fleetplan.planner.problem import LATENCY_TOLERANCE_MS, Candidate, Phase
+from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.problem.places_in_file import service_issue
 
 
@@ -37,10 +37,9 @@ def ways_in_time(service: Service, ways: tuple[float, ...]) -> Callable[[Candida
     """How many of the ways, from the shortest on, a candidate can serve a class over in time."""
 
     def count(candidate: Candidate, k: int) -> int:
-        ttft_ms = candidate.ttft_ms[k]
-        if candidate.phase is Phase.DECODE or service.ttft_ms is None or ttft_ms is None:
+        if candidate.phase is Phase.DECODE:
             return len(ways)
-        spare_ms = service.ttft_ms - service.outside_ms.total_ms - ttft_ms + LATENCY_TOLERANCE_MS
+        spare_ms = candidate.spare_ms(k, service.inner_ttft_ms)
         return sum(way <= spare_ms for way in ways)
 
     return count

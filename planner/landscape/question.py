@@ -219,11 +219,10 @@ def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> 
             )
     if not options:
         raise _wrong(fleet, service, "no hardware with known figures may serve it")
-    ttft_ms = None if service.ttft_ms is None else service.ttft_ms - service.outside_ms.total_ms
     space = SweepSpace(
         tuple(options),
         tuple(_request(service, position) for position in range(len(service.classes))),
-        LatencyTarget(ttft_ms, service.tpot_ms),
+        LatencyTarget(service.inner_ttft_ms, service.tpot_ms),
         service_space(service, search),
     )
     return Question(

@@ -6,7 +6,6 @@ solver; floats stay floats.
 """
 
 from fleetplan.planner.problem.candidate import (
-    LATENCY_TOLERANCE_MS,
     Candidate,
     ConfigurationKey,
     Phase,
@@ -17,7 +16,6 @@ from fleetplan.planner.problem.demand import Cell, moment_demand
 from fleetplan.planner.problem.problem import KnownBound, Problem, build_problem, find_candidate
 
 __all__ = [
-    "LATENCY_TOLERANCE_MS",
     "Candidate",
     "Cell",
     "ConfigurationKey",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -74,6 +75,9 @@ class Candidate:
         What `config` is the label of; None for the names of engine tables.
     uncapped_kw : float or None
         `power_kw` without the power cap of the hardware; None where it has none. [kW]
+    reach_ms : float or None
+        Time of the longest way to another region over which its limits on TTFT under load hold; None where
+        none holds under load. [ms]
     """
 
     service: str
@@ -92,6 +96,7 @@ class Candidate:
     batch: tuple[int | None, ...] = ()
     configuration: Configuration | None = None
     uncapped_kw: float | None = None
+    reach_ms: float | None = None
 
     @property
     def charged_kw(self) -> float | None:
@@ -115,6 +120,27 @@ class Candidate:
     def carried(self, replicas: int) -> float:
         """Load that a pool carries, in replicas that serve `requests_per_s`."""
         return max((line.at(replicas) for line in self.pooling), default=float(replicas))
+
+    def spare_ms(self, k: int, limit_ms: float | None) -> float:
+        """Time that it leaves for the way to another region, or of a KV cache. [ms]
+
+        Parameters
+        ----------
+        k : int
+            The class that it serves.
+        limit_ms : float or None
+            Limit on the TTFT of the service, less the time outside inference; None where it has none. [ms]
+
+        Returns
+        -------
+        float
+            Infinite where nothing limits TTFT.
+        """
+        reach_ms = math.inf if self.reach_ms is None else self.reach_ms
+        ttft_ms = self.ttft_ms[k]
+        if limit_ms is not None and ttft_ms is not None:
+            reach_ms = min(reach_ms, limit_ms - ttft_ms)
+        return reach_ms + LATENCY_TOLERANCE_MS
 
     @property
     def label(self) -> str:

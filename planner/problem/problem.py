@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fleetplan.fleet.inventory import Fleet, Hardware, Region, Service
 from fleetplan.planner.plan import AtMoment, MomentKey, Placement, Plan
-from fleetplan.planner.problem.candidate import LATENCY_TOLERANCE_MS, Candidate, ConfigurationKey, Phase, Slot
+from fleetplan.planner.problem.candidate import Candidate, ConfigurationKey, Phase, Slot
 from fleetplan.planner.problem.demand import Cell, cells_of, moment_demand
 from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.problem.moments import Moment, RowMoment, fleet_moments
@@ -142,10 +142,7 @@ class Problem:
     def spare_ms(self, c: int, k: int) -> float:
         """Time that a candidate leaves of its service's TTFT limit; infinite without a limit. [ms]"""
         candidate = self.candidates[c]
-        service, ttft_ms = self.services[candidate.service], candidate.ttft_ms[k]
-        if service.ttft_ms is None or ttft_ms is None:
-            return float("inf")
-        return service.ttft_ms - service.outside_ms.total_ms - ttft_ms + LATENCY_TOLERANCE_MS
+        return candidate.spare_ms(k, self.services[candidate.service].inner_ttft_ms)
 
     def round_trip_ms(self, origin: str, region: str) -> float:
         """Way from a region to another one and back; 0 within one. [ms]"""

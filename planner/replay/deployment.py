@@ -9,8 +9,16 @@ import numpy as np
 
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.perfmodel.evaluator import Evaluator
+from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.parallelism import Configuration, Layouts, Parallelism
-from fleetplan.perfmodel.replay import Deployment, EngineGroup, PrefillGroup, PrefillPool, deployed_engine
+from fleetplan.perfmodel.replay import (
+    Deployment,
+    EngineGroup,
+    PrefillGroup,
+    PrefillPool,
+    ServiceRun,
+    deployed_engine,
+)
 from fleetplan.perfmodel.serving import Range, RequestKind, step_costs
 from fleetplan.perfmodel.steps import ConfigurationBatch
 from fleetplan.planner.candidates import (
@@ -23,6 +31,22 @@ from fleetplan.planner.candidates import (
 from fleetplan.planner.plan import KvFlow, Placement
 from fleetplan.planner.problem import Candidate, Phase, Problem
 from fleetplan.planner.problem.kv_pairs import added_ms, links_between
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOrigin:
+    """Requests of one region that a placement serves.
+
+    Attributes
+    ----------
+    way_ms : float
+        Round trip to it. [ms]
+    rates_per_s : tuple[float, ...]
+        Planned traffic by class. [1/s]
+    """
+
+    way_ms: float
+    rates_per_s: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +67,9 @@ class ServedPlace:
         Planned traffic by class. [1/s]
     flows : tuple[KvFlow, ...]
         KV caches that pass between its pools, where the plan tells of them.
+    origins : tuple[tuple[RequestOrigin, ...], ...]
+        Where the requests of each placement that takes them first come from: of the aggregated ones, and
+        then of prefill, both in the order of `rows`.
     """
 
     service: Service
@@ -51,6 +78,34 @@ class ServedPlace:
     kinds: tuple[RequestKind, ...]
     rates_per_s: tuple[float, ...]
     flows: tuple[KvFlow, ...] = ()
+    origins: tuple[tuple[RequestOrigin, ...], ...] = ()
+
+    def ways_ms(self, run: ServiceRun, seed: int) -> FloatArray:
+        """Round trip of each request to the region that it comes from, drawn as planned. [ms]
+
+        Parameters
+        ----------
+        run : ServiceRun
+            Says which placement took each request.
+        seed : int
+            Of the draw.
+
+        Returns
+        -------
+        FloatArray
+            Shape (n_requests,).
+        """
+        random = np.random.default_rng([seed, len(run.requests)])
+        found = np.zeros(len(run.requests))
+        for position, origins in enumerate(self.origins):
+            taken = run.first_group == position
+            for k in range(len(self.kinds)):
+                rates = np.array([origin.rates_per_s[k] for origin in origins])
+                if len(origins) > 1 and rates.sum() > 0:
+                    rows = np.flatnonzero(taken & (run.requests.classes == k))
+                    ways = [origin.way_ms for origin in origins]
+                    found[rows] = random.choice(ways, size=rows.size, p=rates / rates.sum())
+        return found
 
 
 def served_places(
@@ -84,8 +139,27 @@ def served_places(
         kinds = tuple(request_kind(each, service.traffic) for each in service.classes)
         pools = {row.pool for row in own}
         passed = tuple(flow for flow in flows if flow.service == name and flow.prefill_pool in pools)
-        found.append(ServedPlace(service, " + ".join(regions), tuple(own), kinds, rates, passed))
+        first = [row for phase in (Phase.AGGREGATED, Phase.PREFILL) for row in own if row.phase == phase]
+        origins = tuple(_origins(problem, row) for row in first)
+        found.append(ServedPlace(service, " + ".join(regions), tuple(own), kinds, rates, passed, origins))
     return found
+
+
+def _origins(problem: Problem, row: Placement) -> tuple[RequestOrigin, ...]:
+    """Regions whose requests a placement serves, its own first."""
+    names = [each.name for each in problem.services[row.service].classes]
+    others = row.requests_per_s_by_origin
+    elsewhere = tuple(
+        RequestOrigin(
+            problem.round_trip_ms(origin, row.region), tuple(rates.get(name, 0.0) for name in names)
+        )
+        for origin, rates in others.items()
+    )
+    here = tuple(
+        max(0.0, row.requests_per_s_by_class.get(name, 0.0) - sum(each.rates_per_s[k] for each in elsewhere))
+        for k, name in enumerate(names)
+    )
+    return (RequestOrigin(0.0, here), *elsewhere)
 
 
 def _regions_together(problem: Problem, flows: Sequence[KvFlow]) -> dict[tuple[str, str], tuple[str, ...]]:

@@ -129,12 +129,25 @@ class ReplayOutcome(_RequestRecord):
         return all(place.holds for place in self.places)
 
 
-def place_outcome(place: ServedPlace, run: ServiceRun, duration_s: float) -> PlaceOutcome:
-    """Statistics of one service in one region, warm-up left out."""
+def place_outcome(place: ServedPlace, run: ServiceRun, duration_s: float, seed: int = 1) -> PlaceOutcome:
+    """Statistics of one service in one region, warm-up left out.
+
+    Parameters
+    ----------
+    place : ServedPlace
+        Service and region, and where its requests come from.
+    run : ServiceRun
+        Times of the requests in the region.
+    duration_s : float
+        Simulated time. [s]
+    seed : int
+        Of which requests come from other regions.
+    """
     counted = after_warm_up(run.requests, duration_s)
     front_end = front_end_of(place.service)
     outside_ms = front_end.prompt_ms(run.requests.input_tokens[counted])
     outside_ms = outside_ms + front_end.request_ms + place.service.outside_ms.total_ms
+    outside_ms = outside_ms + place.ways_ms(run, seed)[counted]
     ttft = run.ttft_ms[counted] + outside_ms
     tpot = run.tpot_ms[counted]
     tpot = tpot[~np.isnan(tpot)]

@@ -125,7 +125,7 @@ def _replay_place(
     start = time.process_time()
     run = run_service(deployment, requests, router, choice.seed)
     took_s = time.process_time() - start
-    return place_outcome(place, run, choice.duration_s), len(requests), took_s
+    return place_outcome(place, run, choice.duration_s, choice.seed), len(requests), took_s
 
 
 def _rows_of_moment(plan: Plan, period: str, part_of_day: str | None) -> list[Placement]:

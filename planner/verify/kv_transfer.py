@@ -73,12 +73,16 @@ def may_pass(check: PlanCheck, sender: Runs, receiver: Runs, k: int, origin: str
         return False
     service, ttft_ms = check.problem.services[first.service], prefill.ttft_ms[k]
     added_ms = sum(link.added_ms for link in links)
-    if not added_ms or ttft_ms is None or service.ttft_ms is None:
+    if not added_ms:
         return True
     way_ms = 0.0
     if origin != first.region:
         way_ms = check.problem.regions[origin].round_trip_ms.get(first.region, float("inf"))
-    return not exceeds(ttft_ms + service.outside_ms.total_ms + way_ms + added_ms, service.ttft_ms)
+    late = prefill.reach_ms is not None and exceeds(way_ms + added_ms, prefill.reach_ms)
+    if ttft_ms is not None and service.ttft_ms is not None:
+        total_ms = ttft_ms + service.outside_ms.total_ms + way_ms + added_ms
+        late = late or exceeds(total_ms, service.ttft_ms)
+    return not late
 
 
 def _links(check: PlanCheck, sender: Placement, receiver: Placement) -> list[KvLink]:

@@ -133,13 +133,20 @@ def check_latency(check: PlanCheck) -> Iterator[Violation]:
             # An engine table may state what a prefill replica would do; no token after the first is its own.
             if late and candidate.phase is not Phase.PREFILL:
                 yield Violation("latency", f"{label}: TPOT {tpot} ms of {service.tpot_ms} ms")
+            if candidate.phase is Phase.DECODE:
+                continue
             for origin in (row.region, *row.requests_per_s_by_origin):
-                ttft = candidate.ttft_ms[k]
-                asked = check.rates(row, origin).get(request_class.name, 0.0) > 0
-                if not asked or ttft is None or service.ttft_ms is None:
+                if check.rates(row, origin).get(request_class.name, 0.0) <= 0:
                     continue
-                total = ttft + service.outside_ms.total_ms + _round_trip_ms(check, origin, row.region)
-                if candidate.phase is not Phase.DECODE and exceeds(total, service.ttft_ms):
+                way = _round_trip_ms(check, origin, row.region)
+                if candidate.reach_ms is not None and exceeds(way, candidate.reach_ms):
+                    text = f"its limits under load hold over {candidate.reach_ms} ms, the way takes {way} ms"
+                    yield Violation("latency", f"{label} from {origin}: {text}")
+                ttft = candidate.ttft_ms[k]
+                if ttft is None or service.ttft_ms is None:
+                    continue
+                total = ttft + service.outside_ms.total_ms + way
+                if exceeds(total, service.ttft_ms):
                     text = f"{label} from {origin}: TTFT {total} ms of {service.ttft_ms} ms"
                     yield Violation("latency", text)
 

@@ -85,7 +85,7 @@ APART: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (("services.network_latency_ms",), ("services.outside_ms.network",)),
     (
-        ("services.serve_from", "services.follows.ttft_share"),
+        ("services.follows.ttft_share",),
         (
             "services.slo.ttft_p50_ms", "services.slo.ttft_p90_ms", "services.slo.ttft_p95_ms",
             "services.slo.ttft_p99_ms",

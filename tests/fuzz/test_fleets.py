@@ -1,4 +1,4 @@
-"""Random fleets hold: 18 in `make test`, 200 with `make slow`; `make soak` tries ten thousand larger ones."""
+"""Random fleets hold: 17 in `make test`, 200 with `make slow`; `make soak` tries ten thousand larger ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.fuzz.trial import TrialEffort, try_fleet
 from tests.parts import first_parts
 
 FLEETS = 200
-EVERY_KEY = (22, 62, 96, 115, 130, 145, 149, 151, 155, 166, 186, 197)
+EVERY_KEY = (22, 62, 96, 103, 115, 145, 149, 153, 166, 168, 186)
 """Seeds of fleets that have every documented key together; a greedy choice of the 200."""
 
 ASKED = (0, 1, 4, 8, 9, 17)

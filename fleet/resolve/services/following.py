@@ -173,12 +173,6 @@ def _may_share(context: Context, key_path: KeyPath, service: Service, leader: Se
     if leader.ttft_ms is None:
         context.error(here, f"{leader.name} has no slo.ttft_ms to share")
         return False
-    if leader.traffic is not None and leader.traffic.ttft:
-        message = (
-            f"{leader.name} limits TTFT under load, and the waits of two services do not add up to its limit"
-        )
-        context.error(here, message, "give both services limits of their own")
-        return False
     if service.ttft_ms is not None:
         hint = f"leave out slo.ttft_ms here: it is a part of that of {leader.name}"
         context.error(here, "does not go with a TTFT limit of the service's own", hint)

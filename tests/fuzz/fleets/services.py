@@ -226,8 +226,7 @@ def _rules(made: Made, node: dict[str, Any], *, modelled: bool) -> None:
         node["regions"] = list(made.regions)
     if made.wants("services.mb_per_request", made.density / 2):
         node["mb_per_request"] = made.figure(0.1, 20, 1)
-    alone = len(made.regions) == 1 and not under_load(node, "ttft")
-    if alone and made.wants("services.serve_from", made.density / 2):
+    if len(made.regions) == 1 and made.wants("services.serve_from", made.density / 2):
         node["serve_from"] = "any"
 
 
@@ -259,7 +258,7 @@ def _version(made: Made, node: dict[str, Any]) -> None:
 def _elsewhere(made: Made, node: dict[str, Any]) -> None:
     """Let a service be served from other regions."""
     kind = made.dice.choice(("home", "any", "list", "map"))
-    if not made.allows("services.serve_from") or under_load(node, "ttft"):
+    if not made.allows("services.serve_from"):
         kind = "home"
     if kind == "any":
         node["serve_from"] = "any"

@@ -127,3 +127,51 @@ def test_classes_share_the_least_of_their_lines() -> None:
         values = line.slope * POOL_SIZES - line.loss
         assert (values <= np.minimum(much, little) + 1e-9).all()
     assert lines_of([POOL_SIZES.astype(float)], [3.0], simulated=False) == ()
+
+
+FAR = (
+    (
+        "regions: {east: {}}",
+        "regions: {east: {round_trip_ms: {west: 80}}, west: {round_trip_ms: {east: 80}}}",
+    ),
+    ("    demand: 2000", "    serve_from: any\n    demand: {east: 2000, west: 1000}"),
+    ("ttft_ms: 300", "ttft_p95_ms: 300"),
+    ("per: accelerator,", "per: accelerator, regions: [east, west],"),
+)
+"""Both regions may serve each other over a way of 80 ms."""
+
+
+def test_candidates_for_a_way_carry_what_a_limit_without_it_leaves(tmp_path: Path) -> None:
+    fleet = load_fleet(fleet_file(tmp_path, *FAR))
+    found = build_candidates(fleet, lambda _: None).candidates
+    prompts = [each for each in found if each.phase is Phase.PREFILL]
+    assert {each.reach_ms for each in prompts} == {0.0, 80.0}
+    assert all(each.reach_ms is None for each in found if each.phase is Phase.DECODE)
+    nearer = tuple((old, new.replace("80", "0.001")) for old, new in FAR[:1])
+    less = load_fleet(fleet_file(tmp_path, *nearer, FAR[1], FAR[3], ("ttft_ms: 300", "ttft_p95_ms: 220")))
+    same = {
+        (each.config.split("@")[0], each.requests_per_s, each.pooling)
+        for each in build_candidates(less, lambda _: None).candidates
+        if each.phase is Phase.PREFILL and each.reach_ms == 0.0
+    }
+    far = {
+        (each.config.split("@")[0], each.requests_per_s, each.pooling)
+        for each in prompts
+        if each.reach_ms == 80.0
+    }
+    assert far == same
+
+
+def test_a_reach_that_costs_nothing_makes_no_second_candidate(tmp_path: Path) -> None:
+    simulated = ("[disaggregated]", "[aggregated]")
+    lasting = (FAR[0], FAR[1], FAR[3], ("ttft_ms: 300", "ttft_p95_ms: 30000"), simulated)
+    fleet = load_fleet(fleet_file(tmp_path, *lasting))
+    found = build_candidates(fleet, lambda _: None).candidates
+    assert {each.reach_ms for each in found} == {80.0}
+    assert not any("@" in each.config for each in found)
+
+
+def test_a_service_that_is_served_elsewhere_pays_for_the_way(tmp_path: Path) -> None:
+    only_east = ("per: accelerator,", "per: accelerator, regions: [east],")
+    at_home = plan_usd(tmp_path, ("demand: 2000", "demand: 3000"), FAR[2])
+    assert plan_usd(tmp_path, *FAR[:3], only_east) > at_home

@@ -75,6 +75,21 @@ def test_the_way_counts_against_ttft(ttft_ms: float, usd: float) -> None:
     assert solve(question(), (timed(1.0, ttft_ms, "x"),)).usd == pytest.approx(usd * RENT)
 
 
+@pytest.mark.parametrize(("reach_ms", "usd"), [(60.0, 6.0), (59.999, 8.0), (None, 6.0)])
+def test_limits_under_load_hold_over_ways_that_are_short_enough(reach_ms: float | None, usd: float) -> None:
+    assert solve(question(), (timed(1.0, 200.0, "x", reach_ms=reach_ms),)).usd == pytest.approx(usd * RENT)
+    without = question(ttft_ms=None)
+    assert solve(without, (timed(1.0, 200.0, "x", reach_ms=reach_ms),)).usd == pytest.approx(usd * RENT)
+
+
+def test_the_verifier_knows_how_far_limits_under_load_hold() -> None:
+    solved = solve(question(), (timed(1.0, 200.0, "x", reach_ms=60.0),))
+    nearer = replace(solved.problem, candidates=(timed(1.0, 200.0, "x", reach_ms=59.0),))
+    (found,) = verify(nearer, plan_of(solved))
+    assert found.family == "latency"
+    assert "its limits under load hold over 59.0 ms, the way takes 60.0 ms" in found.message
+
+
 def test_other_times_outside_inference_count_as_well() -> None:
     asked = question()
     slower = replace(asked.services[0].outside_ms, safety_ms=1.0)
@@ -138,6 +153,8 @@ def test_pruning_keeps_what_only_far_requests_need() -> None:
     assert prune_dominated((SLOW, FAST), kinds, RejectionLog()) == [SLOW]
     kept = prune_dominated((SLOW, FAST), kinds, RejectionLog(), ways=ways_in_time(asked, ways))
     assert kept == [SLOW, FAST]
+    near, far = timed(1.0, 200.0, "near", reach_ms=0.0), timed(0.5, 200.0, "far", reach_ms=60.0)
+    assert prune_dominated((near, far), kinds, RejectionLog(), ways=ways_in_time(asked, ways)) == [near, far]
     faster = timed(1.0, 230.0, "both")
     assert (
         prune_dominated((SLOW, FAST, faster), kinds, RejectionLog(), ways=ways_in_time(asked, ways))

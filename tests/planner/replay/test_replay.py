@@ -315,3 +315,26 @@ def test_mistakes_are_named(
 def test_every_router_that_is_offered_exists(planned: tuple[Problem, Plan], router: str) -> None:
     choice = TrafficChoice(Arrivals.POISSON, 10.0)
     assert replay_plan(*planned, choice, ReplayScope("2027Q1", router=router)).requests > 0  # type: ignore[arg-type]
+
+
+def test_requests_of_other_regions_take_their_way(tmp_path: Path) -> None:
+    text = FLEET.replace("regions: {east: {}}", "regions: {east: {}, west: {round_trip_ms: {east: 90}}}")
+    text = text.replace("per: accelerator,", "per: accelerator, regions: [east],")
+    text = text.replace("    demand: 60", "    serve_from: {west: [east]}\n    demand: {east: 40, west: 20}")
+    (tmp_path / "fleet.yaml").write_text(text.replace("demand: 30", "demand: {east: 30}"), encoding="utf-8")
+    (tmp_path / "lengths.csv").write_text(LENGTHS, encoding="utf-8")
+    fleet = load_fleet(tmp_path / "fleet.yaml")
+    found = plan_fleet(fleet, SearchLimits(20.0, 1e-3, seed=1, workers=2))
+    assert isinstance(found.outcome, Plan)
+    problem, plan = found.problem, found.outcome
+    assert any(row.requests_per_s_by_origin for row in plan.placements)
+    outcome = replayed((problem, plan))
+    assert outcome.holds
+    (chat,) = (place for place in outcome.places if place.service == "chat")
+    # The same replicas and requests, as if all came from their own region.
+    rows = [row.model_copy(update={"requests_per_s_by_origin": {}}) for row in plan.placements]
+    at_home = replayed((problem, plan.model_copy(update={"placements": tuple(rows)})))
+    (near,) = (place for place in at_home.places if place.service == "chat")
+    assert chat.ttft.mean_ms - near.ttft.mean_ms == pytest.approx(90 / 3, rel=0.1)
+    assert chat.end_to_end.mean_ms - near.end_to_end.mean_ms == pytest.approx(90 / 3, rel=0.1)
+    assert chat.tpot == near.tpot
