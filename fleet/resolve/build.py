@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.inventory import Budget, Fleet, Hardware, Offer, Policy, Pool, Region, Service, Tidal
+from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Pool, Region, Service
 from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD
 from fleetplan.fleet.resolve.calendar import calendar_of, check_periods, periods_of_extension
 from fleetplan.fleet.resolve.catalogue_names import with_catalogue_names
@@ -25,6 +25,7 @@ from fleetplan.fleet.resolve.network import (
     with_serving_regions,
 )
 from fleetplan.fleet.resolve.objectives import check_objective, first_objective
+from fleetplan.fleet.resolve.policy import resolve_budget, resolve_policy
 from fleetplan.fleet.resolve.services.defaults import with_service_defaults
 from fleetplan.fleet.resolve.services.service import resolve_services
 from fleetplan.fleet.resolve.slices_and_scenarios import (
@@ -38,8 +39,7 @@ from fleetplan.fleet.resolve.supply.offers import resolve_offers
 from fleetplan.fleet.resolve.supply.pools import DEFAULT_REGION, resolve_pools, resolve_regions
 from fleetplan.fleet.resolve.supply.prices import PriceBook
 from fleetplan.fleet.schema import FleetSpec, Parsed, parse
-from fleetplan.fleet.schema.demand import TidalSpec
-from fleetplan.fleet.schema.fleet import BudgetSpec, PolicySpec, ServiceSpec
+from fleetplan.fleet.schema.fleet import ServiceSpec
 from fleetplan.fleet.tables import once_per_table
 
 if TYPE_CHECKING:
@@ -140,8 +140,11 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
         pools=pools,
         offers=offers,
         services=services,
-        policy=replace(_policy(context, spec.policy), kv_pairs=resolve_kv_pairs(context, spec, used)),
-        budget=_budget(context, spec.budget),
+        policy=replace(
+            resolve_policy(context, spec.policy, service_names),
+            kv_pairs=resolve_kv_pairs(context, spec, used),
+        ),
+        budget=resolve_budget(context, spec.budget),
         objective=objective,
         warnings=tuple(dict.fromkeys(context.warnings)),
         input_hashes=_relative({**document.hashes, **context.hashes}, document.path.parent),
@@ -290,54 +293,6 @@ def _position(context: Context, block: str, name: str) -> int:
     written = context.document.root.child(block)
     assert written is not None, "the item was read from this block"
     return [item.name for item in written.items].index(name)
-
-
-def _policy(context: Context, spec: PolicySpec) -> Policy:
-    here: KeyPath = ("policy", "survive_region_loss")
-    names = _item_names(context.document, "services")
-    for i, name in enumerate(spec.survive_region_loss):
-        context.check_name((*here, i), "service", name, names)
-    if spec.survive_region_loss and len(context.region_names) < 2:
-        context.error(here, "there is one region, and nothing is left without it", "name no service here")
-    resolved: dict[str, Any] = {
-        "survive_region_loss": tuple(dict.fromkeys(spec.survive_region_loss)),
-        "tidal": _tidal(context, spec.tidal),
-        # Rests on the hardware, which is resolved later.
-        "kv_pairs": None,
-    }
-    if spec.reserve_hosts_per_pool and spec.reserve_percent_per_pool:
-        place: KeyPath = ("policy", "reserve_percent_per_pool")
-        context.error(place, "is a second reserve", "or leave out reserve_hosts_per_pool")
-    alike = {each.name for each in fields(Policy)} & PolicySpec.model_fields.keys() - resolved.keys()
-    return Policy(**{name: getattr(spec, name) for name in alike}, **resolved)
-
-
-def _tidal(context: Context, spec: TidalSpec) -> Tidal:
-    tidal = Tidal(spec.usd_per_accelerator, spec.max_share_per_pool)
-    if tidal.counts and len(context.slices) < 2:
-        context.warn(("policy", "tidal"), "has no effect: the day has no slices")
-    return tidal
-
-
-def _budget(context: Context, spec: BudgetSpec) -> Budget:
-    capex = spec.capex_usd
-    by_period: tuple[float | None, ...] = (None,) * len(context.periods)
-    if isinstance(capex, Mapping):
-        context.check_periods(("budget", "capex_usd"), capex)
-        by_period = context.extended([capex.get(period) for period in context.stated])
-    whole = {
-        "capex_usd": None if isinstance(capex, Mapping) else capex,
-        "opex_usd": spec.opex_usd,
-        "tco_usd": spec.tco_usd,
-    }
-    for key, limit in whole.items():
-        if context.extended_by and limit is not None:
-            message = "would limit the cost of the extension of the horizon too (horizon.extend_quarters)"
-            context.error(("budget", key), message, "capex_usd by period")
-    return Budget(
-        capex_usd_by_period=by_period,
-        **whole,
-    )
 
 
 def _relative(hashes: Mapping[str, str], folder: Path) -> dict[str, str]:

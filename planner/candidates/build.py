@@ -24,10 +24,9 @@ from fleetplan.planner.candidates.candidate_set import CandidateSet
 from fleetplan.planner.candidates.dominance import prune_dominated
 from fleetplan.planner.candidates.engine import engine_candidates, engine_rows
 from fleetplan.planner.candidates.figures import supplied_hardware
-from fleetplan.planner.candidates.landscape import candidates_over_ways
 from fleetplan.planner.candidates.out_of_time import OutOfTimeError
 from fleetplan.planner.candidates.rejections import NOT_ALLOWED, RejectionLog
-from fleetplan.planner.candidates.remote import require_caches, ways_in_time, ways_ms
+from fleetplan.planner.candidates.remote import candidates_over_ways, require_caches, ways_in_time, ways_ms
 from fleetplan.planner.candidates.variants import service_variants
 from fleetplan.planner.plan import StatedTable
 from fleetplan.planner.problem import Candidate, ConfigurationKey

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -33,7 +32,6 @@ from fleetplan.planner.candidates.figures import (
 from fleetplan.planner.candidates.load_question import front_end_of, load_question
 from fleetplan.planner.candidates.queueing import CARRIED, LOADS, lines_of, under_load
 from fleetplan.planner.candidates.rejections import DOMINATED, UNDER_LOAD, RejectionLog
-from fleetplan.planner.candidates.remote import ways_ms
 from fleetplan.planner.plan import StatedTable
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
 from fleetplan.planner.problem.places_in_file import service_issue
@@ -127,58 +125,6 @@ def landscape_candidates(
         for read in (evaluator.source.table_sources() if isinstance(evaluator.source, OperatorSource) else ())
     )
     return candidates, tables
-
-
-def candidates_over_ways(
-    fleet: Fleet,
-    service: Service,
-    hardware: Hardware,
-    log: RejectionLog,
-    calibrator: Calibrator,
-) -> tuple[list[Candidate], tuple[StatedTable, ...]]:
-    """Candidates for requests that are served where they arise, and those for every way to other regions.
-
-    A way leaves less of the TTFT limit, for which smaller batches or other layouts may be needed. Parameters
-    and what comes back are those of `landscape_candidates`; figures that hold for both come once.
-    """
-    found, tables = landscape_candidates(fleet, service, hardware, log, calibrator)
-    known = {candidate.key: candidate for candidate in found}
-    for way_ms in _bearable(service, ways_ms(fleet, service)):
-        # What is too slow for a way is no configuration that was left out.
-        farther, _ = landscape_candidates(fleet, service, hardware, RejectionLog(), calibrator, way_ms)
-        for candidate in farther:
-            same = [each for each in known.values() if _same_figures(each, candidate)]
-            for each in same:
-                if _same_layout(each, candidate):
-                    known[each.key] = replace(each, reach_ms=candidate.reach_ms)
-            if same:
-                continue
-            other = candidate
-            if candidate.key in known and candidate.configuration is not None:
-                # A layout that serves several classes has a batch for each, which its name does not tell,
-                # and what its pools carry under load depends on the way.
-                other = candidate.running(replace(candidate.configuration, reach_ms=way_ms))
-            known[other.key] = other
-    return list(known.values()), tables
-
-
-def _same_figures(first: Candidate, second: Candidate) -> bool:
-    """Whether two candidates differ by their names and by their reach at most."""
-    named = replace(second, config=first.config, configuration=first.configuration)
-    return first == replace(named, reach_ms=first.reach_ms)
-
-
-def _same_layout(first: Candidate, second: Candidate) -> bool:
-    """Whether two candidates run the same layout with the same batch."""
-    if first.configuration is None or second.configuration is None:
-        return False
-    return replace(first.configuration, reach_ms=None) == replace(second.configuration, reach_ms=None)
-
-
-def _bearable(service: Service, ways: Sequence[float]) -> list[float]:
-    """Ways that leave anything of each TTFT limit; none where there is no limit, so that all are. [ms]"""
-    limit_ms = service.least_inner_ttft_ms
-    return [way_ms for way_ms in ways if way_ms < limit_ms < math.inf]
 
 
 def _caches_gb(service: Service, evaluator: Evaluator) -> tuple[float, ...]:

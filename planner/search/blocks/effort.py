@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -52,6 +53,37 @@ SECONDS_A_JOB: Final = 0.02
 
 COUNTED_CORES: Final = 2
 """Cores that counted work is shared by, whatever the machine has: a limit must mean the same everywhere."""
+
+
+NEW_RATE_WEIGHT: Final = 0.5
+"""Weight of the last neighbourhoods in what they are known to gain: many find nothing."""
+
+LEAST_MEASURED_S: Final = 1e-3
+"""Shorter times count as so much. [s]"""
+
+
+def gain_rate(gain: float, took_s: float) -> float:
+    """What a part of the search gained in its time. [objective units/s]"""
+    return gain / max(took_s, LEAST_MEASURED_S)
+
+
+@dataclass(slots=True)
+class GainRate:
+    """What neighbourhoods close of the gap in their time, the last ones above all.
+
+    Attributes
+    ----------
+    per_s : float
+        Infinite until the first are noted. [objective units/s]
+    """
+
+    per_s: float = math.inf
+
+    def note(self, gain: float, took_s: float) -> None:
+        """Count some that gained so much in so long."""
+        rate = gain_rate(gain, took_s)
+        known = self.per_s < math.inf
+        self.per_s = NEW_RATE_WEIGHT * rate + (1 - NEW_RATE_WEIGHT) * self.per_s if known else rate
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from fleetplan.planner.search.blocks.construction import (
     root_of,
 )
 from fleetplan.planner.search.blocks.direct_neighbourhoods import DirectNeighbourhoods
-from fleetplan.planner.search.blocks.effort import Clock
+from fleetplan.planner.search.blocks.effort import Clock, GainRate, gain_rate
 from fleetplan.planner.search.blocks.master import Master, Selection
 from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.blocks.state import SearchState
@@ -32,12 +32,6 @@ after 28 s, by this one after 5 s."""
 
 REPAIR_SHARE_OF_TIME: Final = 0.15
 """Share of the time for repairing a plan that violates limits, after each round while there is no other."""
-
-NEW_RATE_WEIGHT: Final = 0.5
-"""Weight of the last neighbourhoods in what they are known to gain: many find nothing."""
-
-LEAST_MEASURED_S: Final = 1e-3
-"""Shorter times count as so much. [s]"""
 
 SideJob = tuple[AnyJob, Callable[[Answer], None]]
 """A job that runs beside others, and what is called with its answer."""
@@ -86,8 +80,7 @@ class PlanSearch:
         self._seed = seed
         self.root: RootRelaxation | None = None
         self._direct: DirectNeighbourhoods | None = None
-        # What neighbourhoods on the variables close of the gap. [objective units/s]
-        self._direct_rate = math.inf
+        self._direct_rate = GainRate()
         self._attempts = 0
         # The best plan that still violates limits, in scaled values.
         self._draft: FloatArray | None = None
@@ -346,15 +339,11 @@ class PlanSearch:
         """
         closed = open_cost - self.open_cost()
         # A first plan is no measure of what a round is worth.
-        round_rate = closed / max(round_s, LEAST_MEASURED_S) if closed < math.inf else 0.0
+        round_rate = gain_rate(closed, round_s) if closed < math.inf else 0.0
         until = self._clock.spent_s() + round_s
         while self._direct is not None and self._state.incumbent.values is not None:
             began, before = self._clock.spent_s(), self.open_cost()
-            if self._direct_rate <= round_rate or began >= until or self._state.finished():
+            if self._direct_rate.per_s <= round_rate or began >= until or self._state.finished():
                 return
             self.improve(workers)
-            rate = (before - self.open_cost()) / max(self._clock.spent_s() - began, LEAST_MEASURED_S)
-            known = self._direct_rate < math.inf
-            self._direct_rate = (
-                NEW_RATE_WEIGHT * rate + (1 - NEW_RATE_WEIGHT) * self._direct_rate if known else rate
-            )
+            self._direct_rate.note(before - self.open_cost(), self._clock.spent_s() - began)
