@@ -167,8 +167,9 @@ def _serving(
     rule = spec.serve_from
     if rule is None:
         return {}
+    everywhere = {name: tuple(region.round_trip_ms) for name, region in places.items()}
     if rule == "any":
-        return {name: tuple(region.round_trip_ms) for name, region in places.items() if region.round_trip_ms}
+        return {name: others for name, others in everywhere.items() if others}
     by_region = dict(rule) if isinstance(rule, Mapping) else dict.fromkeys(places, rule)
     found: dict[str, tuple[str, ...]] = {}
     for origin, names in by_region.items():
@@ -176,8 +177,8 @@ def _serving(
         here = (*key_path, origin) if listed else key_path
         if listed and not context.check_name(here, "region", origin, context.region_names, at_key=True):
             continue
-        known = []
-        for j, name in enumerate(names):
+        known = list(everywhere.get(origin, ())) if names == "any" else []
+        for j, name in enumerate(() if names == "any" else names):
             if not context.check_name((*here, j), "region", name, context.region_names) or name == origin:
                 continue
             if name in places and origin in places and name not in places[origin].round_trip_ms:

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, cast
 from pydantic import JsonValue
 
 from fleetplan.fleet.schema.fleet import FleetSpec
-from fleetplan.fleet.schema.quantities import QUANTITY_PATTERN
+from fleetplan.fleet.schema.quantities import QUANTITY_PATTERN, SCALED_PATTERN
 
 _Node: TypeAlias = dict[str, JsonValue]
 
@@ -30,7 +30,7 @@ _DEMAND: Final[_Node] = {
     "description": "Requests per second at peak, or a mapping to them.",
     "anyOf": [
         {"type": "number", "minimum": 0},
-        {"type": "string", "pattern": QUANTITY_PATTERN},
+        {"type": "string", "pattern": f"{QUANTITY_PATTERN}|{SCALED_PATTERN}"},
         {"type": "object", "minProperties": 1, "additionalProperties": {"$ref": f"{_DEFINITIONS}Demand"}},
     ],
 }

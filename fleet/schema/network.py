@@ -58,10 +58,14 @@ def _regions_form(value: object) -> str:
 
 
 Regions: TypeAlias = Annotated[list[Name], Field(min_length=1)]
+AnyOrRegions: TypeAlias = Annotated[
+    Annotated[Literal["any"], Tag(f"{TAG_MARK}rule")] | Annotated[Regions, Tag(f"{TAG_MARK}list")],
+    Discriminator(_regions_form),
+]
 ServeFrom: TypeAlias = Annotated[
     Annotated[Literal["any"], Tag(f"{TAG_MARK}rule")]
     | Annotated[Regions, Tag(f"{TAG_MARK}list")]
-    | Annotated[dict[Name, Regions], Tag(f"{TAG_MARK}by_region")],
+    | Annotated[dict[Name, AnyOrRegions], Tag(f"{TAG_MARK}by_region")],
     Discriminator(_regions_form),
 ]
 

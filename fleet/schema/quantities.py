@@ -37,13 +37,16 @@ _TOTAL_DAYS: Final = {
     "month": HOURS_PER_MONTH / HOURS_PER_DAY,
 }
 
-_NUMBER: Final = r"(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([kMBT]?)"
+_FIGURE: Final = r"(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
+_NUMBER: Final = rf"{_FIGURE}\s*([kMBT]?)"
 _COUNTED: Final = "|".join(get_args(Counted))
 _PER: Final = r"\s*(?:/|per)\s*"
 QUANTITY_PATTERN: Final = (
     rf"^(?:{_NUMBER}\s*users?\s*[x*]\s*)?{_NUMBER}\s*(request|{_COUNTED})"
     rf"{_PER}({'|'.join((*_RATE_SECONDS, *_TOTAL_DAYS))})$"
 )
+SCALED_PATTERN: Final = rf"^{_FIGURE}\s*([kMBT])$"
+"""A number in the unit of its key, such as 200 k."""
 GROWTH_PATTERN: Final = rf"^([+-]?\d+(?:\.\d+)?)\s*%{_PER}(month|quarter|year)$"
 
 
@@ -81,6 +84,12 @@ def quantity(text: str) -> Quantity | None:
     if time in _TOTAL_DAYS:
         return Quantity(amount / _TOTAL_DAYS[time], True, unit)
     return Quantity(amount / _RATE_SECONDS[time], False, unit)
+
+
+def scaled_number(text: str) -> float | None:
+    """Return what a number with a scale states, such as 200 k, or None for any other text."""
+    match = re.match(SCALED_PATTERN, text.strip())
+    return None if match is None else float(match[1]) * _SCALE[match[2]]
 
 
 def growth_per_period(text: str, months: int) -> float | None:

@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from fleetplan.fleet.schema.quantities import GROWTH_PATTERN, QUANTITY_PATTERN
+from fleetplan.fleet.schema.quantities import GROWTH_PATTERN, QUANTITY_PATTERN, SCALED_PATTERN
 
 # Tags of alternatives start so and are left out of error paths; no key of a file can hold this character.
 TAG_MARK: Final = "\0"
@@ -124,7 +124,7 @@ DemandTree: TypeAlias = Annotated[
         {
             "anyOf": [
                 {"type": "number", "minimum": 0, "maximum": MOST_REQUESTS_PER_S * 86_400},
-                {"type": "string", "pattern": QUANTITY_PATTERN},
+                {"type": "string", "pattern": f"{QUANTITY_PATTERN}|{SCALED_PATTERN}"},
                 {"type": "object", "minProperties": 1},
             ]
         }

@@ -10,7 +10,7 @@ from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.errors import names_hint
 from fleetplan.fleet.inventory.demand import Estimate
 from fleetplan.fleet.resolve.context import Context
-from fleetplan.fleet.schema.quantities import EXAMPLES, Quantity, quantity
+from fleetplan.fleet.schema.quantities import EXAMPLES, Quantity, quantity, scaled_number
 from fleetplan.fleet.schema.values import LARGEST_COUNT, LEAST_REQUESTS_PER_S, MOST_REQUESTS_PER_S
 from fleetplan.fleet.units import HOURS_PER_DAY, SECONDS_PER_HOUR
 
@@ -126,8 +126,10 @@ def _estimate(context: Context, above: Leaf, demand: Mapping[str, object]) -> li
 def _figure(context: Context, key_path: KeyPath, value: object) -> Quantity | None:
     """Return one figure: a number in the unit of its key, or a quantity with a unit of its own."""
     per_day = "requests_per_day" in key_path
-    if isinstance(value, str):
+    scaled = scaled_number(value) if isinstance(value, str) else None
+    if isinstance(value, str) and scaled is None:
         return _stated_quantity(context, key_path, value, per_day=per_day)
+    value = value if scaled is None else scaled
     if isinstance(value, bool) or not isinstance(value, int | float):
         shown = "nothing" if value is None else "a list" if isinstance(value, list) else repr(value)
         per = "a day" if per_day else "per second"

@@ -57,6 +57,7 @@ def test_a_way_holds_in_both_directions(tmp_path: Path) -> None:
         ("any", {"east": ("west", "eu"), "west": ("east",), "eu": ("east",)}),
         ("[east]", {"west": ("east",), "eu": ("east",)}),
         ("{eu: [east]}", {"eu": ("east",)}),
+        ("{eu: [east], east: any}", {"eu": ("east",), "east": ("west", "eu")}),
     ],
 )
 def test_who_may_serve_whom(tmp_path: Path, rule: str, expected: dict[str, tuple[str, ...]]) -> None:
@@ -81,6 +82,7 @@ def test_a_service_may_be_served_elsewhere_alone(tmp_path: Path) -> None:
         ("serve_from: {ue: [east]}", (), "services.chat.serve_from.ue: there is no region 'ue'"),
         ("serve_from: {eu: [west]}", (), "the way from eu to west and back is not known"),
         ("serve_from: every", (), "services.chat.serve_from: must not be 'every'"),
+        ("serve_from: {eu: every}", (), "services.chat.serve_from.eu: must not be 'every'"),
         ("", (("west: {}", "west: {round_trip_ms: {east: 61}}"),), "61, and 60 the other way round"),
         ("", (("west: {}", "west: {round_trip_ms: {west: 61}}"),), "is the region itself"),
         ("", (("west: {}", "west: {round_trip_ms: {wst: 61}}"),), "there is no region 'wst'"),

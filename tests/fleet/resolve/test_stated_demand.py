@@ -97,6 +97,14 @@ def test_what_is_no_quantity_is_refused_with_examples(tmp_path: Path, text: str)
     assert found == [f"services.s0.demand.east: is not a quantity of demand: {text!r}"]
 
 
+@pytest.mark.parametrize(("text", "amount"), [("3 k", 3e3), ("0.2M", 2e5)])
+def test_a_number_with_a_scale_is_in_the_unit_of_its_key(tmp_path: Path, text: str, amount: float) -> None:
+    assert rates(loaded(tmp_path, f"demand: {{east: {text}}}"), "east", "2027Q1") == [amount] * 3
+    offline = f"offline: {{requests_per_day: {{east: {text}}}, deadline_hours: 24}}"
+    found = sum(rates(loaded(tmp_path, offline), "east", "2027Q1")) / 3
+    assert found * 24 * 3600 == pytest.approx(amount)
+
+
 def test_a_total_is_spread_in_the_shape_of_the_day(tmp_path: Path) -> None:
     fleet = loaded(tmp_path, "demand: {east: 8.64 M requests/day}, demand_by_slice: consumer")
     night, day, evening = rates(fleet, "east", "2027Q1")
