@@ -11,10 +11,12 @@ from fleetplan.perfmodel.replay import (
     LoadTarget,
     PrefillGroup,
     PrefillPool,
+    capacity,
     run_service,
     running_over_time,
     sustained_rate_per_s,
 )
+from fleetplan.perfmodel.replay.capacity import RATES, highest_rate
 from fleetplan.perfmodel.replay.deployed import DeployedEngine
 from fleetplan.perfmodel.replay.engine_state import EngineLimits
 from fleetplan.perfmodel.serving import RequestKind, Requests, StepCosts
@@ -120,3 +122,31 @@ def test_large_pools_carry_more_each() -> None:
     one = sustained_rate_per_s(EnginePool(COSTS, limits, 1), limit, 100.0)
     eight = sustained_rate_per_s(EnginePool(COSTS, limits, 8), limit, 800.0)
     assert eight / 8 > 1.3 * one
+
+
+@pytest.mark.parametrize("highest", [0, 1, 2, 31, 32, 33, 62, 63])
+@pytest.mark.parametrize("first", [0, 1, 32, 40, 63])
+@pytest.mark.parametrize("step", [1, 16])
+def test_the_highest_rate_is_found_from_any_guess(highest: int, first: int, step: int) -> None:
+    asked: list[int] = []
+
+    def keeps(rate: int) -> bool:
+        asked.append(rate)
+        return rate <= highest
+
+    assert highest_rate(keeps, first, step) == highest
+    assert len(set(asked)) == len(asked)
+    assert all(0 < rate < RATES for rate in asked)
+    # A right guess takes two looks, a wrong one no more than twice as many as halving does.
+    assert len(asked) <= (2 if step == 1 and 0 < first == highest else 12)
+
+
+def test_a_guess_from_few_requests_does_not_change_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = EngineLimits(sequences=8, iteration_tokens=2048, kv_tokens=100_000)
+    pools = [EnginePool(COSTS, limits, engines) for engines in (1, 3)]
+    targets = [target(LatencyLimit(0.95, 30.0), burstiness=each) for each in (1.0, 4.0)]
+    cases = [(pool, each) for pool in pools for each in targets]
+    found = [sustained_rate_per_s(*case, 300.0) for case in cases]
+    monkeypatch.setattr(capacity, "FEWER", 1)
+    assert [sustained_rate_per_s(*case, 300.0) for case in cases] == found
+    assert all(found)
