@@ -32,6 +32,9 @@ FEWEST_PLANS = 5
 WITH_A_PLAN = 1
 """Seed of a fleet that can be served."""
 
+ROUNDED_BUDGET = 20023
+"""Seed of a fleet whose operating budget decides how much is unmet."""
+
 OWN_RATES = Path(__file__).parents[2] / "scenarios" / "bring-your-own-rates" / "fleet.yaml"
 OWN_RATES_USD = 4.68 * 2190
 """By hand, in the scenario's README: one big replica and one small one for a quarter."""
@@ -104,3 +107,12 @@ def test_a_key_that_the_formulation_leaves_out_is_refused(oracle: Oracle, tmp_pa
     made.file["kv_links"] = []
     with pytest.raises(OracleError, match="kv_links"):
         oracle.ask(made.write(tmp_path))
+
+
+def test_a_plan_within_the_tolerance_of_one_figure_is_compared_in_the_next(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """An operating budget that is met to 1e-7 leaves 2e-6 less unmet than it does exactly."""
+    path = random_fleet(ROUNDED_BUDGET).write(tmp_path)
+    found = compare(path, oracle, time_limit_s=10.0, workers=WORKERS)
+    assert found.verdict is Verdict.AGREE, found.text
