@@ -22,13 +22,14 @@ from fleetplan.perfmodel.evaluator.rates import (
     prefill_mix,
     prefill_to_decode_ratio,
 )
-from fleetplan.perfmodel.evaluator.result import PhaseResult
+from fleetplan.perfmodel.evaluator.result import Engines, PhaseResult
 from fleetplan.perfmodel.evaluator.step import NO_TECHNIQUES, StepEvaluator
 
 __all__ = [
     "NO_TECHNIQUES",
     "Calibration",
     "CalibrationScope",
+    "Engines",
     "Evaluator",
     "PhaseFit",
     "PhaseResult",

@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.steps import MemoryUse, provenance_shares
+
+
+class Engines(NamedTuple):
+    """What engines of closed loops hold in the mean, each array of shape (n_configs,).
+
+    Attributes
+    ----------
+    sequences : FloatArray
+        That generate on a rank in a micro-batch.
+    starts : FloatArray
+        Requests that start an iteration there.
+    """
+
+    sequences: FloatArray
+    starts: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +45,8 @@ class PhaseResult:
         Operators.
     memory : MemoryUse
         Of the fullest accelerator.
+    engines : Engines or None
+        What engines of closed loops hold; None where no loop was solved.
     """
 
     latency_ms: FloatArray
@@ -39,6 +57,7 @@ class PhaseResult:
     bottleneck: IntArray
     names: tuple[str, ...]
     memory: MemoryUse
+    engines: Engines | None = None
 
     @property
     def shares(self) -> FloatArray:

@@ -84,7 +84,7 @@ def cached_landscape(
     """
     family = family_key(evaluator, request, space, framework, scheduling)
     if family is None or not is_cache_on():
-        return service_landscape(evaluator, request, target, space, framework, scheduling).without_excluded()
+        return service_landscape(evaluator, request, target, space, framework, scheduling, usable_alone=True)
     place = cache_folder() if folder is None else folder
     path = place / f"{file_key(family, target)}.npz"
     kept = _remembered(place, family, target) or _read(path)
@@ -92,7 +92,7 @@ def cached_landscape(
         _remember(place, family, target, kept)
         evaluator.source.recall(kept[1])
         return kept[0]
-    found = service_landscape(evaluator, request, target, space, framework, scheduling).without_excluded()
+    found = service_landscape(evaluator, request, target, space, framework, scheduling, usable_alone=True)
     _remember(place, family, target, (found, _sources_of(evaluator)))
     # A full disk or a folder that cannot be written costs time, not the answer.
     with contextlib.suppress(OSError):

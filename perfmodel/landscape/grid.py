@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.units import SECONDS_PER_HOUR
-from fleetplan.perfmodel.evaluator import Evaluator
+from fleetplan.perfmodel.evaluator import Engines, Evaluator
 from fleetplan.perfmodel.landscape.pareto import pareto_mask
 from fleetplan.perfmodel.landscape.phases import (
     DECODE,
@@ -29,6 +29,7 @@ from fleetplan.perfmodel.serving import Scheduling
 from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse
 
 _TOKENS_PER_MILLION: Final = 1e6
+_NUMBERS: Final = ("latency_ms", "ttft_ms", "tpot_ms", "kv_transfer_ms", "requests_per_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,8 @@ class GridBlock:
         Of input and output tokens, at full load; NaN where no price or power is known.
     whole : bool
         Whether rows that cannot run have numbers too.
+    engines : Engines or None
+        What engines of aggregated rows hold.
     """
 
     place: GridPlace
@@ -129,6 +132,7 @@ class GridBlock:
     usd_per_million_tokens: FloatArray
     kwh_per_million_tokens: FloatArray
     whole: bool = False
+    engines: Engines | None = None
 
     def known(self, values: FloatArray) -> FloatArray:
         """The numbers with NaN in rows that were excluded before they were evaluated, flattened."""
@@ -184,7 +188,7 @@ def evaluate_block(
     memory = memory_of_phase(evaluator, place.phase, configurations, option.scheduling)
     excluded = _exclusions_before(option, place.phase, layouts, memory, shape)
     kept = _evaluated_axes(excluded, whole)
-    numbers = _blank_numbers(shape)
+    numbers = {name: np.full(shape, np.nan) for name in _NUMBERS}
     if all(axis.size for axis in kept):
         part = (
             [layouts[position] for position in kept[0].tolist()],
@@ -200,6 +204,7 @@ def evaluate_block(
             into = np.ix_(kept[0], kept[1], np.arange(shape[2]))
             part_shape = (kept[0].size, kept[1].size, shape[2])
             for name, values in found.items():
+                numbers.setdefault(name, np.full(shape, np.nan))
                 if part_shape == shape:
                     numbers[name] = np.broadcast_to(values, shape)
                 else:
@@ -225,6 +230,7 @@ def evaluate_block(
         _per(option.usd_per_accelerator_hour, million_tokens_per_hour, shape),
         _per(option.kw_per_accelerator, million_tokens_per_hour, shape),
         whole,
+        Engines(numbers["sequences"], numbers["starts"]) if "starts" in numbers else None,
     )
 
 
@@ -243,14 +249,8 @@ def _phase_numbers(option: Option, phase: str, configurations: ConfigurationBatc
         "tpot_ms": np.where(configurations.output_tokens > 1, result.tpot_ms, 0.0),
         "kv_transfer_ms": transfer_ms,
         "requests_per_s": rate,
+        **(result.engines._asdict() if result.engines else {}),
     }
-
-
-_NUMBERS: Final = ("latency_ms", "ttft_ms", "tpot_ms", "kv_transfer_ms", "requests_per_s")
-
-
-def _blank_numbers(shape: tuple[int, int, int]) -> dict[str, FloatArray]:
-    return {name: np.full(shape, np.nan) for name in _NUMBERS}
 
 
 def block_frontier(block: GridBlock) -> Points:

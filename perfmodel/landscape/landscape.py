@@ -10,14 +10,14 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from fleetplan.perfmodel.evaluator import Evaluator
+from fleetplan.perfmodel.evaluator import Engines, Evaluator
 from fleetplan.perfmodel.landscape.grid import GridBlock, Option, evaluate_block, points_of
 from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
-from fleetplan.perfmodel.landscape.reasons import REASONS, USABLE
+from fleetplan.perfmodel.landscape.reasons import CODES, REASONS, USABLE
 from fleetplan.perfmodel.landscape.search_space import SearchSpace
 from fleetplan.perfmodel.landscape.sweeps import SweepSpace, tasks_of
 from fleetplan.perfmodel.landscape.tables import evidence_columns, layout_columns
-from fleetplan.perfmodel.operators import FloatArray
+from fleetplan.perfmodel.operators import ByteArray, FloatArray, IntArray
 from fleetplan.perfmodel.serving import Scheduling
 
 TTFT: Final = "ttft"
@@ -104,6 +104,7 @@ def service_landscape(
     space: SearchSpace,
     framework: str = "",
     scheduling: Scheduling | None = None,
+    usable_alone: bool = False,
 ) -> Landscape:
     """Evaluate every configuration of a service on one accelerator kind: a sweep of one option, as a table.
 
@@ -121,6 +122,8 @@ def service_landscape(
         Whose rules on layouts count; empty for none.
     scheduling : Scheduling, optional
         How the framework serves; without it the identities of the paper count.
+    usable_alone : bool
+        Leave all other rows out, as `Landscape.without_excluded` does: most rows are not made at all then.
 
     Returns
     -------
@@ -135,17 +138,38 @@ def service_landscape(
         The model has layers that are not evaluated yet.
     """
     whole = SweepSpace((Option("", evaluator, None, None, framework, scheduling),), (request,), target, space)
-    frames = [
-        _table(evaluate_block(whole.options[0], task.place, task.axes, target), whole)
-        for task in tasks_of(whole)
-    ]
-    return Landscape.of_table(pd.concat(frames, ignore_index=True))
+    blocks = [evaluate_block(whole.options[0], task.place, task.axes, target) for task in tasks_of(whole)]
+    if not usable_alone:
+        frames = [_table(block, whole, np.arange(block.excluded.size)) for block in blocks]
+        return Landscape.of_table(pd.concat(frames, ignore_index=True))
+    usable = [np.flatnonzero(block.excluded == USABLE) for block in blocks]
+    # A table without rows has no types of columns to keep.
+    frames = [_table(block, whole, rows) for block, rows in zip(blocks, usable, strict=True) if rows.size]
+    frames = frames or [_table(block, whole, rows) for block, rows in zip(blocks, usable, strict=True)]
+    excluded = np.concatenate([block.excluded.ravel() for block in blocks])
+    late = np.concatenate([_late_of(block) for block in blocks], axis=1)
+    return Landscape(pd.concat(frames, ignore_index=True), _counted(excluded), late)
 
 
-def _table(block: GridBlock, whole: SweepSpace) -> pd.DataFrame:
-    """Rows of a block, in its order."""
-    excluded = block.excluded.ravel()
-    points = points_of(block, np.arange(excluded.size, dtype=np.int64))
+def _counted(excluded: ByteArray) -> dict[str, int]:
+    """Rows by reason, the most frequent first; as `Landscape.of_table` counts them."""
+    counts = pd.Series(excluded).value_counts()
+    pairs = zip(counts.index.tolist(), counts.tolist(), strict=True)
+    return {REASONS[code]: count for code, count in pairs if code != USABLE}
+
+
+def _late_of(block: GridBlock) -> FloatArray:
+    """TTFT and TPOT of the rows of a block that only miss a latency limit. [ms]."""
+    rows = np.flatnonzero(np.isin(block.excluded, (CODES[TTFT], CODES[TPOT])))
+    latencies = (block.ttft_ms, block.tpot_ms)
+    none = np.full(rows.size, np.nan)
+    return np.stack([none if values is None else values.ravel()[rows] for values in latencies])
+
+
+def _table(block: GridBlock, whole: SweepSpace, rows: IntArray) -> pd.DataFrame:
+    """Some rows of a block, by their positions in its order."""
+    excluded = block.excluded.ravel()[rows]
+    points = points_of(block, rows)
     layouts = layout_columns(points)
     columns = {
         "phase": points.phase,
@@ -154,11 +178,14 @@ def _table(block: GridBlock, whole: SweepSpace) -> pd.DataFrame:
         "ttft_ms": points.ttft_ms,
         "tpot_ms": points.tpot_ms,
         "requests_per_s": points.requests_per_s_per_accelerator * layouts["accelerators_per_replica"],
-        "latency_ms": block.known(block.latency_ms),
-        "kv_transfer_ms": block.known(block.kv_transfer_ms),
+        "latency_ms": block.known(block.latency_ms)[rows],
+        "kv_transfer_ms": block.known(block.kv_transfer_ms)[rows],
     }
     usable = np.flatnonzero(excluded == USABLE)
-    for name, known in evidence_columns(points.take(usable), whole).items():
+    engines = None
+    if block.engines is not None:
+        engines = Engines(*(values.ravel()[rows[usable]] for values in block.engines))
+    for name, known in evidence_columns(points.take(usable), whole, engines).items():
         # Only usable rows have evidence.
         blank = np.full(excluded.size, "" if known.dtype == object else np.nan, dtype=known.dtype)
         blank[usable] = known

@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.perfmodel.evaluator import Evaluator, PhaseResult
+from fleetplan.perfmodel.evaluator import Engines, Evaluator, PhaseResult
 from fleetplan.perfmodel.operators import IntArray
-from fleetplan.perfmodel.serving import Load, Scheduling, mean_iteration
+from fleetplan.perfmodel.serving import Load, MeanIteration, Scheduling, mean_iteration
 from fleetplan.perfmodel.serving.replica_load import LARGEST_BATCH, resident_memory
 from fleetplan.perfmodel.serving.replica_loops import full_batches
 from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse, StepTimes
@@ -148,14 +148,31 @@ def _aggregated(
     memory = memory_of_phase(evaluator, AGGREGATED, configurations, scheduling)
     if is_full_grid:
         shape = _crossed_shape(configurations)
-        ttft, tpot, rate = (values.reshape(shape) for values in (ttft, tpot, rate))
+        ttft, tpot, rate, sequences, starts = (
+            values.reshape(shape) for values in (ttft, tpot, rate, sequences, starts)
+        )
         times = StepTimes.without_detail(tpot)
         detail = (times.by_provenance_ms, times.bottleneck, times.names)
     else:
-        batch = np.maximum(1, np.rint(sequences)).astype(np.int64)
-        mean = mean_iteration(evaluator, _load(flat, scheduling), batch, starts)
+        mean = engines_iteration(evaluator, configurations, scheduling, Engines(sequences, starts))
         detail = (mean.by_provenance_ms, mean.bottleneck, mean.names)
-    return PhaseResult(tpot, ttft, tpot, rate, *detail, memory)
+    return PhaseResult(tpot, ttft, tpot, rate, *detail, memory, Engines(sequences, starts))
+
+
+def engines_iteration(
+    evaluator: Evaluator, configurations: ConfigurationBatch, scheduling: Scheduling, engines: Engines
+) -> MeanIteration:
+    """Return what the iterations of engines consist of, whose loops were solved before.
+
+    Parameters
+    ----------
+    evaluator, configurations, scheduling
+        As in `evaluate_phase`, one configuration after the other.
+    engines : Engines
+        What each holds.
+    """
+    batch = np.maximum(1, np.rint(engines.sequences)).astype(np.int64)
+    return mean_iteration(evaluator, _load(configurations, scheduling), batch, engines.starts)
 
 
 def _crossed_shape(configurations: ConfigurationBatch) -> tuple[int, ...]:

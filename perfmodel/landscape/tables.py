@@ -8,14 +8,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fleetplan.perfmodel.evaluator import PhaseResult, disaggregated_requests_per_s, prefill_to_decode_ratio
+from fleetplan.perfmodel.evaluator import (
+    Engines,
+    PhaseResult,
+    disaggregated_requests_per_s,
+    prefill_to_decode_ratio,
+)
 from fleetplan.perfmodel.landscape.grid import Option
-from fleetplan.perfmodel.landscape.phases import RequestShape, evaluate_phase
+from fleetplan.perfmodel.landscape.phases import RequestShape, engines_iteration, evaluate_phase
 from fleetplan.perfmodel.landscape.points import Points
 from fleetplan.perfmodel.landscape.sweeps import SweepSpace
 from fleetplan.perfmodel.operators import FloatArray, IntArray, Provenance
 from fleetplan.perfmodel.parallelism import Configuration, Layouts, Parallelism, batched_label
-from fleetplan.perfmodel.steps import ConfigurationBatch, weakest_provenance
+from fleetplan.perfmodel.serving import MeanIteration
+from fleetplan.perfmodel.steps import ConfigurationBatch, provenance_shares, weakest_provenance
 
 CLUSTER_ACCELERATORS: Final = 256
 """Rates of a cluster are those of so many accelerators, as in the tables of Meta, Optimizing Deployment
@@ -85,8 +91,17 @@ def evidence_table(points: Points, space: SweepSpace) -> pd.DataFrame:
     return pd.DataFrame(evidence_columns(points, space))
 
 
-def evidence_columns(points: Points, space: SweepSpace) -> dict[str, FloatArray | NDArray[np.object_]]:
+def evidence_columns(
+    points: Points, space: SweepSpace, engines: Engines | None = None
+) -> dict[str, FloatArray | NDArray[np.object_]]:
     """Return what the numbers of some points rest on, one row a point and in the same order.
+
+    Parameters
+    ----------
+    points, space
+        As in `point_table`.
+    engines : Engines, optional
+        What the engines of the points hold, where all are of one phase whose loops were solved before.
 
     Returns
     -------
@@ -105,8 +120,8 @@ def evidence_columns(points: Points, space: SweepSpace) -> dict[str, FloatArray 
             rows = np.flatnonzero((points.option == position) & (points.phase == phase))
             if not rows.size:
                 continue
-            result = evaluate_points(option, phase, points.take(rows), space.requests)
-            shares = result.shares
+            result = _iterations(option, phase, points.take(rows), space.requests, engines)
+            shares = provenance_shares(result.by_provenance_ms)
             for each in Provenance:
                 columns[f"share_{each.label}"][rows] = shares[each]
             columns["source"][rows] = labels[weakest_provenance(shares)]
@@ -114,14 +129,33 @@ def evidence_columns(points: Points, space: SweepSpace) -> dict[str, FloatArray 
     return columns
 
 
+def _iterations(
+    option: Option,
+    phase: str,
+    points: Points,
+    requests: tuple[RequestShape, ...],
+    engines: Engines | None,
+) -> PhaseResult | MeanIteration:
+    """What the iterations of points consist of; without solving their loops where that was done."""
+    if engines is None or option.scheduling is None:
+        return evaluate_points(option, phase, points, requests)
+    return engines_iteration(
+        option.evaluator, _configurations_of_points(points, requests), option.scheduling, engines
+    )
+
+
 def evaluate_points(
     option: Option, phase: str, points: Points, requests: tuple[RequestShape, ...]
 ) -> PhaseResult:
     """Evaluate points of one option and phase once more, in full detail."""
-    configurations = configurations_of(
+    configurations = _configurations_of_points(points, requests)
+    return evaluate_phase(option.evaluator, phase, configurations, option.scheduling)
+
+
+def _configurations_of_points(points: Points, requests: tuple[RequestShape, ...]) -> ConfigurationBatch:
+    return configurations_of(
         points.layout.tolist(), points.batch, [requests[position] for position in points.request.tolist()]
     )
-    return evaluate_phase(option.evaluator, phase, configurations, option.scheduling)
 
 
 def configurations_of(

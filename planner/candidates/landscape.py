@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
 import pandas as pd
 
 from fleetplan.fleet.errors import InputError, names_hint
@@ -98,9 +99,7 @@ def landscape_candidates(
         question = load_question(farther, request_class)
         usable = under_load(question, evaluator, without_load)
         log.add(service.name, hardware.name, UNDER_LOAD, len(without_load) - len(usable))
-        order = usable.sort_values(
-            [CARRIED, "batch"], ascending=[False, True], kind="stable"
-        ).drop_duplicates(["phase", "parallelism"])
+        order = _best_of_each(usable)
         log.add(service.name, hardware.name, DOMINATED, len(usable) - len(order))
         for row in table_rows(order, ROW_COLUMNS):
             best[row["phase"], row["parallelism"]][k] = row
@@ -125,6 +124,14 @@ def landscape_candidates(
         for read in (evaluator.source.table_sources() if isinstance(evaluator.source, OperatorSource) else ())
     )
     return candidates, tables
+
+
+def _best_of_each(usable: pd.DataFrame) -> pd.DataFrame:
+    """Return the row of each phase and layout that carries most, of the smallest batch of several."""
+    ranked = np.lexsort((usable["batch"], -usable[CARRIED]))
+    repeated = usable[["phase", "parallelism"]].iloc[ranked].duplicated().to_numpy()
+    best: pd.DataFrame = usable[ROW_COLUMNS].iloc[ranked[~repeated]]
+    return best
 
 
 def _caches_gb(service: Service, evaluator: Evaluator) -> tuple[float, ...]:
