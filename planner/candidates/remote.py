@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.landscape import landscape_candidates
 from fleetplan.planner.candidates.rejections import RejectionLog
 from fleetplan.planner.plan import StatedTable
-from fleetplan.planner.problem import Candidate, Phase
+from fleetplan.planner.problem import Candidate, ConfigurationKey, Phase
 from fleetplan.planner.problem.places_in_file import service_issue
 
 
@@ -43,14 +44,17 @@ def candidates_over_ways(
     """
     found, tables = landscape_candidates(fleet, service, hardware, log, calibrator)
     known = {candidate.key: candidate for candidate in found}
+    with_figures: dict[Candidate, list[ConfigurationKey]] = defaultdict(list)
+    for candidate in found:
+        with_figures[_figures(candidate)].append(candidate.key)
     for way_ms in _bearable(service, ways_ms(fleet, service)):
         # What is too slow for a way is no configuration that was left out.
         farther, _ = landscape_candidates(fleet, service, hardware, RejectionLog(), calibrator, way_ms)
         for candidate in farther:
-            same = [each for each in known.values() if _same_figures(each, candidate)]
-            for each in same:
-                if _same_layout(each, candidate):
-                    known[each.key] = replace(each, reach_ms=candidate.reach_ms)
+            same = with_figures[_figures(candidate)]
+            for key in same:
+                if _same_layout(known[key], candidate):
+                    known[key] = replace(known[key], reach_ms=candidate.reach_ms)
             if same:
                 continue
             other = candidate
@@ -59,13 +63,13 @@ def candidates_over_ways(
                 # and what its pools carry under load depends on the way.
                 other = candidate.running(replace(candidate.configuration, reach_ms=way_ms))
             known[other.key] = other
+            same.append(other.key)
     return list(known.values()), tables
 
 
-def _same_figures(first: Candidate, second: Candidate) -> bool:
-    """Whether two candidates differ by their names and by their reach at most."""
-    named = replace(second, config=first.config, configuration=first.configuration)
-    return first == replace(named, reach_ms=first.reach_ms)
+def _figures(candidate: Candidate) -> Candidate:
+    """A candidate without its names and its reach: equal ones differ by these at most."""
+    return replace(candidate, config="", configuration=None, reach_ms=None)
 
 
 def _same_layout(first: Candidate, second: Candidate) -> bool:
