@@ -50,7 +50,7 @@ SAY_TABLES := $(BIN)/python -c 'from importlib.util import find_spec as f; impor
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	@echo "installing fleetplan and its dependencies into $(VENV) (a minute or two, once)" >&2
-	@$(PIP) --editable .
+	@$(PIP) --editable '.[serve]'
 	@$(SAY_TABLES)
 	@touch $@
 
