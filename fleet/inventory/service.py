@@ -232,7 +232,7 @@ class Service:
 
     @property
     def least_inner_ttft_ms(self) -> float:
-        """The same of the least of its limits, under load or without; infinite without any. [ms]"""
+        """The same for the strictest of its limits on TTFT, under load or not; infinite without any. [ms]"""
         limits_ms = [limit.limit_ms for limit in self.ttft_under_load]
         if self.ttft_ms is not None:
             limits_ms.append(self.ttft_ms)

@@ -43,11 +43,14 @@ def candidates_over_ways(
     and what comes back are those of `landscape_candidates`; figures that hold for both come once.
     """
     found, tables = landscape_candidates(fleet, service, hardware, log, calibrator)
+    ways = _bearable(service, ways_ms(fleet, service))
+    if not ways:
+        return found, tables
     known = {candidate.key: candidate for candidate in found}
     with_figures: dict[Candidate, list[ConfigurationKey]] = defaultdict(list)
     for candidate in found:
         with_figures[_figures(candidate)].append(candidate.key)
-    for way_ms in _bearable(service, ways_ms(fleet, service)):
+    for way_ms in ways:
         # What is too slow for a way is no configuration that was left out.
         farther, _ = landscape_candidates(fleet, service, hardware, RejectionLog(), calibrator, way_ms)
         for candidate in farther:
