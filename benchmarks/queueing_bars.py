@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapreplace
@@ -21,8 +20,8 @@ from fleetplan.perfmodel.queueing import SojournLimit
 from fleetplan.perfmodel.queueing.batching import open_loop
 from fleetplan.perfmodel.queueing.capacity import utilisation_within
 from fleetplan.perfmodel.queueing.pool import Variability, sojourn_mean, sojourn_percentile
-from fleetplan.perfmodel.replay.engine import engine
-from fleetplan.perfmodel.replay.engine_state import EngineLimits, EngineState, RequestLengths, RequestLog
+from fleetplan.perfmodel.replay.engine import PoolRun
+from fleetplan.perfmodel.replay.engine_state import EngineLimits
 from fleetplan.perfmodel.replay.pools import run_engines
 from fleetplan.perfmodel.serving import (
     Range,
@@ -255,7 +254,7 @@ def _open_cell(
     requests = drawn(nominal, arrivals, seed)
     limits = EngineLimits(512, times.iteration_tokens, AMPLE_KV)
     log = run_engines(costs, limits, requests, 1, "random", seed)
-    ttft = (np.array(log.first_ms) - arrivals)[count // 5 :]
+    ttft = (log.first_ms - arrivals)[count // 5 :]
     found = [formula.ttft_ms[0] / ttft.mean() - 1]
     for share in (0.95, 0.99):
         found.append(formula.ttft_percentile_ms(share)[0] / np.quantile(ttft, share) - 1)
@@ -266,14 +265,12 @@ def simulated_closed(
     costs: StepCosts, limits: EngineLimits, requests: Requests, clients: int, turnaround_ms: float
 ) -> tuple[FloatArray, FloatArray]:
     """TTFT and TPOT of each request of a closed loop of so many clients. [ms]"""
-    log = RequestLog.of(requests)
-    state = EngineState(0, deque(range(clients)), clients, len(requests) - clients, turnaround_ms)
-    running = engine(costs, limits, RequestLengths.of(requests), log, state)
-    next(running)
-    running.send(inf)
-    first = np.array(log.first_ms)
-    tokens = np.maximum(1, requests.output_tokens - 1)
-    return first - np.array(log.arrival_ms), (np.array(log.finish_ms) - first) / tokens
+    released = len(requests) - clients
+    driven = PoolRun(costs, limits, requests, released=released, turnaround_ms=turnaround_ms)
+    driven.send(0, np.arange(clients))
+    driven.run()
+    log, tokens = driven.log, np.maximum(1, requests.output_tokens - 1)
+    return log.first_ms - log.arrival_ms, (log.finish_ms - log.first_ms) / tokens
 
 
 def closed_bars(seed: int, quick: bool) -> list[QueueingBar]:

@@ -148,11 +148,11 @@ def _running(pool: EnginePool, target: LoadTarget) -> int:
 def within(requests: Requests, log: RequestLog, target: LoadTarget) -> bool:
     """Whether what a simulation logged keeps the limits, its warm-up left out."""
     counted = slice(int(len(requests) * WARM_UP_SHARE), None)
-    first = np.array(log.first_ms)
+    first = log.first_ms
     ttft = (first - requests.arrival_ms)[counted]
     tokens = requests.output_tokens[counted] - 1
     later = tokens > 0
-    tpot = (np.array(log.finish_ms) - first)[counted][later] / tokens[later]
+    tpot = (log.finish_ms - first)[counted][later] / tokens[later]
     return all(_kept(ttft, limit) for limit in target.ttft) and all(
         _kept(tpot, limit) for limit in target.tpot
     )

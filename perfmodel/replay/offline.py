@@ -15,9 +15,7 @@ rows within 1 %. Mean latencies are those of that engine.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Final
 
 import numpy as np
@@ -27,8 +25,8 @@ from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.replay.deployed import kv_token_capacity
-from fleetplan.perfmodel.replay.engine import engine
-from fleetplan.perfmodel.replay.engine_state import EngineLimits, EngineState, RequestLengths, RequestLog
+from fleetplan.perfmodel.replay.engine import PoolRun
+from fleetplan.perfmodel.replay.engine_state import EngineLimits, RequestLog
 from fleetplan.perfmodel.serving import (
     Load,
     Range,
@@ -135,13 +133,13 @@ def _run(
     costs, cache = known[key]
     limits = EngineLimits(sequences, budget, max(cache, longest), scheduling.admission.prompts_apart)
     log = _served(costs, limits, requests)
-    first, finish = np.array(log.first_ms), np.array(log.finish_ms)
+    first, finish = log.first_ms, log.finish_ms
     later = requests.output_tokens > 1
     gained = tokens_per_step(evaluator.techniques.speculative)
     tokens = gained * (requests.output_tokens[later] - 1)
     outside = float(load.front_end_ms[row])
     return _OfflineOutcome(
-        running=float((finish - np.array(log.start_ms)).sum()) / float(finish.max()),
+        running=float((finish - log.start_ms).sum()) / float(finish.max()),
         ttft_ms=float(first.mean()) + outside,
         tpot_ms=float(((finish - first)[later] / tokens).mean())
         if later.any()
@@ -153,13 +151,10 @@ def _run(
 
 def _served(costs: StepCosts, limits: EngineLimits, requests: Requests) -> RequestLog:
     """Run one engine until the last request ends."""
-    count, log = len(requests), RequestLog.of(requests)
-    running = engine(
-        costs, limits, RequestLengths.of(requests), log, EngineState(0, deque(range(count)), count)
-    )
-    next(running)
-    running.send(inf)
-    return log
+    alone = PoolRun(costs, limits, requests)
+    alone.send(0, np.arange(len(requests)))
+    alone.run()
+    return alone.log
 
 
 def _makespan_ms(costs: StepCosts, limits: EngineLimits, requests: Requests, log: RequestLog) -> float:
@@ -169,7 +164,7 @@ def _makespan_ms(costs: StepCosts, limits: EngineLimits, requests: Requests, log
     engine that takes what has arrived, which decides where all are there at the start.
     """
     if not requests.arrival_ms.any():
-        return max(log.finish_ms)
+        return float(log.finish_ms.max())
 
     def of_the_last(count: int) -> RequestLog:
         last = requests.take(np.arange(len(requests) - count, len(requests)))
@@ -177,11 +172,11 @@ def _makespan_ms(costs: StepCosts, limits: EngineLimits, requests: Requests, log
 
     alone = replace(requests.take(np.arange(1)), arrival_ms=np.zeros(1))
     begun_ms = _served(costs, limits, alone).first_ms[0]
-    found = [max(of_the_last(len(requests)).finish_ms)]
+    found = [float(of_the_last(len(requests)).finish_ms.max())]
     count = len(requests) - 1
     while count:
         start_ms = max(begun_ms, float(requests.arrival_ms[-count]))
-        found.append(start_ms + max(of_the_last(count).finish_ms))
+        found.append(start_ms + float(of_the_last(count).finish_ms.max()))
         count //= 2
     return max(found)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
-from heapq import heappop, heappush, heapreplace
-from math import inf
+from heapq import heapreplace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from fleetplan.perfmodel.operators import FloatArray
-from fleetplan.perfmodel.replay.engine import engine
-from fleetplan.perfmodel.replay.engine_state import EngineLimits, EngineState, RequestLengths, RequestLog
+from fleetplan.perfmodel.replay.engine import PoolRun
+from fleetplan.perfmodel.replay.engine_state import EngineLimits, RequestLog
 from fleetplan.perfmodel.serving import PROMPT_GRAIN_TOKENS, Requests, StepCosts
 
 Router: TypeAlias = Literal["random", "round-robin", "least-loaded"]
@@ -45,17 +43,15 @@ def run_engines(
     prefilled : bool
         Whether prompts were computed elsewhere.
     """
-    log, work = RequestLog.of(requests), RequestLengths.of(requests, prefilled)
+    pool = PoolRun(costs, limits, requests, engines, prefilled=prefilled)
     if router == "least-loaded" and engines > 1:
-        _run_least_loaded(costs, limits, requests, engines, work, log)
-        return log
-    target = _dealt(requests, engines, router, seed)
-    for number in range(engines):
-        own = np.flatnonzero(target == number).tolist()
-        running = engine(costs, limits, work, log, EngineState(number, deque(own), len(own)))
-        next(running)
-        running.send(inf)
-    return log
+        pool.send_to_least_loaded()
+    else:
+        target = _dealt(requests, engines, router, seed)
+        for number in range(engines):
+            pool.send(number, np.flatnonzero(target == number))
+    pool.run()
+    return pool.log
 
 
 def _dealt(requests: Requests, engines: int, router: Router, seed: int) -> np.ndarray:
@@ -72,46 +68,6 @@ def _dealt(requests: Requests, engines: int, router: Router, seed: int) -> np.nd
         )
         target[with_session] = target[with_session][first][of_session]
     return target
-
-
-def _run_least_loaded(
-    costs: StepCosts,
-    limits: EngineLimits,
-    requests: Requests,
-    engines: int,
-    work: RequestLengths,
-    log: RequestLog,
-) -> None:
-    states = [EngineState(number) for number in range(engines)]
-    running = [engine(costs, limits, work, log, state) for state in states]
-    next_end = [next(each) for each in running]
-    unfinished = [0] * engines
-    due: list[tuple[float, int]] = []  # heap of (end, engine); what next_end has left behind is stale
-    home: dict[int, int] = {}
-    chosen = -1
-    for i, (arrival, session) in enumerate(zip(log.arrival_ms, work.session, strict=True)):
-        if chosen >= 0:
-            # Who was given the last request has a new end.
-            next_end[chosen] = end = running[chosen].send(arrival)
-            unfinished[chosen] = states[chosen].unfinished
-            heappush(due, (end, chosen))
-        # Engines that end nothing before this arrival need no look: their counts stand.
-        while due and due[0][0] < arrival:
-            end, number = heappop(due)
-            if next_end[number] == end:
-                next_end[number] = end = running[number].send(arrival)
-                unfinished[number] = states[number].unfinished
-                heappush(due, (end, number))
-        chosen = home.get(session, -1) if session >= 0 else -1
-        if chosen < 0:
-            chosen = unfinished.index(min(unfinished))
-            if session >= 0:
-                home[session] = chosen
-        # The engine leaves it alone until it gets there.
-        states[chosen].unfinished += 1
-        states[chosen].pending.append(i)
-    for each in running:
-        each.send(inf)
 
 
 @dataclass(frozen=True, slots=True)

@@ -272,15 +272,13 @@ class _Outcome:
         prefilled: bool,
     ) -> None:
         log = _engine_log(group, part, router, seed, prefilled)
-        first, finish = np.array(log.first_ms), np.array(log.finish_ms)
-        self.first_ms[rows], self.finish_ms[rows] = first, finish
+        self.first_ms[rows], self.finish_ms[rows] = log.first_ms, log.finish_ms
         self.preemptions[rows] = log.preemptions
         if not prefilled:
-            computed = np.array(log.computed_tokens, dtype=np.int64)
-            self.cached_tokens[rows] = np.maximum(0, part.input_tokens - computed)
+            self.cached_tokens[rows] = np.maximum(0, part.input_tokens - log.computed_tokens)
         places = group.engines * group.engine.limits.sequences
-        start = np.array(log.start_ms)
-        self.groups.append(GroupUse(group.label, phase, rows.size, places, part.arrival_ms, start, finish))
+        times = (part.arrival_ms, log.start_ms, log.finish_ms)
+        self.groups.append(GroupUse(group.label, phase, rows.size, places, *times))
 
     def run(self, requests: Requests, first_group: IntArray) -> ServiceRun:
         return ServiceRun(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from fleetplan.fleet.files import cache_key, forget_oldest, is_cache_on, user_cache, write_whole
+from fleetplan.perfmodel.interruption import checkpoint
 from fleetplan.perfmodel.landscape.cache import program_parts
 from fleetplan.perfmodel.replay import EnginePool, LoadTarget, sustained_rate_per_s
 
@@ -36,6 +37,8 @@ def kept_rate_per_s(pool: EnginePool, target: LoadTarget, most_per_s: float) -> 
     path = rates_folder() / f"{key}.json"
     rate = _read(path)
     if rate is None:
+        # What was found before is kept, whatever the next one takes.
+        checkpoint()
         rate = sustained_rate_per_s(pool, target, most_per_s)
         # A full disk or a folder that cannot be written costs time, not the answer.
         with contextlib.suppress(OSError):

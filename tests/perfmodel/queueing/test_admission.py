@@ -1,14 +1,13 @@
 """How prompts are let in: waits against arrivals counted one by one, and what they add to a closed loop."""
 
-from collections import deque
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from tests.perfmodel.queueing.test_loops import BUDGET, COSTS, TIMES, drawn, one
 
-from fleetplan.perfmodel.replay.engine import engine
-from fleetplan.perfmodel.replay.engine_state import EngineLimits, EngineState, RequestLengths, RequestLog
+from fleetplan.perfmodel.replay.engine import PoolRun
+from fleetplan.perfmodel.replay.engine_state import EngineLimits
 from fleetplan.perfmodel.serving import Admission
 from fleetplan.perfmodel.serving.closed import ClosedLoop, closed_loop
 
@@ -85,16 +84,13 @@ def test_prompts_that_came_together_are_computed_together() -> None:
 @pytest.mark.parametrize("clients", [1, 8, 32])
 def test_prompts_apart_agree_with_the_simulator(clients: int) -> None:
     wanted = drawn(10 * clients, np.zeros(10 * clients))
-    log = RequestLog.of(wanted)
-    state = EngineState(0, deque(range(clients)), clients, 9 * clients, 0.01)
-    driven = engine(
-        COSTS, EngineLimits(256, BUDGET, 10**9, prompts_apart=True), RequestLengths.of(wanted), log, state
-    )
-    next(driven)
-    driven.send(float("inf"))
-    first = np.array(log.first_ms)
-    ttft = first - np.array(log.arrival_ms)
-    tpot = (np.array(log.finish_ms) - first) / (wanted.output_tokens - 1)
+    limits = EngineLimits(256, BUDGET, 10**9, prompts_apart=True)
+    driven = PoolRun(COSTS, limits, wanted, released=9 * clients, turnaround_ms=0.01)
+    driven.send(0, np.arange(clients))
+    driven.run()
+    log = driven.log
+    ttft = log.first_ms - log.arrival_ms
+    tpot = (log.finish_ms - log.first_ms) / (wanted.output_tokens - 1)
     found = loop(one(clients), Admission(prompts_apart=True))
     assert found.burst_ttft_ms[0] == pytest.approx(ttft[:clients].mean(), rel=0.05)
     assert found.mean_ttft_ms[0] == pytest.approx(ttft.mean(), rel=0.15)

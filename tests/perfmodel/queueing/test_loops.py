@@ -1,8 +1,6 @@
 """Formulas of continuous batching against the simulator, and their limits."""
 
-from collections import deque
 from dataclasses import replace
-from math import inf
 
 import numpy as np
 import pytest
@@ -12,8 +10,8 @@ from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.queueing.batching import open_loop, renewals
-from fleetplan.perfmodel.replay.engine import engine
-from fleetplan.perfmodel.replay.engine_state import EngineLimits, EngineState, RequestLengths, RequestLog
+from fleetplan.perfmodel.replay.engine import PoolRun
+from fleetplan.perfmodel.replay.engine_state import EngineLimits
 from fleetplan.perfmodel.replay.pools import run_engines
 from fleetplan.perfmodel.serving import Range, Requests, step_costs, step_grids
 from fleetplan.perfmodel.serving.closed import Outside, closed_loop
@@ -54,8 +52,8 @@ def test_open_loop_agrees_with_the_simulator(prompt_share: float, burstiness: fl
     gaps = np.random.default_rng(7).gamma(1 / burstiness, burstiness / rate, n)
     wanted = drawn(n, np.cumsum(gaps))
     log = run_engines(COSTS, LIMITS, wanted, 1, "random", seed=1)
-    ttft = (np.array(log.first_ms) - wanted.arrival_ms)[500:]
-    tpot = ((np.array(log.finish_ms) - np.array(log.first_ms)) / (wanted.output_tokens - 1))[500:]
+    ttft = (log.first_ms - wanted.arrival_ms)[500:]
+    tpot = ((log.finish_ms - log.first_ms) / (wanted.output_tokens - 1))[500:]
     found = open_loop(TIMES, one(rate), burstiness)
     assert found.ttft_ms[0] == pytest.approx(ttft.mean(), rel=0.15)
     assert found.ttft_percentile_ms(0.95)[0] == pytest.approx(np.percentile(ttft, 95), rel=0.25)
@@ -84,15 +82,12 @@ def test_arrivals_in_bunches_have_mates() -> None:
 def simulated_closed(clients: int, rounds: int, fixed: bool = False) -> tuple[np.ndarray, np.ndarray]:
     n = clients * rounds
     wanted = drawn(n, np.zeros(n), fixed)
-    log = RequestLog.of(wanted)
     # A follower just misses the iteration that starts when its predecessor ends.
-    state = EngineState(0, deque(range(clients)), clients, n - clients, 0.01)
-    driven = engine(COSTS, LIMITS, RequestLengths.of(wanted), log, state)
-    next(driven)
-    driven.send(inf)
-    first = np.array(log.first_ms)
-    tpot = (np.array(log.finish_ms) - first) / (wanted.output_tokens - 1)
-    return first - np.array(log.arrival_ms), tpot
+    driven = PoolRun(COSTS, LIMITS, wanted, released=n - clients, turnaround_ms=0.01)
+    driven.send(0, np.arange(clients))
+    driven.run()
+    log = driven.log
+    return log.first_ms - log.arrival_ms, (log.finish_ms - log.first_ms) / (wanted.output_tokens - 1)
 
 
 @pytest.mark.parametrize("clients", [1, 8, 32])

@@ -6,8 +6,8 @@ from math import inf
 import numpy as np
 import pytest
 
-from fleetplan.perfmodel.replay.engine import engine
-from fleetplan.perfmodel.replay.engine_state import EngineLimits, EngineState, RequestLengths, RequestLog
+from fleetplan.perfmodel.replay.engine import PoolRun
+from fleetplan.perfmodel.replay.engine_state import EngineLimits, RequestLog
 from fleetplan.perfmodel.replay.pools import run_engines
 from fleetplan.perfmodel.serving import Requests, StepCosts
 
@@ -53,12 +53,12 @@ def limits(sequences: int = 64, tokens: int = 4096, kv: int = AMPLE, **more: obj
 
 def test_a_request_alone() -> None:
     log = served(costs(), limits(), requests([5.0], [100], [4]))
-    assert (log.start_ms, log.first_ms, log.finish_ms) == ([5.0], [15.0], [45.0])
+    assert [*log.start_ms, *log.first_ms, *log.finish_ms] == [5.0, 15.0, 45.0]
 
 
 def test_one_token_ends_with_the_prompt() -> None:
     log = served(costs(), limits(), requests([0.0], [100], [1]))
-    assert log.first_ms == log.finish_ms == [10.0]
+    assert log.first_ms.tolist() == log.finish_ms.tolist() == [10.0]
 
 
 def test_context_grows_by_a_token_each_iteration() -> None:
@@ -76,24 +76,24 @@ def test_prompts_are_cut_where_the_budget_ends() -> None:
 def test_running_sequences_take_their_part_of_the_budget() -> None:
     # The second prompt arrives in the first iteration. Then 99 of its 150 tokens fit beside one sequence.
     log = served(costs(), limits(tokens=100), requests([0.0, 1.0], [100, 150], [10, 1]))
-    assert log.first_ms == [10.0, 30.0]
+    assert log.first_ms.tolist() == [10.0, 30.0]
 
 
 def test_a_prompt_waits_for_the_iteration_to_end() -> None:
     log = served(costs(), limits(), requests([0.0, 11.0], [10, 10], [5, 1]))
-    assert log.first_ms == [10.0, 30.0]
+    assert log.first_ms.tolist() == [10.0, 30.0]
 
 
 def test_a_full_batch_makes_wait() -> None:
     log = served(costs(), limits(sequences=1), requests([0.0, 0.0], [10, 10], [3, 1]))
-    assert (log.finish_ms, log.first_ms[1]) == ([30.0, 40.0], 40.0)
+    assert [*log.finish_ms, log.first_ms[1]] == [30.0, 40.0, 40.0]
 
 
 def test_prompts_apart_stop_the_others() -> None:
     # With sglang's order the second prompt's iteration gives the first sequence no token.
     both = requests([0.0, 5.0], [10, 10], [3, 1])
-    assert served(costs(), limits(), both).finish_ms == [30.0, 20.0]
-    assert served(costs(), limits(prompts_apart=True), both).finish_ms == [40.0, 20.0]
+    assert served(costs(), limits(), both).finish_ms.tolist() == [30.0, 20.0]
+    assert served(costs(), limits(prompts_apart=True), both).finish_ms.tolist() == [40.0, 20.0]
 
 
 # The cache --------------------------------------------------------------------------------------------------
@@ -103,8 +103,8 @@ def test_a_prompt_waits_until_its_cache_fits() -> None:
     # Two prompts of 100 with their first tokens do not fit in 201; the second starts when the first has
     # ended.
     log = served(costs(), limits(kv=201), requests([0.0, 0.0], [100, 100], [5, 1]))
-    assert log.finish_ms == [50.0, 60.0]
-    assert log.preemptions == [0, 0]
+    assert log.finish_ms.tolist() == [50.0, 60.0]
+    assert log.preemptions.tolist() == [0, 0]
 
 
 def test_the_last_admitted_loses_its_cache_and_computes_it_again() -> None:
@@ -112,10 +112,10 @@ def test_the_last_admitted_loses_its_cache_and_computes_it_again() -> None:
     # the second loses its cache with 2 tokens made. The first ends at 50 ms; the second computes 12 tokens
     # and makes its third at 60 ms, its fourth and fifth at 80 ms.
     log = served(costs(), limits(kv=25), requests([0.0, 0.0], [10, 10], [5, 5]))
-    assert log.preemptions == [0, 1]
-    assert log.first_ms == [10.0, 10.0]
-    assert log.finish_ms == [50.0, 80.0]
-    assert log.computed_tokens == [10, 22]
+    assert log.preemptions.tolist() == [0, 1]
+    assert log.first_ms.tolist() == [10.0, 10.0]
+    assert log.finish_ms.tolist() == [50.0, 80.0]
+    assert log.computed_tokens.tolist() == [10, 22]
 
 
 def test_a_preempted_request_goes_before_those_that_wait() -> None:
@@ -134,8 +134,8 @@ def test_a_request_that_never_fits_is_an_error() -> None:
 def test_the_cache_limits_the_batch() -> None:
     # Room for 4 sequences of 100 + 20 tokens: 40 requests come out at 4 a round of 20 iterations.
     log = served(costs(), limits(kv=4 * 120), requests([0.0] * 40, [100] * 40, [20] * 40))
-    assert max(log.finish_ms) == pytest.approx(10 * 20 * 10.0)
-    assert sum(log.preemptions) == 0
+    assert log.finish_ms.max() == pytest.approx(10 * 20 * 10.0)
+    assert log.preemptions.sum() == 0
 
 
 # Sessions ---------------------------------------------------------------------------------------------------
@@ -143,16 +143,16 @@ def test_the_cache_limits_the_batch() -> None:
 
 def test_the_next_request_of_a_session_finds_its_cache() -> None:
     two = requests([0.0, 1000.0], [100, 150], [10, 1], session=np.array([7, 7]))
-    assert served(costs(), limits(session_tokens=1000), two).computed_tokens == [100, 40]
-    assert served(costs(), limits(), two).computed_tokens == [100, 150]
+    assert served(costs(), limits(session_tokens=1000), two).computed_tokens.tolist() == [100, 40]
+    assert served(costs(), limits(), two).computed_tokens.tolist() == [100, 150]
 
 
 def test_the_oldest_session_is_given_up_first() -> None:
     arrivals = [0.0, 1000.0, 2000.0, 3000.0]
     four = requests(arrivals, [100] * 4, [1] * 4, session=np.array([1, 2, 1, 2]))
     # Room for one session of 101: each request throws the other one's out.
-    assert served(costs(), limits(session_tokens=150), four).computed_tokens == [100] * 4
-    assert served(costs(), limits(session_tokens=250), four).computed_tokens == [100, 100, 1, 1]
+    assert served(costs(), limits(session_tokens=150), four).computed_tokens.tolist() == [100] * 4
+    assert served(costs(), limits(session_tokens=250), four).computed_tokens.tolist() == [100, 100, 1, 1]
 
 
 def test_a_session_stays_on_its_engine() -> None:
@@ -163,7 +163,7 @@ def test_a_session_stays_on_its_engine() -> None:
         for session in range(10):
             assert len({log.engine[i] for i in np.flatnonzero(wanted.session == session)}) == 1
         # The first request of each session computes all of it, the others one token.
-        assert sum(log.computed_tokens) == 10 * 100 + (n - 10)
+        assert log.computed_tokens.sum() == 10 * 100 + (n - 10)
 
 
 # Against a reference that takes every step ------------------------------------------------------------------
@@ -222,8 +222,8 @@ def test_jumps_give_the_times_of_single_steps(seed: int) -> None:
     bounds = limits(sequences=8, tokens=256)
     first, finish = step_by_step(step_costs, bounds, wanted)
     log = served(step_costs, bounds, wanted)
-    assert log.first_ms == pytest.approx(first.tolist(), rel=1e-9)
-    assert log.finish_ms == pytest.approx(finish.tolist(), rel=1e-9)
+    assert log.first_ms == pytest.approx(first, rel=1e-9)
+    assert log.finish_ms == pytest.approx(finish, rel=1e-9)
 
 
 def test_an_engine_that_is_driven_in_small_steps_gives_the_same_times() -> None:
@@ -235,15 +235,13 @@ def test_an_engine_that_is_driven_in_small_steps_gives_the_same_times() -> None:
         random.integers(1, 60, n).tolist(),
     )
     whole = served(costs(8, 256, 7.0, 0.02, 1e-3), limits(8, 256), wanted)
-    log = RequestLog.of(wanted)
-    state = EngineState(0, deque(range(n)), n)
-    driven = engine(costs(8, 256, 7.0, 0.02, 1e-3), limits(8, 256), RequestLengths.of(wanted), log, state)
-    next(driven)
+    driven = PoolRun(costs(8, 256, 7.0, 0.02, 1e-3), limits(8, 256), wanted)
+    driven.send(0, np.arange(n))
     for until in np.arange(0.0, 20_000.0, 13.0):
-        driven.send(until)
-    driven.send(inf)
-    assert log.finish_ms == pytest.approx(whole.finish_ms, rel=1e-9)
-    assert state.unfinished == 0
+        driven.run(until)
+    driven.run()
+    assert driven.log.finish_ms == pytest.approx(whole.finish_ms, rel=1e-9)
+    assert driven.state.engines["unfinished"].tolist() == [0]
 
 
 # Exact queues -----------------------------------------------------------------------------------------------
@@ -254,7 +252,7 @@ def poisson(rate_per_ms: float, n: int, seed: int = 3) -> np.ndarray:
 
 
 def mean_wait_ms(wanted: Requests, log: RequestLog, warm_up: int) -> float:
-    return float((np.array(log.start_ms) - wanted.arrival_ms)[warm_up:].mean())
+    return float((log.start_ms - wanted.arrival_ms)[warm_up:].mean())
 
 
 def test_one_sequence_of_one_token_is_m_d_1() -> None:
@@ -279,7 +277,7 @@ def test_places_enough_is_m_d_infinity() -> None:
     n, rate = 50_000, 0.02
     wanted = requests(poisson(rate, n).tolist(), [10] * n, [50] * n)
     log = served(costs(400), limits(sequences=400), wanted)
-    stay = np.array(log.finish_ms) - wanted.arrival_ms
+    stay = log.finish_ms - wanted.arrival_ms
     # Half an iteration until the next one starts where one runs, which is nearly always, and 50 of them.
     assert stay.mean() == pytest.approx(505.0, rel=0.002)
 
@@ -305,14 +303,12 @@ def test_least_loaded_beats_the_other_routers() -> None:
 def test_a_closed_loop_keeps_its_clients() -> None:
     n, clients = 200, 4
     wanted = requests([0.0] * n, [10] * n, [5] * n)
-    log = RequestLog.of(wanted)
-    state = EngineState(0, deque(range(clients)), clients, n - clients, 1.0)
-    driven = engine(costs(), limits(), RequestLengths.of(wanted), log, state)
-    next(driven)
-    driven.send(inf)
-    arrival, finish = np.array(log.arrival_ms), np.array(log.finish_ms)
+    driven = PoolRun(costs(), limits(), wanted, released=n - clients, turnaround_ms=1.0)
+    driven.send(0, np.arange(clients))
+    driven.run()
+    arrival, finish = driven.log.arrival_ms, driven.log.finish_ms
     assert np.isfinite(finish).all()
-    assert state.released == state.unfinished == 0
+    assert driven.state.engines["released"] == driven.state.engines["unfinished"] == 0
     # All start together and end together: a round is one prompt, four tokens, and the turnaround of 1 ms.
     assert finish[:4].tolist() == [50.0] * 4
     assert arrival[4:8].tolist() == [51.0] * 4

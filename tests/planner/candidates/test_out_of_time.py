@@ -90,18 +90,23 @@ def test_a_pair_ends_at_any_of_its_steps(fleet_file: Path) -> None:
         assert build_candidates(fleet, lambda _: None, out_of_time=counted).candidates
 
 
-def test_a_simulation_ends_at_any_of_its_requests(fleet_file: Path) -> None:
+def test_a_simulation_ends_at_any_of_its_requests(fleet_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     under_load = ("services.chat.slo.ttft_p95_ms=2000", "services.chat.runtimes=[aggregated]")
     fleet = load_fleet(fleet_file, (), (*under_load, "services.chat.hardware=[MI300X]"))
-    landscapes: list[int] = []
+    simulate, asked = kept_rates.sustained_rate_per_s, [-1]
+
+    def begun(pool: EnginePool, target: LoadTarget, most_per_s: float) -> float:
+        asked[0] = 0
+        return simulate(pool, target, most_per_s)
 
     def simulating() -> bool:
-        # The landscape is there, so that every further question comes from a simulation or its start.
-        landscapes.append(len(list(cache.cache_folder().glob("*.npz"))))
-        return landscapes.count(1) > 200
+        asked[0] += asked[0] >= 0
+        return asked[0] > 5
 
+    monkeypatch.setattr(kept_rates, "sustained_rate_per_s", begun)
     with pytest.raises(OutOfTimeError):
         build_candidates(fleet, lambda _: None, out_of_time=simulating)
+    assert asked == [6]
     assert not list(kept_rates.rates_folder().glob("*.json"))
 
 

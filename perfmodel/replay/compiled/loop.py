@@ -1,0 +1,95 @@
+"""The one loop that Python calls, and where its machine code is kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, cast
+
+import numba
+
+from fleetplan.perfmodel.replay.compiled.batches import least_loaded, send
+from fleetplan.perfmodel.replay.compiled.inner import compiled
+from fleetplan.perfmodel.replay.compiled.iterations import PAUSED, RAN, advance
+from fleetplan.perfmodel.replay.engine_state import NOBODY, BatchRules, PoolState
+
+
+def run(first: int, last: int, until: float, most: int, rules: BatchRules, pool: PoolState) -> int:
+    """Deal requests to the engines, and let them run.
+
+    Parameters
+    ----------
+    first, last : int
+        These requests, the last one excluded, are sent to the engine with the fewest unfinished ones when
+        they arrive; requests of a session follow its first one.
+    until : float
+        Every iteration is run that starts before. [ms]
+    most : int
+        Turns that each engine may take after the last arrival.
+    rules, pool
+        Of the engines.
+
+    Returns
+    -------
+    int
+        `RAN`, `PAUSED`, or what could not be served.
+    """
+    if not _machine_code:
+        _machine_code.append(_prepared(first, last, until, most, rules, pool))
+    return _machine_code[0](first, last, until, most, rules, pool)
+
+
+_machine_code: Final[list[Callable[..., int]]] = []
+"""The loop, once this process has called it."""
+
+
+def _prepared(*arguments: object) -> Callable[..., int]:
+    """The loop for arguments of these types, from beside Python's bytecode if it was compiled before."""
+    loop = _loop(_sources())
+    try:
+        kept = compiled(cache=True)(loop)
+        kept.compile(tuple(map(numba.typeof, arguments)))
+    except Exception:
+        # No folder that can be written, a full disk, a damaged file: it is compiled for this process alone.
+        kept = compiled()(loop)
+    return cast(Callable[..., int], kept)
+
+
+def _sources() -> str:
+    """Digest of all that is compiled."""
+    room = Path(__file__).parent
+    files = (*sorted(room.glob("*.py")), room.parent / "engine_state.py")
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+
+def _loop(sources: str) -> Callable[..., int]:
+    def loop(first: int, last: int, until: float, most: int, rules: BatchRules, pool: PoolState) -> int:
+        # Machine code is kept under the variables that a function takes from around it: with other sources of
+        # what it calls it is another one.
+        if not sources:
+            return PAUSED
+        engines, requests = pool.engines, pool.requests
+        chosen = requests[first - 1].engine if first else NOBODY
+        for i in range(first, last):
+            arrival = requests[i].arrival_ms
+            for e in range(engines.size):
+                # Engines that end nothing before this arrival need no look: their counts stand. Who was given
+                # the last request has a new end.
+                if e == chosen or engines[e].next_end_ms < arrival:
+                    status = PAUSED
+                    while status == PAUSED:
+                        status = advance(e, arrival, most, rules, pool)
+                    if status != RAN:
+                        return status
+            chosen = least_loaded(i, pool)
+            requests[i].engine = chosen
+            send(chosen, i, pool)
+        status = RAN
+        for e in range(engines.size):
+            its = advance(e, until, most, rules, pool)
+            if its != RAN and status in (RAN, PAUSED):
+                status = its
+        return status
+
+    return loop

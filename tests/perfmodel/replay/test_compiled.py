@@ -1,0 +1,101 @@
+"""Where the machine code of the engines is kept, and what happens where it cannot be."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fleetplan.perfmodel.replay.compiled import loop
+from fleetplan.perfmodel.replay.engine import PoolRun
+from fleetplan.perfmodel.replay.engine_state import EngineLimits
+from fleetplan.perfmodel.serving import Requests, StepCosts
+
+PROGRAM = """\
+import numpy as np
+from fleetplan.perfmodel.replay.engine_state import EngineLimits
+from fleetplan.perfmodel.replay.pools import run_engines
+from fleetplan.perfmodel.serving import Requests, StepCosts
+
+random = np.random.default_rng(3)
+tables = (0.01 * np.arange(200), 0.1 * np.arange(9), 1e-4 * np.arange(9), 0.05 * np.arange(80))
+costs = StepCosts(*(tuple((1.0 + table).tolist()) for table in tables))
+lengths = (random.integers(1, 400, 60), random.integers(0, 99, 60), random.integers(1, 50, 60))
+wanted = Requests(np.cumsum(random.exponential(9.0, 60)), *lengths, random.integers(-1, 9, 60))
+log = run_engines(costs, EngineLimits(8, 128, 1500, True, 900), wanted, 2, "least-loaded", seed=1)
+print(log.finish_ms.tolist(), log.preemptions.sum(), log.computed_tokens.tolist())
+"""
+"""Engines with prompts apart, sessions and preemptions."""
+
+
+def answer(**environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_python_gives_the_same_answer() -> None:
+    assert answer(NUMBA_DISABLE_JIT="1") == answer()
+
+
+@pytest.mark.slow
+def test_damaged_machine_code_is_compiled_again(tmp_path: Path) -> None:
+    expected = answer(NUMBA_CACHE_DIR=str(tmp_path))
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.suffix for path in kept} == {".nbi", ".nbc"}
+    for damage in (b"", b"not what numba wrote"):
+        for path in kept:
+            path.write_bytes(damage)
+        assert answer(NUMBA_CACHE_DIR=str(tmp_path)) == expected
+
+
+def test_no_folder_for_machine_code_is_no_error(tmp_path: Path) -> None:
+    # Neither can be written: a file stands where bytecode goes, and a device has no folders.
+    source = Path(loop.__file__).parents[3]
+    shutil.copytree(source, tmp_path / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    (room,) = tmp_path.rglob("compiled")
+    (room / "__pycache__").write_text("", encoding="utf-8")
+    found = answer(PYTHONPATH=str(tmp_path), HOME="/dev/null", XDG_CACHE_HOME="/dev/null/none")
+    assert found == answer()
+    assert not list(tmp_path.rglob("*.nb?"))
+
+
+def test_other_sources_are_other_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what a function calls in other files numba keeps no track."""
+    first, second = (loop._loop(sources).__closure__ for sources in ("one", "other"))
+    assert first is not None
+    assert second is not None
+    assert [cell.cell_contents for cell in first] != [cell.cell_contents for cell in second]
+    before = loop._sources()
+    monkeypatch.setattr(Path, "read_bytes", lambda self: str(self).encode())
+    assert loop._sources() != before
+
+
+def test_costs_must_reach_what_engines_may_do() -> None:
+    """Compiled loops would read times that are not there."""
+    costs = StepCosts((1.0,) * 101, (0.0,) * 9, (0.0,) * 9, (0.0,) * 11)
+    one = np.array([1])
+
+    def engines(limits: EngineLimits, prompt: int = 150, count: int = 9) -> PoolRun:
+        ones = np.repeat(one, count)
+        return PoolRun(costs, limits, Requests(0.0 * ones, prompt * ones, 0 * ones, ones))
+
+    engines(EngineLimits(8, 100, 10**6))
+    # More places than requests are never taken.
+    engines(EngineLimits(9, 100, 10**6), count=8)
+    for limits, prompt in ((EngineLimits(9, 100, 10**6), 150), (EngineLimits(8, 101, 10**6), 150)):
+        with pytest.raises(ValueError, match="costs reach"):
+            engines(limits, prompt)
+    with pytest.raises(ValueError, match="costs reach"):
+        engines(EngineLimits(8, 100, 10**6), prompt=160)
