@@ -32,18 +32,17 @@ The rules come from predictions of published closed-loop results, without any fi
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache, reduce
+from functools import reduce
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from fleetplan.perfmodel.operators import ActivationScales, OperatorKind
-from fleetplan.perfmodel.optables.cache import file_sha256, imported, known_sha256
-from fleetplan.perfmodel.optables.measured.folders import data_folder, table_roots
+from fleetplan.perfmodel.optables.cache import file_sha256, imported
+from fleetplan.perfmodel.optables.hashed_files import hashed_names
+from fleetplan.perfmodel.optables.measured.folders import table_roots
 from fleetplan.perfmodel.optables.measured.products import PRODUCT_ALONE, QUANTISATION_FAMILIES
 from fleetplan.perfmodel.optables.measured.tables import (
     BLACKWELL_SYSTEMS,
@@ -140,6 +139,7 @@ class TableLibrary:
         self._data_folder = data_folder
         self._cache_folder = cache_folder
         self._read: dict[Path, tuple[list[MeasuredRows], TableSource]] = {}
+        self._found: dict[tuple[str, str], tuple[TableFile, ...]] = {}
 
     def versions(self, framework: str) -> tuple[str, ...]:
         """Versions of a framework that were measured, the newest first."""
@@ -156,13 +156,7 @@ class TableLibrary:
         """Name and SHA-256 of every file that could be read, whether it was or not."""
         named = self._data_folder
         roots = [root.path for root in table_roots()] if named is None else [named]
-        systems = (self.system, SAME_LINKS.get(self.system, self.system))
-        package = data_folder()
-        return tuple(
-            name
-            for order, root in enumerate(roots)
-            for name in (_packaged_names if root == package else _names)(order, root, systems)
-        )
+        return hashed_names(roots, (self.system, SAME_LINKS.get(self.system, self.system)))
 
     def rows(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
         """Rows of an operator under a framework; None where nothing was measured."""
@@ -258,12 +252,14 @@ class TableLibrary:
         return reduce(_with_missing_sites, everything) if everything else None
 
     def _files(self, family: str, framework: str) -> tuple[TableFile, ...]:
-        """Files of a family, or those of the part with the same links where it has none."""
-        own = table_files(self.system, family, framework, self._data_folder)
-        alike = SAME_LINKS.get(self.system)
-        if own or alike is None or family != NVLINK_FAMILY:
-            return own
-        return table_files(alike, family, framework, self._data_folder)
+        """Files of a family, or those of the part with the same links where it has none; looked for once."""
+        key = family, framework
+        if key not in self._found:
+            alike = SAME_LINKS.get(self.system) if family == NVLINK_FAMILY else None
+            systems = (self.system,) if alike is None else (self.system, alike)
+            found = (table_files(system, family, framework, self._data_folder) for system in systems)
+            self._found[key] = next(filter(None, found), ())
+        return self._found[key]
 
     def _table(self, file: TableFile) -> tuple[list[MeasuredRows], TableSource]:
         if file.path not in self._read:
@@ -315,36 +311,3 @@ def _split_the_other_way(rows: MeasuredRows) -> MeasuredRows:
     whole = rows.select(rows.dims["moe_tp"] == 1)
     dims = whole.dims | {"moe_tp": whole.dims["moe_ep"], "moe_ep": whole.dims["moe_tp"]}
     return MeasuredRows(whole.kind, whole.dtype, dims, whole.latency_ms, whole.provenance).borrowed()
-
-
-def _names(order: int, root: Path, systems: tuple[str, ...]) -> tuple[str, ...]:
-    """Order of the root, name and SHA-256 of the files of some systems."""
-    files = {file for system in systems for file in _files_below(root / system)}
-    return tuple(f"{order} {file.relative_to(root)} {known_sha256(file)}" for file in sorted(files))
-
-
-@cache
-def _packaged_names(order: int, root: Path, systems: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the same of the package, which nothing changes, once."""
-    return _names(order, root, systems)
-
-
-def _files_below(folder: Path) -> tuple[Path, ...]:
-    """Return the tables below a folder; those of the package, which nothing changes, once."""
-    package = data_folder()
-    if package is not None and folder.is_relative_to(package):
-        return _packaged_files(folder)
-    return tuple(_parquet_files(folder))
-
-
-@cache
-def _packaged_files(folder: Path) -> tuple[Path, ...]:
-    return tuple(_parquet_files(folder))
-
-
-def _parquet_files(folder: Path) -> Iterator[Path]:
-    """Yield the tables below a folder; `os.walk` takes a third of the time of `Path.rglob`."""
-    for here, _, names in os.walk(folder):
-        for name in names:
-            if name.endswith(".parquet"):
-                yield Path(here, name)

@@ -18,7 +18,7 @@ from fleetplan.perfmodel.operators import FloatArray, OperatorKind, Provenance
 from fleetplan.perfmodel.optables.choice import TableLibrary
 from fleetplan.perfmodel.optables.interpolation.light import light_grid
 from fleetplan.perfmodel.optables.interpolation.lookup import LookupTable, lookup_table, measured_grid
-from fleetplan.perfmodel.optables.interpolation.surfaces import Surfaces, build_surfaces
+from fleetplan.perfmodel.optables.interpolation.surfaces import build_surfaces
 from fleetplan.perfmodel.optables.rows import MeasuredRows, site_dimensions
 
 _FOLDS: Final = 5
@@ -138,7 +138,7 @@ def left_out_sites(
     errors = []
     for out in _left_out(table, max_sites, seed):
         rest = replace(
-            table, sites=table.sites[~out], surfaces=_subset(table.surfaces, ~out), is_own=table.is_own[~out]
+            table, sites=table.sites[~out], surfaces=table.surfaces.part(~out), is_own=table.is_own[~out]
         )
         predicted = rest.surfaces_of(table.sites[out])
         between = ~np.isnan(truth[out]) & (predicted.provenance <= Provenance.INTERPOLATED)
@@ -156,10 +156,6 @@ def _left_out(table: LookupTable, max_sites: int, seed: int) -> Iterator[NDArray
     sample = np.random.default_rng(seed).permutation(n_sites)[:max_sites]
     for site in sample:
         yield np.arange(n_sites) == site
-
-
-def _subset(surfaces: Surfaces, keep: NDArray[np.bool_]) -> Surfaces:
-    return Surfaces(surfaces.axes, surfaces.latency_ms[keep], surfaces.provenance[keep])
 
 
 def _quantiles(errors: FloatArray) -> ErrorQuantiles:

@@ -36,6 +36,7 @@ from fleetplan.perfmodel.optables.interpolation.neighbours import (
 from fleetplan.perfmodel.optables.interpolation.surfaces import (
     Axis,
     Position,
+    SiteSurfaces,
     Surfaces,
     build_surfaces,
     evaluate,
@@ -116,7 +117,7 @@ class LookupTable:
         Which data type.
     sites : IntArray
         One row a site, in the order of `site_dimensions`, shape (n_sites, n_dims).
-    surfaces : Surfaces
+    surfaces : SiteSurfaces
         One grid a site.
     is_own : BoolArray
         Whether a site was measured under the framework itself, shape (n_sites,).
@@ -126,7 +127,7 @@ class LookupTable:
     kind: OperatorKind
     dtype: str
     sites: IntArray
-    surfaces: Surfaces
+    surfaces: SiteSurfaces
     is_own: BoolArray
     _kept: _LentSurfaces = field(default_factory=_LentSurfaces, init=False, repr=False, compare=False)
     _rows: dict[bytes, int] = field(init=False, repr=False, compare=False)
@@ -156,7 +157,7 @@ class LookupTable:
         queried, codes = _distinct(sites)
         position = self._position(queried)
         if (position >= 0).all():
-            surfaces, codes = self.surfaces, position.take(codes)
+            surfaces, codes = self.surfaces.holding(position), position.take(codes)
         else:
             surfaces = self._surfaces_at(queried, position)
         places = (locate(surfaces.axes[0], first), locate(surfaces.axes[1], second))
@@ -183,9 +184,10 @@ class LookupTable:
 
     def _surfaces_at(self, queried: IntArray, position: IntArray) -> Surfaces:
         """Surfaces of sites that stand in some rows of the table, or in none (-1)."""
-        latency_ms = self.surfaces.latency_ms[np.maximum(position, 0)]
-        provenance = self.surfaces.provenance[np.maximum(position, 0)]
         lent = position < 0
+        measured = self.surfaces.holding(position[~lent])
+        latency_ms = measured.latency_ms[np.maximum(position, 0)]
+        provenance = measured.provenance[np.maximum(position, 0)]
         if lent.any():
             latency_ms[lent], provenance[lent] = self._kept.surfaces(queried[lent], self._lent)
         return Surfaces(self.surfaces.axes, latency_ms, provenance)
@@ -198,14 +200,15 @@ class LookupTable:
     def _lent(self, queried: IntArray) -> Surfaces:
         axes = self.surfaces.axes
         lenders = self._lenders(queried)
+        measured = self.surfaces.holding(lenders.sites.ravel())
         log_slowness = np.zeros((len(queried), axes[0].nodes.size, axes[1].nodes.size))
         label = np.broadcast_to(lenders.provenance[:, None, None], log_slowness.shape)
         for lender, weight in zip(
             lenders.sites.T, lenders.weights[..., None, None].swapaxes(0, 1), strict=True
         ):
             light_ms = light_grid(self.accelerator, self.kind, self.dtype, self.sites[lender], axes)
-            log_slowness += weight * np.log(self.surfaces.latency_ms[lender] / light_ms)
-            label = np.where(weight > 0, np.maximum(label, self.surfaces.provenance[lender]), label)
+            log_slowness += weight * np.log(measured.latency_ms[lender] / light_ms)
+            label = np.where(weight > 0, np.maximum(label, measured.provenance[lender]), label)
         light_ms = light_grid(self.accelerator, self.kind, self.dtype, queried, axes)
         borrowed_ms = np.exp(log_slowness) * light_ms
         if self.kind in EXPERT_KINDS:
@@ -219,12 +222,12 @@ class LookupTable:
         """
         names = site_dimensions(self.kind)
         widths = np.array([name in _WIDTHS for name in names])
-        shape = (len(queried), *self.surfaces.latency_ms.shape[1:])
+        shape = (len(queried), *(axis.nodes.size for axis in self.surfaces.axes))
         found: FloatArray = np.full(shape, np.inf)
         for row, query in enumerate(queried):
-            wider = np.where(widths, self.sites >= query, self.sites == query).all(axis=1)
-            if wider.any():
-                found[row] = self.surfaces.latency_ms[wider].min(axis=0)
+            wider = np.flatnonzero(np.where(widths, self.sites >= query, self.sites == query).all(axis=1))
+            if wider.size:
+                found[row] = self.surfaces.holding(wider).latency_ms[wider].min(axis=0)
         return found
 
     def _lenders(self, queried: IntArray) -> Lenders:
@@ -289,7 +292,7 @@ def measured_grid(rows: MeasuredRows) -> MeasuredGrid:
 def lookup_table(
     accelerator: Accelerator, rows: MeasuredRows, labels: ByteArray | None = None
 ) -> LookupTable:
-    """Build the surfaces of all sites of a table.
+    """Lay out a table to be asked for times.
 
     Parameters
     ----------
@@ -301,13 +304,17 @@ def lookup_table(
         How sure the rows are where that is another question, shape (n_rows,).
     """
     grid = measured_grid(rows)
-    light_ms = light_grid(accelerator, rows.kind, rows.dtype, grid.sites, grid.axes)
-    labels = rows.provenance if labels is None else labels
+    known = rows.provenance if labels is None else labels
     if rows.kind in _DIFFERENCES:
-        labels = np.maximum(labels, np.uint8(Provenance.INTERPOLATED))
-    labelled = measured_grid(replace(rows, provenance=labels))
-    surfaces = build_surfaces(grid.axes, grid.latency_ms, labelled.provenance, light_ms)
+        known = np.maximum(known, np.uint8(Provenance.INTERPOLATED))
+    labelled = grid if known is rows.provenance else measured_grid(replace(rows, provenance=known))
     is_own = (grid.provenance == Provenance.MEASURED).any(axis=(1, 2), where=~np.isnan(grid.latency_ms))
+
+    def build(sites: IntArray) -> Surfaces:
+        light_ms = light_grid(accelerator, rows.kind, rows.dtype, grid.sites[sites], grid.axes)
+        return build_surfaces(grid.axes, grid.latency_ms[sites], labelled.provenance[sites], light_ms)
+
+    surfaces = SiteSurfaces(grid.axes, len(grid.sites), build)
     return LookupTable(accelerator, rows.kind, rows.dtype, grid.sites, surfaces, is_own)
 
 

@@ -12,6 +12,7 @@ Two properties hold for every surface and every interpolation between its nodes:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,6 +70,45 @@ class Surfaces:
     axes: tuple[Axis, Axis]
     latency_ms: FloatArray
     provenance: ByteArray
+
+
+class SiteSurfaces:
+    """Surfaces of the sites of a table, each built when it is first asked for: plans ask for a tenth of them.
+
+    Attributes
+    ----------
+    axes : tuple[Axis, Axis]
+        Of all of them.
+    """
+
+    def __init__(self, axes: tuple[Axis, Axis], count: int, build: Callable[[IntArray], Surfaces]) -> None:
+        self.axes = axes
+        self._build = build
+        self._is_built = np.zeros(count, dtype=np.bool_)
+        shape = (count, *(axis.nodes.size for axis in axes))
+        self._grids = Surfaces(axes, np.zeros(shape), np.zeros(shape, dtype=np.uint8))
+
+    def holding(self, rows: IntArray) -> Surfaces:
+        """Return the grids of all sites, of which those at `rows` have been built."""
+        new = rows[~self._is_built[rows]]
+        if new.size:
+            new = np.unique(new)
+            made = self._build(new)
+            # Another thread may do the same, with the same result.
+            self._grids.latency_ms[new] = made.latency_ms
+            self._grids.provenance[new] = made.provenance
+            self._is_built[new] = True
+        return self._grids
+
+    def part(self, keep: NDArray[np.bool_]) -> SiteSurfaces:
+        """Return the surfaces of the sites where `keep` is true."""
+        kept = np.flatnonzero(keep)
+
+        def build(rows: IntArray) -> Surfaces:
+            whole = self.holding(kept[rows])
+            return Surfaces(self.axes, whole.latency_ms[kept[rows]], whole.provenance[kept[rows]])
+
+        return SiteSurfaces(self.axes, kept.size, build)
 
 
 def build_surfaces(

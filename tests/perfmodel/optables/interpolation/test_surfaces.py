@@ -5,8 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetplan.perfmodel.operators import Provenance
-from fleetplan.perfmodel.optables.interpolation.surfaces import Axis, build_surfaces, evaluate, locate
+from fleetplan.perfmodel.operators import IntArray, Provenance
+from fleetplan.perfmodel.optables.interpolation.surfaces import (
+    Axis,
+    SiteSurfaces,
+    Surfaces,
+    build_surfaces,
+    evaluate,
+    locate,
+)
 
 FIRST = Axis(np.array([1.0, 2.0, 4.0]), 1.0)
 SECOND = Axis(np.array([16.0, 64.0, 256.0, 1024.0]), 1.5)
@@ -66,3 +73,26 @@ def test_points_between_nodes_and_outside_them_say_so() -> None:
     found, label = evaluate(surfaces, site, locate(FIRST, first), locate(SECOND, second))
     assert label.tolist() == [Provenance.MEASURED, Provenance.INTERPOLATED, Provenance.EXTRAPOLATED]
     assert found[:2] == pytest.approx([LIGHT[0, 1, 1], (LIGHT[0, 1, 1] + LIGHT[0, 2, 1]) / 2])
+
+
+def test_each_site_is_built_once_and_only_when_it_is_asked_for() -> None:
+    rng = np.random.default_rng(1)
+    measured = LIGHT * rng.uniform(0.5, 5.0, (5, *LIGHT.shape[1:]))
+    measured[rng.uniform(size=measured.shape) < 0.2] = np.nan
+    light, labels = np.repeat(LIGHT, 5, axis=0), np.repeat(LABEL, 5, axis=0)
+    whole = build_surfaces((FIRST, SECOND), measured, labels, light)
+    built: list[list[int]] = []
+
+    def build(rows: IntArray) -> Surfaces:
+        built.append(rows.tolist())
+        return build_surfaces((FIRST, SECOND), measured[rows], labels[rows], light[rows])
+
+    surfaces = SiteSurfaces((FIRST, SECOND), 5, build)
+    for asked in ([3, 1, 3], [1], [1, 4]):
+        held = surfaces.holding(np.array(asked))
+        assert (held.latency_ms[asked] == whole.latency_ms[asked]).all()
+        assert (held.provenance[asked] == whole.provenance[asked]).all()
+    assert built == [[1, 3], [4]]
+    part = surfaces.part(np.array([False, True, True, False, False]))
+    assert (part.holding(np.array([1])).latency_ms[1] == whole.latency_ms[2]).all()
+    assert built == [[1, 3], [4], [2]]
