@@ -45,6 +45,7 @@ from fleetplan.perfmodel.steps import (
 from fleetplan.perfmodel.steps.latency import with_wait
 from fleetplan.perfmodel.techniques.chunked_prefill import (
     PromptTimes,
+    StepsEvaluator,
     batching,
     chunks_of,
     prompt_times,
@@ -90,12 +91,12 @@ class Evaluator(StepEvaluator):
             configurations.prefix_tokens,
         )
 
-    def prefill(self, configurations: ConfigurationBatch) -> PhaseResult:
+    def prefill(self, configurations: ConfigurationBatch, steps: StepsEvaluator | None = None) -> PhaseResult:
         """Evaluate prompts alone: `batch` prompts a rank and micro-batch at a time.
 
-        TTFT holds their chunks, and the loads of kept sessions.
+        TTFT holds their chunks, and the loads of kept sessions. `steps` stands for the method of that name.
         """
-        prompts = self._prompts(configurations, prefill_shape(configurations))
+        prompts = self._prompts(configurations, prefill_shape(configurations), steps)
         times = with_wait(prompts.computed, prompts.load_ms, LOAD_NAME)
         result = self.prefill_result(configurations, times)
         if self.techniques.persistent_kv is None:
@@ -118,9 +119,13 @@ class Evaluator(StepEvaluator):
             self.prefill_memory(configurations),
         )
 
-    def decode(self, configurations: ConfigurationBatch) -> PhaseResult:
-        """Evaluate generation alone: each of `batch` sequences a rank gains tokens in a step."""
-        return self.decode_result(configurations, self.step(decode_shape(configurations)))
+    def decode(self, configurations: ConfigurationBatch, steps: StepsEvaluator | None = None) -> PhaseResult:
+        """Evaluate generation alone: each of `batch` sequences a rank gains tokens in a step.
+
+        `steps` stands for the method of that name.
+        """
+        shape = decode_shape(configurations)
+        return self.decode_result(configurations, self.step(shape) if steps is None else steps([shape])[0])
 
     def decode_result(self, configurations: ConfigurationBatch, times: StepTimes) -> PhaseResult:
         """Return what generation alone reaches, given the times of its (verifying) step."""
@@ -243,7 +248,9 @@ class Evaluator(StepEvaluator):
         room = np.maximum(1, chunk // np.minimum(configurations.input_tokens, chunk))
         return np.clip(due, 1, room)
 
-    def _prompts(self, configurations: ConfigurationBatch, whole: StepShape) -> PromptTimes:
+    def _prompts(
+        self, configurations: ConfigurationBatch, whole: StepShape, steps: StepsEvaluator | None = None
+    ) -> PromptTimes:
         """Times of prompts; `whole` is the step that would compute them at once."""
 
         def shape_of(new_tokens: IntArray, prefix_tokens: IntArray) -> StepShape:
@@ -252,7 +259,7 @@ class Evaluator(StepEvaluator):
         techniques = self.techniques
         hits = self._session_hits(configurations, whole.prefill_sequences)
         chunk, shared = techniques.chunk_tokens, techniques.shared_prefix_tokens
-        return prompt_times(self.steps, shape_of, configurations, chunk, shared, hits)
+        return prompt_times(steps or self.steps, shape_of, configurations, chunk, shared, hits)
 
     def _session_hits(self, configurations: ConfigurationBatch, prompts: IntArray) -> list[TierHits]:
         persistent = self.techniques.persistent_kv

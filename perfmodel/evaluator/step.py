@@ -12,6 +12,7 @@ from fleetplan.fleet.inventory import Accelerator, Precision, Techniques
 from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.architecture import ModelArchitecture
 from fleetplan.perfmodel.evaluator.phase_ratios import UNCALIBRATED, PhaseRatios, calibrated
+from fleetplan.perfmodel.interruption import checkpoint
 from fleetplan.perfmodel.operators import FloatArray, IntArray, Operator
 from fleetplan.perfmodel.optables import OperatorSource
 from fleetplan.perfmodel.parallelism import Layouts
@@ -29,7 +30,7 @@ from fleetplan.perfmodel.steps import (
 )
 from fleetplan.perfmodel.steps.communication import dispatched
 from fleetplan.perfmodel.steps.experts import ExpertSpread
-from fleetplan.perfmodel.steps.grid_latency import grid_step_times
+from fleetplan.perfmodel.steps.grid_latency import CrossedStep, Places, grid_step_times
 from fleetplan.perfmodel.steps.host_launches import HOST_NAME, US_PER_LAUNCH, launch_ms
 from fleetplan.perfmodel.steps.latency import concatenated_times, with_wait
 from fleetplan.perfmodel.steps.memory import (
@@ -136,16 +137,59 @@ class StepEvaluator:
         starts = [0, *ends[:-1]]
         return [times.part(slice(start, end)) for start, end in zip(starts, ends, strict=True)]
 
+    def noted_step(self, shape: StepShape) -> tuple[StepTimes, CrossedStep | None]:
+        """Time of one step over a cross product, and what `detail` needs; None where halves of it overlap.
+
+        Raises
+        ------
+        UnsupportedDtype, UnsupportedArchitecture
+            As `step`.
+        """
+        if self._overlaps_halves(shape):
+            return self.step(shape), None
+        operators = list(self.operators(shape))
+        crossed = CrossedStep.of(
+            operators, self._routed_source, self.accelerator, self.techniques.expert_overlap
+        )
+        return self._finished(shape, operators, crossed.times()), crossed
+
+    def detail(self, shape: StepShape, crossed: CrossedStep, places: Places) -> StepTimes:
+        """Time of some steps of a cross product in full detail, without looking anything up again.
+
+        Parameters
+        ----------
+        shape : StepShape
+            These steps, one after the other.
+        crossed : CrossedStep
+            As `noted_step` returned it.
+        places : Places
+            Where each stands in the cross product.
+
+        Raises
+        ------
+        WorkInterruptedError
+            The time of an interruptible computation is over.
+        """
+        checkpoint()
+        return self._finished(shape, crossed.operators(places), crossed.detail(places))
+
     def _chunk(self, shape: StepShape) -> StepTimes:
         operators = list(self.operators(shape))
-        computed = calibrated(self._computed(shape, operators), shape, self.phase_ratios)
-        return self._launched(shape, operators, self._streamed(shape, computed))
+        return self._finished(shape, operators, self._computed(shape, operators))
+
+    def _finished(self, shape: StepShape, operators: list[Operator], computed: StepTimes) -> StepTimes:
+        """Times of the operators as calibrated, and with what else a step waits for."""
+        times = calibrated(computed, shape, self.phase_ratios)
+        return self._launched(shape, operators, self._streamed(shape, times))
+
+    def _overlaps_halves(self, shape: StepShape) -> bool:
+        return self.techniques.expert_overlap == "two-batch" and bool(dispatched(shape.layouts).any())
 
     def _computed(self, shape: StepShape, operators: list[Operator]) -> StepTimes:
         """Times of the operators, of the whole batch or of two halves that overlap."""
         times = grid_step_times if shape.is_full_grid else step_times
         overlap, source = self.techniques.expert_overlap, self._routed_source
-        if overlap != "two-batch" or not dispatched(shape.layouts).any():
+        if not self._overlaps_halves(shape):
             return times(operators, source, self.accelerator, overlap)
         whole = times(operators, source, self.accelerator)
         half = times(self.operators(half_batch(shape)), source, self.accelerator, overlap)

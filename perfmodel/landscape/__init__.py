@@ -12,12 +12,11 @@ from fleetplan.perfmodel.landscape.grid import (
     GridPlace,
     Option,
     evaluate_block,
-    points_of,
 )
 from fleetplan.perfmodel.landscape.landscape import Landscape, service_landscape
 from fleetplan.perfmodel.landscape.pareto import pareto_mask
 from fleetplan.perfmodel.landscape.phases import AGGREGATED, DECODE, PREFILL, LatencyTarget, RequestShape
-from fleetplan.perfmodel.landscape.points import Points, frontiers
+from fleetplan.perfmodel.landscape.points import Points, frontiers, points_of
 from fleetplan.perfmodel.landscape.reasons import REASON_TEXTS, REASONS
 from fleetplan.perfmodel.landscape.search_space import (
     SearchSpace,

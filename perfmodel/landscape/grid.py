@@ -10,8 +10,9 @@ import numpy as np
 
 from fleetplan.fleet.units import SECONDS_PER_HOUR
 from fleetplan.perfmodel.evaluator import Engines, Evaluator
-from fleetplan.perfmodel.landscape.pareto import pareto_mask
+from fleetplan.perfmodel.landscape.noted_steps import NotedSteps
 from fleetplan.perfmodel.landscape.phases import (
+    AGGREGATED,
     DECODE,
     PREFILL,
     LatencyTarget,
@@ -19,7 +20,6 @@ from fleetplan.perfmodel.landscape.phases import (
     evaluate_phase,
     memory_of_phase,
 )
-from fleetplan.perfmodel.landscape.points import Points
 from fleetplan.perfmodel.landscape.reasons import CODES, USABLE, is_early
 from fleetplan.perfmodel.landscape.search_space import layout_reason
 from fleetplan.perfmodel.operators import ByteArray, FloatArray, IntArray
@@ -117,6 +117,8 @@ class GridBlock:
         Whether rows that cannot run have numbers too.
     engines : Engines or None
         What engines of aggregated rows hold.
+    steps : NotedSteps or None
+        What the steps of the other phases were added up from, where that was asked for.
     """
 
     place: GridPlace
@@ -133,6 +135,7 @@ class GridBlock:
     kwh_per_million_tokens: FloatArray
     whole: bool = False
     engines: Engines | None = None
+    steps: NotedSteps | None = None
 
     def known(self, values: FloatArray) -> FloatArray:
         """The numbers with NaN in rows that were excluded before they were evaluated, flattened."""
@@ -163,7 +166,12 @@ def full_grid(
 
 
 def evaluate_block(
-    option: Option, place: GridPlace, axes: Axes, target: LatencyTarget, whole: bool = False
+    option: Option,
+    place: GridPlace,
+    axes: Axes,
+    target: LatencyTarget,
+    whole: bool = False,
+    noting: bool = False,
 ) -> GridBlock:
     """Evaluate one phase over a cross product of layouts, batch sizes and requests.
 
@@ -175,6 +183,8 @@ def evaluate_block(
         Rows beyond a limit are excluded.
     whole : bool
         Also give the numbers of rows that cannot run.
+    noting : bool
+        Keep what steps were added up from: a number an operator and row.
 
     Raises
     ------
@@ -189,6 +199,7 @@ def evaluate_block(
     excluded = _exclusions_before(option, place.phase, layouts, memory, shape)
     kept = _evaluated_axes(excluded, whole)
     numbers = {name: np.full(shape, np.nan) for name in _NUMBERS}
+    steps = NotedSteps(evaluator, kept[0], kept[1]) if noting and place.phase != AGGREGATED else None
     if all(axis.size for axis in kept):
         part = (
             [layouts[position] for position in kept[0].tolist()],
@@ -196,7 +207,7 @@ def evaluate_block(
             requests,
         )
         try:
-            found = _phase_numbers(option, place.phase, full_grid(*part))
+            found = _phase_numbers(option, place.phase, full_grid(*part), steps)
         except UnsupportedDtype:
             # Nothing of this precision runs here, whatever its memory.
             excluded[:] = CODES["dtype"]
@@ -231,13 +242,17 @@ def evaluate_block(
         _per(option.kw_per_accelerator, million_tokens_per_hour, shape),
         whole,
         Engines(numbers["sequences"], numbers["starts"]) if "starts" in numbers else None,
+        steps,
     )
 
 
-def _phase_numbers(option: Option, phase: str, configurations: ConfigurationBatch) -> dict[str, FloatArray]:
+def _phase_numbers(
+    option: Option, phase: str, configurations: ConfigurationBatch, steps: NotedSteps | None
+) -> dict[str, FloatArray]:
     """Numbers of one phase, each of a shape that broadcasts to that of the configurations."""
     evaluator = option.evaluator
-    result = evaluate_phase(evaluator, phase, configurations, option.scheduling)
+    noted = None if steps is None else steps.evaluated
+    result = evaluate_phase(evaluator, phase, configurations, option.scheduling, noted)
     transfer_ms, rate = np.zeros((1, 1, 1)), result.requests_per_s
     if phase == PREFILL:
         transfer_ms = evaluator.kv_transfer_ms(configurations, result.latency_ms)
@@ -251,25 +266,6 @@ def _phase_numbers(option: Option, phase: str, configurations: ConfigurationBatc
         "requests_per_s": rate,
         **(result.engines._asdict() if result.engines else {}),
     }
-
-
-def block_frontier(block: GridBlock) -> Points:
-    """Usable configurations of a block that no other one of the same request beats."""
-    shape = block.excluded.shape
-    usable = block.excluded == USABLE
-    flat = []
-    for request in range(shape[2]):
-        rows = np.flatnonzero(usable[:, :, request].ravel())
-        columns = [block.requests_per_s_per_accelerator[:, :, request].ravel()[rows] * -1.0]
-        columns += [
-            values[:, :, request].ravel()[rows]
-            for values in (block.ttft_ms, block.tpot_ms)
-            if values is not None
-        ]
-        # Within one option cost and energy follow the throughput.
-        kept = rows[pareto_mask(columns)]
-        flat.append(np.ravel_multi_index((*np.unravel_index(kept, shape[:2]), request), shape))
-    return points_of(block, np.concatenate(flat).astype(np.int64))
 
 
 def _exclusions_before(
@@ -318,32 +314,3 @@ def _per(figure: float | None, amount: FloatArray, shape: tuple[int, int, int]) 
     if figure is None:
         return np.broadcast_to(np.array(np.nan), shape)
     return np.broadcast_to(figure / amount, shape)
-
-
-def points_of(block: GridBlock, flat: IntArray) -> Points:
-    """Return the configurations of a block at some positions of its flattened arrays."""
-    layout, batch, request = np.unravel_index(flat, block.excluded.shape)
-    layouts = np.empty(len(block.layouts), dtype=object)
-    layouts[:] = block.layouts
-    places = (layout, batch, request)
-
-    early = is_early(block.excluded[places]) & (not block.whole)
-
-    def at(values: FloatArray | None) -> FloatArray:
-        return np.full(flat.size, np.nan) if values is None else np.where(early, np.nan, values[places])
-
-    place = block.place
-    return Points(
-        flat + place.first_row,
-        np.full(flat.size, place.option, dtype=np.int64),
-        request.astype(np.int64) + place.first_request,
-        np.full(flat.size, place.phase),
-        layouts[layout],
-        block.batches[batch],
-        at(block.ttft_ms),
-        at(block.tpot_ms),
-        at(block.requests_per_s_per_accelerator),
-        block.memory_gib[places],
-        at(block.usd_per_million_tokens),
-        at(block.kwh_per_million_tokens),
-    )

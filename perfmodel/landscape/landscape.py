@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from fleetplan.perfmodel.evaluator import Engines, Evaluator
-from fleetplan.perfmodel.landscape.grid import GridBlock, Option, evaluate_block, points_of
+from fleetplan.perfmodel.landscape.grid import GridBlock, Option, evaluate_block
 from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
+from fleetplan.perfmodel.landscape.points import points_of
 from fleetplan.perfmodel.landscape.reasons import CODES, REASONS, USABLE
 from fleetplan.perfmodel.landscape.search_space import SearchSpace
 from fleetplan.perfmodel.landscape.sweeps import SweepSpace, tasks_of
@@ -138,7 +139,10 @@ def service_landscape(
         The model has layers that are not evaluated yet.
     """
     whole = SweepSpace((Option("", evaluator, None, None, framework, scheduling),), (request,), target, space)
-    blocks = [evaluate_block(whole.options[0], task.place, task.axes, target) for task in tasks_of(whole)]
+    blocks = [
+        evaluate_block(whole.options[0], task.place, task.axes, target, noting=True)
+        for task in tasks_of(whole)
+    ]
     if not usable_alone:
         frames = [_table(block, whole, np.arange(block.excluded.size)) for block in blocks]
         return Landscape.of_table(pd.concat(frames, ignore_index=True))
@@ -185,7 +189,11 @@ def _table(block: GridBlock, whole: SweepSpace, rows: IntArray) -> pd.DataFrame:
     engines = None
     if block.engines is not None:
         engines = Engines(*(values.ravel()[rows[usable]] for values in block.engines))
-    for name, known in evidence_columns(points.take(usable), whole, engines).items():
+    steps = None
+    if block.steps is not None and usable.size:
+        layout, batch, request = np.unravel_index(rows[usable], block.excluded.shape)
+        steps = block.steps.details((layout, batch, request))
+    for name, known in evidence_columns(points.take(usable), whole, engines, steps).items():
         # Only usable rows have evidence.
         blank = np.full(excluded.size, "" if known.dtype == object else np.nan, dtype=known.dtype)
         blank[usable] = known

@@ -13,6 +13,7 @@ from fleetplan.perfmodel.serving import Load, MeanIteration, Scheduling, mean_it
 from fleetplan.perfmodel.serving.replica_load import LARGEST_BATCH, resident_memory
 from fleetplan.perfmodel.serving.replica_loops import full_batches
 from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse, StepTimes
+from fleetplan.perfmodel.techniques.chunked_prefill import StepsEvaluator
 
 PREFILL: Final = "prefill"
 DECODE: Final = "decode"
@@ -87,7 +88,11 @@ def memory_of_phase(
 
 
 def evaluate_phase(
-    evaluator: Evaluator, phase: str, configurations: ConfigurationBatch, scheduling: Scheduling | None
+    evaluator: Evaluator,
+    phase: str,
+    configurations: ConfigurationBatch,
+    scheduling: Scheduling | None,
+    steps: StepsEvaluator | None = None,
 ) -> PhaseResult:
     """Return what configurations reach in one phase: prefill, decode or aggregated.
 
@@ -101,11 +106,13 @@ def evaluate_phase(
         How the framework fills the iterations of aggregated serving: the loop of `predict` with as many
         requests as the batch holds, and the front end before prompts. None: the identities of the paper,
         without any wait.
+    steps : callable, optional
+        What gives the times of the steps of prefill and decode, instead of the evaluator.
     """
     if phase == DECODE:
-        return evaluator.decode(configurations)
+        return evaluator.decode(configurations, steps)
     if phase == PREFILL:
-        found = evaluator.prefill(configurations)
+        found = evaluator.prefill(configurations, steps)
         return found if scheduling is None else _behind_front_end(found, configurations, scheduling)
     if scheduling is None:
         return evaluator.aggregated(configurations)

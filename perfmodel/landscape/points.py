@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fleetplan.perfmodel.landscape.grid import GridBlock
 from fleetplan.perfmodel.landscape.pareto import BoolArray, pareto_mask
 from fleetplan.perfmodel.landscape.phases import AGGREGATED, DECODE, PREFILL
+from fleetplan.perfmodel.landscape.reasons import USABLE, is_early
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 
 
@@ -94,3 +96,51 @@ def frontiers(points: Points, across_options: bool) -> Points:
     for rows in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
         kept[rows[pareto_mask([column[rows] for column in costs])]] = True
     return points.take(kept)
+
+
+def block_frontier(block: GridBlock) -> Points:
+    """Usable configurations of a block that no other one of the same request beats."""
+    shape = block.excluded.shape
+    usable = block.excluded == USABLE
+    flat = []
+    for request in range(shape[2]):
+        rows = np.flatnonzero(usable[:, :, request].ravel())
+        columns = [block.requests_per_s_per_accelerator[:, :, request].ravel()[rows] * -1.0]
+        columns += [
+            values[:, :, request].ravel()[rows]
+            for values in (block.ttft_ms, block.tpot_ms)
+            if values is not None
+        ]
+        # Within one option cost and energy follow the throughput.
+        kept = rows[pareto_mask(columns)]
+        flat.append(np.ravel_multi_index((*np.unravel_index(kept, shape[:2]), request), shape))
+    return points_of(block, np.concatenate(flat).astype(np.int64))
+
+
+def points_of(block: GridBlock, flat: IntArray) -> Points:
+    """Return the configurations of a block at some positions of its flattened arrays."""
+    layout, batch, request = np.unravel_index(flat, block.excluded.shape)
+    layouts = np.empty(len(block.layouts), dtype=object)
+    layouts[:] = block.layouts
+    places = (layout, batch, request)
+
+    early = is_early(block.excluded[places]) & (not block.whole)
+
+    def at(values: FloatArray | None) -> FloatArray:
+        return np.full(flat.size, np.nan) if values is None else np.where(early, np.nan, values[places])
+
+    place = block.place
+    return Points(
+        flat + place.first_row,
+        np.full(flat.size, place.option, dtype=np.int64),
+        request.astype(np.int64) + place.first_request,
+        np.full(flat.size, place.phase),
+        layouts[layout],
+        block.batches[batch],
+        at(block.ttft_ms),
+        at(block.tpot_ms),
+        at(block.requests_per_s_per_accelerator),
+        block.memory_gib[places],
+        at(block.usd_per_million_tokens),
+        at(block.kwh_per_million_tokens),
+    )

@@ -23,11 +23,10 @@ from fleetplan.perfmodel.landscape.grid import (
     GridBlock,
     GridPlace,
     Option,
-    block_frontier,
     evaluate_block,
 )
 from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
-from fleetplan.perfmodel.landscape.points import Points, frontiers
+from fleetplan.perfmodel.landscape.points import Points, block_frontier, frontiers
 from fleetplan.perfmodel.landscape.reasons import REASONS
 from fleetplan.perfmodel.landscape.search_space import SearchSpace, fitted, phases_of, search_layouts
 

@@ -22,6 +22,7 @@ from fleetplan.perfmodel.operators import FloatArray, IntArray, Provenance
 from fleetplan.perfmodel.parallelism import Configuration, Layouts, Parallelism, batched_label
 from fleetplan.perfmodel.serving import MeanIteration
 from fleetplan.perfmodel.steps import ConfigurationBatch, provenance_shares, weakest_provenance
+from fleetplan.perfmodel.techniques.chunked_prefill import StepsEvaluator
 
 CLUSTER_ACCELERATORS: Final = 256
 """Rates of a cluster are those of so many accelerators, as in the tables of Meta, Optimizing Deployment
@@ -92,7 +93,10 @@ def evidence_table(points: Points, space: SweepSpace) -> pd.DataFrame:
 
 
 def evidence_columns(
-    points: Points, space: SweepSpace, engines: Engines | None = None
+    points: Points,
+    space: SweepSpace,
+    engines: Engines | None = None,
+    steps: StepsEvaluator | None = None,
 ) -> dict[str, FloatArray | NDArray[np.object_]]:
     """Return what the numbers of some points rest on, one row a point and in the same order.
 
@@ -102,6 +106,8 @@ def evidence_columns(
         As in `point_table`.
     engines : Engines, optional
         What the engines of the points hold, where all are of one phase whose loops were solved before.
+    steps : callable, optional
+        What gives the details of their steps, where all are of another phase and were evaluated before.
 
     Returns
     -------
@@ -120,7 +126,7 @@ def evidence_columns(
             rows = np.flatnonzero((points.option == position) & (points.phase == phase))
             if not rows.size:
                 continue
-            result = _iterations(option, phase, points.take(rows), space.requests, engines)
+            result = _iterations(option, phase, points.take(rows), space.requests, engines, steps)
             shares = provenance_shares(result.by_provenance_ms)
             for each in Provenance:
                 columns[f"share_{each.label}"][rows] = shares[each]
@@ -135,21 +141,26 @@ def _iterations(
     points: Points,
     requests: tuple[RequestShape, ...],
     engines: Engines | None,
+    steps: StepsEvaluator | None,
 ) -> PhaseResult | MeanIteration:
     """What the iterations of points consist of; without solving their loops where that was done."""
     if engines is None or option.scheduling is None:
-        return evaluate_points(option, phase, points, requests)
+        return evaluate_points(option, phase, points, requests, steps)
     return engines_iteration(
         option.evaluator, _configurations_of_points(points, requests), option.scheduling, engines
     )
 
 
 def evaluate_points(
-    option: Option, phase: str, points: Points, requests: tuple[RequestShape, ...]
+    option: Option,
+    phase: str,
+    points: Points,
+    requests: tuple[RequestShape, ...],
+    steps: StepsEvaluator | None = None,
 ) -> PhaseResult:
-    """Evaluate points of one option and phase once more, in full detail."""
+    """Evaluate points of one option and phase once more, in full detail; `steps` as in `evaluate_phase`."""
     configurations = _configurations_of_points(points, requests)
-    return evaluate_phase(option.evaluator, phase, configurations, option.scheduling)
+    return evaluate_phase(option.evaluator, phase, configurations, option.scheduling, steps)
 
 
 def _configurations_of_points(points: Points, requests: tuple[RequestShape, ...]) -> ConfigurationBatch:

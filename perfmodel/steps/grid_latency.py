@@ -16,17 +16,30 @@ import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.fleet.inventory.techniques import ExpertOverlap
-from fleetplan.perfmodel.operators import DIMENSIONS, FloatArray, IntArray, Operator, OperatorKind, Provenance
+from fleetplan.perfmodel.operators import (
+    DIMENSIONS,
+    ByteArray,
+    FloatArray,
+    IntArray,
+    Operator,
+    OperatorKind,
+    Provenance,
+)
 from fleetplan.perfmodel.optables import OperatorTimes
 from fleetplan.perfmodel.steps.latency import (
     OperatorTimesSource,
     StepTimes,
+    added_times,
     overhead_ms_per_kernel,
 )
 from fleetplan.perfmodel.steps.overlap import TRAVELLING, covering_share, occupied_ms, visible_ms
 
 Shape = tuple[int, ...]
+Places = tuple[IntArray, IntArray, IntArray]
+"""Positions of some configurations along the three axes, shape (n,) each."""
+
 Numbers = TypeVar("Numbers", IntArray, FloatArray)
+AnyNumbers = TypeVar("AnyNumbers", IntArray, FloatArray, ByteArray)
 
 CROSSED_AXES: Final = 3
 """Layouts, batch sizes, requests."""
@@ -61,35 +74,87 @@ def grid_step_times(
     UnsupportedDtype
         The accelerator has no matrix units for a data type of the step.
     """
-    folded = [_folded(operator) for operator in operators]
-    if not folded:
-        raise ValueError("a step needs at least one operator")
-    total, roofline_kernels = _Sum(), _Sum()
-    travelling, occupying, covering = _Sum(), _Sum(), _Sum()
-    overhead_ms = overhead_ms_per_kernel(accelerator)
-    for operator, found in _looked_up(folded, source):
-        # A kernel that runs no times takes none, also where it could not run at all.
-        runs = operator.count > 0
-        times = operator.count * (found.latency_ms if runs.all() else np.where(runs, found.latency_ms, 0.0))
-        if operator.kind in TRAVELLING[overlap]:
-            travelling.add(operator.folds, times)
-            occupying.add(operator.folds, occupied_ms(operator.dims, times))
-        else:
-            total.add(operator.folds, times)
-            if overlap == "single-batch" and (share := covering_share(overlap, operator.kind, operator.name)):
-                covering.add(operator.folds, share * times)
-        kernels = operator.kind.record.kernels
-        if overhead_ms and kernels:
-            unmeasured = _mostly(found.provenance == Provenance.ROOFLINE)
-            roofline_kernels.add(operator.folds, kernels * operator.count * unmeasured)
-    latency_ms = total.value()
-    if overhead_ms:
-        latency_ms = latency_ms + overhead_ms * roofline_kernels.value()
-    if travelling.parts:
-        # All work covers what travels in another batch.
-        covering_ms = latency_ms if overlap == "two-batch" else covering.value()
-        latency_ms = latency_ms + visible_ms(covering_ms, travelling.value(), occupying.value())
-    return StepTimes.without_detail(latency_ms)
+    return CrossedStep.of(operators, source, accelerator, overlap).times()
+
+
+@dataclass(frozen=True, slots=True)
+class CrossedStep:
+    """The operators of a step over a cross product, with their times.
+
+    Attributes
+    ----------
+    accelerator, overlap
+        As in `grid_step_times`.
+    """
+
+    accelerator: Accelerator
+    overlap: ExpertOverlap
+    _folded: list[_Folded]
+    _found: list[tuple[_Folded, OperatorTimes]]
+
+    @classmethod
+    def of(
+        cls,
+        operators: Iterable[Operator],
+        source: OperatorTimesSource,
+        accelerator: Accelerator,
+        overlap: ExpertOverlap = "none",
+    ) -> CrossedStep:
+        """Look up the operators of a step; parameters and errors as in `grid_step_times`."""
+        folded = [_folded(operator) for operator in operators]
+        if not folded:
+            raise ValueError("a step needs at least one operator")
+        return cls(accelerator, overlap, folded, list(_looked_up(folded, source)))
+
+    def times(self) -> StepTimes:
+        """Add them up, without detail."""
+        total, roofline_kernels = _Sum(), _Sum()
+        travelling, occupying, covering = _Sum(), _Sum(), _Sum()
+        overlap, overhead_ms = self.overlap, overhead_ms_per_kernel(self.accelerator)
+        for operator, found in self._found:
+            # A kernel that runs no times takes none, also where it could not run at all.
+            runs = operator.count > 0
+            latency_ms = found.latency_ms if runs.all() else np.where(runs, found.latency_ms, 0.0)
+            times = operator.count * latency_ms
+            if operator.kind in TRAVELLING[overlap]:
+                travelling.add(operator.folds, times)
+                occupying.add(operator.folds, occupied_ms(operator.dims, times))
+            else:
+                total.add(operator.folds, times)
+                share = covering_share(overlap, operator.kind, operator.name)
+                if overlap == "single-batch" and share:
+                    covering.add(operator.folds, share * times)
+            kernels = operator.kind.record.kernels
+            if overhead_ms and kernels:
+                unmeasured = _mostly(found.provenance == Provenance.ROOFLINE)
+                roofline_kernels.add(operator.folds, kernels * operator.count * unmeasured)
+        latency_ms = total.value()
+        if overhead_ms:
+            latency_ms = latency_ms + overhead_ms * roofline_kernels.value()
+        if travelling.parts:
+            # All work covers what travels in another batch.
+            covering_ms = latency_ms if overlap == "two-batch" else covering.value()
+            latency_ms = latency_ms + visible_ms(covering_ms, travelling.value(), occupying.value())
+        return StepTimes.without_detail(latency_ms)
+
+    def operators(self, places: Places) -> list[Operator]:
+        """Return the operators of some configurations, with dimensions where they travel."""
+        return [operator.at(places, operator.kind in TRAVELLING[self.overlap]) for operator in self._folded]
+
+    def detail(self, places: Places) -> StepTimes:
+        """Add up the times of some configurations in full detail, as `step_times` does."""
+        operators = self.operators(places)
+        of_folded = {id(folded): operator for folded, operator in zip(self._folded, operators, strict=True)}
+        found = (
+            (
+                of_folded[id(folded)],
+                OperatorTimes(
+                    folded.folds.at(times.latency_ms, places), folded.folds.at(times.provenance, places)
+                ),
+            )
+            for folded, times in self._found
+        )
+        return added_times(operators, found, self.accelerator, self.overlap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +177,18 @@ class _Folds:
             b"" if self.layouts is None else self.layouts.tobytes(),
             b"" if self.requests is None else self.requests.tobytes(),
         )
+
+    def at(self, values: AnyNumbers, places: Places) -> AnyNumbers:
+        """Values of some configurations, shape (n,)."""
+        layouts, batches, requests = places
+        if self.layouts is not None:
+            layouts = self.layouts[layouts]
+        if self.requests is not None:
+            requests = self.requests[requests]
+        index = (layouts, batches, requests)
+        # An axis of one slice stands for all positions along it.
+        whole = zip(values.shape, index, strict=True)
+        return values[tuple(np.zeros_like(at) if size == 1 else at for size, at in whole)]
 
     def unfolded(self, values: FloatArray) -> FloatArray:
         """Repeat the slices that were folded."""
@@ -141,6 +218,11 @@ class _Folded:
     count: FloatArray
     folds: _Folds
     shape: Shape
+
+    def at(self, places: Places, with_dims: bool) -> Operator:
+        """Return the operator of some configurations."""
+        dims = {name: self.folds.at(values, places) for name, values in self.dims.items() if with_dims}
+        return Operator(self.name, self.kind, self.dtype, dims, self.folds.at(self.count, places))
 
 
 def _folded(operator: Operator) -> _Folded:

@@ -123,12 +123,32 @@ def step_times(
     listed = list(operators)
     if not listed:
         raise ValueError("a step needs at least one operator")
-    totals = _Totals.zero(listed[0].count.size, overlap)
-    rows: dict[str, FloatArray] = {operator.name: np.zeros(operator.count.size) for operator in listed}
-    for operator, found in _looked_up(listed, source):
+    return added_times(listed, _looked_up(listed, source), accelerator, overlap)
+
+
+def added_times(
+    operators: list[Operator],
+    found: Iterable[tuple[Operator, OperatorTimes]],
+    accelerator: Accelerator,
+    overlap: ExpertOverlap = "none",
+) -> StepTimes:
+    """Add up the operators of a step whose times were looked up.
+
+    Parameters
+    ----------
+    operators : list[Operator]
+        At least one, in the order of the names of a breakdown.
+    found : Iterable[tuple[Operator, OperatorTimes]]
+        Each with its times, in any order.
+    accelerator, overlap
+        As in `step_times`.
+    """
+    totals = _Totals.zero(operators[0].count.size, overlap)
+    rows: dict[str, FloatArray] = {each.name: np.zeros(each.count.size) for each in operators}
+    for operator, times in found:
         # A kernel that runs no times takes none, also where it could not run at all.
-        time = operator.count * np.where(operator.count > 0, found.latency_ms, 0.0)
-        totals.add(operator, time, found.provenance)
+        time = operator.count * np.where(operator.count > 0, times.latency_ms, 0.0)
+        totals.add(operator, time, times.provenance)
         rows[operator.name] += time
     overhead = overhead_ms_per_kernel(accelerator) * totals.roofline_kernels
     if overhead.any():
