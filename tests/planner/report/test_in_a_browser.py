@@ -81,7 +81,7 @@ def test_nothing_is_logged_and_nothing_is_fetched(driver: Any, page: Path, width
     assert {url for url in asked if not url.startswith("data:")} == {page.as_uri()}
 
 
-def test_a_printed_page_is_as_wide_as_the_paper_and_nothing_is_folded_away(driver: Any, page: Path) -> None:
+def test_a_printed_page_is_as_wide_as_the_paper_and_shows_placements(driver: Any, page: Path) -> None:
     driver.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         # A4 at 96 pixels an inch.
@@ -91,10 +91,20 @@ def test_a_printed_page_is_as_wide_as_the_paper_and_nothing_is_folded_away(drive
     driver.get(page.as_uri())
     try:
         assert driver.execute_script("return document.documentElement.scrollWidth") <= 794
-        folded = "[...document.querySelectorAll('details:not([open]) table')]"
-        heights = driver.execute_script(f"return {folded}.map(each => each.getBoundingClientRect().height)")
-        assert heights
-        assert min(heights) > 0
+        # As in a report of more placements, which are folded on the screen.
+        driver.execute_script("document.querySelector('details.printed').open = false")
+        shown = {
+            kind: driver.execute_script(
+                f"return [...document.querySelectorAll('details{kind}:not([open]) table')]"
+                ".map(each => each.checkVisibility())"
+            )
+            for kind in (".printed", ":not(.printed)")
+        }
+        # Bills and the excluded of each hardware stay folded: paper has as many pages as decisions need.
+        assert set(shown[".printed"]) == {True}
+        assert set(shown[":not(.printed)"]) == {False}
+        last = "[...document.querySelectorAll('section')].slice(-2).map(each => each.id)"
+        assert driver.execute_script(f"return {last}") == ["frontiers", "rejections"]
         # What no page break divides leaves less than a quarter of a page empty before it.
         drawn = "[...document.querySelectorAll('.figure')]"
         figures = driver.execute_script(f"return {drawn}.map(each => each.getBoundingClientRect().height)")
