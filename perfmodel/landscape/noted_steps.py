@@ -14,6 +14,7 @@ from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.steps import StepShape, StepTimes
 from fleetplan.perfmodel.steps.grid_latency import CrossedStep, Places
+from fleetplan.perfmodel.steps.latency import alike_named
 from fleetplan.perfmodel.techniques.chunked_prefill import StepsEvaluator
 
 
@@ -55,6 +56,6 @@ class NotedSteps:
         at = (np.searchsorted(self.layouts, places[0]), np.searchsorted(self.batches, places[1]), places[2])
 
         def evaluate(shapes: Sequence[StepShape]) -> list[StepTimes]:
-            return [self.evaluator.detail(shape, next(in_order), at) for shape in shapes]
+            return alike_named([self.evaluator.detail(shape, next(in_order), at) for shape in shapes])
 
         return evaluate

@@ -240,16 +240,26 @@ def with_wait(times: StepTimes, wait_ms: FloatArray, name: str) -> StepTimes:
     return StepTimes(latency, by_provenance, (*times.names, name), breakdown)
 
 
+def alike_named(parts: list[StepTimes]) -> list[StepTimes]:
+    """Return the times of all `parts` with the same names: zero for names that a part did not have."""
+    # A part without, say, any pipeline does not name its operators.
+    names = tuple(dict.fromkeys(name for part in parts for name in part.names))
+    return [
+        part
+        if part.names == names
+        else StepTimes(part.latency_ms, part.by_provenance_ms, names, breakdown_of(part, names))
+        for part in parts
+    ]
+
+
 def concatenated_times(parts: list[StepTimes]) -> StepTimes:
     """Return the times of all `parts`, one after the other."""
-    # A chunk without, say, any pipeline does not name its operators.
-    names = tuple(dict.fromkeys(name for part in parts for name in part.names))
-    blocks = [breakdown_of(part, names) for part in parts]
+    alike = alike_named(parts)
     return StepTimes(
-        np.concatenate([part.latency_ms for part in parts]),
-        np.concatenate([part.by_provenance_ms for part in parts], axis=1),
-        names,
-        np.concatenate(blocks, axis=1),
+        np.concatenate([part.latency_ms for part in alike]),
+        np.concatenate([part.by_provenance_ms for part in alike], axis=1),
+        alike[0].names,
+        np.concatenate([part.breakdown_ms for part in alike], axis=1),
     )
 
 
