@@ -25,19 +25,15 @@ from fleetplan.planner.search import (
     NEVER,
     Deadline,
     Evaluation,
-    KnownScenarios,
     SearchLimits,
     SearchResult,
     SolveStatus,
-    Spent,
     Stop,
     Watcher,
-    best_of,
     find_shortages,
     run_interruptibly,
     search,
-    with_scenario_optima,
-    wrong_forecasts,
+    search_scenarios,
 )
 from fleetplan.planner.verify import require_valid
 
@@ -271,29 +267,16 @@ def _until(limits: SearchLimits) -> tuple[SearchLimits, Deadline]:
 def _searched(
     problem: Problem, evaluation: Evaluation, watch: Watcher | None, forecasts: bool
 ) -> tuple[Problem, SearchResult, tuple[WrongForecast, ...]]:
-    """Solve a problem; of uncertain demand each scenario alone, and the wrong forecasts, before."""
+    """Solve a problem; of uncertain demand each scenario alone, and the wrong forecasts, too."""
     limits = evaluation.limits
     uncertain = bool(problem.fleet.demand_scenarios)
     if not uncertain or not (forecasts or problem.fleet.demand_objective == LEAST_REGRET):
         return problem, search(problem, limits, watch, evaluation.stop, evaluation.holds), ()
-    spent = Spent(counted=limits.reproducible)
-    least_regret = problem.fleet.demand_objective == LEAST_REGRET
-    problem, alone = with_scenario_optima(problem, evaluation)
-    wrong, others = wrong_forecasts(problem, evaluation) if forecasts else ((), {})
-    for each in (*alone.values(), *others.values()):
-        spent.add(each.deterministic_time)
-    known = KnownScenarios(problem, alone, wrong, others).improved()
-    problem, wrong = known.problem, known.wrong
-    limits_left = replace(limits, time_limit_s=max(limits.time_limit_s - spent.seconds, 0.1))
-    result = search(problem, limits_left, watch, evaluation.stop, evaluation.holds)
-    if least_regret and not alone and result.status is not SolveStatus.INFEASIBLE:
+    problem, result, wrong = search_scenarios(problem, evaluation, watch, forecasts)
+    unknown = problem.fleet.demand_objective == LEAST_REGRET and problem.scenario_optima is None
+    if unknown and result.status is not SolveStatus.INFEASIBLE:
         raise NoPlanFoundError(
             "a regret counts from the best plan for each demand scenario alone, and one of them has none "
             f"within its part of {limits.time_limit_s:g} s; raise --time-limit, or ask for the expected cost"
         )
-    found = [
-        {name: known.found(planned, name) for name in known.alone}
-        for planned in known.alone
-        if all((planned, name) in known.others for name in known.alone if name != planned)
-    ]
-    return problem, best_of(problem, result, found, limits), wrong
+    return problem, result, wrong

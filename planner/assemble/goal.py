@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from fleetplan.planner.assemble.costs import placed_kwh
-from fleetplan.planner.formulation import Reached, grid_kg_per_kwh
+from fleetplan.planner.formulation import Goal, Reached, grid_kg_per_kwh
 from fleetplan.planner.plan import DemandScenarioCost, Placement, PoolUse, StatedGoal, Unmet
 from fleetplan.planner.problem import Problem, find_candidate
+
+NOISE_RATIO: Final = 1e-12
+"""Share of the whole demand that sums of thousands of floats may be off by."""
 
 
 def reached_goal(
@@ -37,9 +41,9 @@ def reached_goal(
         return None
     goal = reached.goal
     if goal.name == "served":
-        value = _served(problem, unmet)
+        value = _without_noise(_served(problem, unmet), goal)
         # Of what is unserved the model rounds the weights: a bound is as far above the plan as in the model.
-        bound = value + max(reached.bound - reached.value, 0.0)
+        bound = value + _without_noise(max(reached.bound - reached.value, 0.0), goal)
     elif goal.name == "least-regret":
         value = max(row.regret_usd or 0.0 for row in scenarios)
         bound = min(reached.bound, value)
@@ -54,6 +58,11 @@ def reached_goal(
         gap=goal.told_gap(value, bound),
         model_value=reached.value,
     )
+
+
+def _without_noise(served: float, goal: Goal) -> float:
+    """Served demand, which is the whole less what is unmet, without what the floats of both leave."""
+    return served if abs(served) > NOISE_RATIO * goal.most else 0.0
 
 
 def _served(problem: Problem, unmet: Sequence[Unmet]) -> float:

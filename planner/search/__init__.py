@@ -2,7 +2,7 @@
 
 In: a `Problem` and `SearchLimits`. Out: a `SearchResult` with raw values. Entry points: `run.search`,
 `result.SearchLimits`, `feasibility.feasibility`, `shortage.find_shortages`. `solvers` solve one model,
-`blocks` solve a large one block by block, `scenarios` and `joint_plans` solve uncertain demand.
+`blocks` solve a large one block by block, `uncertain_demand` searches plans of uncertain demand.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.deadline import Deadline as Deadline
     from fleetplan.planner.search.feasible import Verdict as Verdict
     from fleetplan.planner.search.feasible import feasibility as feasibility
-    from fleetplan.planner.search.joint_plans import best_of as best_of
     from fleetplan.planner.search.more_power import PowerLimit as PowerLimit
     from fleetplan.planner.search.more_power import least_power as least_power
     from fleetplan.planner.search.result import Progress as Progress
@@ -28,13 +27,11 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.run import search as search
     from fleetplan.planner.search.scenarios import LEAST_REGRET as LEAST_REGRET
     from fleetplan.planner.search.scenarios import Evaluation as Evaluation
-    from fleetplan.planner.search.scenarios import KnownScenarios as KnownScenarios
     from fleetplan.planner.search.scenarios import unmet_requests_per_s as unmet_requests_per_s
-    from fleetplan.planner.search.scenarios import with_scenario_optima as with_scenario_optima
-    from fleetplan.planner.search.scenarios import wrong_forecasts as wrong_forecasts
     from fleetplan.planner.search.shortage import find_shortages as find_shortages
     from fleetplan.planner.search.solvers.interrupt import Stop as Stop
     from fleetplan.planner.search.solvers.interrupt import run_interruptibly as run_interruptibly
+    from fleetplan.planner.search.uncertain_demand import search_scenarios as search_scenarios
     from fleetplan.planner.search.work import Spent as Spent
 
 _MODULE_OF: Final = {
@@ -42,7 +39,6 @@ _MODULE_OF: Final = {
     "Deadline": "deadline",
     "Verdict": "feasible",
     "feasibility": "feasible",
-    "best_of": "joint_plans",
     "PowerLimit": "more_power",
     "least_power": "more_power",
     "Progress": "result",
@@ -54,14 +50,12 @@ _MODULE_OF: Final = {
     "default_workers": "result",
     "LEAST_REGRET": "scenarios",
     "Evaluation": "scenarios",
-    "KnownScenarios": "scenarios",
     "unmet_requests_per_s": "scenarios",
-    "with_scenario_optima": "scenarios",
-    "wrong_forecasts": "scenarios",
     "find_shortages": "shortage",
     "Stop": "solvers.interrupt",
     "run_interruptibly": "solvers.interrupt",
     "search": "run",
+    "search_scenarios": "uncertain_demand",
     "Spent": "work",
 }
 """Where each name is, loaded when it is asked for: HiGHS runs in child processes of this room, and OR-Tools

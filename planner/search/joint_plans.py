@@ -51,16 +51,36 @@ def best_of(
                 best = merged
     if best.solution is None:
         return result
-    objective = best.objective_usd or 0.0
     together = Proof(best.bound_usd or 0.0, best.bound_source)
     alone_usd = _known_demand_bound_usd(problem) if _cost_alone_decides(problem) else 0.0
-    known = Proof(alone_usd, "best plans of each scenario alone")
-    holding = [each for each in (together, known) if not contradicted(each.bound, objective)]
+    return _bounded(best, (together, Proof(alone_usd, "best plans of each scenario alone")), limits)
+
+
+def better_of(one: SearchResult, other: SearchResult, limits: SearchLimits) -> SearchResult:
+    """The better of two plans of the same problem, with what is proven of both.
+
+    Parameters
+    ----------
+    one, other : SearchResult
+        Found one after the other; the latter has a plan.
+    limits : SearchLimits
+        Says which gap is good enough.
+    """
+    if one.solution is None:
+        return other
+    proofs = [Proof(each.bound_usd or 0.0, each.bound_source) for each in (one, other)]
+    return _bounded(one if _better(one, other) else other, proofs, limits)
+
+
+def _bounded(result: SearchResult, proofs: Sequence[Proof], limits: SearchLimits) -> SearchResult:
+    """A plan with the best of several bounds that it does not contradict."""
+    objective = result.objective_usd or 0.0
+    holding = [each for each in proofs if not contradicted(each.bound, objective)]
     told = max(holding, key=lambda each: each.bound, default=Proof(0.0, VARIABLES))
     bound = min(told.bound, objective)
     gap = (objective - bound) / objective if objective > 0 else 0.0
-    status = status_of(open_gap(gap, best.goal, best.unmet), limits)
-    return replace(best, bound_usd=bound, bound_source=told.source, status=status)
+    status = status_of(open_gap(gap, result.goal, result.unmet), limits)
+    return replace(result, bound_usd=bound, bound_source=told.source, status=status)
 
 
 def _within_tco(problem: Problem, merged: SearchResult) -> bool:

@@ -96,7 +96,8 @@ class SearchLimits:
     verge : Verge or None
         When a search may stop before its gap is closed, as the question is decided.
     simplified : bool
-        Whether a plan of about the same cost with fewer configurations is looked for: plans that are shown.
+        Whether a plan of about the same cost with fewer configurations, and with requests served where they
+        arise, is looked for: plans that are shown.
     cluster : Cluster or None
         Does the jobs of searches over blocks while it is not lost; None for processes of this machine.
     """

@@ -33,7 +33,7 @@ from fleetplan.planner.search.simplicity import (
     SimplerStep,
 )
 from fleetplan.planner.search.solvers.best import WITHDRAWN, least_of
-from fleetplan.planner.search.solvers.cpsat import configured_solver, limit_work
+from fleetplan.planner.search.solvers.cpsat import configured_solver, solve_by_work
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.proofs import VARIABLES, Proof, contradicted
 from fleetplan.planner.search.solvers.race import FIRST_PLAN_GRACE_S
@@ -174,7 +174,8 @@ class Run(UnmetStages):
 
     def prefer_local(self, planning: PlanningModel, result: SearchResult) -> SearchResult:
         """The same plan, with as few requests as may be served in another region."""
-        if self.values is None or self.limits.reproducible or self.limits.latest.passed:
+        unwanted = self.limits.reproducible or not self.limits.simplified
+        if self.values is None or unwanted or self.limits.latest.passed:
             return result
         planning.model.add(planning.total_cost <= self.values.value(planning.total_cost))
         solver = prefer_local_serving(planning, self.values, self.limits.seed)
@@ -248,14 +249,19 @@ class Run(UnmetStages):
         if self.stop.requested:
             return None
         seconds = step.share_of_time * left
-        if self.limits.reproducible:
-            solver = configured_solver(math.inf, self.limits.seed, 1)
-            limit_work(solver, planning.model, seconds)
-        else:
-            solver = configured_solver(seconds, self.limits.seed, self.limits.workers)
+        reproducible = self.limits.reproducible
+        solver = configured_solver(
+            math.inf if reproducible else seconds,
+            self.limits.seed,
+            1 if reproducible else self.limits.workers,
+        )
         solver.parameters.relative_gap_limit = step.gap_ratio
         self.stop.running(solver)
-        status = solver.solve(planning.model)
+        if reproducible:
+            status, work_s = solve_by_work(solver, planning.model, seconds, over=lambda: self.stop.requested)
+        else:
+            status = solver.solve(planning.model)
+            work_s = solver.response_proto.deterministic_time
         self.stop.running(None)
-        self.deterministic_time += solver.response_proto.deterministic_time
+        self.deterministic_time += work_s
         return solver if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None

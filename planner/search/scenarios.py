@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fleetplan.planner.plan import Plan, Unmet, WrongForecast
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.load_units import part_of
 from fleetplan.planner.problem.scenarios import FixedSupply, ScenarioOptimum
-from fleetplan.planner.search.result import SearchLimits, SearchResult
+from fleetplan.planner.search.result import LEAST_S, SearchLimits, SearchResult
 from fleetplan.planner.search.run import Holds, search
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.stages import OWN_SHARE_OF_GAP
+from fleetplan.planner.search.warm_start import supply_of
 from fleetplan.planner.search.work import Spent
 
-SINGLE_SCENARIO_SHARE_OF_TIME: Final = 0.25
-"""Share of the time limit to solve every scenario alone."""
-
-REGRET_SHARE_OF_TIME: Final = 0.45
-"""The same for the least regret, which is known no better than the best of each scenario."""
-
-WRONG_FORECAST_SHARE_OF_TIME: Final = 0.25
-"""Share of the time limit to evaluate the purchases for one scenario under the others."""
-
 LEAST_REGRET: Final = "least-regret"
+
+TOGETHER: Final = ""
+"""What stands for all scenarios where purchases are told apart by the one that they were made for."""
 
 Build = Callable[[Problem, SearchResult], Plan]
 """A verified plan of what a search found."""
@@ -38,19 +33,35 @@ class Evaluation:
     Attributes
     ----------
     limits : SearchLimits
-        Of the whole command.
+        Of all solves of one question together.
     stop : Stop
         Ends them at their best plans.
     build : callable
         A verified plan of what a search found.
     holds : callable
         Whether what a search found keeps the budgets.
+    spent : Spent
+        By all solves so far.
     """
 
     limits: SearchLimits
     stop: Stop
     build: Build
     holds: Holds
+    spent: Spent = field(default_factory=lambda: Spent(counted=False))
+
+    @property
+    def over(self) -> bool:
+        """Whether no further solve is to begin."""
+        return self.stop.requested or self.limits.latest.passed
+
+    def search(self, problem: Problem, time_limit_s: float) -> SearchResult:
+        """Search a plan of a problem in a part of the time, and note its work."""
+        # Its figures are told, not what it runs.
+        limits = replace(self.limits, time_limit_s=max(time_limit_s, LEAST_S), simplified=False)
+        result = search(problem, limits, None, self.stop, self.holds)
+        self.spent.add(result.deterministic_time)
+        return result
 
 
 def single_scenario(problem: Problem, scenario: str) -> Problem:
@@ -88,8 +99,10 @@ def single_scenario(problem: Problem, scenario: str) -> Problem:
     return part_of(problem, fleet=fleet, moments=moments, cells=cells, scenario_optima=None)
 
 
-def with_scenario_optima(problem: Problem, evaluation: Evaluation) -> tuple[Problem, dict[str, SearchResult]]:
-    """The problem with what would be best for each scenario alone; without where one has no plan.
+def with_scenario_optima(
+    problem: Problem, evaluation: Evaluation, plan: Plan | None = None
+) -> tuple[Problem, dict[str, SearchResult]]:
+    """The problem with what would be best for each scenario alone; without where one has no plan in its time.
 
     Parameters
     ----------
@@ -97,6 +110,8 @@ def with_scenario_optima(problem: Problem, evaluation: Evaluation) -> tuple[Prob
         With demand scenarios.
     evaluation : Evaluation
         How they are solved.
+    plan : Plan, optional
+        For all scenarios: the search of each begins at it.
 
     Returns
     -------
@@ -106,29 +121,24 @@ def with_scenario_optima(problem: Problem, evaluation: Evaluation) -> tuple[Prob
     found: dict[str, ScenarioOptimum] = {}
     results: dict[str, SearchResult] = {}
     scenarios = problem.fleet.demand_scenarios
-    spent = Spent(counted=evaluation.limits.reproducible)
-    limits, share = evaluation.limits, SINGLE_SCENARIO_SHARE_OF_TIME
+    begins_with = problem.begins_with if plan is None else plan
+    ends_s = evaluation.spent.seconds + evaluation.limits.time_limit_s
     if problem.fleet.demand_objective == LEAST_REGRET:
-        share = REGRET_SHARE_OF_TIME
-        limits = replace(limits, gap_ratio=limits.gap_ratio * OWN_SHARE_OF_GAP)
+        own_ratio = evaluation.limits.gap_ratio * OWN_SHARE_OF_GAP
+        evaluation = replace(evaluation, limits=replace(evaluation.limits, gap_ratio=own_ratio))
     for done, scenario in enumerate(scenarios):
-        left_s = (share * limits.time_limit_s - spent.seconds) / (len(scenarios) - done)
-        part = single_scenario(problem, scenario.name)
-        result = search(part, _within(limits, left_s), None, evaluation.stop, evaluation.holds)
-        spent.add(result.deterministic_time)
+        left_s = (ends_s - evaluation.spent.seconds) / (len(scenarios) - done)
+        part = replace(single_scenario(problem, scenario.name), begins_with=begins_with)
+        result = evaluation.search(part, left_s)
         if result.solution is None:
             return problem, {}
         results[scenario.name] = result
-        plan = evaluation.build(part, result)
+        built = evaluation.build(part, result)
         supply = FixedSupply(result.solution.acquired, result.solution.retired)
-        unmet = unmet_requests_per_s(part, plan.unmet, scenario.name)
-        gap = max((each.gap for each in plan.unmet_gaps), default=0.0)
-        found[scenario.name] = ScenarioOptimum(plan.objective_usd, plan.bound_usd, unmet, supply, gap)
+        unmet = unmet_requests_per_s(part, built.unmet, scenario.name)
+        gap = max((each.gap for each in built.unmet_gaps), default=0.0)
+        found[scenario.name] = ScenarioOptimum(built.objective_usd, built.bound_usd, unmet, supply, gap)
     return replace(problem, scenario_optima=found), results
-
-
-def _within(limits: SearchLimits, time_limit_s: float) -> SearchLimits:
-    return replace(limits, time_limit_s=max(time_limit_s, 0.1))
 
 
 def wrong_forecasts(
@@ -146,25 +156,23 @@ def wrong_forecasts(
     Returns
     -------
     tuple[tuple[WrongForecast, ...], dict[tuple[str, str], SearchResult]]
-        One for every ordered pair of scenarios, none that a stop came before, and what was found for it.
-        Purchases, rents and retirements are those of the first, placements are decided anew, and demand may
-        stay unmet.
+        One for every ordered pair of scenarios, none that a stop or the end of the time came before, and
+        what was found for it. Purchases, rents and retirements are those of the first, placements are decided
+        anew, and demand may stay unmet.
     """
     best = problem.scenario_optima or {}
     pairs = [(one, other) for one in best for other in best if one != other]
-    spent = Spent(counted=evaluation.limits.reproducible)
-    time_s = WRONG_FORECAST_SHARE_OF_TIME * evaluation.limits.time_limit_s
+    ends_s = evaluation.spent.seconds + evaluation.limits.time_limit_s
     rows = []
     results: dict[tuple[str, str], SearchResult] = {}
     for done, (planned_for, turns_out) in enumerate(pairs):
-        if evaluation.stop.requested:
+        if evaluation.over:
             break
-        left_s = (time_s - spent.seconds) / (len(pairs) - done)
+        left_s = (ends_s - evaluation.spent.seconds) / (len(pairs) - done)
         part = replace(single_scenario(problem, turns_out), fixed_supply=best[planned_for].supply)
         lenient = replace(part.fleet.policy, unmet="penalise")
         part = replace(part, fleet=replace(part.fleet, policy=lenient))
-        result = search(part, _within(evaluation.limits, left_s), None, evaluation.stop, evaluation.holds)
-        spent.add(result.deterministic_time)
+        result = evaluation.search(part, left_s)
         results[planned_for, turns_out] = result
         plan = None if result.solution is None else evaluation.build(part, result)
         rows.append(_wrong_forecast(part, planned_for, turns_out, plan, best[turns_out]))
@@ -192,17 +200,27 @@ class KnownScenarios:
     wrong: tuple[WrongForecast, ...]
     others: Mapping[tuple[str, str], SearchResult]
 
-    def improved(self) -> KnownScenarios:
-        """The same with the purchases for another scenario, where they do better than those for it."""
+    def improved(self, plan: Plan | None = None) -> KnownScenarios:
+        """The same with the purchases for another scenario, where they do better than those for it.
+
+        Parameters
+        ----------
+        plan : Plan, optional
+            For all scenarios: so may its purchases do, with what it runs in each.
+        """
         best = dict(self.problem.scenario_optima or {})
         rows = {(row.planned_for, row.turns_out): row for row in self.wrong}
-        if len(rows) < len(best) * (len(best) - 1):
-            return self
-        taken = {name: self._better(name) for name in best}
+        complete = len(rows) == len(best) * (len(best) - 1)
+        together = [] if plan is None or not self.problem.scenarios_are_bounds else _of_all(plan, best)
+        taken = {name: self._better(name, [*(self.wrong if complete else ()), *together]) for name in best}
         # Purchases for a scenario, and what runs with them in any: its own, or those that do better.
         of = {name: name if row is None else row.planned_for for name, row in taken.items()}
         if all(name == planned for name, planned in of.items()):
             return self
+        rows |= {(row.planned_for, row.turns_out): row for row in together}
+        supplies = {name: each.supply for name, each in best.items()}
+        if plan is not None:
+            supplies[TOGETHER] = supply_of(self.problem, plan)
         optima = {}
         for name, row in taken.items():
             usd, unmet = best[name].usd, best[name].unmet_requests_per_s
@@ -213,26 +231,29 @@ class KnownScenarios:
                 usd=usd,
                 bound_usd=min(best[name].bound_usd, usd),
                 unmet_requests_per_s=unmet,
-                supply=best[of[name]].supply,
+                supply=supplies[of[name]],
             )
         wrong = []
-        for one, other in rows:
+        for stated in self.wrong:
+            one, other = stated.planned_for, stated.turns_out
             known = rows[of[one], other] if of[one] != other else _planned_for_itself(other, best[other])
             extra_usd = None if known.usd is None else known.usd - optima[other].usd
             wrong.append(known.model_copy(update={"planned_for": one, "extra_usd": extra_usd}))
+        # What the plan for all of them runs in one scenario is no solve of that scenario.
+        own = {name for name in best if of[name] in best}
         return KnownScenarios(
             problem=replace(self.problem, scenario_optima=optima),
-            alone={name: self.found(of[name], name) for name in best},
+            alone={name: self.found(of[name], name) for name in own},
             wrong=tuple(wrong),
-            others={(one, other): self.found(of[one], other) for one, other in self.others},
+            others={pair: self.found(of[pair[0]], pair[1]) for pair in self.others if pair[0] in own},
         )
 
-    def _better(self, scenario: str) -> WrongForecast | None:
+    def _better(self, scenario: str, rows: Sequence[WrongForecast]) -> WrongForecast | None:
         """The purchases for another scenario that do best in one, if they do better and serve no less."""
         best = (self.problem.scenario_optima or {})[scenario]
         better = [
             row
-            for row in self.wrong
+            for row in rows
             if row.turns_out == scenario
             and row.usd is not None
             and row.usd < best.usd
@@ -243,6 +264,21 @@ class KnownScenarios:
     def found(self, planned_for: str, turns_out: str) -> SearchResult:
         """What was found for a scenario with the best purchases for one."""
         return self.alone[turns_out] if planned_for == turns_out else self.others[planned_for, turns_out]
+
+
+def _of_all(plan: Plan, best: Mapping[str, ScenarioOptimum]) -> list[WrongForecast]:
+    """What the purchases of a plan for all scenarios cost in each, with what it runs there."""
+    return [
+        WrongForecast(
+            planned_for=TOGETHER,
+            turns_out=row.name,
+            usd=row.usd,
+            bound_usd=min(best[row.name].bound_usd, row.usd),
+            unmet_requests_per_s=row.unmet_requests_per_s,
+        )
+        for row in plan.demand_scenarios
+        if row.name in best
+    ]
 
 
 def _planned_for_itself(scenario: str, best: ScenarioOptimum) -> WrongForecast:

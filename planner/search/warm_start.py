@@ -16,6 +16,7 @@ from fleetplan.planner.formulation import AcquireKey, PlanningModel, ReplicaKey
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.plan_in_force import period_in_force
+from fleetplan.planner.problem.scenarios import FixedSupply
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
@@ -34,6 +35,11 @@ def hint_known_plan(planning: PlanningModel) -> None:
     _hint(planning.model, variables.replicas, _replicas(problem, plan, source))
     _hint(planning.model, variables.acquired, _acquired(problem, plan))
     _hint(planning.model, variables.retired, _retired(problem, plan))
+
+
+def supply_of(problem: Problem, plan: Plan) -> FixedSupply:
+    """Purchases, rents and retirements of a plan, as far as the problem knows them."""
+    return FixedSupply(_acquired(problem, plan), _retired(problem, plan))
 
 
 def _hint(

@@ -43,9 +43,19 @@ class Spent:
         self._work_s += work_s
 
     @property
+    def work_s(self) -> float:
+        """Work of the solves so far. [s]"""
+        return self._work_s
+
+    @property
+    def clock_s(self) -> float:
+        """Time by the clock so far. [s]"""
+        return time.monotonic() - self._started
+
+    @property
     def seconds(self) -> float:
         """What is spent so far. [s]"""
-        return self._work_s if self._counted else time.monotonic() - self._started
+        return self.work_s if self._counted else self.clock_s
 
 
 def iteration_s(entries: int) -> float:

@@ -21,6 +21,9 @@ from fleetplan.planner.verify.violations import Violation
 ROUNDING_RATIO: Final = 1e-4
 """What the solver's model may be off by: figures are rounded by load unit."""
 
+SERVED_SCALE_RATIO: Final = 1e-6
+"""Share of the whole demand that a gap of served demand is a share of at least."""
+
 UNITS: Final = {
     "served": "weighted requests/s",
     "energy": "kWh",
@@ -60,7 +63,8 @@ def check_goal(check: PlanCheck) -> Iterator[Violation]:
             text = f"{objective}: {value} {goal.unit}, the solver's model reached {goal.model_value}"
             yield Violation("goal", text)
     told = goal.value + (unproven_regret_usd(check) if objective == "least-regret" else 0.0)
-    larger = max(abs(told), abs(goal.bound), scale if objective == "least-regret" else 0.0)
+    least = SERVED_SCALE_RATIO * scale if objective == "served" else scale
+    larger = max(abs(told), abs(goal.bound), least)
     gap = abs(told - goal.bound) / larger if larger > 0 else 0.0
     if differs(goal.gap, gap, SHARE_FLOOR):
         yield Violation("goal", f"{objective}: a gap of {goal.gap} is stated, {gap} follows")

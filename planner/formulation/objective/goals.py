@@ -53,6 +53,10 @@ USED_UNITS: Final = 10**16
 """Objective units of energy or carbon for all that could be drawn: 1e-8 of a demand, a rate unit, is some
 units of it, and sums stay within 64 bits."""
 
+SERVED_SCALE_RATIO: Final = 1e-6
+"""What a gap of served demand is a share of at least, over the whole demand: what is served is that less what
+is unmet, and near 0 the floats of both leave 1e-16 of it."""
+
 SERVED_DIGITS: Final = 6
 """The smallest weight of a rate unit of served demand has so many digits: coarser ones order services
 wrongly, and what a plan is said to reach is then off by more than the solver's figures may be."""
@@ -73,7 +77,8 @@ class Goal:
     most : float
         What would be reached if nothing were minimised: the whole demand, for `served`; 0 elsewhere.
     scale : float
-        What a gap is a share of at least: a regret near 0 is compared with the cost of a scenario.
+        What a gap is a share of at least: a regret near 0 is compared with the cost of a scenario, served
+        demand near 0 with a little of the whole demand.
     unproven : float
         By how much more a plan may miss the best: a regret counts from the best plans that were found for
         each scenario alone, and there may be cheaper ones.
@@ -146,7 +151,8 @@ def goal_of(problem: Problem) -> Goal | None:
     if name == "tco":
         return None
     if name == "served":
-        return Goal(name, UNITS[name], _served_resolution(problem), _whole_demand(problem))
+        whole = _whole_demand(problem)
+        return Goal(name, UNITS[name], _served_resolution(problem), whole, SERVED_SCALE_RATIO * whole)
     if name == "accelerators":
         return Goal(name, UNITS[name], _accelerator_resolution(problem))
     return Goal(name, UNITS[name], _used_resolution(problem))

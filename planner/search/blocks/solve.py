@@ -133,7 +133,7 @@ def solve_in_blocks(
         seconds = COMPLETION_LIMIT_S
         if not reproducible:
             seconds = min(seconds, max(limits.latest.left_s, LEAST_SEARCH_S))
-        solver = complete(model, planning.continuous, values.tolist(), seconds, reproducible)
+        solver, _ = complete(model, planning.continuous, values.tolist(), seconds, reproducible)
         return None if solver is None else _values(solver)
 
     request = Request(

@@ -12,7 +12,7 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.search.solvers.cpsat import configured_solver
+from fleetplan.planner.search.solvers.cpsat import configured_solver, solve_by_work
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Rows
 from fleetplan.planner.search.solvers.matrix import read_program
 from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY, relax
@@ -110,15 +110,15 @@ def complete(
     values: list[float],
     time_limit_s: float,
     reproducible: bool = False,
-) -> cp_model.CpSolver | None:
+) -> tuple[cp_model.CpSolver | None, float]:
     """An exact solution of the integer model with the replicas and units that HiGHS found.
 
     The limit is on solver units instead of wall time where the answer must not depend on the machine.
 
     Returns
     -------
-    CpSolver or None
-        None if rounding the rates down leaves those replicas too few.
+    tuple[CpSolver or None, float]
+        None if rounding the rates down leaves those replicas too few; and the work that it took.
     """
     fixed = model.clone()
     fixed.clear_hints()  # type: ignore[no-untyped-call]
@@ -129,8 +129,10 @@ def complete(
         else:
             fixed.add(variable == round(value))
     solver = configured_solver(math.inf if reproducible else time_limit_s, seed=1, workers=1)
-    if reproducible:
-        solver.parameters.max_deterministic_time = time_limit_s
     solver.parameters.relative_gap_limit = COMPLETION_GAP
-    status = solver.solve(fixed)
-    return solver if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
+    if reproducible:
+        status, work_s = solve_by_work(solver, fixed, time_limit_s)
+    else:
+        status = solver.solve(fixed)
+        work_s = solver.response_proto.deterministic_time
+    return (solver if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None), work_s

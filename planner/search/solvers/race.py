@@ -153,7 +153,7 @@ def _race(
     def on_answer(answer: HighsAnswer) -> None:
         if answer.values is not None:
             in_time = min(COMPLETION_LIMIT_S, max(deadline - time.monotonic(), LATE_COMPLETION_S))
-            exact = complete(model, continuous, answer.values, in_time)
+            exact, _ = complete(model, continuous, answer.values, in_time)
             if exact is not None:
                 best.offer_plan(exact, HIGHS)
         if answer.bound is not None:

@@ -14,7 +14,7 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.search.solvers.best import Best, proofs_of
-from fleetplan.planner.search.solvers.cpsat import configured_solver, hint, limit_work
+from fleetplan.planner.search.solvers.cpsat import configured_solver, hint, solve_by_work
 from fleetplan.planner.search.solvers.highs_jobs import ANY_NODES, Effort, Job
 from fleetplan.planner.search.solvers.highs_program import HighsAnswer, HighsProgram, complete, gap_for
 from fleetplan.planner.search.solvers.interrupt import Stop
@@ -30,8 +30,11 @@ FIRST_SEARCH: Final = 0.5
 SECOND_PROOF: Final = 20.0
 """Its share to confirm without presolve what it has proven with it. [the same]"""
 
-COMPLETION_LIMIT: Final = 60.0
-"""Effort to complete a plan of HiGHS in integers: far above what it takes. [solver units]"""
+COMPLETION_LIMIT: Final = 2.0
+"""Effort to complete a plan of HiGHS in integers: most take hundredths. [solver units]"""
+
+LATE_COMPLETION: Final = 0.5
+"""The same at the limit. [solver units]"""
 
 COARSE_GAP: Final = 0.05
 """Gap that HiGHS is asked for where no plan is known yet: the plan tells what gap is enough."""
@@ -99,7 +102,9 @@ def solve_reproducibly(
         answer, work_s = _highs(program, limits.stop, left_s, gap)
         spent += work_s
         if answer.values is not None:
-            exact = complete(model, continuous, answer.values, COMPLETION_LIMIT, reproducible=True)
+            limit = min(COMPLETION_LIMIT, max(limits.time_limit_s - spent, LATE_COMPLETION))
+            exact, work_s = complete(model, continuous, answer.values, limit, reproducible=True)
+            spent += work_s
             if exact is not None:
                 best.offer_plan(exact, HIGHS)
         if answer.bound is not None:
@@ -112,9 +117,10 @@ def solve_reproducibly(
 def _search(model: cp_model.CpModel, limits: SolverLimits, best: Best, amount: float, prover: str) -> float:
     """Run CP-SAT with one worker for an amount of deterministic time; what it took of that."""
     solver = configured_solver(math.inf, limits.seed, workers=1, presolve=prover == CPSAT)
-    limit_work(solver, model, amount)
     limits.stop.running(solver)
-    status = solver.solve(model, _UntilEnough(best.enough))
+    status, spent = solve_by_work(
+        solver, model, amount, _UntilEnough(best.enough), lambda: limits.stop.requested
+    )
     limits.stop.running(None)
     if limits.stop.requested:
         raise KeyboardInterrupt
@@ -123,7 +129,7 @@ def _search(model: cp_model.CpModel, limits: SolverLimits, best: Best, amount: f
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         best.offer_plan(solver, CPSAT)
         best.offer_bound(solver.best_objective_bound, prover)
-    return solver.response_proto.deterministic_time
+    return spent
 
 
 def _highs(

@@ -22,11 +22,12 @@ from tests.planner.solving import Solved, solve
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.formulation import goal_of
 from fleetplan.planner.plan import Plan, StatedGoal
 from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.report.console import print_plan
-from fleetplan.planner.search.result import SolveStatus
+from fleetplan.planner.search.result import SearchLimits, SolveStatus
 from fleetplan.planner.verify import verify
 from fleetplan.scenarios.load import load_fleet
 
@@ -126,6 +127,36 @@ def test_nothing_is_served_at_no_gap() -> None:
     solved = solve(question("served", services=(headroom,), offers=()), RUNS)
     assert (reached(solved).value, reached(solved).gap) == (0.0, 0.0)
     assert solved.result.status is SolveStatus.OPTIMAL
+
+
+NOTHING_ARRIVES = """\
+version: 1
+horizon:
+  periods: [2027Q1]
+  day_kinds: {x: 200, holiday: 1}
+  slices: [{name: day, hours: 14}, {name: night, hours: 10}]
+regions: {here: {energy_usd_per_kwh: 0.1, pue: 1.0}}
+hardware: {gpu: {accelerators_per_host: 2, all_in_w: 800}}
+offers: [{name: off, hardware: gpu, regions: [here], rent_usd_per_accelerator_hour: 5, lead_time_quarters: 2}]
+services: [{name: chat, engines: rates.csv, demand: 13.482, headroom: 0.08424, priority: 3}]
+policy: {unmet: penalise}
+objective: served
+"""
+
+
+def test_what_floats_leave_of_nothing_served_is_no_gap(tmp_path: Path) -> None:
+    """A plan "does not hold": it was called within the gap, with 2e-16 requests/s served of 1e-15 at most."""
+    rates = (
+        "phase,hardware,accelerators_per_replica,config,requests_per_s,power_kw\naggregated,gpu,2,c,3,1.5\n"
+    )
+    (tmp_path / "rates.csv").write_text(rates)
+    (tmp_path / "fleet.yaml").write_text(NOTHING_ARRIVES)
+    planned = plan_fleet(load_fleet(tmp_path / "fleet.yaml"), SearchLimits(5.0, 0.05, workers=1))
+    assert isinstance(planned.outcome, Plan)
+    assert planned.outcome.status == "optimal"
+    goal = planned.outcome.goal
+    assert goal is not None
+    assert (goal.value, goal.bound, goal.gap) == (0.0, 0.0, 0.0)
 
 
 def test_least_carbon_counts_the_grid_of_each_period() -> None:

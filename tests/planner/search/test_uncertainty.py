@@ -13,7 +13,6 @@ from tests.planner.families import EXAMPLES, check_deletion, check_golden, check
 from tests.planner.solving import provenance_of, solve
 
 from fleetplan.fleet.inventory import Budget, DemandScenario, Fleet, MustUse
-from fleetplan.planner import api
 from fleetplan.planner.api import NoPlanFoundError, solve_problem
 from fleetplan.planner.assemble import build_plan, within_budgets
 from fleetplan.planner.candidates import CandidateSet
@@ -23,7 +22,7 @@ from fleetplan.planner.plan import Plan, Solve
 from fleetplan.planner.problem import Candidate, Problem, build_problem
 from fleetplan.planner.problem.scenarios import FixedSupply
 from fleetplan.planner.report.sure_purchases import purchases_by_scenario
-from fleetplan.planner.search import joint_plans, scenarios
+from fleetplan.planner.search import joint_plans, scenarios, uncertain_demand
 from fleetplan.planner.search.joint_plans import best_of
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus
 from fleetplan.planner.search.run import search
@@ -34,6 +33,7 @@ from fleetplan.planner.search.scenarios import (
     wrong_forecasts,
 )
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.uncertain_demand import Found, search_scenarios
 from fleetplan.planner.units import USD_RESOLUTION
 from fleetplan.planner.verify import require_valid, verify
 
@@ -124,15 +124,15 @@ def test_least_regret_looks_at_both_scenarios_alike() -> None:
 
 def test_what_is_not_proven_of_a_scenario_alone_is_part_of_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     """A regret counted from plans that were not the best was called optimal."""
-    original = api.with_scenario_optima
+    original = uncertain_demand.with_scenario_optima
 
-    def doubtful(problem: Problem, evaluation: Evaluation) -> tuple[Problem, dict[str, SearchResult]]:
-        found, results = original(problem, evaluation)
+    def doubtful(problem: Problem, *given: Any) -> tuple[Problem, dict[str, SearchResult]]:
+        found, results = original(problem, *given)
         optima = found.scenario_optima or {}
         lower = {name: replace(best, bound_usd=best.usd - 2000.0) for name, best in optima.items()}
         return replace(found, scenario_optima=lower), results
 
-    monkeypatch.setattr(api, "with_scenario_optima", doubtful)
+    monkeypatch.setattr(uncertain_demand, "with_scenario_optima", doubtful)
     plan = planned(question("least-regret"))
     assert plan.goal is not None
     assert (plan.goal.value, plan.goal.bound) == pytest.approx((5000, 5000))
@@ -365,8 +365,8 @@ def test_a_limit_of_tco_holds_in_the_mean_and_not_in_the_dearest_scenario() -> N
 
 def test_without_the_best_of_a_scenario_there_is_no_least_regret(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was a plan at least cost, which does not hold."""
-    monkeypatch.setattr(api, "with_scenario_optima", lambda problem, _: (problem, {}))
-    monkeypatch.setattr(api, "wrong_forecasts", lambda *_: ((), {}))
+    monkeypatch.setattr(uncertain_demand, "with_scenario_optima", lambda problem, *_: (problem, {}))
+    monkeypatch.setattr(uncertain_demand, "wrong_forecasts", lambda *_: ((), {}))
     with pytest.raises(NoPlanFoundError, match="one of them has none within"):
         planned(question("least-regret"))
     assert planned(question()).objective_usd > 0
@@ -488,3 +488,106 @@ def test_a_goal_before_tco_is_reached_in_all_scenarios_together() -> None:
     assert problem.scenarios_are_bounds
     energy = replace(problem, fleet=replace(problem.fleet, objective="energy"))
     assert not energy.scenarios_are_bounds
+
+
+class SlowSearches:
+    """Searches that take a part of the time that they may, and leave their gap open if asked to."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, together: float, alone: float, leave_open: bool
+    ) -> None:
+        self.asked: list[tuple[str, Problem, float]] = []
+        self.stop = Stop()
+
+        def searched(problem: Problem, limits: SearchLimits, *rest: Any) -> SearchResult:
+            names = "+".join(each.name for each in problem.fleet.demand_scenarios)
+            self.asked.append((names, problem, limits.time_limit_s))
+            taken = limits.time_limit_s * (together if "+" in names else alone)
+            result = replace(
+                search(problem, SearchLimits(gap_ratio=0.0, workers=1)), deterministic_time=taken
+            )
+            if not leave_open:
+                return result
+            bound_usd = (result.objective_usd or 0.0) / 2
+            return replace(result, status=SolveStatus.LIMIT, bound_usd=bound_usd, bound_source="test")
+
+        monkeypatch.setattr(uncertain_demand, "search", searched)
+        monkeypatch.setattr(scenarios, "search", searched)
+
+    def run(self, asked: Fleet) -> Found:
+        limits = SearchLimits(time_limit_s=10.0, gap_ratio=0.0, workers=1, reproducible=True)
+        evaluation = Evaluation(limits, self.stop, builder(RUNS), within_budgets)
+        return search_scenarios(build_problem(asked, RUNS), evaluation, None, True)
+
+    def times(self) -> list[tuple[str, float]]:
+        return [(names, pytest.approx(time_s)) for names, _, time_s in self.asked]
+
+
+def test_a_search_keeps_its_time_while_its_gap_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small fleet ended after 3.7 of 10 s at a gap of 4.2 %: the rest was kept for each scenario alone."""
+    slow = SlowSearches(monkeypatch, 1.0, 1.0, leave_open=True)
+    _, result, wrong = slow.run(question())
+    assert slow.times() == [
+        ("low+high", 8.5),
+        ("low", 0.375),
+        ("high", 0.375),
+        ("high", 0.375),
+        ("low", 0.375),
+    ]
+    assert len(wrong) == 2
+    assert result.deterministic_time == pytest.approx(10.0)
+    assert result.objective_usd == pytest.approx(20_000)
+
+
+def test_a_search_goes_on_in_the_time_that_single_scenarios_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = SlowSearches(monkeypatch, 1.0, 0.1, leave_open=True)
+    _, result, _ = slow.run(question())
+    names, resumed, time_s = slow.asked[-1]
+    assert (names, time_s) == ("low+high", pytest.approx(1.5 - sum(row[2] for row in slow.asked[1:-1]) / 10))
+    assert resumed.begins_with is not None
+    assert resumed.begins_with.objective_usd == pytest.approx(20_000)
+    # Half of 10,000 and of 20,000 USD are proven of each alone, half of 20,000 USD of both together.
+    assert resumed.bounded_by is not None
+    assert resumed.bounded_by.usd == pytest.approx(10_000)
+    assert result.deterministic_time == pytest.approx(10.0)
+
+
+def test_a_closed_gap_leaves_half_of_the_time_for_single_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = SlowSearches(monkeypatch, 0.1, 1.0, leave_open=False)
+    slow.run(question())
+    assert slow.times() == [("low+high", 8.5), ("low", 1.25), ("high", 1.25), ("high", 1.25), ("low", 1.25)]
+
+
+def test_a_least_regret_has_the_time_that_single_scenarios_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = SlowSearches(monkeypatch, 1.0, 1.0, leave_open=True)
+    slow.run(question("least-regret"))
+    assert slow.times() == [("low", 2.25), ("high", 2.25), ("high", 0.75), ("low", 0.75), ("low+high", 4.0)]
+
+
+def test_a_stopped_search_asks_nothing_of_single_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = SlowSearches(monkeypatch, 1.0, 1.0, leave_open=True)
+    slow.stop.request()
+    problem, result, wrong = slow.run(question())
+    assert (problem.scenario_optima, wrong, len(slow.asked)) == (None, (), 1)
+    assert result.objective_usd == pytest.approx(20_000)
+
+
+def test_no_scenario_alone_costs_more_than_the_plan_for_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An optimum of 183.5 k$ was told of a scenario in which the plan for all of them costs 137.3 k$."""
+    real = scenarios.search
+
+    def dear(problem: Problem, *given: Any) -> SearchResult:
+        if problem.fixed_supply is None and problem.fleet.demand_scenarios[0].name == "high":
+            problem = replace(problem, fixed_supply=FixedSupply({(0, 0, 0): 12, (1, 0, 0): 10}, {}))
+        return real(problem, *given)
+
+    monkeypatch.setattr(scenarios, "search", dear)
+    plan = planned(question())
+    rows = {row.name: row for row in plan.demand_scenarios}
+    assert rows["high"].best_usd == pytest.approx(20_000)
+    assert rows["high"].regret_usd == pytest.approx(0.0, abs=0.01)
+    assert rows["low"].best_usd == pytest.approx(10_000)
+    # What is bought for it is what this plan buys, and so is what that costs where it was for nothing.
+    assert {(row.scenario, row.units) for row in plan.scenario_purchases} == {("low", 5), ("high", 10)}
+    wrong = {(row.planned_for, row.turns_out): row.usd for row in plan.wrong_forecasts}
+    assert wrong["high", "low"] == pytest.approx(20_000)

@@ -236,7 +236,7 @@ def test_two_searches_of_highs_prove_what_one_proves(seed: int) -> None:
         bounds.append(max(answer.bound for answer in heard if answer.bound is not None))
         values = [answer.values for answer in heard if answer.values is not None][-1]
         assert running._child.returncode is not None
-        assert complete(model, frozenset(), values, 5.0) is not None
+        assert complete(model, frozenset(), values, 5.0)[0] is not None
     solver = cp_model.CpSolver()
     assert solver.solve(model) == cp_model.OPTIMAL
     assert bounds == pytest.approx([solver.objective_value] * 3, rel=1e-5)
