@@ -208,10 +208,12 @@ def _write(found: Landscape, sources: tuple[TableSource, ...], path: Path) -> No
     by_type: dict[str, list[str]] = {}
     texts: dict[str, list[str]] = {}
     for name in map(str, table.columns):
-        values = table[name].to_numpy()
-        if values.dtype.kind not in "bifu":
+        column = table[name]
+        if column.dtype.kind in "bifu":
+            values = column.to_numpy()
+        else:
             # Texts are numbered, and listed once in the note.
-            values, distinct = pd.factorize(values)
+            values, distinct = pd.factorize(column.array)
             texts[name] = [str(text) for text in distinct]
         columns[name] = values
         by_type.setdefault(values.dtype.name, []).append(name)

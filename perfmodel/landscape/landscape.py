@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from fleetplan.perfmodel.evaluator import Engines, Evaluator
 from fleetplan.perfmodel.landscape.grid import GridBlock, Option, evaluate_block
@@ -20,6 +21,9 @@ from fleetplan.perfmodel.landscape.sweeps import SweepSpace, tasks_of
 from fleetplan.perfmodel.landscape.tables import evidence_columns, layout_columns
 from fleetplan.perfmodel.operators import ByteArray, FloatArray, IntArray
 from fleetplan.perfmodel.serving import Scheduling
+
+Column: TypeAlias = NDArray[Any]
+"""Numbers or texts, shape (n_rows,)."""
 
 TTFT: Final = "ttft"
 TPOT: Final = "tpot"
@@ -144,15 +148,16 @@ def service_landscape(
         for task in tasks_of(whole)
     ]
     if not usable_alone:
-        frames = [_table(block, whole, np.arange(block.excluded.size)) for block in blocks]
-        return Landscape.of_table(pd.concat(frames, ignore_index=True))
+        return Landscape.of_table(
+            _table([_columns(block, whole, np.arange(block.excluded.size)) for block in blocks])
+        )
     usable = [np.flatnonzero(block.excluded == USABLE) for block in blocks]
     # A table without rows has no types of columns to keep.
-    frames = [_table(block, whole, rows) for block, rows in zip(blocks, usable, strict=True) if rows.size]
-    frames = frames or [_table(block, whole, rows) for block, rows in zip(blocks, usable, strict=True)]
+    parts = [_columns(block, whole, rows) for block, rows in zip(blocks, usable, strict=True) if rows.size]
+    parts = parts or [_columns(block, whole, rows) for block, rows in zip(blocks, usable, strict=True)]
     excluded = np.concatenate([block.excluded.ravel() for block in blocks])
     late = np.concatenate([_late_of(block) for block in blocks], axis=1)
-    return Landscape(pd.concat(frames, ignore_index=True), _counted(excluded), late)
+    return Landscape(_table(parts), _counted(excluded), late)
 
 
 def _counted(excluded: ByteArray) -> dict[str, int]:
@@ -170,12 +175,17 @@ def _late_of(block: GridBlock) -> FloatArray:
     return np.stack([none if values is None else values.ravel()[rows] for values in latencies])
 
 
-def _table(block: GridBlock, whole: SweepSpace, rows: IntArray) -> pd.DataFrame:
-    """Some rows of a block, by their positions in its order."""
+def _table(parts: list[dict[str, Column]]) -> pd.DataFrame:
+    """Return a table of parts, one after the other: made once, as texts are converted when it is."""
+    return pd.DataFrame({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+
+
+def _columns(block: GridBlock, whole: SweepSpace, rows: IntArray) -> dict[str, Column]:
+    """Columns of some rows of a block, by their positions in its order."""
     excluded = block.excluded.ravel()[rows]
     points = points_of(block, rows)
     layouts = layout_columns(points)
-    columns = {
+    columns: dict[str, Column] = {
         "phase": points.phase,
         **layouts,
         "memory_gib_per_accelerator": points.memory_gib,
@@ -198,4 +208,4 @@ def _table(block: GridBlock, whole: SweepSpace, rows: IntArray) -> pd.DataFrame:
         blank = np.full(excluded.size, "" if known.dtype == object else np.nan, dtype=known.dtype)
         blank[usable] = known
         columns[name] = blank
-    return pd.DataFrame(columns | {"excluded": np.array(REASONS, dtype=object)[excluded]})
+    return columns | {"excluded": np.array(REASONS, dtype=object)[excluded]}

@@ -242,21 +242,22 @@ def _folded(operator: Operator) -> _Folded:
 
 def _distinct_slices(arrays: list[Any], axis: int) -> tuple[IntArray | None, IntArray | None]:
     """Codes of equal slices along an axis, and where each code first stands; None where all differ."""
-    varying = [np.moveaxis(array, axis, 0) for array in arrays if array.shape[axis] > 1]
+    varying = [np.moveaxis(array, axis, 0) if axis else array for array in arrays if array.shape[axis] > 1]
     if not varying:
         return None, None
+    count = len(varying[0])
+    # The bytes of each slice: all arrays have numbers of one size.
+    parts = [array.reshape(count, -1).view(np.int64) for array in varying]
+    slices = np.ascontiguousarray(np.concatenate(parts, axis=1))
     seen: dict[bytes, int] = {}
-    first: list[int] = []
-    codes = []
-    for position in range(varying[0].shape[0]):
-        key = b"".join(array[position].tobytes() for array in varying)
-        if key not in seen:
-            seen[key] = len(first)
-            first.append(position)
-        codes.append(seen[key])
-    if len(first) == len(codes):
+    keys = slices.view(f"V{slices.itemsize * slices.shape[1]}").ravel().tolist()
+    codes = np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.int64)
+    if len(seen) == count:
         return None, None
-    return np.array(codes, dtype=np.int64), np.array(first, dtype=np.int64)
+    first = np.empty(len(seen), dtype=np.int64)
+    # Assigned backwards, so that the first of equal ones is the one that stays.
+    first[codes[::-1]] = np.arange(count - 1, -1, -1)
+    return codes, first
 
 
 def _slices(array: Numbers, positions: IntArray, axis: int) -> Numbers:

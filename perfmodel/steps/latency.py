@@ -34,6 +34,8 @@ OVERHEAD_NAME: Final = "layer_overhead"
 """The name in a breakdown of launches and gaps that no operator contains."""
 
 
+_ROOFLINE: Final = np.uint8(Provenance.ROOFLINE)
+
 NO_DETAIL: Final = ""
 """The name in a breakdown that was not made."""
 
@@ -206,13 +208,13 @@ class _Totals:
         return cls(np.zeros(shape), kernels, index, overlap, np.zeros(shape), occupying, covering)
 
     def add(self, operator: Operator, time_ms: FloatArray, provenance: ByteArray) -> None:
-        self.by_provenance_ms[provenance, self.index] += time_ms
+        cells = provenance * np.int64(self.index.size) + self.index
+        _add_at(self.by_provenance_ms, cells, time_ms)
         kernels = operator.kind.record.kernels
-        if kernels:
-            runs = np.where(provenance == Provenance.ROOFLINE, operator.count, 0.0)
-            self.roofline_kernels[:] += kernels * runs
+        if kernels and (unmeasured := provenance == _ROOFLINE).any():
+            self.roofline_kernels[:] += kernels * np.where(unmeasured, operator.count, 0.0)
         if operator.kind in TRAVELLING[self.overlap]:
-            self.travelling_ms[provenance, self.index] += time_ms
+            _add_at(self.travelling_ms, cells, time_ms)
             self.occupying_ms[:] += occupied_ms(operator.dims, time_ms)
             self.travelling_names.add(operator.name)
         elif self.overlap != "none":
@@ -225,6 +227,12 @@ class _Totals:
         visible = visible_ms(covering, travelling, self.occupying_ms)
         ratio: FloatArray = np.where(travelling > 0, visible / np.where(travelling > 0, travelling, 1.0), 1.0)
         return ratio
+
+
+def _add_at(sums: FloatArray, cells: IntArray, values: FloatArray) -> None:
+    """Add values to cells of the flattened sums, each of which is there once."""
+    flat = sums.reshape(-1)
+    flat[cells] = flat.take(cells) + values
 
 
 def with_wait(times: StepTimes, wait_ms: FloatArray, name: str) -> StepTimes:

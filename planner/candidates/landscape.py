@@ -16,7 +16,7 @@ from fleetplan.fleet.units import BYTES_PER_GB
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.evaluator import Evaluator, matured
 from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, SearchSpace, cached_landscape
-from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
+from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT, IntArray
 from fleetplan.perfmodel.optables import OperatorSource, measured_versions, newest_first, operator_source
 from fleetplan.perfmodel.parallelism import Configuration, parse_parallelism
 from fleetplan.perfmodel.queueing import CapacityLine
@@ -99,9 +99,9 @@ def landscape_candidates(
         question = load_question(farther, request_class)
         usable = under_load(question, evaluator, without_load)
         log.add(service.name, hardware.name, UNDER_LOAD, len(without_load) - len(usable))
-        order = _best_of_each(usable)
-        log.add(service.name, hardware.name, DOMINATED, len(usable) - len(order))
-        for row in table_rows(order, ROW_COLUMNS):
+        best_rows = _best_of_each(usable)
+        log.add(service.name, hardware.name, DOMINATED, len(usable) - best_rows.size)
+        for row in table_rows(usable, ROW_COLUMNS, best_rows):
             best[row["phase"], row["parallelism"]][k] = row
     candidates = [
         _candidate_of_rows(service, hardware, Phase(phase), layout, rows, way_ms)
@@ -126,11 +126,13 @@ def landscape_candidates(
     return candidates, tables
 
 
-def _best_of_each(usable: pd.DataFrame) -> pd.DataFrame:
-    """Return the row of each phase and layout that carries most, of the smallest batch of several."""
-    ranked = np.lexsort((usable["batch"], -usable[CARRIED]))
-    repeated = usable[["phase", "parallelism"]].iloc[ranked].duplicated().to_numpy()
-    best: pd.DataFrame = usable[ROW_COLUMNS].iloc[ranked[~repeated]]
+def _best_of_each(usable: pd.DataFrame) -> IntArray:
+    """Find the row of each phase and layout that carries most, of the smallest batch of several."""
+    phases, layouts = (pd.factorize(usable[name].array)[0] for name in ("phase", "parallelism"))
+    ranked = np.lexsort((usable["batch"].to_numpy(), -usable[CARRIED].to_numpy()))
+    groups = (phases.astype(np.int64) * (int(layouts.max(initial=0)) + 1) + layouts)[ranked]
+    first_of_each = np.sort(np.unique(groups, return_index=True)[1])
+    best: IntArray = ranked[first_of_each]
     return best
 
 
