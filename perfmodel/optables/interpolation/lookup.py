@@ -74,6 +74,9 @@ _KEPT_SURFACES: Final = 4096
 """Lent surfaces that a table keeps, a few kB each; all are dropped when there would be more."""
 
 
+_FEW_SITES: Final = 512
+"""So many sites are found one by one in less time than it takes to find the distinct ones of them."""
+
 _DIFFERENCES: Final = frozenset({OperatorKind.BLOCK_SPARSE_PREFILL, OperatorKind.BLOCK_SPARSE_DECODE})
 """Kinds whose rows are what is left of a measured time less another: no such row is measured itself."""
 
@@ -154,12 +157,7 @@ class LookupTable:
         first, second : FloatArray
             Values on the axes, shape (n,) each; `first` is of no meaning where there is one axis.
         """
-        queried, codes = _distinct(sites)
-        position = self._position(queried)
-        if (position >= 0).all():
-            surfaces, codes = self.surfaces.holding(position), position.take(codes)
-        else:
-            surfaces = self._surfaces_at(queried, position)
+        surfaces, codes = self._surfaces_of(sites)
         places = (locate(surfaces.axes[0], first), locate(surfaces.axes[1], second))
         latency_ms, provenance = evaluate(surfaces, codes, *places)
         beyond = places[0].outside | places[1].outside
@@ -172,10 +170,26 @@ class LookupTable:
             latency_ms[beyond] *= held
         return OperatorTimes(latency_ms, provenance)
 
+    def _surfaces_of(self, sites: IntArray) -> tuple[Surfaces, IntArray]:
+        """Surfaces, and which of them is that of each site, shape (n,)."""
+        if len(sites) <= _FEW_SITES:
+            position = self._position(sites)
+            if (position >= 0).all():
+                return self.surfaces.holding(position), position
+        queried, codes = _distinct(sites)
+        position = self._position(queried)
+        if (position >= 0).all():
+            return self.surfaces.holding(position), position.take(codes)
+        return self._surfaces_at(queried, position), codes
+
     def is_measured(self, sites: IntArray) -> BoolArray:
         """Tell which of the sites, shape (n, n_dims), were measured."""
+        measured: BoolArray
+        if len(sites) <= _FEW_SITES:
+            measured = self._position(sites) >= 0
+            return measured
         queried, codes = _distinct(sites)
-        measured: BoolArray = (self._position(queried) >= 0).take(codes)
+        measured = (self._position(queried) >= 0).take(codes)
         return measured
 
     def surfaces_of(self, queried: IntArray) -> Surfaces:
