@@ -29,6 +29,14 @@ _NULLS: Final = frozenset(text for text, value in _CONSTANTS.items() if value is
 _MERGE_KEY: Final = "<<"
 _TOO_DEEP: Final = "exceeded maximum nesting depth"
 """What the C scanner of PyYAML 6.0.4 says: it reads ahead, and may give up before a node is seen."""
+NO_BREAK_SPACE: Final = "\u00a0"
+_MENDED_BY: Final = {
+    "could not find expected ':'": "write `key: value`, with a space after the colon",
+    "mapping values are not allowed": "write one `key: value` a line, and quote text that holds `: `",
+    "did not find expected '-' indicator": "items of a list begin in the same column, with `- `",
+    "did not find expected key": "keys of a mapping begin in the same column",
+}
+"""What mends a mistake, by words of PyYAML's message."""
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -44,12 +52,23 @@ def compose(text: str, name: str, issues: list[Issue]) -> Node | None:
         line, column = (mark.line + 1, mark.column + 1) if mark is not None else (0, 0)
         about = " ".join(part for part in (error.context, error.problem) if part)
         message = _NESTED if _TOO_DEEP in about else f"not valid YAML: {about}"
-        issues.append(Issue(name, line, column, "", message))
+        issues.append(Issue(name, line, column, "", message, _mend(text, line, about)))
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         character = f"U+{error.character:04X}" if isinstance(error.character, int) else repr(error.character)
         issues.append(Issue(name, line, 1, "", f"not valid YAML: the character {character} is not allowed"))
     return None
+
+
+def _mend(text: str, line: int, about: str) -> str:
+    """What to do about a mistake of form; empty where the message of the parser says all that is known."""
+    near = text.splitlines()[max(line - 2, 0) : line] if line else []
+    if any(NO_BREAK_SPACE in each for each in near):
+        return "a space there is a no-break space (U+00A0); type a plain one"
+    last = near[-1] if near else ""
+    if "\t" in last[: len(last) - len(last.lstrip())]:
+        return "indent with spaces; YAML takes no tabs"
+    return next((hint for words, hint in _MENDED_BY.items() if words in about), "")
 
 
 class _Stop(Exception):  # noqa: N818 - not an error: the issue it leaves behind is

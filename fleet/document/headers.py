@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint, nearest
+
+_OTHER_DIVIDERS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
+"""What spreadsheets write in place of commas."""
 
 
 def header_issues(
@@ -34,6 +38,10 @@ def header_issues(
         Where each column starts in its line, from 1; the line itself where left out.
     """
     every = tuple(dict.fromkeys((*known, *needed)))
+    divider = next((mark for mark in _OTHER_DIVIDERS if len(header) == 1 and mark in header[0]), None)
+    if divider is not None:
+        message = f"fields are divided by {_OTHER_DIVIDERS[divider]}; divide them by commas"
+        return [Issue(path, 1, 1, "", message, "decimals have a point")]
     issues = []
     for position, name in enumerate(header):
         start = starts[position] if starts else 1

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from fleetplan.fleet.document import Document, KeyPath
+from fleetplan.fleet.document.number_hints import number_hint
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.schema.finance import CURRENCY_PATTERN
 from fleetplan.fleet.schema.fleet import FleetSpec
@@ -47,6 +48,8 @@ _BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
     "less_than_equal": ("le", "at most"),
 }
 
+
+_NUMBERS: Final = frozenset(("float_type", "int_type"))
 
 # pydantic's mark of an error in the key of a mapping, not in its value.
 _KEY_MARK: Final = "[key]"
@@ -185,7 +188,9 @@ def _issue(document: Document, detail: ErrorDetails) -> Issue:
 def _message(detail: ErrorDetails) -> tuple[str, str]:  # noqa: PLR0911 - one return a kind of mistake
     kind, context, value = detail["type"], detail.get("ctx", {}), _shown(detail["input"])
     if kind in _WANTED:
-        return f"must be {_WANTED[kind]}, not {value}", ""
+        given = detail["input"]
+        hint = number_hint(given) if kind in _NUMBERS and isinstance(given, str) else ""
+        return f"must be {_WANTED[kind]}, not {value}", hint
     if kind in _BOUNDS:
         key, words = _BOUNDS[kind]
         return f"must be {words} {_number(context[key])}, not {value}", ""

@@ -85,13 +85,13 @@ def explain(
         infeasible = isinstance(asked.outcome, Infeasible)
         if infeasible:
             _refuse_without_plan({"--service": service, "--marginal": marginal, "--full": full})
-            _explain_suitability(asked, why_not or (), ratio(share), resolver, console())
+            _explain_suitability(asked, why_not or (), ratio(share, "--share"), resolver, console())
         if infeasible or not (why_not or service or marginal or full):
             _explain_conflict(asked, resolver, console())
             return
         # What is named wrongly is said before anything is solved or written.
         services = [_named_service(asked, name) for name in service or ()]
-        subjects = _subjects(asked, why_not or (), ratio(share))
+        subjects = _subjects(asked, why_not or (), ratio(share, "--share"))
         if full:
             from fleetplan.planner.report.console import print_plan
 

@@ -13,6 +13,7 @@ from fleetplan.planner.commands.shared import (
     FleetFile,
     Scenarios,
     load,
+    output_folder,
     time_for_candidates,
 )
 from fleetplan.planner.commands.terminal import console, progress, say_written
@@ -70,7 +71,7 @@ def export(
         str,
         typer.Option("--as", help="output format", metavar="|".join(FORMAT_NAMES), autocompletion=_formats),
     ],
-    out: Annotated[Path, typer.Option(help="folder for the files", metavar="DIR")],
+    out: Annotated[Path, typer.Option(help="folder for the files", metavar="DIR", callback=output_folder)],
     period: Annotated[
         str | None, typer.Option(help="a period of the plan (default: the first; node pools: all)")
     ] = None,
@@ -103,7 +104,7 @@ def export(
 
 def dump(
     fleet_file: FleetFile,
-    out: Annotated[Path, typer.Option(help="folder for the tables", metavar="DIR")],
+    out: Annotated[Path, typer.Option(help="folder for the tables", metavar="DIR", callback=output_folder)],
     scenario: Scenarios = None,
     assignment: Assignments = None,
     time_limit: EvaluationLimit = None,

@@ -19,6 +19,7 @@ from fleetplan.planner.commands.import_options import (
     WantedParts,
     WantedRegions,
 )
+from fleetplan.planner.commands.shared import output_folder
 from fleetplan.planner.commands.terminal import console
 
 import_app = typer.Typer(
@@ -289,7 +290,10 @@ def dcgm(
 def trace(
     file: Annotated[Path, typer.Argument(help="trace of requests", metavar="TRACE")],
     service: Annotated[str, typer.Option(help="name of the service", metavar="NAME")],
-    out: Annotated[Path, typer.Option(help="folder for the fragment and its lengths", metavar="DIR")],
+    out: Annotated[
+        Path,
+        typer.Option(help="folder for the fragment and its lengths", metavar="DIR", callback=output_folder),
+    ],
     classes: Annotated[int, typer.Option(help="request classes by prompt length", min=1, max=4)] = 1,
     force: Annotated[bool, typer.Option("--force", help="overwrite existing files")] = False,
 ) -> None:
@@ -315,7 +319,8 @@ def prometheus(
         str, typer.Option(help="whose metrics", metavar="vllm|sglang|trtllm|dynamo|envoy-ai-gateway")
     ],
     out: Annotated[
-        Path | None, typer.Option(help="folder for the fragment and its lengths", metavar="DIR")
+        Path | None,
+        typer.Option(help="folder for the fragment and its lengths", metavar="DIR", callback=output_folder),
     ] = None,
     days: Annotated[float, typer.Option(help="how far back a server is asked", min=0.01, max=400)] = 7.0,
     step: Annotated[int, typer.Option(help="step of the range [s]", min=1, max=86_400)] = 300,

@@ -16,6 +16,7 @@ from fleetplan.planner.commands.shared import (
     FleetFile,
     Scenarios,
     load,
+    output_folder,
     ratio,
 )
 from fleetplan.planner.commands.terminal import console, progress, say_written
@@ -70,7 +71,9 @@ def landscape(
     usable: Annotated[bool, typer.Option("--usable", help="omit excluded rows from the files")] = False,
     csv: Annotated[Path | None, typer.Option("--csv", help="write all rows", metavar="FILE")] = None,
     parquet: Annotated[Path | None, typer.Option(help="write all rows", metavar="FILE")] = None,
-    plot: Annotated[Path | None, typer.Option(help="draw into this folder", metavar="DIR")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="draw into this folder", metavar="DIR", callback=output_folder)
+    ] = None,
     plot_format: Annotated[str, typer.Option(help="svg or png")] = "svg",
     explain: Annotated[
         int | None, typer.Option(help="explain one row", metavar="ROW", min=0, max=MOST_ROWS)
@@ -144,7 +147,9 @@ def compare(
     ],
     scenario: Scenarios = None,
     assignment: Assignments = None,
-    out: Annotated[Path | None, typer.Option(help="folder for the plan of each", metavar="DIR")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="folder for the plan of each", metavar="DIR", callback=output_folder)
+    ] = None,
     time_limit: Annotated[
         float, typer.Option(help="seconds for each fleet, candidates included", metavar="S", min=0.1)
     ] = 120.0,

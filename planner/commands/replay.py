@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fleetplan.planner.commands.shared import Assignments, FleetFile, Scenarios, load
+from fleetplan.planner.commands.shared import Assignments, FleetFile, Scenarios, load, output_folder
 from fleetplan.planner.commands.terminal import console, echo_json
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ def replay(
         str, typer.Option(help="load balancing between engines of a configuration", metavar="|".join(ROUTERS))
     ] = "least-loaded",
     out: Annotated[
-        Path | None, typer.Option(help="folder for replay.json, tables and plots", metavar="DIR")
+        Path | None,
+        typer.Option(help="folder for replay.json, tables and plots", metavar="DIR", callback=output_folder),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print replay.json instead of the table")] = False,
     time_limit: Annotated[

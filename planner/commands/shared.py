@@ -78,6 +78,19 @@ def time_for_candidates(time_limit_s: float | None) -> Iterator[Callable[[], boo
         raise error if time_limit_s is None else error.within(time_limit_s) from error
 
 
+def output_folder(path: Path | None) -> Path | None:
+    """The folder that files are to be written to, which may not be there yet.
+
+    Raises
+    ------
+    typer.BadParameter
+        It is a file: whoever waits for an answer should not lose it for that.
+    """
+    if path is not None and path.is_file():
+        raise typer.BadParameter(f"{str(path)!r} is a file, not a folder")
+    return path
+
+
 def drawable(path: Path | None) -> Path | None:
     """The file that a picture is to be written to.
 
@@ -93,14 +106,16 @@ def drawable(path: Path | None) -> Path | None:
     return path
 
 
-def ratio(text: str) -> float:
-    """A ratio written as `0.5%` or `0.005`."""
+def ratio(text: str, option: str = "--gap") -> float:
+    """The ratio of an option, written as `0.5%` or `0.005`."""
     try:
         value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
         value = -1.0
     if not 0 <= value < 1:
-        raise typer.BadParameter(f"{text!r} is not a ratio; write 0.5% or 0.005")
+        raise typer.BadParameter(
+            f"{text!r} is not a ratio below 1; write 0.5% or 0.005", param_hint=f"'{option}'"
+        )
     return value
 
 

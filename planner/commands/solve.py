@@ -19,6 +19,7 @@ from fleetplan.planner.commands.shared import (
     FleetFile,
     Scenarios,
     load,
+    output_folder,
     ratio,
 )
 from fleetplan.planner.commands.terminal import console, echo_json, progress
@@ -47,7 +48,8 @@ def solve(
     scenario: Scenarios = None,
     assignment: Assignments = None,
     out: Annotated[
-        Path | None, typer.Option(help="folder for plan.json and its tables", metavar="DIR")
+        Path | None,
+        typer.Option(help="folder for plan.json and its tables", metavar="DIR", callback=output_folder),
     ] = None,
     time_limit: Annotated[
         float, typer.Option(help="seconds for candidates and all solves together", metavar="S", min=0.1)

@@ -15,6 +15,7 @@ from fleetplan.planner.commands.shared import (
     FleetFile,
     Scenarios,
     load,
+    output_folder,
     ratio,
 )
 from fleetplan.planner.commands.terminal import console, progress, say_written
@@ -30,7 +31,12 @@ def sweep(
             metavar="KEY=VALUE,...",
         ),
     ],
-    out: Annotated[Path, typer.Option(help="folder of the table, the plots and every point", metavar="DIR")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="folder of the table, the plots and every point", metavar="DIR", callback=output_folder
+        ),
+    ],
     scenario: Scenarios = None,
     assignment: Assignments = None,
     jobs: Annotated[int, typer.Option(help="points to solve in parallel", min=1, max=MOST_WORKERS)] = 1,

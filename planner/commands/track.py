@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fleetplan.planner.commands.asking import FleetOfPlan, PlanFile
+from fleetplan.planner.commands.shared import output_folder
 from fleetplan.planner.commands.terminal import console
 
 
@@ -15,7 +16,10 @@ def track(
     plan_file: PlanFile,
     actuals: Annotated[Path, typer.Argument(help="CSV of what was measured", metavar="ACTUALS.csv")],
     out: Annotated[
-        Path | None, typer.Option(help="folder for track.html, track.json and findings.csv", metavar="DIR")
+        Path | None,
+        typer.Option(
+            help="folder for track.html, track.json and findings.csv", metavar="DIR", callback=output_folder
+        ),
     ] = None,
     next_file: Annotated[
         Path | None,
@@ -24,7 +28,10 @@ def track(
     solve_into: Annotated[
         Path | None,
         typer.Option(
-            "--solve", help="plan --next, changes counted from this plan, into a folder", metavar="DIR"
+            "--solve",
+            help="plan --next, changes counted from this plan, into a folder",
+            metavar="DIR",
+            callback=output_folder,
         ),
     ] = None,
     fleet_file: FleetOfPlan = None,

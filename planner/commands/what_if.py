@@ -22,7 +22,7 @@ from fleetplan.planner.commands.asking import (
     collected,
     table_writer,
 )
-from fleetplan.planner.commands.shared import drawable, ratio
+from fleetplan.planner.commands.shared import drawable, output_folder, ratio
 from fleetplan.planner.commands.terminal import console
 
 CsvFile = Annotated[Path | None, typer.Option(help="write the table", metavar="FILE")]
@@ -89,7 +89,9 @@ def alternatives(
     plan_file: PlanFile,
     fleet_file: FleetOfPlan = None,
     within: Annotated[str, typer.Option(help="highest extra cost of an alternative", metavar="RATIO")] = "3%",
-    out: Annotated[Path | None, typer.Option(help="folder for the plan of each", metavar="DIR")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="folder for the plan of each", metavar="DIR", callback=output_folder)
+    ] = None,
     time_limit: SolveTimeLimit = 30.0,
     gap: SolveGap = "0.5%",
     seed: Seed = 1,
@@ -120,7 +122,7 @@ def alternatives(
     solving = Solving(time_limit, gap, seed, workers, backend, deterministic)
     with asking(plan_file, fleet_file, solving) as (opened, resolver):
         asked = require_current(opened, resolver)
-        rows = find_alternatives(asked.plan, asked.fleet, ratio(within), resolver)
+        rows = find_alternatives(asked.plan, asked.fleet, ratio(within, "--within"), resolver)
         found, code = collected(
             rows,
             alternative_count(asked.plan),
@@ -129,7 +131,7 @@ def alternatives(
             keep,
             "alternative",
         )
-    print_alternatives(asked.plan, found, ratio(within), console())
+    print_alternatives(asked.plan, found, ratio(within, "--within"), console())
     raise typer.Exit(code)
 
 

@@ -21,6 +21,12 @@ _STEERING_ESCAPE: Final = re.compile(
 )
 """Escapes of JSON for the characters of `fleetplan.fleet.printable`, once no backslash stands for itself."""
 
+PLAN_FILE: Final = "plan.json"
+"""Name of the plan in the folder of a run."""
+
+FLEET_SUFFIXES: Final = (".yaml", ".yml")
+FLEET_FILE_HINT: Final = "this looks like a fleet file; `plan FLEET.yaml --out DIR` writes DIR/plan.json"
+
 
 def read_plan(path: Path) -> Plan:
     """Read a plan file.
@@ -72,7 +78,9 @@ def _plan_mistakes(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error.strerror}")]) from error
+        inside = path / PLAN_FILE
+        hint = f"did you mean {inside}?" if inside.is_file() else ""
+        raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error.strerror}", hint)]) from error
     except (ValidationError, UnicodeDecodeError) as error:
         if isinstance(error, ValidationError):
             first = error.errors()[0]
@@ -80,4 +88,5 @@ def _plan_mistakes(path: Path) -> Iterator[None]:
             message = first["msg"]
         else:
             key, message = "", "is not UTF-8 text"
-        raise InputError([Issue(str(path), 1, 1, key, f"is not a plan: {message}")]) from error
+        hint = FLEET_FILE_HINT if path.suffix.lower() in FLEET_SUFFIXES else ""
+        raise InputError([Issue(str(path), 1, 1, key, f"is not a plan: {message}", hint)]) from error

@@ -164,7 +164,7 @@ def _check_known(problem: Problem, plan: Plan, rows: Sequence[Placement], only: 
             )
             issues.append(Issue(plan.fleet, 0, 0, "", message, f"{hint}, its scenarios and its settings"))
     if issues:
-        raise InputError(issues)
+        raise InputError(list(dict.fromkeys(issues)))
 
 
 def lacks_batch(problem: Problem, row: Placement) -> bool:

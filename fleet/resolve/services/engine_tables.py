@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fleetplan.fleet.catalog.hardware_names import hardware_hint
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.document.headers import header_issues
+from fleetplan.fleet.document.number_hints import number_hint
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.input_files import CsvError, csv_rows, read_bytes
 from fleetplan.fleet.resolve.context import Context
@@ -151,7 +152,7 @@ class _Reader:
             return text
         number = _number(text)
         if number is None or not math.isfinite(number):
-            self._note(line, start, name, f"must be a finite number, not {text!r}")
+            self._note(line, start, name, f"must be a finite number, not {text!r}", number_hint(text))
         elif column.kind == "count" and (number != int(number) or number < 1):
             self._note(line, start, name, f"must be a whole number of at least 1, not {text}")
         elif name == "requests_per_s" and not _is_rate(number):

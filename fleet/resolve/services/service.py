@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fleetplan.fleet.catalog import models
 from fleetplan.fleet.document import KeyPath
@@ -37,6 +37,9 @@ from fleetplan.fleet.tables import SINGLE_CLASS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+LARGE_HEADROOM: Final = 1.0
+"""Share of the demand above which a headroom reads like a percentage."""
 
 
 def resolve_services(context: Context, specs: Sequence[tuple[int, ServiceSpec]]) -> tuple[Service, ...]:
@@ -73,6 +76,7 @@ def _service(
     for i, name in enumerate(spec.regions or ()):
         context.check_name((*key_path, "regions", i), "region", name, context.region_names)
     _check_latencies(context, key_path, spec)
+    _check_headroom(context, key_path, spec)
     variants = resolve_variants(context, key_path, spec, _model)
     # Variants have data types of their own.
     served = None if variants else model
@@ -167,6 +171,13 @@ def _outside(spec: ServiceSpec) -> OutsideLatency:
         safety_ms=spec.outside_ms.safety,
         front_end_ms=spec.outside_ms.front_end,
     )
+
+
+def _check_headroom(context: Context, key_path: KeyPath, spec: ServiceSpec) -> None:
+    """Warn of a headroom that reads like a percentage."""
+    if spec.headroom > LARGE_HEADROOM:
+        message = f"plans {1 + spec.headroom:g} times the demand; for {spec.headroom:g} % more, write "
+        context.warn((*key_path, "headroom"), f"{message}{spec.headroom / 100:g}")
 
 
 def _check_latencies(context: Context, key_path: KeyPath, spec: ServiceSpec) -> None:

@@ -23,6 +23,12 @@ NEEDED, KNOWN = ("name", "hardware"), ("name", "hardware", "hosts")
             "t.csv:1:1: hardware: the column is missing; is it the column 'hardwear'?",
         ]),
         (["name"], True, ["t.csv:1:1: hardware: the column is missing"]),
+        (["name;hardware;hosts"], True, [
+            "t.csv:1:1: fields are divided by semicolons; divide them by commas; decimals have a point",
+        ]),
+        (["name\thardware"], False, [
+            "t.csv:1:1: fields are divided by tabs; divide them by commas; decimals have a point",
+        ]),
     ],
 )  # fmt: skip
 def test_every_mistake_of_a_header_is_told(header: list[str], closed: bool, said: list[str]) -> None:

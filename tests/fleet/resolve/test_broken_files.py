@@ -536,7 +536,100 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         [
             (
                 "5:1: not valid YAML: while scanning for the next token found character that cannot start any"
-                " token"
+                " token; indent with spaces; YAML takes no tabs"
+            ),
+        ],
+    ),
+    (
+        "no-break space",
+        "name: small",
+        "name:\u00a0small",
+        [
+            (
+                "3:1: not valid YAML: while scanning a simple key could not find expected ':'; "
+                "a space there is a no-break space (U+00A0); type a plain one"
+            ),
+        ],
+    ),
+    (
+        "no space after the colon",
+        "name: small",
+        "name:small",
+        [
+            (
+                "3:1: not valid YAML: while scanning a simple key could not find expected ':'; "
+                "write `key: value`, with a space after the colon"
+            ),
+        ],
+    ),
+    (
+        "key further in than the one above",
+        "name: small",
+        "name: small\n  title: small",
+        [
+            (
+                "3:8: not valid YAML: mapping values are not allowed in this context; "
+                "write one `key: value` a line, and quote text that holds `: `"
+            ),
+        ],
+    ),
+    (
+        "key further out than the one above",
+        "    model: llama3-70b",
+        "   model: llama3-70b",
+        [
+            (
+                "13:4: not valid YAML: while parsing a block collection did not find expected '-' indicator; "
+                "items of a list begin in the same column, with `- `"
+            ),
+        ],
+    ),
+    (
+        "quotes around a number",
+        "hosts: 4",
+        'hosts: "4"',
+        [
+            "8:67: pools.east-h200.hosts: must be a whole number, not '4'; leave out the quotes",
+        ],
+    ),
+    (
+        "percent",
+        "tpot_ms: 30}",
+        "tpot_ms: 30}\n    headroom: 7.5 %",
+        [
+            "16:15: services.chat.headroom: must be a number, not '7.5 %'; write 0.075 for 7.5 %",
+        ],
+    ),
+    (
+        "unit in a value",
+        "power_kw: 4000",
+        "power_kw: 4000 kW",
+        [
+            (
+                "5:23: regions.us-east.power_kw: must be a number, not '4000 kW'; "
+                "write the number alone; the name of the key has its unit"
+            ),
+        ],
+    ),
+    (
+        "currency in a value",
+        "rent_usd_per_accelerator_hour: 1.99",
+        "rent_usd_per_accelerator_hour: $1.99",
+        [
+            (
+                "10:103: offers.h100-rent.rent_usd_per_accelerator_hour: must be a number, not '$1.99'; "
+                "write the number alone; the name of the key has its unit"
+            ),
+        ],
+    ),
+    (
+        "decimal comma",
+        "capex_usd_per_host: 300000",
+        "capex_usd_per_host: '300.000,50'",
+        [
+            (
+                "8:98: pools.east-h200.owned.capex_usd_per_host: must be a number, not '300.000,50'; "
+                "decimals have a point, and thousands no comma"
             ),
         ],
     ),
@@ -612,6 +705,15 @@ def test_a_broken_file_says_what_is_wrong_and_where(
 ) -> None:
     assert old in FLEET
     assert messages_of(FLEET.replace(old, new, 1)) == expected
+
+
+def test_a_headroom_that_reads_like_a_percentage_is_warned_of(folder: Path) -> None:
+    """A headroom of 10, meant as 10 %, planned eleven times the demand without a word."""
+    for share, said in (("0.1", ()), ("10", ("plans 11 times the demand; for 10 % more, write 0.1",))):
+        text = FLEET.replace("tpot_ms: 30}", f"tpot_ms: 30}}\n    headroom: {share}", 1)
+        Path("fleet.yaml").write_text(text, encoding="utf-8")
+        warnings = [each for each in load_fleet("fleet.yaml").warnings if "headroom" in each]
+        assert [each.partition("headroom: ")[2] for each in warnings] == list(said)
 
 
 def test_all_mistakes_of_a_file_come_at_once(folder: Path) -> None:

@@ -59,3 +59,21 @@ def test_a_baseline_that_is_no_plan_is_refused(capsys: pytest.CaptureFixture[str
     assert "is not a plan" in capsys.readouterr().err
     assert run("solve", "fleet.yaml", "--baseline", "none.json") == 2
     assert "none.json" in capsys.readouterr().err
+    assert run("verify", "fleet.yaml", "plan.json") == 2
+    assert "this looks like a fleet file; `plan FLEET.yaml --out DIR` writes DIR" in capsys.readouterr().err
+    Path("out").mkdir()
+    Path("plan.json").rename("out/plan.json")
+    assert run("explain", "out") == 2
+    assert "it is a folder; did you mean out/plan.json?" in capsys.readouterr().err
+
+
+def test_options_are_refused_before_anything_is_solved(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--out` of a file was refused after the whole time limit, and the plan was lost."""
+    for options, said in (
+        (("--out", "fleet.yaml"), "'--out': 'fleet.yaml' is a file, not a folder"),
+        (("--gap", "5"), "'--gap': '5' is not a ratio below 1; write 0.5% or 0.005"),
+    ):
+        assert run("solve", "fleet.yaml", *options) == 2
+        told = " ".join(capsys.readouterr().err.split())
+        assert said in told
+        assert "solving" not in told

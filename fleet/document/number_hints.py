@@ -1,0 +1,24 @@
+"""What a text that is no number was meant to be: a percentage, a price with its currency, a decimal comma."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_PLAIN: Final = re.compile(r"-?\d+(\.\d+)?")
+_PERCENTAGE: Final = re.compile(r"-?\d+(\.\d+)?\s?%")
+_COMMA: Final = re.compile(r"-?\d+(,\d+)+(\.\d+)?|-?\d+(\.\d{3})*,\d+")
+_WITH_UNIT: Final = re.compile(r"[^\w\s-]?\s?-?\d+(\.\d+)?\s?[^\d\s,]+|[^\w\s-]\s?\d+(\.\d+)?")
+"""Such as `500 W`, `2.5 USD` and `$2.50`."""
+
+
+def number_hint(given: str) -> str:
+    """How to write a text as the number that it stands for; empty where it stands for none."""
+    text = given.strip()
+    if _PLAIN.fullmatch(text):
+        return "leave out the quotes"
+    if _PERCENTAGE.fullmatch(text):
+        return f"write {float(text.rstrip('%')) / 100:g} for {text}"
+    if _COMMA.fullmatch(text):
+        return "decimals have a point, and thousands no comma"
+    return "write the number alone; the name of the key has its unit" if _WITH_UNIT.fullmatch(text) else ""
