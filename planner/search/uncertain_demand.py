@@ -29,6 +29,9 @@ KEPT_SHARE_OF_TIME: Final = 0.15
 """Share of the time limit that is kept for each scenario alone and the wrong forecasts, however large the gap
 of the plan for all of them is."""
 
+LEAST_SHARE_OF_TIME: Final = 0.05
+"""The same at the least, past the limit too: on a busy machine a search ends later than it should."""
+
 MOST_SHARE_OF_TIME: Final = 0.5
 """The same at the most, once that gap is closed."""
 
@@ -99,10 +102,13 @@ class _Scenarios:
         """The plan of least expected cost, then the best of each scenario alone and the wrong forecasts."""
         result = self.search(self.problem, self.limits.time_limit_s * (1 - KEPT_SHARE_OF_TIME))
         infeasible = result.status is SolveStatus.INFEASIBLE
-        if infeasible or self.evaluation.stop.requested or self.left_s <= LEAST_S:
+        if infeasible or self.evaluation.over:
             return self.problem, self.whole(result), ()
         plan = None if result.solution is None else self.evaluation.build(self.problem, result)
-        forecasts_s = min(self.left_s, MOST_SHARE_OF_TIME * self.limits.time_limit_s)
+        least_s, most_s = (
+            share * self.limits.time_limit_s for share in (LEAST_SHARE_OF_TIME, MOST_SHARE_OF_TIME)
+        )
+        forecasts_s = min(max(self.left_s, least_s), most_s)
         alone_s = ALONE_SHARE_OF_FORECASTS * forecasts_s
         known = self.known_scenarios(plan, alone_s, forecasts_s - alone_s)
         result = best_of(known.problem, result, _joined(known), self.limits)
@@ -146,7 +152,7 @@ class _Scenarios:
         """
         limits = replace(self.limits, time_limit_s=max(seconds, LEAST_S))
         if plan is not None and not limits.reproducible:
-            limits = replace(limits, latest=limits.latest.within(max(self.left_s, 0.0)))
+            limits = replace(limits, latest=limits.latest.within(max(self.left_s, limits.time_limit_s)))
         return replace(self.evaluation, limits=limits)
 
     def resumed(self, result: SearchResult) -> SearchResult:

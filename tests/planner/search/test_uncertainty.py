@@ -558,6 +558,23 @@ def test_a_closed_gap_leaves_half_of_the_time_for_single_scenarios(monkeypatch: 
     assert slow.times() == [("low+high", 8.5), ("low", 1.25), ("high", 1.25), ("high", 1.25), ("low", 1.25)]
 
 
+def test_a_search_that_ends_late_leaves_a_little_time_for_single_scenarios(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow = SlowSearches(monkeypatch, 1.3, 1.0, leave_open=True)
+    problem, result, wrong = slow.run(question())
+    assert slow.times() == [
+        ("low+high", 8.5),
+        ("low", 0.125),
+        ("high", 0.125),
+        ("high", 0.125),
+        ("low", 0.125),
+    ]
+    assert problem.scenario_optima is not None
+    assert len(wrong) == 2
+    assert result.deterministic_time == pytest.approx(8.5 * 1.3 + 0.5)
+
+
 def test_a_least_regret_has_the_time_that_single_scenarios_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = SlowSearches(monkeypatch, 1.0, 1.0, leave_open=True)
     slow.run(question("least-regret"))
