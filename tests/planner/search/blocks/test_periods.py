@@ -12,8 +12,10 @@ from tests.parts import first_parts
 from tests.planner.random_fleets import several_periods_case
 from tests.planner.search.blocks.test_bound import EXACT, built, optimum, parts_of
 
+from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.planner.formulation.build import PlanningModel
 from fleetplan.planner.formulation.groups import continuous_indices
+from fleetplan.planner.search.blocks import periods as periods_module
 from fleetplan.planner.search.blocks.construction import Structure, root_of
 from fleetplan.planner.search.blocks.linear import whole_job
 from fleetplan.planner.search.blocks.period_numbers import JOINING, SHARED
@@ -39,6 +41,7 @@ class Found:
         linear = workers.solve_one(whole_job(self.relaxed, self.cost))
         root = root_of(structure, linear)
         assert root is not None
+        self.replicas = planning.variables.replicas
         self.workers = workers
         self.linear = linear.bound
         self.periods = Periods(structure, indicator_variables(planning.variables), root)
@@ -62,10 +65,17 @@ class Found:
         return replace(answer, values=program.values(answer.values))
 
 
+LINES = (CapacityLine(0.5, 0.0), CapacityLine(0.9, 0.6, least=2))
+"""What pools carry whose latencies are limited under load."""
+
+
 def plannable(fleets: int) -> Iterator[tuple[int, PlanningModel, float]]:
-    """The seed, the model and the optimum of every random fleet that has a plan."""
+    """The seed, the model and the optimum of every random fleet that has a plan, half of them under load."""
     for seed in range(fleets):
-        planning = built(several_periods_case(seed))
+        case = several_periods_case(seed)
+        if seed % 2:
+            case = replace(case, candidates=[replace(each, pooling=LINES) for each in case.candidates])
+        planning = built(case)
         best = optimum(planning)
         if best is not None:
             yield seed, planning, best
@@ -106,6 +116,24 @@ def test_what_periods_decide_together_is_a_plan_that_costs_no_less_than_the_opti
                 assert float(found.cost @ values) >= best - 1e-5 * abs(best) - 1
                 plans += 1
     assert plans >= fleets // 4
+
+
+def test_periods_are_worthwhile_by_what_may_run_and_not_by_the_variables_that_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case = several_periods_case(1)
+    pooled = replace(case, candidates=[replace(each, pooling=LINES) for each in case.candidates])
+    with Workers(ProcessSeats(1)) as workers:
+        found = [Found(built(each), workers) for each in (case, pooled)]
+    plain, under_load = (each.periods for each in found)
+    assert len(under_load.period) > 1.5 * len(plain.period)
+    sets = max(
+        len({(c, p) for c, p, moment in found[0].replicas if moment == period})
+        for period in range(plain.count)
+    )
+    for most, expected in ((sets, True), (sets - 1, False)):
+        monkeypatch.setattr(periods_module, "MOST_SLOTS", most)
+        assert plain.worthwhile == under_load.worthwhile == expected
 
 
 def test_every_row_and_column_has_its_period() -> None:

@@ -213,7 +213,7 @@ def test_neighbourhoods_are_priced_at_the_supply_of_the_plan_or_of_the_mixture(
     monkeypatch.setattr(neighbourhoods, "LP_SUPPLY_SHARE", share)
     monkeypatch.setattr(pricing_search, "LEAD_SHARE", math.inf)
     # Its quarters are small enough to be decided whole, without any columns.
-    monkeypatch.setattr(periods, "MOST_VARIABLES", 0)
+    monkeypatch.setattr(periods, "MOST_SLOTS", 0)
     held: list[FloatArray] = []
     expected: list[FloatArray] = []
     stop = Stop()
