@@ -15,7 +15,7 @@ from fleetplan.planner.formulation.bounds import (
     units_after_loss,
     units_that_serve_everything,
 )
-from fleetplan.planner.formulation.rates import hour_weights, rate_scales, rate_units
+from fleetplan.planner.formulation.rates import hours_of_day, rate_scales, rate_units
 from fleetplan.planner.formulation.scaling import RateScale, usd_units
 from fleetplan.planner.formulation.variables import Variables, cell_label, replica_label, with_label
 from fleetplan.planner.problem import Problem
@@ -108,7 +108,7 @@ def _create_work_variables(
     model: cp_model.CpModel, problem: Problem, variables: Variables, scales: Mapping[str, RateScale]
 ) -> None:
     """The work of offline services: how fast each moment serves it, and from which moment it is."""
-    hours = hour_weights(problem)
+    hours = hours_of_day(problem)
     by_place = {(cell.service, cell.region, cell.moment): i for i, cell in enumerate(problem.cells)}
     for i, cell in enumerate(problem.cells):
         service = problem.services[cell.service]

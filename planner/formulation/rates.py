@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fleetplan.planner.formulation.scaling import RateScale, whole_weights
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.load_units import largest_demands, load_parts
 from fleetplan.planner.problem.memo import memoised
+from fleetplan.planner.units import exact
+
+HOUR_RESOLUTION: Final = 10**5
+"""Steps of the longest moment where hours are no small whole numbers: a thousandth of an hour is exact."""
 
 
 @memoised
@@ -32,3 +38,11 @@ def rate_units_at_most(problem: Problem, c: int, k: int) -> int:
 def hour_weights(problem: Problem) -> list[int]:
     """Hours of each moment on a mean day as small whole numbers in their exact ratio."""
     return whole_weights([moment.hours_of_mean_day for moment in problem.moments])
+
+
+def hours_of_day(problem: Problem) -> list[int]:
+    """Hours of each moment as whole numbers in their exact ratio, for rows over the moments of one day.
+
+    Those of a mean day are far apart where a kind of day is rare, and small ones would be rounded.
+    """
+    return whole_weights([exact(moment.hours) for moment in problem.moments], HOUR_RESOLUTION)

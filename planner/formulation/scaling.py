@@ -148,14 +148,14 @@ def whole_limit(
     return [math.floor(weight * resolution) for weight in weights], math.ceil(limit * resolution)
 
 
-def whole_weights(values: Sequence[Fraction]) -> list[int]:
-    """Small whole numbers in the ratio of some weights: exactly, or within `WEIGHT_RESOLUTION`."""
+def whole_weights(values: Sequence[Fraction], resolution: int = WEIGHT_RESOLUTION) -> list[int]:
+    """Small whole numbers in the ratio of some weights: exactly, or in so many steps of the largest."""
     multiple = math.lcm(*(value.denominator for value in values))
     whole = [int(value * multiple) for value in values]
     divisor = math.gcd(*whole) or 1
-    if max(whole) // divisor <= WEIGHT_RESOLUTION:
+    if max(whole) // divisor <= resolution:
         return [value // divisor for value in whole]
-    return [max(1, round(value * WEIGHT_RESOLUTION / max(values))) for value in values]
+    return [max(1, round(value * resolution / max(values))) for value in values]
 
 
 def watts_per_accelerator(kw_per_replica: float, accelerators: int) -> int:

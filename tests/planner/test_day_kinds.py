@@ -20,7 +20,9 @@ from tests.planner.builders import (
 from tests.planner.solving import Solved, solve
 
 from fleetplan.fleet.inventory import Fleet, Offline, Slice, Tidal
+from fleetplan.planner.formulation.rates import hours_of_day
 from fleetplan.planner.plan import Plan
+from fleetplan.planner.problem import build_problem
 from fleetplan.planner.problem.deferral import work_places
 from fleetplan.planner.problem.moments import fleet_moments
 from fleetplan.planner.verify import verify
@@ -118,6 +120,20 @@ def test_offline_work_of_a_weekday_is_done_on_a_weekday() -> None:
     done = [row for row in plan.offline_work if row.service == "batch"]
     assert {row.slice for row in done} <= {"weekday-day", "weekday-night"}
     assert sum(row.requests_per_day for row in done) == pytest.approx(24 * 3600.0)
+
+
+def test_hours_of_a_rare_kind_of_day_are_not_rounded() -> None:
+    """Nights of one holiday beside 200 days weighed 4 of 5 parts of its day, not 3.57: "does not hold"."""
+    rare = {"x": Fraction(200, 201), "holiday": Fraction(1, 201)}
+    asked = fleet(services=[service("chat", 1.0)], slices=slices_of(rare), hardware=[hardware("A", 1)])
+    hours = hours_of_day(build_problem(asked, ()))
+    assert [Fraction(day, night) for day, night in zip(hours[::2], hours[1::2], strict=True)] == [
+        Fraction(14, 10)
+    ] * 2
+    odd = (Slice("day", 13.377), Slice("night", 10.623))
+    asked = fleet(services=[service("chat", 1.0)], slices=odd, hardware=[hardware("A", 1)])
+    day, night = hours_of_day(build_problem(asked, ()))
+    assert Fraction(day, night) == Fraction(13377, 10623)
 
 
 def test_a_share_of_a_pool_counts_the_hours_of_all_days() -> None:

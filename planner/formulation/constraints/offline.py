@@ -17,14 +17,14 @@ from collections import defaultdict
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.rates import hour_weights, rate_scales
+from fleetplan.planner.formulation.rates import hours_of_day, rate_scales
 from fleetplan.planner.formulation.variables import CellClassKey, Variables, cell_label
 from fleetplan.planner.problem import Problem
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
     """Add both rows for every cell and class of the offline services."""
-    scales, hours = rate_scales(problem), hour_weights(problem)
+    scales, hours = rate_scales(problem), hours_of_day(problem)
     out: dict[CellClassKey, list[cp_model.IntVar]] = defaultdict(list)
     into: dict[CellClassKey, list[cp_model.IntVar]] = defaultdict(list)
     for (i, j, k), work in variables.put_off.items():
