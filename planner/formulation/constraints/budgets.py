@@ -83,7 +83,9 @@ def _limit(
     bounds = [int(variable.proto.domain[1]) for variable, _ in terms]
     room = 0.0 if problem.strict_budgets else traffic.whole_units
     left = exact(limit + ROUNDING_RATIO * limit + room) - exact(fixed) - exact(traffic.constant)
-    weights, most = whole_limit([exact(each) for _, each in terms], bounds, left, exact(ERROR_RATIO * limit))
+    weights, most = whole_limit(
+        [exact(each) for _, each in terms], bounds, left, exact(ERROR_RATIO * abs(limit))
+    )
     spent = cp_model.LinearExpr.weighted_sum([variable for variable, _ in terms], weights)
     model.add(spent <= most).with_name(f"{name}[horizon]")
 

@@ -134,3 +134,15 @@ def test_energy_that_a_load_unit_hardly_needs_counts() -> None:
     assert is_infeasible(question, runs)
     enough = replace(question.budget, tco_usd=10 * 2.19 + 0.22)
     assert solve(replace(question, budget=enough), runs).usd == pytest.approx(10 * (2.19 + 0.0219))
+
+
+def test_a_limit_of_tco_below_zero_is_a_limit() -> None:
+    """Sales of hosts may bring more than everything costs: a traceback, "math domain error"."""
+    asked = fleet(
+        services=[service("chat", 1.0)],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("a", 1.0, hardware="A")],
+        budget={"tco_usd": -1000.0},
+    )
+    solved = solve(asked, [candidate("chat", "A", 1.0)])
+    assert solved.result.status.value == "infeasible"
