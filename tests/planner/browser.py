@@ -5,6 +5,7 @@ On Debian: `apt-get install chromium chromium-driver`.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,6 +40,13 @@ def opened_browser(profile: Path) -> Iterator[Any]:
         yield opened
     finally:
         opened.quit()
+
+
+def fetched(driver: Any) -> list[str]:
+    """Addresses that pages asked for since the last look, without those of the browser's own new tab."""
+    messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    asked = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    return [url for url in asked if not url.startswith(("data:", "chrome://"))]
 
 
 def resize(driver: Any, width: int, scheme: str, height: int = 900) -> None:

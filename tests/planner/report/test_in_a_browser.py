@@ -5,13 +5,12 @@ Skipped where there is no browser.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.planner.browser import contrast, needs_browser, opened_browser, resize
+from tests.planner.browser import contrast, fetched, needs_browser, opened_browser, resize
 from tests.planner.report.test_html_report import FRONTIER, plan
 from tests.planner.whole_fleet import EVIL
 
@@ -72,13 +71,7 @@ def test_nothing_is_logged_and_nothing_is_fetched(driver: Any, page: Path, width
     driver.get_log("performance")
     show(driver, page, width, scheme)
     assert driver.get_log("browser") == []
-    messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    asked = {
-        message["params"]["request"]["url"]
-        for message in messages
-        if message["method"] == "Network.requestWillBeSent"
-    }
-    assert {url for url in asked if not url.startswith("data:")} == {page.as_uri()}
+    assert set(fetched(driver)) == {page.as_uri()}
 
 
 def test_a_printed_page_is_as_wide_as_the_paper_and_shows_placements(driver: Any, page: Path) -> None:

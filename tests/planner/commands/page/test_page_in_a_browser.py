@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.planner.browser import contrast, needs_browser, opened_browser, resize
+from tests.planner.browser import contrast, fetched, needs_browser, opened_browser, resize
 from tests.planner.commands.page.tiny import FLEET, TOO_LONG_S, write_fleet
 
 pytestmark = needs_browser
@@ -134,10 +133,9 @@ def test_the_first_load_shows_the_plan_of_the_file_and_fetches_from_nowhere_else
     assert text(driver, "h1") == "tiny"
     assert text(driver, "#which") == "Plan 1: the file as it is"
     assert driver.get_log("browser") == []
-    messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    asked = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    asked = fetched(driver)
     assert asked
-    assert [url for url in asked if not url.startswith((page.address, "data:"))] == []
+    assert [url for url in asked if not url.startswith(page.address)] == []
 
 
 def test_without_a_mouse_a_slider_is_moved_planned_compared_and_saved(driver: Any, page: Served) -> None:
