@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import numba
 
+from fleetplan.fleet.files import is_cache_on, user_cache
 from fleetplan.perfmodel.replay.compiled.batches import least_loaded, send
 from fleetplan.perfmodel.replay.compiled.inner import compiled
 from fleetplan.perfmodel.replay.compiled.iterations import PAUSED, RAN, advance
@@ -45,15 +47,39 @@ _machine_code: Final[list[Callable[..., int]]] = []
 
 
 def _prepared(*arguments: object) -> Callable[..., int]:
-    """The loop for arguments of these types, from beside Python's bytecode if it was compiled before."""
+    """The loop for arguments of these types, from where it was kept if it was compiled before."""
     loop = _loop(_sources())
-    try:
-        kept = compiled(cache=True)(loop)
-        kept.compile(tuple(map(numba.typeof, arguments)))
-    except Exception:
+    types = tuple(map(numba.typeof, arguments))
+    folder = _folder()
+    if folder is not None:
         # No folder that can be written, a full disk, a damaged file: it is compiled for this process alone.
-        kept = compiled()(loop)
-    return cast(Callable[..., int], kept)
+        with suppress(Exception), _kept_in(folder):
+            kept = compiled(cache=True)(loop)
+            kept.compile(types)
+            return cast(Callable[..., int], kept)
+    return cast(Callable[..., int], compiled()(loop))
+
+
+def _folder() -> str | None:
+    """Where machine code is kept: beside bytecode in a checkout (empty), else in the user's cache.
+
+    pip leaves files behind that it did not install, and a package of them would hide a later installation.
+    """
+    if not {"site-packages", "dist-packages"} & set(Path(__file__).parts):
+        return ""
+    return str(user_cache("compiled")) if is_cache_on() else None
+
+
+@contextmanager
+def _kept_in(folder: str) -> Iterator[None]:
+    """Let numba keep what is made here in a folder, in its own if that is empty; NUMBA_CACHE_DIR goes first."""
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = before or folder
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
 
 
 def _sources() -> str:

@@ -71,6 +71,19 @@ def test_no_folder_for_machine_code_is_no_error(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.nb?"))
 
 
+def test_what_pip_installed_leaves_nothing_where_it_lies(tmp_path: Path) -> None:
+    """Machine code beside modules stayed when they were uninstalled, and hid what came after them."""
+    source = Path(loop.__file__).parents[3]
+    site = tmp_path / "site-packages"
+    shutil.copytree(source, site / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    found = answer(PYTHONPATH=str(site), XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert found == answer()
+    assert not list(site.rglob("*.nb?"))
+    assert {path.suffix for path in (tmp_path / "cache").rglob("*.nb?")} == {".nbi", ".nbc"}
+    answer(PYTHONPATH=str(site), FLEETPLAN_LANDSCAPE_CACHE="off")
+    assert not list(site.rglob("*.nb?"))
+
+
 def test_other_sources_are_other_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of what a function calls in other files numba keeps no track."""
     first, second = (loop._loop(sources).__closure__ for sources in ("one", "other"))
