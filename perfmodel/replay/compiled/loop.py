@@ -72,7 +72,7 @@ def _folder() -> str | None:
 
 @contextmanager
 def _kept_in(folder: str) -> Iterator[None]:
-    """Let numba keep what is made here in a folder, in its own if that is empty; NUMBA_CACHE_DIR goes first."""
+    """Let numba keep what is made here in a folder, or in its own if empty; NUMBA_CACHE_DIR goes first."""
     config: Any = numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = before or folder
