@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import block_diag
+from scipy.sparse import block_diag, csr_array
 from tests.oracles.draw import above_idle_kw
 
 from fleetplan.planner.problem import Cell, Phase, Problem
@@ -201,7 +201,7 @@ def cheapest_loads_usd(
     unserved[n_load + n_classes :] = 10 * dearest / min((rate for rate in demand if rate > 0), default=1.0)
     solved = linprog(
         np.tile(energy + unserved, len(several)),
-        A_ub=block_diag([np.array(rows)] * len(several), format="csr"),
+        A_ub=block_diag([csr_array(np.array(rows))] * len(several), format="csr"),
         b_ub=np.concatenate([[*limits, *counts] for counts in several]),
         method="highs",
     )
