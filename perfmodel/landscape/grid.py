@@ -212,14 +212,7 @@ def evaluate_block(
             # Nothing of this precision runs here, whatever its memory.
             excluded[:] = CODES["dtype"]
         else:
-            into = np.ix_(kept[0], kept[1], np.arange(shape[2]))
-            part_shape = (kept[0].size, kept[1].size, shape[2])
-            for name, values in found.items():
-                numbers.setdefault(name, np.full(shape, np.nan))
-                if part_shape == shape:
-                    numbers[name] = np.broadcast_to(values, shape)
-                else:
-                    numbers[name][into] = values
+            numbers |= {name: _in_whole(values, kept, shape) for name, values in found.items()}
     _exclude_late(excluded, numbers, target)
     rate = numbers["requests_per_s"] / configurations.layouts.accelerators
     million_tokens_per_hour = (
@@ -244,6 +237,15 @@ def evaluate_block(
         Engines(numbers["sequences"], numbers["starts"]) if "starts" in numbers else None,
         steps,
     )
+
+
+def _in_whole(values: FloatArray, kept: tuple[IntArray, IntArray], shape: tuple[int, int, int]) -> FloatArray:
+    """Numbers of the layouts and batch sizes that were evaluated, in their places among all; NaN elsewhere."""
+    if (kept[0].size, kept[1].size) == shape[:2]:
+        return np.broadcast_to(values, shape)
+    found = np.full(shape, np.nan)
+    found[np.ix_(kept[0], kept[1], np.arange(shape[2]))] = values
+    return found
 
 
 def _phase_numbers(
