@@ -240,7 +240,7 @@ def evaluate_block(
 
 
 def _in_whole(values: FloatArray, kept: tuple[IntArray, IntArray], shape: tuple[int, int, int]) -> FloatArray:
-    """Numbers of the layouts and batch sizes that were evaluated, in their places among all; NaN elsewhere."""
+    """Numbers of the layouts and batch sizes that were evaluated, in their places; NaN elsewhere."""
     if (kept[0].size, kept[1].size) == shape[:2]:
         return np.broadcast_to(values, shape)
     found = np.full(shape, np.nan)
