@@ -165,7 +165,7 @@ def compare(
     Example: plan compare fleet.yaml --against homogeneous --against no-disaggregation --against without:L40S
     """
     from fleetplan.planner.commands.run_compare import KeptComparison, read_counterfactuals
-    from fleetplan.planner.plan import Infeasible, read_plan
+    from fleetplan.planner.plan import PLAN_FILE, Infeasible, read_plan
     from fleetplan.planner.questions.compare import compare as compare_fleets
     from fleetplan.planner.report.compare_console import print_comparison
     from fleetplan.planner.report.console import print_infeasible
@@ -191,7 +191,7 @@ def compare(
     for warning in found.warnings:
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     for folder in kept.written:
-        say_written(errors, folder / "plan.json")
+        say_written(errors, folder / PLAN_FILE)
     if isinstance(found.outcome, Infeasible):
         print_infeasible(found.outcome, console())
         raise typer.Exit(ExitCode.INFEASIBLE)

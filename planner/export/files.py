@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from fleetplan.fleet.files import write_whole, written_together
 from fleetplan.planner.cells import as_text
 from fleetplan.planner.plan import (
+    PLAN_FILE,
     Commitment,
     Cost,
     DemandScenarioCost,
@@ -53,7 +54,7 @@ def write_plan(outcome: Plan | Infeasible, folder: Path) -> list[Path]:
     list[Path]
         The files written: all of them, or none.
     """
-    texts = {"plan.json": outcome.model_dump_json(indent=2) + "\n"}
+    texts = {PLAN_FILE: outcome.model_dump_json(indent=2) + "\n"}
     if isinstance(outcome, Plan):
         tables = _shown_tables(outcome)
     else:

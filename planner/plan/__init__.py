@@ -32,7 +32,7 @@ from fleetplan.planner.plan.provenance import (
     Solve,
     StatedTable,
 )
-from fleetplan.planner.plan.read import read_outcome, read_plan
+from fleetplan.planner.plan.read import PLAN_FILE, read_outcome, read_plan
 from fleetplan.planner.plan.record import AtMoment, MomentKey
 from fleetplan.planner.plan.rows import (
     RUNNING_KINDS,
@@ -52,6 +52,7 @@ from fleetplan.planner.plan.rows import (
 
 __all__ = [
     "FORMAT_VERSION",
+    "PLAN_FILE",
     "RUNNING_KINDS",
     "UNMET_GAP_RATIO",
     "AtMoment",

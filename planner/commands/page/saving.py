@@ -20,12 +20,10 @@ from fleetplan.planner.commands.page.changes import mistake
 from fleetplan.planner.commands.page.session import KeptPlan
 from fleetplan.planner.export.files import write_plan
 from fleetplan.planner.export.launch.files import FORMATS, ExportOptions
-from fleetplan.planner.plan import Infeasible, Plan
+from fleetplan.planner.plan import PLAN_FILE, Infeasible, Plan
 from fleetplan.planner.report.html.page import REPORT_FILE, infeasible_page, report_page
 from fleetplan.scenarios.difference import difference
 from fleetplan.scenarios.expand import expand
-
-PLAN_FILE: Final = "plan.json"
 
 SCENARIO_NAME: Final = re.compile(r"[^\s,\[\]|]+")
 
