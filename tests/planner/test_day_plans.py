@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from tests.planner.builders import candidate
 from tests.planner.families import EXAMPLES, HALVES
-from tests.planner.search.test_uncertainty import RUNS, planned, question
 from tests.planner.solving import solve
+from tests.planner.uncertain_demand import RUNS, planned, question
 
 from fleetplan.fleet.inventory import Fleet, Tidal
 from fleetplan.planner.plan import Plan

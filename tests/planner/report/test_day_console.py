@@ -7,8 +7,8 @@ from io import StringIO
 
 from rich.console import Console
 from tests.planner.families import EXAMPLES
-from tests.planner.search.test_uncertainty import planned, question
 from tests.planner.solving import NO_PROVENANCE, solve
+from tests.planner.uncertain_demand import planned, question
 
 from fleetplan.planner.plan import Infeasible, Plan, Solve
 from fleetplan.planner.problem import build_problem
