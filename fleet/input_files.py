@@ -6,6 +6,7 @@ name with a NUL character is one error in words and never a process that waits.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import errno
 import hashlib
@@ -25,6 +26,7 @@ MAX_INTEGER_DIGITS: Final = 20
 """Longest whole number in JSON: 64-bit hashes and counters have up to 20 digits."""
 
 _MIB: Final = 1024**2
+UTF_16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _KINDS: Final = (
     (stat.S_ISDIR, "it is a folder"),
     (stat.S_ISFIFO, "it is a pipe, not a file; save its content as a file first"),
@@ -32,6 +34,16 @@ _KINDS: Final = (
     (stat.S_ISBLK, "it is a device, not a file"),
     (stat.S_ISSOCK, "it is a socket, not a file"),
 )
+
+
+class NotTextError(UnicodeDecodeError):
+    """What was read is not UTF-8 text; it says in words what it is."""
+
+    def __str__(self) -> str:
+        """Say which text it is, where its first bytes tell: spreadsheets and shells of Windows mark it."""
+        if self.object.startswith(UTF_16_MARKS):
+            return "it is UTF-16 text; save it as UTF-8"
+        return f"it is not UTF-8 text, with the byte 0x{self.object[self.start]:02x}; save it as UTF-8"
 
 
 def is_file(path: Path) -> bool:
@@ -127,10 +139,24 @@ def read_text(path: Path, most_bytes: int = MAX_INPUT_BYTES) -> str:
     ------
     OSError
         See `read_bytes`.
-    UnicodeDecodeError
+    NotTextError
         It is not UTF-8 text.
     """
-    return read_bytes(path, most_bytes).decode("utf-8-sig")
+    return text_of(read_bytes(path, most_bytes))
+
+
+def text_of(data: bytes) -> str:
+    """Return the UTF-8 text that bytes hold, without a byte-order mark.
+
+    Raises
+    ------
+    NotTextError
+        They are not UTF-8 text.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise NotTextError(*error.args) from None
 
 
 def parse_json(text: str, *, infinite: bool = False) -> object:

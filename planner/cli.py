@@ -21,6 +21,7 @@ from typer.main import get_command
 
 from fleetplan.fleet.input_files import is_file
 from fleetplan.fleet.printable import printable
+from fleetplan.planner.commands.bad_values import say_allowed
 from fleetplan.planner.commands.calibrate import calibrate_measurements
 from fleetplan.planner.commands.check import check, verify
 from fleetplan.planner.commands.explain import explain
@@ -42,9 +43,13 @@ from fleetplan.planner.commands.what_if import alternatives, pareto, stress
 
 
 @contextmanager
-def _stoppable() -> Iterator[None]:
+def _told() -> Iterator[None]:
+    """Say in our words what Ctrl-C ended, and which value of an option is none."""
     try:
         yield
+    except typer.BadParameter as error:
+        say_allowed(error)
+        raise
     except KeyboardInterrupt as interrupt:
         typer.echo("stopped", err=True)
         raise typer.Exit(ExitCode.LIMIT) from interrupt
@@ -54,11 +59,11 @@ class _Commands(TyperGroup):
     """The commands; one that Ctrl-C ended without a result is a limit that was reached."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        with _stoppable():
+        with _told():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: Any) -> Any:
-        with _stoppable():
+        with _told():
             return super().invoke(ctx)
 
 

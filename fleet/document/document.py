@@ -153,7 +153,7 @@ class Document:
             node = node.child(key) if node is not None else None
             if isinstance(key, str):
                 parts.append(f".{key}" if parts else key)
-            elif node is not None and node.name is not None:
+            elif node is not None and node.name and node.name.isprintable():
                 parts.append(f".{node.name}")
             else:
                 parts.append(f"[{key}]")

@@ -11,6 +11,17 @@ _OTHER_DIVIDERS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
 """What spreadsheets write in place of commas."""
 
 
+def divider_issue(path: str, header: Sequence[str]) -> Issue | None:
+    """Return what is wrong with a header that is one column because other marks than commas divide it."""
+    if len(header) != 1:
+        return None
+    divider = next((mark for mark in _OTHER_DIVIDERS if mark in header[0]), None)
+    if divider is None:
+        return None
+    message = f"fields are divided by {_OTHER_DIVIDERS[divider]}; divide them by commas"
+    return Issue(path, 1, 1, "", message, "decimals have a point")
+
+
 def header_issues(
     path: str,
     header: Sequence[str],
@@ -38,14 +49,16 @@ def header_issues(
         Where each column starts in its line, from 1; the line itself where left out.
     """
     every = tuple(dict.fromkeys((*known, *needed)))
-    divider = next((mark for mark in _OTHER_DIVIDERS if len(header) == 1 and mark in header[0]), None)
-    if divider is not None:
-        message = f"fields are divided by {_OTHER_DIVIDERS[divider]}; divide them by commas"
-        return [Issue(path, 1, 1, "", message, "decimals have a point")]
+    if (divided := divider_issue(path, header)) is not None:
+        return [divided]
     issues = []
     for position, name in enumerate(header):
         start = starts[position] if starts else 1
-        if name in header[:position]:
+        if not name:
+            # Spreadsheets end every line with a comma where a cell beside the table once held something.
+            if closed:
+                issues.append(Issue(path, 1, start, "", "a column has no name", "delete it, or name it"))
+        elif name in header[:position]:
             issues.append(Issue(path, 1, start, name, "the column is given twice"))
         elif closed and name not in every:
             issues.append(Issue(path, 1, start, name, "unknown column", names_hint(name, every)))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.input_files import CsvError, csv_rows, opened, parse_json
+from fleetplan.fleet.input_files import CsvError, NotTextError, csv_rows, opened, parse_json
 
 MAX_TABLE_BYTES: Final = 64 * 1024**3
 """Most of a table that is read piece by piece, as it lies on disk [B]."""
@@ -89,7 +89,7 @@ def open_table(
         reason = getattr(error, "strerror", None) or f"it is cut short or damaged ({error})"
         raise InputError([Issue(str(path), 0, 0, "", f"cannot be read: {reason}")]) from error
     except UnicodeDecodeError as error:
-        reason = "it is not a text file in UTF-8"
+        reason = NotTextError(*error.args)
         raise InputError([Issue(str(path), 0, 0, "", f"cannot be read: {reason}")]) from error
     except CsvError as error:
         raise InputError([Issue(str(path), error.line, 1, "", error.reason)]) from error

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fleetplan.fleet.document.headers import header_issues
 from fleetplan.fleet.errors import InputError, Issue, names_hint
-from fleetplan.fleet.input_files import CsvError, csv_rows, read_text
+from fleetplan.fleet.input_files import CsvError, NotTextError, csv_rows, read_text
 from fleetplan.fleet.printable import steering_character
 
 
@@ -115,8 +115,8 @@ def read_text_table(path: Path, allowed: Sequence[str], needed: Sequence[str]) -
     try:
         lines = read_text(path).splitlines()
         found = [(line, [cell.strip() for cell in cells]) for line, cells in csv_rows(lines) if any(cells)]
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not a text file in UTF-8"
+    except (OSError, NotTextError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
         raise InputError([Issue(name, 0, 0, "", f"cannot be read: {reason}")]) from error
     except CsvError as error:
         raise InputError([Issue(name, error.line, 1, "", f"is not CSV: {error.reason}")]) from error

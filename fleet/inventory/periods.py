@@ -26,6 +26,10 @@ MONTHS_OF: Final[dict[PeriodKind, int]] = {"quarter": MONTHS_PER_QUARTER, "month
 _QUARTER: Final = re.compile(r"(\d{4})Q([1-4])")
 _MONTH: Final = re.compile(r"(\d{4})-(0[1-9]|1[0-2])")
 _FISCAL_QUARTER: Final = re.compile(r"FY(\d{2})-Q([1-4])")
+_DATE_LIKE: Final = re.compile(
+    r"\+?(19|20)\d\d([-/.]?[QHMW]?\d{1,2}([-/.]\d{1,2})?)?|FY(\d\d){1,2}[-/.]?(Q?\d{1,2})?", re.IGNORECASE
+)
+"""Years with something that other tools write of their parts: 2027-Q1, 2027H1, 2027-13."""
 _CENTURY: Final = 2000
 """FY27 is a fiscal year of 2027."""
 
@@ -188,3 +192,8 @@ def kind_of_name(name: str) -> Literal["quarter", "month", "fiscal quarter"] | N
     if _QUARTER.fullmatch(name):
         return "quarter"
     return "fiscal quarter" if _FISCAL_QUARTER.fullmatch(name) else None
+
+
+def is_like_a_date(name: str) -> bool:
+    """Return whether a name that is no period with a date was probably meant as one."""
+    return kind_of_name(name) is None and _DATE_LIKE.fullmatch(name) is not None

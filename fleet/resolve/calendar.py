@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from fleetplan.fleet.document import KeyPath
-from fleetplan.fleet.inventory.periods import MONTHS_OF, Calendar, FiscalYear, kind_of_name
+from fleetplan.fleet.inventory.periods import (
+    MONTHS_OF,
+    Calendar,
+    FiscalYear,
+    is_like_a_date,
+    kind_of_name,
+)
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.horizon import MOST_EXTENSION_QUARTERS, HorizonSpec
 from fleetplan.fleet.schema.supply import OfferSpec
@@ -36,6 +42,11 @@ def check_periods(context: Context, spec: HorizonSpec | None) -> None:
         here = (*_HERE, i)
         if name in spec.periods[:i]:
             context.error(here, f"the period {name!r} is given twice")
+            return
+        if is_like_a_date(name):
+            # As a name without a date it would be a quarter, whatever its author meant.
+            hint = "write 2027Q1, 2027-01 or FY27-Q1"
+            context.error(here, f"{name} is neither a quarter nor a month", hint)
             return
         if kind != kinds[0]:
             said = " and ".join(

@@ -15,6 +15,7 @@ from fleetplan.fleet.document.number_hints import number_hint
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.schema.finance import CURRENCY_PATTERN
 from fleetplan.fleet.schema.fleet import FleetSpec
+from fleetplan.fleet.schema.quantities import GROWTH_EXAMPLES
 from fleetplan.fleet.schema.supply import OfferSpec, PoolSpec
 from fleetplan.fleet.schema.values import AS_OF_PATTERN, QUARTER_PATTERN, TAG_MARK
 
@@ -188,9 +189,7 @@ def _issue(document: Document, detail: ErrorDetails) -> Issue:
 def _message(detail: ErrorDetails) -> tuple[str, str]:  # noqa: PLR0911 - one return a kind of mistake
     kind, context, value = detail["type"], detail.get("ctx", {}), _shown(detail["input"])
     if kind in _WANTED:
-        given = detail["input"]
-        hint = number_hint(given) if kind in _NUMBERS and isinstance(given, str) else ""
-        return f"must be {_WANTED[kind]}, not {value}", hint
+        return f"must be {_WANTED[kind]}, not {value}", _wanted_hint(detail)
     if kind in _BOUNDS:
         key, words = _BOUNDS[kind]
         return f"must be {words} {_number(context[key])}, not {value}", ""
@@ -199,6 +198,8 @@ def _message(detail: ErrorDetails) -> tuple[str, str]:  # noqa: PLR0911 - one re
     if kind == "literal_error":
         given = detail["input"]
         allowed = str(context["expected"]).replace("'", "").replace(" or ", ", ").split(", ")
+        if given in allowed:
+            return f"must not be {value}", f"write {given} without quotes"
         return f"must not be {value}", names_hint(given if isinstance(given, str) else value, allowed)
     if kind in ("too_short", "string_too_short"):
         least, given = context["min_length"], context.get("actual_length")
@@ -208,6 +209,16 @@ def _message(detail: ErrorDetails) -> tuple[str, str]:  # noqa: PLR0911 - one re
             return f"must be {_PATTERNS[context['pattern']]}, not {value}", ""
         return f"is not a name: {value}", "names hold no blanks, commas, brackets or bars"
     return detail["msg"], ""
+
+
+def _wanted_hint(detail: ErrorDetails) -> str:
+    """What to write in place of a value of another type."""
+    kind, given = detail["type"], detail["input"]
+    if kind in _NUMBERS and isinstance(given, str):
+        return number_hint(given)
+    if kind == "string_type" and _location(detail)[-1:] == ("growth",):
+        return GROWTH_EXAMPLES
+    return ""
 
 
 def _shown(value: object) -> str:

@@ -13,7 +13,7 @@ from fleetplan.fleet.catalog import UnknownModelError, model_catalog
 from fleetplan.fleet.catalog.checkpoints import stored_dtype
 from fleetplan.fleet.catalog.models import resolve
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, is_file, parse_json, read_text
+from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, NotTextError, is_file, parse_json, read_text
 from fleetplan.perfmodel.architecture.decoder import ModelArchitecture, NativeQuantisation
 from fleetplan.perfmodel.architecture.encoder import vision_encoder
 from fleetplan.perfmodel.architecture.hf.families import FAMILIES, SHAPE_KEYS, WRAPPERS, ModelFamily
@@ -173,8 +173,8 @@ def _read_config(path: Path) -> Mapping[str, object]:
         raise InputError([issue]) from error
     except OSError as error:
         raise InputError([Issue(str(path), 0, 0, "", f"cannot be read: {error.strerror}")]) from error
-    except UnicodeDecodeError as error:
-        raise InputError([Issue(str(path), 0, 0, "", f"cannot be read as text: {error}")]) from error
+    except NotTextError as error:
+        raise InputError([Issue(str(path), 0, 0, "", f"cannot be read: {error}")]) from error
     if not isinstance(config, dict):
         raise InputError([Issue(str(path), 1, 1, "", "a model config must be a JSON object")])
     return config

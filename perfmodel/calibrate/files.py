@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fleetplan.fleet.document import compose
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.files import write_whole
-from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, input_sha256, read_bytes
+from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, NotTextError, input_sha256, read_bytes, text_of
 from fleetplan.fleet.packages import installed_version
 from fleetplan.perfmodel.calibrate.fit import CalibrationFit
 from fleetplan.perfmodel.evaluator import Calibration, CalibrationScope, PhaseFit, Residual, ScopeCalibration
@@ -121,14 +121,14 @@ def read_calibration(path: Path) -> Calibration:
     try:
         content = read_bytes(path, MAX_CONFIG_BYTES)
         issues: list[Issue] = []
-        root = compose(content.decode("utf-8-sig"), str(path), issues)
+        root = compose(text_of(content), str(path), issues)
         if issues:
             raise InputError(issues)
         document = _Document.model_validate(None if root is None else root.plain())
     except OSError as error:
         raise _unreadable(path, f"cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise _unreadable(path, "is not text in UTF-8") from error
+    except NotTextError as error:
+        raise _unreadable(path, f"cannot be read: {error}") from error
     except ValidationError as error:
         issues = [
             Issue(

@@ -209,7 +209,7 @@ def _entry(scope: CalibrationScope, ratios: PhaseRatios) -> ScopeCalibration:
 def _cases_frame(frame: pd.DataFrame, path: str) -> pd.DataFrame:
     """The table that `predict` reads."""
     issues = header_issues(path, [str(name) for name in frame.columns], _REQUIRED)
-    if not set(FIGURES) & set(frame.columns):
+    if len(frame.columns) > 1 and not set(FIGURES) & set(frame.columns):
         issues.append(Issue(path, 1, 1, "", f"needs a column of {' or '.join(FIGURES)}"))
     if issues:
         raise InputError(issues)

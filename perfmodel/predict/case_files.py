@@ -10,7 +10,7 @@ import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.figures import counted
-from fleetplan.fleet.input_files import CsvError, csv_rows, read_text
+from fleetplan.fleet.input_files import CsvError, NotTextError, csv_rows, read_text
 
 ROW_PROBLEM: Final = "row problem"
 """Column of what is wrong with a line as a whole; only there where a line is broken."""
@@ -34,7 +34,7 @@ def read_cases(path: Path, *, keep_broken: bool = False) -> pd.DataFrame:
     try:
         text = read_text(path)
         rows = list(csv_rows(io.StringIO(text, newline=""), strict=True))
-    except (OSError, UnicodeDecodeError, CsvError) as error:
+    except (OSError, NotTextError, CsvError) as error:
         what = error.strerror if isinstance(error, OSError) else error
         raise InputError([Issue(str(path), 0, 0, "", f"cannot be read as CSV: {what}")]) from error
     if not rows or not any(rows[0][1]):

@@ -21,6 +21,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.document.headers import divider_issue
 from fleetplan.fleet.document.records import JSON_LINES, Table, Watcher, open_table
 from fleetplan.fleet.errors import InputError, Issue, brief
 from fleetplan.fleet.units import MS_PER_S
@@ -144,6 +145,8 @@ def _format(path: Path, table: Table) -> tuple[str, _Reader]:
     for form, (columns, read) in _CSV_FORMATS.items():
         if set(columns) <= set(table.columns):
             return form, read
+    if (divided := divider_issue(str(path), table.columns)) is not None:
+        raise InputError([divided])
     known = "; ".join(f"{form}: {', '.join(columns)}" for form, (columns, _) in _CSV_FORMATS.items())
     hint = f"known are JSON lines of Mooncake and CSV files with the columns of {known}"
     raise InputError([Issue(str(path), 1, 1, "", "is a trace of no known format", hint)])

@@ -21,7 +21,7 @@ from fleetplan.planner.commands.asking import (
     Workers,
     asking,
 )
-from fleetplan.planner.commands.shared import ExitCode, drawable, ratio
+from fleetplan.planner.commands.shared import ExitCode, csv_file, drawable, ratio
 from fleetplan.planner.commands.terminal import console
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ def explain(
     plot: Annotated[
         Path | None, typer.Option(help="picture of --marginal", metavar="FILE", callback=drawable)
     ] = None,
-    csv: Annotated[Path | None, typer.Option(help="CSV of --marginal", metavar="FILE")] = None,
+    csv: Annotated[
+        Path | None, typer.Option(help="CSV of --marginal", metavar="FILE", callback=csv_file)
+    ] = None,
     time_limit: SolveTimeLimit = 30.0,
     gap: SolveGap = "0.5%",
     seed: Seed = 1,

@@ -14,6 +14,7 @@ from fleetplan.planner.commands.shared import (
     Scenarios,
     load,
     output_folder,
+    page_file,
     time_for_candidates,
 )
 from fleetplan.planner.commands.terminal import console, progress, say_written
@@ -35,7 +36,9 @@ def report(
     plan_file: PlanFile,
     out: Annotated[
         Path | None,
-        typer.Option(help="output (default: report.html beside the plan)", metavar="FILE.html"),
+        typer.Option(
+            help="output (default: report.html beside the plan)", metavar="FILE.html", callback=page_file
+        ),
     ] = None,
     baseline: Annotated[
         Path | None, typer.Option(help="the plan in force, for comparison", metavar="PLAN.json")

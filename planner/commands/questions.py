@@ -15,8 +15,10 @@ from fleetplan.planner.commands.shared import (
     ExitCode,
     FleetFile,
     Scenarios,
+    csv_file,
     load,
     output_folder,
+    page_file,
     ratio,
 )
 from fleetplan.planner.commands.terminal import console, progress, say_written
@@ -69,7 +71,9 @@ def landscape(
         str | None, typer.Option("--filter", help="rows to show and write, e.g. 'tp <= 8 and batch >= 16'")
     ] = None,
     usable: Annotated[bool, typer.Option("--usable", help="omit excluded rows from the files")] = False,
-    csv: Annotated[Path | None, typer.Option("--csv", help="write all rows", metavar="FILE")] = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", help="write all rows", metavar="FILE", callback=csv_file)
+    ] = None,
     parquet: Annotated[Path | None, typer.Option(help="write all rows", metavar="FILE")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="draw into this folder", metavar="DIR", callback=output_folder)
@@ -88,7 +92,12 @@ def landscape(
     --hardware H200-SXM,H100-SXM --input 2000 --output 150 --ttft 350 --tpot 30
     """
     from fleetplan.planner.commands.run_landscape import Outputs, run_landscape
-    from fleetplan.planner.landscape.options import ModelOptions, search_of, write_format
+    from fleetplan.planner.landscape.options import (
+        ModelOptions,
+        refuse_without_fleet,
+        search_of,
+        write_format,
+    )
     from fleetplan.planner.landscape.question import question_of_service
 
     errors = console(stderr=True)
@@ -97,6 +106,7 @@ def landscape(
         model, hardware, input_tokens, output_tokens, context, ttft, tpot, weights, kv, framework, prices
     )
     if fleet_file is None:
+        refuse_without_fleet(service, scenario, assignment)
         question = asked.question(search)
     else:
         asked.refuse_beside_fleet()
@@ -111,7 +121,11 @@ def diff_plans(
     exit_code: Annotated[bool, typer.Option("--exit-code", help="exit with 5 if they differ")] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="page for reviewers: changes, reasons, risks, hashes", metavar="FILE.html"),
+        typer.Option(
+            help="page for reviewers: changes, reasons, risks, hashes",
+            metavar="FILE.html",
+            callback=page_file,
+        ),
     ] = None,
 ) -> None:
     """Show how a plan differs from another, with costs.

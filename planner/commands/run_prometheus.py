@@ -10,7 +10,7 @@ from rich.console import Console
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.figures import counted
 from fleetplan.fleet.files import made_folder
-from fleetplan.fleet.input_files import is_file, read_text
+from fleetplan.fleet.input_files import NotTextError, is_file, read_text
 from fleetplan.fleet.units import HOURS_PER_DAY
 from fleetplan.planner.commands.shared import hardware_option
 from fleetplan.planner.commands.terminal import say_written
@@ -138,5 +138,5 @@ def run_dcgm(
 def _text_of(path: Path) -> str:
     try:
         return read_text(path)
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, NotTextError) as error:
         raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error}")]) from error

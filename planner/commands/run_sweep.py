@@ -14,7 +14,7 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.figures import money
 from fleetplan.fleet.files import write_whole
 from fleetplan.planner.cells import csv_text
-from fleetplan.planner.questions.sweep.axes import SweepAxis, grid_points, read_axes
+from fleetplan.planner.questions.sweep.axes import SweepAxis, grid_points, read_axes, require_keys
 from fleetplan.planner.questions.sweep.plots import write_sweep_plots
 from fleetplan.planner.questions.sweep.results import PointResult, sweep_table
 from fleetplan.planner.questions.sweep.run import SweepTask, run_sweep
@@ -58,8 +58,9 @@ def tasks_of(ground: Ground, axes: Sequence[SweepAxis], limits: SearchLimits) ->
     InputError
         With the mistakes of all points, each once.
     """
+    require_keys(axes)
     tasks: list[SweepTask] = []
-    issues: dict[Issue, None] = {}
+    issues: dict[tuple[str, str, str], Issue] = {}
     for point in grid_points(axes):
         try:
             fleet = load_fleet(
@@ -69,9 +70,11 @@ def tasks_of(ground: Ground, axes: Sequence[SweepAxis], limits: SearchLimits) ->
             )
             tasks.append(SweepTask(point, point.edit(fleet), limits))
         except InputError as error:
-            issues.update(dict.fromkeys(error.issues))
+            for each in point.told(error.issues):
+                # What is wrong with a key is wrong at all its values.
+                issues.setdefault((each.key_path, each.message, each.hint), each)
     if issues:
-        raise InputError(issues)
+        raise InputError(issues.values())
     return tasks
 
 

@@ -29,6 +29,12 @@ class ExitCode(IntEnum):
     DIFFERENT = 5
 
 
+PAGE_SUFFIXES: Final = (".html", ".htm")
+"""Of a page that we write."""
+
+CSV_SUFFIXES: Final = (".csv", ".txt")
+"""Of a table that we write."""
+
 MOST_WORKERS: Final = 1024
 """Most processes that a command starts: more than any machine of today has cores for."""
 
@@ -103,6 +109,35 @@ def drawable(path: Path | None) -> Path | None:
 
     if path is not None and path.suffix not in PLOT_SUFFIXES:
         raise typer.BadParameter(f"{str(path)!r} must end in {', '.join(PLOT_SUFFIXES)}")
+    return path
+
+
+def page_file(path: Path | None) -> Path | None:
+    """The file that a page is to be written to.
+
+    Raises
+    ------
+    typer.BadParameter
+        Its suffix is that of something else.
+    """
+    return _with_suffix(path, PAGE_SUFFIXES, "to print it as PDF, open the page in a browser")
+
+
+def csv_file(path: Path | None) -> Path | None:
+    """The file that a table is to be written to.
+
+    Raises
+    ------
+    typer.BadParameter
+        Its suffix is that of something else.
+    """
+    return _with_suffix(path, CSV_SUFFIXES, "spreadsheets open CSV")
+
+
+def _with_suffix(path: Path | None, suffixes: tuple[str, ...], hint: str) -> Path | None:
+    # Pipes and devices have no suffix.
+    if path is not None and path.suffix and path.suffix.lower() not in suffixes:
+        raise typer.BadParameter(f"{str(path)!r} must end in {' or '.join(suffixes)}; {hint}")
     return path
 
 

@@ -22,10 +22,10 @@ from fleetplan.planner.commands.asking import (
     collected,
     table_writer,
 )
-from fleetplan.planner.commands.shared import drawable, output_folder, ratio
+from fleetplan.planner.commands.shared import csv_file, drawable, output_folder, ratio
 from fleetplan.planner.commands.terminal import console
 
-CsvFile = Annotated[Path | None, typer.Option(help="write the table", metavar="FILE")]
+CsvFile = Annotated[Path | None, typer.Option(help="write the table", metavar="FILE", callback=csv_file)]
 
 ALL_REGIONS = "all"
 

@@ -74,10 +74,12 @@ def fitted(values: NDArray[np.float64], step: Step, growth: Growth, n_ahead: int
         season["freq_seasonal"] = [{"period": STEPS_PER_YEAR[step], "harmonics": HARMONICS}]
         season["stochastic_freq_seasonal"] = [False]
     level = "lldtrend" if growth == "constant" else "lltrend"
+    # The library, once it is imported, wants its warnings shown: it is imported before they are ignored.
+    model = _models()
     with warnings.catch_warnings():
         # Of convergence: a variance at its bound of zero, which is a straight trend.
         warnings.simplefilter("ignore")
-        result = _models()(np.log(values), level=level, **season).fit(disp=False)
+        result = model(np.log(values), level=level, **season).fit(disp=False)
     paths = np.exp(futures(result, n_ahead))
     return Fitted(paths, float(np.exp(result.trend["filtered"][-1])), seasonal)
 

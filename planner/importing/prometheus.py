@@ -19,7 +19,7 @@ import numpy as np
 import yaml
 
 from fleetplan.fleet.errors import InputError, Issue, brief, names_hint
-from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, is_file, parse_json, read_text
+from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, NotTextError, is_file, parse_json, read_text
 from fleetplan.fleet.units import HOURS_PER_DAY, SECONDS_PER_HOUR
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.planner.importing.records import Record, at
@@ -189,8 +189,8 @@ def token_of(file: Path | None) -> str:
         return ""
     try:
         found = read_text(file, MAX_TOKEN_BYTES).strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not a text file in UTF-8"
+    except (OSError, NotTextError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
         raise InputError([Issue(str(file), 0, 0, "--token-file", f"cannot be read: {reason}")]) from error
     if not found or not found.isascii() or not found.isprintable() or " " in found:
         raise InputError([Issue(str(file), 1, 1, "--token-file", "holds no token", "one word of ASCII")])
@@ -249,8 +249,8 @@ def saved_answers(folder: Path, asked: Mapping[str, str], needed: str) -> dict[s
             continue
         try:
             found[name] = read_text(path, MAX_ANSWER_BYTES)
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is not a text file in UTF-8"
+        except (OSError, NotTextError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
             hint = "`plan import prometheus --queries` prints what to save there"
             raise InputError([Issue(str(path), 0, 0, "", f"cannot be read: {reason}", hint)]) from error
     return found

@@ -11,7 +11,7 @@ from typing import Final
 
 from fleetplan.fleet.catalog.hardware_names import UnknownHardwareError, catalogue_hardware
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.input_files import parse_json, read_text
+from fleetplan.fleet.input_files import NotTextError, parse_json, read_text
 from fleetplan.fleet.units import MS_PER_NS, MS_PER_S, MS_PER_US
 
 MS_PER_UNIT: Final[Mapping[str, float]] = {
@@ -51,7 +51,7 @@ def read_json(path: Path) -> object:
     """
     try:
         text = read_text(path)
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, NotTextError) as error:
         raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error}")]) from error
     try:
         return parse_json(text, infinite=True)
@@ -77,7 +77,7 @@ def read_summary(path: Path) -> Record:
     """
     try:
         lines = [line.split(":", 1) for line in read_text(path).splitlines() if ":" in line]
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, NotTextError) as error:
         raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error}")]) from error
     found = {name.strip(): value.strip() for name, value in reversed(lines)}
     if "Scenario" not in found:

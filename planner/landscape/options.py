@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,6 +105,22 @@ class ModelOptions:
         if both:
             hint = "change it with --set services.NAME.key=value"
             raise bad_option(", ".join(both), "is already in the fleet file", hint)
+
+
+def refuse_without_fleet(
+    service: str | None, scenarios: Sequence[str] | None, assignments: Sequence[str] | None
+) -> None:
+    """Refuse options that mean something of a fleet file, where there is none.
+
+    Raises
+    ------
+    InputError
+        One of them was given.
+    """
+    given = {"--service": service, "--scenario": scenarios, "--set": assignments}
+    without = [name for name, value in given.items() if value]
+    if without:
+        raise bad_option(", ".join(without), "needs a fleet file", "such as plan landscape fleet.yaml")
 
 
 def search_of(max_accelerators: int | None, every_batch: int | None) -> SearchSpace:

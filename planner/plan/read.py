@@ -11,7 +11,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.input_files import read_text
+from fleetplan.fleet.input_files import NotTextError, read_text
 from fleetplan.fleet.printable import steering_character
 from fleetplan.planner.plan.document import Plan
 from fleetplan.planner.plan.infeasible import Infeasible
@@ -81,12 +81,12 @@ def _plan_mistakes(path: Path) -> Iterator[None]:
         inside = path / PLAN_FILE
         hint = f"did you mean {inside}?" if inside.is_file() else ""
         raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error.strerror}", hint)]) from error
-    except (ValidationError, UnicodeDecodeError) as error:
+    except (ValidationError, NotTextError) as error:
         if isinstance(error, ValidationError):
             first = error.errors()[0]
             key = ".".join(str(part) for part in first["loc"])
             message = first["msg"]
         else:
-            key, message = "", "is not UTF-8 text"
+            key, message = "", str(error)
         hint = FLEET_FILE_HINT if path.suffix.lower() in FLEET_SUFFIXES else ""
         raise InputError([Issue(str(path), 1, 1, key, f"is not a plan: {message}", hint)]) from error

@@ -68,7 +68,7 @@ def alternatives(plan: Plan, fleet: Fleet, within_ratio: float, resolver: Resolv
     """
     limits = replace(resolver.limits, gap_ratio=min(resolver.limits.gap_ratio, within_ratio * GAP_PART))
     own = replace(resolver, limits=limits)
-    cap_usd = plan.objective_usd * (1 + within_ratio)
+    cap_usd = plan.objective_usd + abs(plan.objective_usd) * within_ratio
     yield fewest_kinds(plan, fleet, cap_usd, own)
     if _buys(plan):
         rented = fleet
@@ -108,7 +108,7 @@ def fewest_kinds(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver) -
     """
     candidates = resolver.candidates(fleet).candidates
     start = frozenset(candidate.hardware for candidate in candidates)
-    side = Verge(cap_usd * (1 - ROUNDING_RATIO), math.nextafter(cap_usd, math.inf))
+    side = Verge(cap_usd - abs(cap_usd) * ROUNDING_RATIO, math.nextafter(cap_usd, math.inf))
     asked = FleetQuestion(fleet, begin=plan, bound=bound_of(plan, fleet), verge=side)
     within, beyond = {kinds_of(plan): plan}, list[frozenset[str]]()
     level, proven = {start}, True

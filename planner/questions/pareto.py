@@ -159,7 +159,8 @@ def _minimised(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> It
 
 def _capped(plan: Plan, fleet: Fleet, against: str, allowance: float) -> Fleet:
     """The fleet with another figure to minimise, below a cap on TCO."""
-    cap_usd = plan.objective_usd * (1 + allowance) * (1 + ROUNDING)
+    # Where sales of hosts bring more than all else costs, a TCO is below zero.
+    cap_usd = plan.objective_usd + abs(plan.objective_usd) * (allowance + ROUNDING)
     limit = fleet.budget.tco_usd
     budget = replace(fleet.budget, tco_usd=cap_usd if limit is None else min(limit, cap_usd))
     # A regret would come before the figure.

@@ -79,10 +79,8 @@ def alternative_text(plan: Plan, each: Alternative) -> str:
         return f"{each.name}: {none}; {each.figure}"
     more = each.usd - plan.objective_usd
     proof = "" if each.proven else ", best found, not proven"
-    return (
-        f"{each.name}: {each.figure}; TCO {money(each.usd)} "
-        f"({signed_money(more)}, {percent(more / plan.objective_usd)}){proof}"
-    )
+    share = f", {percent(more / abs(plan.objective_usd))}" if plan.objective_usd else ""
+    return f"{each.name}: {each.figure}; TCO {money(each.usd)} ({signed_money(more)}{share}){proof}"
 
 
 def print_pareto(points: Sequence[ParetoPoint], against: str, console: Console) -> None:
@@ -95,12 +93,14 @@ def print_pareto(points: Sequence[ParetoPoint], against: str, console: Console) 
     for name in names:
         table.add_column(name, justify="right")
     for point in points:
-        if point.usd is None or point.bound_usd is None:
+        if point.usd is None:
             table.add_row(point.asked, "no plan", "", "", *([""] if against in MINIMISED else []))
             continue
         value = "" if point.value is None else quantity(point.value, point.unit)
         least = "" if point.proven_value is None else quantity(point.proven_value, point.unit)
-        row = [point.asked, money(point.usd), money(point.bound_usd), value]
+        # Of the best plan that is known from another point, none is proven.
+        bound = "" if point.bound_usd is None else money(point.bound_usd)
+        row = [point.asked, money(point.usd), bound, value]
         table.add_row(*row, *([least] if against in MINIMISED else []))
     console.print(table)
 
@@ -116,12 +116,11 @@ def quantity(value: float, unit: str) -> str:
 def pareto_figure(points: Sequence[ParetoPoint], against: str) -> Figure:
     """TCO over the other figure, with what is proven below."""
     figure, (axes,) = new_figure(1)
-    solved = [
-        (point.value, point.usd, point.bound_usd)
+    solved = sorted(
+        (point.value, point.usd, point.usd if point.bound_usd is None else point.bound_usd)
         for point in points
-        if point.value is not None and point.usd is not None and point.bound_usd is not None
-    ]
-    solved.sort()
+        if point.value is not None and point.usd is not None
+    )
     values = [value for value, _, _ in solved]
     axes.plot(values, [usd / 1e3 for _, usd, _ in solved], marker="o")
     axes.fill_between(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetplan.fleet.input_files import CsvError, csv_rows, parse_json, read_bytes, read_text
+from fleetplan.fleet.input_files import CsvError, NotTextError, csv_rows, parse_json, read_bytes, read_text
 
 
 def refusal(path: Path, most_bytes: int = 1000) -> str:
@@ -33,6 +33,23 @@ def test_a_large_file_is_refused_unread_and_a_file_of_the_limit_is_read(tmp_path
     assert read_bytes(Path("/proc/self/status"), 10**6)
     os.truncate(path, 2**36)
     assert refusal(path, 2**21) == "it is larger than 2 MiB"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ("a,b\n".encode("utf-16"), "it is UTF-16 text; save it as UTF-8"),
+        (b"\xfe\xff\0a", "it is UTF-16 text; save it as UTF-8"),
+        (b"caf\xe9", "it is not UTF-8 text, with the byte 0xe9; save it as UTF-8"),
+    ],
+)
+def test_text_of_another_encoding_is_told(data: bytes, said: str, tmp_path: Path) -> None:
+    """Some tables told a codec and a position, and a UTF-16 file of Windows was a binary one."""
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    with pytest.raises(NotTextError) as caught:
+        read_text(path)
+    assert str(caught.value) == said
 
 
 def test_text_loses_its_byte_order_mark(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.document.headers import header_issues
 from fleetplan.fleet.document.number_hints import number_hint
 from fleetplan.fleet.errors import Issue, names_hint
-from fleetplan.fleet.input_files import CsvError, csv_rows, read_bytes
+from fleetplan.fleet.input_files import CsvError, NotTextError, csv_rows, read_bytes, text_of
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.values import LEAST_REQUESTS_PER_S, MOST_REQUESTS_PER_S
 from fleetplan.fleet.tables import PHASES, SINGLE_CLASS, TABLES, TableColumn, check
@@ -79,9 +79,10 @@ def _text(context: Context, key_path: KeyPath, path: Path) -> str | None:
         return None
     context.hashes[str(path)] = hashlib.sha256(data).hexdigest()
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = "\0"
+        text = text_of(data)
+    except NotTextError as error:
+        context.error(key_path, f"{path} cannot be read: {error}")
+        return None
     if "\0" in text:
         context.error(key_path, f"{path} is not UTF-8 text", "save the table as CSV in UTF-8")
         return None

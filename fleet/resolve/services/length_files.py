@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from fleetplan.fleet.document import KeyPath
+from fleetplan.fleet.document.headers import divider_issue
 from fleetplan.fleet.errors import Issue
-from fleetplan.fleet.input_files import CsvError, csv_rows, read_text
+from fleetplan.fleet.input_files import CsvError, NotTextError, csv_rows, read_text
 from fleetplan.fleet.inventory import LengthBin, LengthHistogram
 from fleetplan.fleet.resolve.context import Context
 
@@ -44,8 +45,8 @@ def read_lengths(context: Context, key_path: KeyPath, reference: str) -> LengthH
         return None
     try:
         lines = read_text(path).splitlines()
-    except UnicodeDecodeError:
-        context.error(key_path, f"{path} is not a text file in UTF-8")
+    except NotTextError as error:
+        context.error(key_path, f"{path} cannot be read: {error}")
         return None
     before = len(context.issues)
     try:
@@ -68,6 +69,9 @@ def _bins(context: Context, path: Path, lines: Sequence[str]) -> list[LengthBin]
         return list(_histogram_bins(context, path, header, lines))
     if set(TRACE_COLUMNS) <= set(header):
         return counted_bins((*tokens, 1) for tokens in _trace_lengths(context, path, header, lines))
+    if (divided := divider_issue(str(path), header)) is not None:
+        context.issues.append(divided)
+        return None
     wanted = f"a histogram has {', '.join(HISTOGRAM_COLUMNS)}; a trace {', '.join(TRACE_COLUMNS)}"
     context.issues.append(Issue(str(path), 1, 1, "", "the columns are of no known kind", wanted))
     return None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.input_files import read_bytes
+from fleetplan.fleet.input_files import NotTextError, read_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +71,8 @@ def read_long_file(path: Path) -> LongFile:
             frame = frame.rename(columns=lambda name: str(name).strip())
     except ImportError as error:
         raise _unreadable(path, "Parquet needs the package pyarrow") from error
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, str(NotTextError(*error.args))) from error
     except (ValueError, OSError) as error:
         # Both parsers' own errors are ValueErrors.
         raise _unreadable(path, str(error).splitlines()[0]) from error

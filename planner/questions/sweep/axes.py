@@ -10,17 +10,21 @@ slo.chat=0.8,1                             times the latency limits of a service
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fleetplan.fleet.catalog.hardware_names import hardware_called
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.schema import FleetSpec
 from fleetplan.planner.questions import fleet_edits
 
 SCENARIO: Final = "scenario"
 BASE: Final = "base"
+ASSIGNED: Final = "--set"
+"""What the reader of a fleet file calls an assignment."""
+
 RATIO_AXES: Final = ("demand", "price", "slo")
 """Axes whose values are ratios to what the file says."""
 
@@ -70,6 +74,12 @@ class SweepPoint:
         """The point in a line."""
         return ", ".join(f"{key}={value}" for key, value in self.values)
 
+    def told(self, issues: Iterable[Issue]) -> Iterator[Issue]:
+        """Name the axis in what is wrong with an assignment of the point."""
+        labels = {f"{ASSIGNED} {each}": f"--grid {each}" for each in self.assignments}
+        for issue in issues:
+            yield replace(issue, path=labels.get(issue.path, issue.path))
+
     def edit(self, fleet: Fleet) -> Fleet:
         """The fleet with the ratios of the point applied.
 
@@ -107,6 +117,25 @@ def read_axes(texts: Sequence[str]) -> tuple[SweepAxis, ...]:
     if issues:
         raise InputError(issues)
     return tuple(axes)
+
+
+def require_keys(axes: Sequence[SweepAxis]) -> None:
+    """Refuse axes that are neither a key of fleet files nor one of a grid's own.
+
+    Raises
+    ------
+    InputError
+        With what is allowed, and the nearest match.
+    """
+    known = (*RATIO_AXES, SCENARIO, *FleetSpec.model_fields)
+    issues = []
+    for axis in axes:
+        first = axis.key.partition(".")[0]
+        if first not in known:
+            label = f"--grid {axis.key}={','.join(axis.values)}"
+            issues.append(Issue(label, 0, 0, "", f"there is no axis {first!r}", names_hint(first, known)))
+    if issues:
+        raise InputError(issues)
 
 
 def split_values(text: str) -> list[str]:

@@ -26,13 +26,15 @@ NEEDED, KNOWN = ("name", "hardware"), ("name", "hardware", "hosts")
         (["name;hardware;hosts"], True, [
             "t.csv:1:1: fields are divided by semicolons; divide them by commas; decimals have a point",
         ]),
+        (["name", "hardware", ""], True, ["t.csv:1:10: a column has no name; delete it, or name it"]),
+        (["name", "hardware", "", ""], False, []),
         (["name\thardware"], False, [
             "t.csv:1:1: fields are divided by tabs; divide them by commas; decimals have a point",
         ]),
     ],
 )  # fmt: skip
 def test_every_mistake_of_a_header_is_told(header: list[str], closed: bool, said: list[str]) -> None:
-    starts = [1, 5, 10][: len(header)]
+    starts = [1, 5, 10, 11][: len(header)]
     found = header_issues("t.csv", header, NEEDED, KNOWN, closed=closed, starts=starts)
     assert [str(each) for each in found] == said
 

@@ -75,6 +75,52 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         ],
     ),
     (
+        "version in quotes",
+        "version: 1",
+        "version: '1'",
+        [
+            "1:10: version: must not be '1'; write 1 without quotes",
+        ],
+    ),
+    (
+        "number for a growth",
+        "demand: {us-east",
+        "growth: 0.05\n    demand: {us-east",
+        [
+            (
+                "16:13: services.chat.growth: must be text, not 0.05; "
+                "such as 10 %/quarter, 3 %/month or -5 %/year"
+            ),
+        ],
+    ),
+    (
+        "name of two lines",
+        "name: chat",
+        'name: "a\\nb"',
+        [
+            r"12:11: services[0].name: is not a name: 'a\nb'; names hold no blanks, commas, brackets or bars",
+        ],
+    ),
+    (
+        "half a year",
+        "2027Q1, 2027Q2]",
+        "2027H1, 2027H2]",
+        [
+            (
+                "3:21: horizon.periods[0]: 2027H1 is neither a quarter nor a month; "
+                "write 2027Q1, 2027-01 or FY27-Q1"
+            ),
+            (
+                "16:24: services.chat.demand.us-east.2027Q1: '2027Q1' is no period; allowed: 2027H1, 2027H2; "
+                "did you mean '2027H1'?"
+            ),
+            (
+                "16:35: services.chat.demand.us-east.2027Q2: '2027Q2' is no period; allowed: 2027H1, 2027H2; "
+                "did you mean '2027H2'?"
+            ),
+        ],
+    ),
+    (
         "list for a mapping",
         "slo: {ttft_ms: 350, tpot_ms: 30}",
         "slo: [350, 30]",

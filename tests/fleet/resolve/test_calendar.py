@@ -9,7 +9,7 @@ import pytest
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.fleet.inventory.periods import QUARTERS, Calendar, FiscalYear
+from fleetplan.fleet.inventory.periods import QUARTERS, Calendar, FiscalYear, is_like_a_date
 from fleetplan.scenarios.load import load_fleet
 
 FILE = """\
@@ -148,3 +148,18 @@ def test_durations_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 def test_names_without_a_date_may_be_months(tmp_path: Path) -> None:
     fleet = loaded(tmp_path, "{periods: [first, second], period: month}", "2025Q3")
     assert fleet.calendar.hours == 730.0
+
+
+@pytest.mark.parametrize(
+    ("names", "meant"),
+    [
+        (
+            "2027-Q1 2027q1 2027/Q1 2027Q5 2027-13 2027-1 2027-01-01 2027H1 2027 +2027Q1 FY27Q1 FY2027",
+            True,
+        ),
+        ("2027Q1 2027-01 FY27-Q1 now one winter-2027 2027Q1-draft phase1 now+1", False),
+    ],
+)
+def test_names_that_were_meant_as_dates_are_told_from_others(names: str, meant: bool) -> None:
+    """As names without a date they were quarters: half a year cost what three months do."""
+    assert {name: is_like_a_date(name) for name in names.split()} == dict.fromkeys(names.split(), meant)

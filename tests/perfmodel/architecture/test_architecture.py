@@ -524,7 +524,7 @@ def test_load_of_an_unknown_model_gives_the_nearest(tmp_path: Path) -> None:
     [
         (b'{"a": 1,\n  b}', r"config\.json:2:3: no valid JSON"),
         (b"[]", r"config\.json:1:1: a model config must be a JSON object"),
-        (b"\xff\xfe\x00", r"config\.json: cannot be read as text"),
+        (b"\xff\xfe\x00", r"config\.json: cannot be read: it is UTF-16 text"),
         (b"", r"config\.json:1:1: no valid JSON"),
     ],
 )

@@ -94,6 +94,7 @@ def test_a_session_goes_on_over_several_turns() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("arrival_s;input_tokens;output_tokens\n1;2;3\n", "t.*:1:1: fields are divided by semicolons"),
         ("a,b\n1,2\n", "is a trace of no known format"),
         ("arrival_s,input_tokens,output_tokens\n1,0,5\n", "none of its rows can be used; the first:"),
         ('{"timestamp": 0\n', "is not JSON"),

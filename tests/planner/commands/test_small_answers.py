@@ -103,3 +103,34 @@ def test_a_frontier_of_headroom_keeps_the_bound_of_the_point_before(
     points = pd.read_csv("points.csv")
     # What both models round energy by is taken off the bound.
     assert (points["tco_bound_usd"] >= 0.999 * points["tco_usd"]).all()
+
+
+SOLD = """\
+version: 1
+horizon: {periods: [2027Q1]}
+hardware:
+  card: {vendor: A, accelerators_per_host: 1, all_in_w: 700}
+regions: {default: {energy_usd_per_kwh: 0.1, pue: 1.2}}
+pools:
+  - name: old
+    hardware: card
+    hosts: 9
+    owned: {capex_usd_per_host: 1000, in_service: 2026Q1, resale_usd_per_host: 50000}
+services:
+  - {name: api, engines: engines.csv, demand: 25}
+"""
+
+
+def test_a_frontier_and_alternatives_of_a_plan_that_earns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One per cent above a cost below zero was below it: no point had a plan."""
+    in_folder(tmp_path, monkeypatch, SOLD, ENGINES)
+    assert run("solve", "fleet.yaml", "--out", "out", "--time-limit", 60) == 0
+    assert "TCO -$" in capsys.readouterr().out
+    assert run("pareto", "out/plan.json", "--against", "energy", "--csv", "frontier.csv") == 0
+    assert "no plan" not in capsys.readouterr().out
+    points = pd.read_csv("frontier.csv")
+    assert (points["tco_usd"] < 0).all()
+    assert points["value"].is_monotonic_decreasing
+    assert run("alternatives", "out/plan.json", "--within", "5%") == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
 import sys
 import warnings
 from datetime import date, timedelta
@@ -110,6 +111,16 @@ def test_futures_have_the_mean_and_the_variance_of_the_model(level: str, n_steps
     assert np.all(np.abs(drawn.mean(axis=1) - expected.predicted_mean) < 4 * deviation / math.sqrt(PATHS))
     assert drawn.std(axis=1) == pytest.approx(deviation, rel=4 / math.sqrt(2 * PATHS))
     assert drawn.shape == (9, PATHS)
+
+
+def test_the_library_says_nothing_beside_the_forecast() -> None:
+    """Its first import undid that its warnings are ignored: the first fit of a process showed them."""
+    code = (
+        "import numpy as np; from fleetplan.planner.forecast.fit import fitted; "
+        "fitted(np.full(30, 5.0), 'month', 'constant', 1)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("n_seeds", [3, pytest.param(40, marks=pytest.mark.slow)])

@@ -285,6 +285,9 @@ def test_a_price_axis_takes_any_name_of_the_hardware() -> None:
         ("demand=-1", "is not a ratio above 0"),
         ("demand=much", "is not a ratio above 0"),
         ("services.chta.headroom=1", "did you mean 'chat'"),
+        ("services.chta.headroom=1,2", "^--grid services.chta.headroom=1: [^\n]*$"),
+        ("services.chat.headroom=-1,x", "^--grid [^\n]*\n--grid services.chat.headroom=x: [^\n]*$"),
+        ("demnd=1,2", "^--grid demnd=1,2: there is no axis 'demnd'; [^\n]*did you mean 'demand'"),
         ("scenario=growth", "there is no scenario"),
     ],
 )

@@ -182,7 +182,11 @@ def test_all_mistakes_come_at_once() -> None:
     [
         ("", "rates.csv:1:1: the file is empty; columns: phase, hardware"),
         ("phase,hardware\n", "rates.csv:1:1: the file has a header but no rows; columns: phase, hardware"),
-        (b"\xff\xfe\x00", "fleet.yaml:7:27: services.chat.engines: rates.csv is not UTF-8 text"),
+        (b"a\x00", "fleet.yaml:7:27: services.chat.engines: rates.csv is not UTF-8 text"),
+        (
+            "phase,hardware\n".encode("utf-16"),
+            "fleet.yaml:7:27: services.chat.engines: rates.csv cannot be read: it is UTF-16 text; save it as UTF-8",
+        ),
     ],
 )
 def test_files_that_are_no_tables(table: str | bytes, expected: str) -> None:

@@ -165,6 +165,7 @@ def test_a_trace_is_counted(tmp_path: Path) -> None:
         (HISTOGRAM.replace("0.5\n", "0.6\n"), "the shares in lengths.csv add up to 1.1, not 1"),
         (HISTOGRAM.replace("1,101,", "101,1,"), "lengths.csv:2:1: a bin needs 1 <= from < to"),
         (HISTOGRAM.replace("0.5\n", "half\n"), "lengths.csv:2:1: share: must be a number, not 'half'"),
+        ("input_tokens;output_tokens\n1;2\n", "lengths.csv:1:1: fields are divided by semicolons; divide"),
         ("a,b\n1,2\n", "lengths.csv:1:1: the columns are of no known kind; a histogram has input_from"),
         ("input_tokens,output_tokens\n5,0\n", "lengths.csv:2:1: a request has at least one prompt token"),
     ],

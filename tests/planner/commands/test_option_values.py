@@ -1,0 +1,66 @@
+"""Values that options cannot take: each is quoted, with what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.planner.command_line import run
+
+TINY = Path(__file__).parents[3] / "scenarios" / "tiny.yaml"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--time-limit", "abc"), "'--time-limit': 'abc' is not a number of 0.1 or more"),
+        (("--time-limit", "10s"), "'--time-limit': '10s' is not a number of 0.1 or more"),
+        (("--time-limit", "nan"), "'--time-limit': 'nan' is not a number of 0.1 or more"),
+        (("--time-limit", "0"), "'--time-limit': '0' is not a number of 0.1 or more"),
+        (("--workers", "1.5"), "'--workers': '1.5' is not a whole number from 1 to 1024"),
+        (("--workers", "0"), "'--workers': '0' is not a whole number from 1 to 1024"),
+        (("--seed", "9" * 30), f"'--seed': '{'9' * 30}' is not a whole number from 0 to 2,147,483,647"),
+    ],
+)
+def test_a_number_that_is_none_is_quoted_with_its_limits(
+    options: tuple[str, str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It said `unable to parse string as a number`, and of no value which it was."""
+    assert run("solve", TINY, *options) == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith(message)
+
+
+def test_a_word_that_is_no_choice_is_quoted_with_the_choices(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("merge", "a", "b", "c", "--out", "d", "--prefer", "mien") == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "Error: Invalid value for '--prefer': 'mien' is not one of 'mine', 'theirs'"
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("report", "plan.json", "--out", "x.pdf"), "'x.pdf' must end in .html or .htm"),
+        (("diff", "plan.json", "plan.json", "--out", "x.pdf"), "'x.pdf' must end in .html or .htm"),
+        (("pareto", "plan.json", "--against", "energy", "--csv", "x.xlsx"), "'x.xlsx' must end in .csv or"),
+        (("explain", "plan.json", "--marginal", "--csv", "x.xlsx"), "'x.xlsx' must end in .csv or .txt"),
+        (("landscape", "fleet.yaml", "--csv", "x.parquet"), "'x.parquet' must end in .csv or .txt"),
+    ],
+)
+def test_a_suffix_of_what_is_not_written_is_refused(
+    command: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A page of HTML was written to x.pdf."""
+    assert run(*command) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_options_of_a_fleet_file_need_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """The service was not looked for."""
+    model = ("--model", "llama3-8b", "--hardware", "H100-SXM", "--input", 100, "--output", 10)
+    assert run("landscape", "--service", "zz", "--set", "name=x", *model) == 2
+    assert "--service, --set: needs a fleet file" in capsys.readouterr().err
+
+
+def test_an_unknown_service_has_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("landscape", TINY, "--service", "chta") == 2
+    assert "'chta' is not in the fleet; allowed: chat; did you mean 'chat'?" in capsys.readouterr().err
