@@ -202,7 +202,9 @@ def highs_alone(run: SolverRun, build: Callable[[], PlanningModel], limit_s: flo
     with HighsRace(planning.model, planning.continuous, left_s, 1e-4, hear):
         time.sleep(left_s + 0.5)
     run.wall_s = time.monotonic() - started
-    exact = None if last is None else complete(planning.model, planning.continuous, last, COMPLETION_S)
+    if last is None:
+        return
+    exact, _ = complete(planning.model, planning.continuous, last, COMPLETION_S)
     if exact is not None:
         run.exact_usd = exact.objective_value / USD_RESOLUTION + run.fixed_usd
 

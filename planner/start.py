@@ -48,6 +48,12 @@ def _is_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or any(each in str(error) for each in words)
 
 
+def _is_of_temporary_files(error: BaseException) -> bool:
+    """Whether no folder takes temporary files, as in a container whose file system may only be read."""
+    # Python says it of no file: this message alone tells it from a file that is missing.
+    return isinstance(error, FileNotFoundError) and "No usable temporary directory" in str(error)
+
+
 def main() -> None:
     """Run the command line and exit with its code."""
     try:
@@ -78,6 +84,9 @@ def main() -> None:
             sys.stderr.write(f"standard output cannot be written: {error}\n")
             sys.exit(_EXIT_BAD_INPUT)
     except (MemoryError, ImportError, RuntimeError, OSError) as error:
+        if _is_of_temporary_files(error):
+            sys.stderr.write("no folder takes temporary files: make /tmp writable, or name one in TMPDIR\n")
+            sys.exit(_EXIT_BAD_INPUT)
         if not _is_of_memory(error):
             raise
         from fleetplan.planner.commands.memory import say_no_memory  # noqa: PLC0415

@@ -124,7 +124,7 @@ def _any_solution(problem: Problem, limit_s: float) -> Solution | None:
             pass
     if not found:
         return None
-    exact = complete(planning.model, planning.continuous, found[-1], COMPLETION_S)
+    exact, _ = complete(planning.model, planning.continuous, found[-1], COMPLETION_S)
     return None if exact is None else values_of(planning.variables, exact)
 
 

@@ -170,7 +170,8 @@ def _get(server: str, url: str, login: str) -> str:
             return data.decode("utf-8")
         reason = f"an answer is larger than {MAX_ANSWER_BYTES // 2**20} MiB"
     except urllib.error.HTTPError as error:
-        reason = f"{error.code} {error.reason}: {error.read(500).decode('utf-8', 'replace')}"
+        with error:
+            reason = f"{error.code} {error.reason}: {error.read(500).decode('utf-8', 'replace')}"
     except (OSError, ValueError, UnicodeDecodeError) as error:
         reason = str(getattr(error, "reason", error))
     hint = "the URL of a Prometheus server, such as http://localhost:9090"

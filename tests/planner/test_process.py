@@ -201,6 +201,25 @@ def _run(program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
 
 
+def test_a_file_system_without_temporary_files_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container that may only be read ended with a traceback."""
+    monkeypatch.chdir(folder)
+    program = """
+import sys, tempfile
+from fleetplan.planner import api
+tempfile._candidate_tempdir_list = lambda: ["/proc/nowhere"]
+api._searched = lambda *_: tempfile.gettempdir()
+sys.argv = ["plan", "fleet.yaml"]
+from fleetplan.planner.start import main
+main()
+"""
+    done = _run(program)
+    assert (done.returncode, done.stdout) == (2, "")
+    said = "no folder takes temporary files: make /tmp writable, or name one in TMPDIR\n"
+    assert done.stderr.splitlines(keepends=True)[-1] == said
+    assert "Traceback" not in done.stderr
+
+
 def _stopped_while(body: str, number: str) -> subprocess.CompletedProcess[str]:
     """Run `plan` with a search that sends the process a signal, waits until it is heard, and runs `body`."""
     program = f"""

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from tests.parts import first_parts
 
+from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.perfmodel.predict import predict
 from fleetplan.perfmodel.serving import Admission, StepGrids
 from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Lengths
@@ -62,7 +63,7 @@ def counted(found: IterationTimes, share: float, chunks: int, waits: bool, itera
     for _ in range(iterations):
         prompts = left > 0
         elapsed_ms += max(decode, carrying_ms[prompts.sum()]) if prompts.any() else decode
-        generating = ~prompts & ~(waits and prompts.any())
+        generating = ~prompts & (not (waits and prompts.any()))
         steps += int(generating.sum())
         left = left - prompts + chunks * (generating & (random.random(RANKS) < share))
     return elapsed_ms * RANKS / steps
@@ -137,6 +138,7 @@ def test_a_prefill_delayer_shortens_the_iterations_of_sglang_alone() -> None:
     assert loops("sglang", prompts_aligned=2)["reason"].startswith("prompts_aligned: 2")
 
 
+@pytest.mark.skipif(data_folder() is None, reason="aiconfigurator-core is not installed here")
 def test_published_rates_of_ranks_in_step_are_met() -> None:
     # SGLang's cookbook, sgl-project/sglang@0858700: 7,997 tokens/s an accelerator at 71.3 ms, 1,024 clients
     # of which 256 run, on four B200. 38 ms without the wait for other ranks.
