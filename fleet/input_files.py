@@ -51,6 +51,11 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for a name that is too long
 
 
+def is_folder(path: Path) -> bool:
+    """Return whether a folder stands there; a name that no file system takes names none."""
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises for a name that is too long
+
+
 def read_bytes(path: Path, most_bytes: int = MAX_INPUT_BYTES) -> bytes:
     """Return what an ordinary file holds.
 

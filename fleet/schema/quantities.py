@@ -48,6 +48,25 @@ QUANTITY_PATTERN: Final = (
 SCALED_PATTERN: Final = rf"^{_FIGURE}\s*([kMBT])$"
 """A number in the unit of its key, such as 200 k."""
 GROWTH_PATTERN: Final = rf"^([+-]?\d+(?:\.\d+)?)\s*%{_PER}(month|quarter|year)$"
+_SPELLINGS: Final = (
+    (r"(?<=\d),(?=\d{3}\b)", ""),
+    (r"(?<=\d),(?=\d)", "."),
+    (r"\u00d7", "x"),
+    (r"(?<=\d)\s*(k|thousand)\b", " k"),
+    (r"(?<=\d)\s*(m|mn|mio|million)\b", " M"),
+    (r"(?<=\d)\s*(b|bn|billion)\b", " B"),
+    (r"\b(rps|qps)\b", "requests/s"),
+    (r"(?<=\d)\s*/|(?<= [kMBT])\s*/", " requests/"),
+    (r"\b(reqs?|requests?|queries)\b", "requests"),
+    (r"\b(toks?|tokens?)\b", "tokens"),
+    (r"\s*(/|per)\s*(s|secs?|seconds?)\b", "/s"),
+    (r"\s*(/|per)\s*(mins?|minutes?)\b", "/min"),
+    (r"\s*(/|per)\s*(h|hrs?|hours?)\b", "/h"),
+    (r"\s*(/|per)\s*(d|days?)\b", "/day"),
+    (r"\s*(/|per)\s*(w|wk|weeks?)\b", "/week"),
+    (r"\s*(/|per)\s*(mo|months?)\b", "/month"),
+)
+"""How people and other tools spell parts of a quantity, and how the format does; in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +103,14 @@ def quantity(text: str) -> Quantity | None:
     if time in _TOTAL_DAYS:
         return Quantity(amount / _TOTAL_DAYS[time], True, unit)
     return Quantity(amount / _RATE_SECONDS[time], False, unit)
+
+
+def meant_quantity(text: str) -> str | None:
+    """Return how the format spells a quantity that it does not take; None where nothing like it is one."""
+    meant = text.strip()
+    for spelling, ours in _SPELLINGS:
+        meant = re.sub(spelling, ours, meant, flags=re.IGNORECASE)
+    return meant if meant != text and quantity(meant) is not None else None
 
 
 def scaled_number(text: str) -> float | None:

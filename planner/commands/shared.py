@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -90,10 +91,17 @@ def output_folder(path: Path | None) -> Path | None:
     Raises
     ------
     typer.BadParameter
-        It is a file: whoever waits for an answer should not lose it for that.
+        It is a file, or no folder can stand there: whoever waits for an answer should not lose it for that.
     """
-    if path is not None and path.is_file():
-        raise typer.BadParameter(f"{str(path)!r} is a file, not a folder")
+    if path is None:
+        return None
+    try:
+        if stat.S_ISREG(path.stat().st_mode):
+            raise typer.BadParameter(f"{str(path)!r} is a file, not a folder")
+    except FileNotFoundError:
+        return path
+    except OSError as error:
+        raise typer.BadParameter(f"{str(path)!r} cannot be written: {error.strerror}") from error
     return path
 
 

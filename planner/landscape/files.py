@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from fleetplan.fleet.files import written_whole
+from fleetplan.fleet.input_files import is_folder
 from fleetplan.planner.cells import csv_text
 from fleetplan.planner.landscape.question import bad_option
 
@@ -65,7 +66,7 @@ def row_writer(path: Path, columnar: bool) -> Iterator[RowWriter]:
         The folder does not exist, or Parquet is asked for without pyarrow.
     """
     option = "--parquet" if columnar else "--csv"
-    if not path.absolute().parent.is_dir():
+    if not is_folder(path.absolute().parent):
         raise bad_option(option, f"there is no folder {path.parent}")
     if columnar:
         try:

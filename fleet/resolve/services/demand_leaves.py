@@ -10,7 +10,7 @@ from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.errors import names_hint
 from fleetplan.fleet.inventory.demand import Estimate
 from fleetplan.fleet.resolve.context import Context
-from fleetplan.fleet.schema.quantities import EXAMPLES, Quantity, quantity, scaled_number
+from fleetplan.fleet.schema.quantities import EXAMPLES, Quantity, meant_quantity, quantity, scaled_number
 from fleetplan.fleet.schema.values import LARGEST_COUNT, LEAST_REQUESTS_PER_S, MOST_REQUESTS_PER_S
 from fleetplan.fleet.units import HOURS_PER_DAY, SECONDS_PER_HOUR
 
@@ -131,7 +131,7 @@ def _figure(context: Context, key_path: KeyPath, value: object) -> Quantity | No
         return _stated_quantity(context, key_path, value, per_day=per_day)
     value = value if scaled is None else scaled
     if isinstance(value, bool) or not isinstance(value, int | float):
-        shown = "nothing" if value is None else "a list" if isinstance(value, list) else repr(value)
+        shown = "nothing" if value is None else "a list" if isinstance(value, list) else str(value).lower()
         per = "a day" if per_day else "per second"
         context.error(key_path, f"must be requests {per}, not {shown}", EXAMPLES)
         return None
@@ -145,7 +145,9 @@ def _figure(context: Context, key_path: KeyPath, value: object) -> Quantity | No
 
 def _stated_quantity(context: Context, key_path: KeyPath, text: str, *, per_day: bool) -> Quantity | None:
     if (found := quantity(text)) is None:
-        context.error(key_path, f"is not a quantity of demand: {text!r}", EXAMPLES)
+        meant = meant_quantity(text)
+        hint = EXAMPLES if meant is None else f"did you mean {meant!r}?"
+        context.error(key_path, f"is not a quantity of demand: {text!r}", hint)
     elif per_day and not found.total:
         context.error(key_path, "must be a total by day, week or month: offline work has no peak")
     elif found.amount > MOST_REQUESTS_PER_S * HOURS_PER_DAY * SECONDS_PER_HOUR * LARGEST_COUNT:

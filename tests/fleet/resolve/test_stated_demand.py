@@ -10,7 +10,7 @@ import pytest
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.resolve.day_shapes import STEPS_PER_DAY, ratios_of_hours
-from fleetplan.fleet.schema.quantities import growth_per_period, quantity
+from fleetplan.fleet.schema.quantities import growth_per_period, meant_quantity, quantity
 from fleetplan.scenarios.load import load_fleet
 
 HEAD = """\
@@ -95,6 +95,31 @@ def test_what_is_no_quantity_is_refused_with_examples(tmp_path: Path, text: str)
     assert quantity(text) is None
     found = refused(tmp_path, f"demand: {{east: '{text}'}}")
     assert found == [f"services.s0.demand.east: is not a quantity of demand: {text!r}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("25 req/s", "25 requests/s"),
+        ("25 QPS", "25 requests/s"),
+        ("25/s", "25 requests/s"),
+        ("1,500 requests/day", "1500 requests/day"),
+        ("2,5 M requests/day", "2.5 M requests/day"),
+        ("1.5K Requests/H", "1.5 k requests/h"),
+        ("3 million requests/day", "3 M requests/day"),
+        ("40k tok/sec", "40 k tokens/s"),
+        ("100 input tokens / hr", "100 input tokens/h"),
+        ("2 mn users \u00d7 6/day", "2 M users x 6 requests/day"),
+        ("5 queries per minute", "5 requests/min"),
+        ("many", None),
+        ("25%", None),
+        ("25 requests/year", None),
+        ("25 requests/s", None),
+    ],
+)
+def test_other_spellings_of_a_quantity_have_the_one_of_the_format(text: str, meant: str | None) -> None:
+    assert meant_quantity(text) == meant
+    assert meant is None or quantity(meant) is not None
 
 
 @pytest.mark.parametrize(("text", "amount"), [("3 k", 3e3), ("0.2M", 2e5)])

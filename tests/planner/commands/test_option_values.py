@@ -61,6 +61,29 @@ def test_options_of_a_fleet_file_need_one(capsys: pytest.CaptureFixture[str]) ->
     assert "--service, --set: needs a fleet file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("solve", TINY, "--out", "x" * 300),
+        ("solve", TINY, "--out", TINY / "xxx"),
+        ("dump", TINY, "--out", "x" * 300),
+        ("landscape", TINY, "--csv", f"{'x' * 300}/rows.csv"),
+    ],
+)
+def test_a_name_that_is_too_long_is_one_error(
+    command: tuple[object, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It ended in a traceback."""
+    monkeypatch.chdir(tmp_path)
+    assert run(*command) == 2
+    said = capsys.readouterr().err
+    assert "xxx" in said
+    assert "solving" not in said
+
+
 def test_an_unknown_service_has_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("landscape", TINY, "--service", "chta") == 2
     assert "'chta' is not in the fleet; allowed: chat; did you mean 'chat'?" in capsys.readouterr().err
