@@ -28,6 +28,9 @@ _ZERO_WIDTH_SPACE: Final = "\u200b"
 LegendPlace: TypeAlias = Literal["best", "lower right"]
 """Where a legend stands within its axes, as matplotlib calls it."""
 
+PANELS_IN_A_ROW: Final = 3
+"""Axes side by side whose letters can still be read where a figure is as wide as a page."""
+
 _UNDATED: Final = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 """What leaves out when a figure was drawn."""
 
@@ -57,15 +60,27 @@ def save(figure: Figure, path: Path) -> Path:
     return write_whole(path, drawn.getvalue())
 
 
-def new_figure(columns: int, width: float = 5.2, height: float = 4.0) -> tuple[Figure, list[Axes]]:
-    """Return a figure with axes side by side, without a window."""
+def new_figure(panels: int, width: float = 5.2, height: float = 4.0) -> tuple[Figure, list[Axes]]:
+    """Return a figure with axes side by side, in rows of at most `PANELS_IN_A_ROW`, without a window.
+
+    Parameters
+    ----------
+    panels : int
+        How many axes it has.
+    width, height : float
+        Of one of them. [in]
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.figure import Figure as NewFigure  # noqa: PLC0415
 
-    figure = NewFigure(figsize=(width * columns, height), dpi=120)
+    columns = min(panels, PANELS_IN_A_ROW)
+    rows = -(-panels // columns)
+    figure = NewFigure(figsize=(width * columns, height * rows), dpi=120)
     FigureCanvasAgg(figure)
-    axes = figure.subplots(1, columns, squeeze=False)
-    return figure, list(axes[0])
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for unused in axes[panels:]:
+        unused.remove()
+    return figure, axes[:panels]
 
 
 def drawn_name(text: str) -> str:

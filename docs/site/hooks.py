@@ -35,6 +35,11 @@ PACKAGES: Final = ("planner", "perfmodel", "fleet")
 
 _LINK: Final = re.compile(r"(?<=\]\()([^)#\s]+)(?=[#)])")
 
+_LINK_BY_FILE: Final = re.compile(r"\[[\w./-]+\.md\]\(([^)#\s]+\.md)\)")
+"""A link whose words are the name of the file that it leads to."""
+
+_TITLE: Final = re.compile(r"^# (.+)$", re.MULTILINE)
+
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that no file of the documentation holds."""
@@ -51,9 +56,18 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Turn links to files of the repository into links to their pages."""
+    """Turn links to files of the repository into links to their pages, by title where a file is named."""
     source = page.file.src_uri
-    return markdown if source in BESIDE_THE_CODE else _linked(markdown, f"docs/{source}")
+    linked = markdown if source in BESIDE_THE_CODE else _linked(markdown, f"docs/{source}")
+
+    def by_title(match: re.Match[str]) -> str:
+        file = files.get_file_from_path(
+            posixpath.normpath(posixpath.join(posixpath.dirname(source), match[1]))
+        )
+        title = None if file is None else _TITLE.search(file.content_string)
+        return match[0] if title is None else f"[{title[1]}]({match[1]})"
+
+    return _LINK_BY_FILE.sub(by_title, linked)
 
 
 def _linked(text: str, source: str) -> str:

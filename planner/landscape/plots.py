@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fleetplan.perfmodel.landscape import (
     AGGREGATED,
     DECODE,
     PREFILL,
     REASONS,
+    GridBlock,
     GridPlace,
     LatencyTarget,
     evaluate_block,
@@ -104,7 +106,8 @@ def frontier_figure(answer: LandscapeAnswer) -> Figure | None:
 def heat_map_figure(answer: LandscapeAnswer) -> Figure | None:
     """Decode rate over batch and tensor parallelism, one stage and one rank, on every hardware.
 
-    What does not fit memory is blank; what misses a latency target is hatched.
+    What does not fit memory is blank, hardware on which nothing runs is left out, and what misses a latency
+    target is hatched.
     """
     space = answer.question.space
     panels = []
@@ -120,17 +123,15 @@ def heat_map_figure(answer: LandscapeAnswer) -> Figure | None:
             block = evaluate_block(
                 option, GridPlace(position, DECODE, 0, 0), axes, LatencyTarget(None, space.target.tpot_ms)
             )
-            panels.append((option, block))
+            # Where nothing fits memory, nothing is drawn: a scale of no numbers would be made up.
+            if not np.isnan(_drawn_rates(block)).all():
+                panels.append((option, block))
     if not panels:
         return None
     figure, drawn = new_figure(len(panels))
     for axes_of, (option, block) in zip(drawn, panels, strict=True):
-        rate = np.array(block.requests_per_s_per_accelerator[:, :, 0])
-        reasons = block.excluded[:, :, 0]
-        late = reasons == REASONS.index("tpot")
-        rate[(reasons != 0) & ~late] = np.nan
-        image = axes_of.pcolormesh(rate, cmap="viridis")
-        for row, column in np.argwhere(late).tolist():
+        image = axes_of.pcolormesh(_drawn_rates(block), cmap="viridis")
+        for row, column in np.argwhere(_is_late(block)).tolist():
             axes_of.fill_between([column, column + 1], row, row + 1, facecolor="none", hatch="//", lw=0)
         axes_of.set_yticks(
             np.arange(len(block.layouts)) + 0.5, [f"TP{layout.tp}" for layout in block.layouts]
@@ -143,6 +144,17 @@ def heat_map_figure(answer: LandscapeAnswer) -> Figure | None:
         figure.colorbar(image, ax=axes_of)
     figure.tight_layout()
     return figure
+
+
+def _is_late(block: GridBlock) -> NDArray[np.bool_]:
+    """Whether layouts (rows) and batches (columns) miss the limit on TPOT."""
+    return np.equal(block.excluded[:, :, 0], REASONS.index("tpot"), dtype=np.bool_)
+
+
+def _drawn_rates(block: GridBlock) -> NDArray[np.float64]:
+    """Requests/s per accelerator by layout and batch; NaN for what does not run."""
+    runs = (block.excluded[:, :, 0] == 0) | _is_late(block)
+    return np.where(runs, block.requests_per_s_per_accelerator[:, :, 0], np.nan)
 
 
 def best_steps(answer: LandscapeAnswer) -> list[tuple[str, Explanation]]:
