@@ -19,6 +19,7 @@ from benchmarks.realistic.witness import find_witness
 from benchmarks.solve import judge
 from benchmarks.solve_families import FAMILIES, SolveBar, random_bars, realistic_bars
 from benchmarks.solve_runs import SolverRun
+from tests.measured import needs_tables
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.candidates.build import build_candidates
@@ -143,6 +144,7 @@ def test_a_day_has_one_busiest_part(shape: Shape, count: int) -> None:
     assert slice_ratios("us-east", Shape.PEOPLE, 3) != slice_ratios("eu-central", Shape.PEOPLE, 3)
 
 
+@needs_tables
 def test_every_model_of_every_kind_runs_on_h100_at_about_its_pace(tmp_path: Path) -> None:
     """Every region has H100 or H200 and can rent both; paces size demand and supply alike."""
     services = []

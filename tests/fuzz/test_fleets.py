@@ -16,6 +16,7 @@ from tests.fuzz.fleets import random_fleet
 from tests.fuzz.keys import KeyCoverage
 from tests.fuzz.laws import LAWS
 from tests.fuzz.trial import TrialEffort, try_fleet
+from tests.measured import needs_tables
 from tests.parts import first_parts
 
 FLEETS = 200
@@ -59,6 +60,7 @@ def own_cache(cache_of_fleets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_of_fleets))
 
 
+@needs_tables
 @pytest.mark.parametrize("seeds", first_parts((FIRST, range(FLEETS)), 1), ids=("first", "all"))
 def test_every_key_and_most_pairs_are_covered(seeds: Sequence[int]) -> None:
     seen = KeyCoverage()
@@ -76,6 +78,7 @@ TRIED = (
 )
 
 
+@needs_tables
 @pytest.mark.parametrize(
     ("seeds", "usual"),
     first_parts(TRIED, 2),
@@ -93,6 +96,7 @@ def test_random_fleets_hold(seeds: Sequence[int], usual: TrialEffort, tmp_path: 
     assert kinds["plan"] >= LEAST_PLANS * len(seeds)
 
 
+@needs_tables
 @pytest.mark.parametrize("seed", IN_BLOCKS)
 def test_fleets_hold_that_are_solved_in_blocks(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -105,6 +109,7 @@ def test_fleets_hold_that_are_solved_in_blocks(
     assert report.kind == "plan"
 
 
+@needs_tables
 def test_what_nobody_notices_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tampered, "verify", lambda *_: [])
     report = try_fleet(1, replace(EFFORT, laws=0, questions=0, tamperings=5), tmp_path)

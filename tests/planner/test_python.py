@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from tests.measured import needs_tables
 from tests.planner.whole_fleet import EVIL, whole_plan
 
 import fleetplan
@@ -36,6 +37,7 @@ def test_a_file_and_what_stands_in_it_have_the_same_plan(solved: SolvedFleet) ->
     assert solved.gap <= 0.005
 
 
+@needs_tables
 def test_tables_are_those_of_the_plan(solved: SolvedFleet, tmp_path: Path) -> None:
     assert isinstance(solved.placements, pd.DataFrame)
     assert len(solved.placements) == len(solved.plan.placements)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from tests.measured import needs_tables
 from tests.scenarios.test_scenarios import plan_of, scenario_file
 
 from fleetplan.planner.plan import Plan
@@ -18,6 +19,7 @@ def power_kw(plan: Plan) -> float:
     return sum(1.2 * row.accelerators * watts[row.hardware] / 1000 for row in plan.placements)
 
 
+@needs_tables
 def test_less_power_buys_what_does_more_with_it() -> None:
     plenty, capped, smaller = (
         plan_of("power-capped", *which, gap_ratio=0.01) for which in (("uncapped",), (), ("smaller",))

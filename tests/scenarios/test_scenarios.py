@@ -6,6 +6,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 import pytest
+from tests.measured import needs_tables
 
 from fleetplan.fleet.units import HOURS_PER_QUARTER
 from fleetplan.planner.api import plan_fleet
@@ -205,6 +206,7 @@ HALF_OF_THE_TIDES = (
 )
 
 
+@needs_tables
 @pytest.mark.parametrize(
     "assignments", [HALF_OF_THE_TIDES, pytest.param((), marks=pytest.mark.slow)], ids=("half", "whole")
 )
@@ -222,6 +224,7 @@ def test_tides_save_what_the_night_has_room_for(assignments: tuple[str, ...]) ->
     assert not any(row.arises_in != row.slice for row in hasty.offline_work)
 
 
+@needs_tables
 def test_uncertain_demand_is_bought_for_once() -> None:
     plan = plan_of("uncertain", gap_ratio=0.01)
     costs = {row.name: row for row in plan.demand_scenarios}

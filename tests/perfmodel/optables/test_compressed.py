@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from tests.measured import needs_tables
 from tests.perfmodel.fakes import whole
 from tests.perfmodel.steps.test_compressed import HEAVY, INDEXED, WINDOW_ONLY, block
 
@@ -20,8 +21,6 @@ from fleetplan.perfmodel.optables.rows import MeasuredRows
 
 PARTS = accelerators()
 DECODE, PREFILL = OperatorKind.COMPRESSED_DECODE, OperatorKind.COMPRESSED_PREFILL
-needs_tables = pytest.mark.skipif(data_folder() is None, reason="the measured tables are not installed")
-
 ROW = {
     "model": "sgl-project/DeepSeek-V4-Flash-FP8",
     "kv_cache_dtype": "fp8_e4m3",

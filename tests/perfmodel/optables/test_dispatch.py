@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.measured import needs_tables
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import IntArray, OperatorKind, Provenance, groups_reached
 from fleetplan.perfmodel.optables import MeasuredRows, OperatorSource, TableLibrary, operator_source
 from fleetplan.perfmodel.optables.formulas.roofline import roofline_ms
-from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.perfmodel.optables.measured.tables import TableFile, read_table
 
 from .conftest import SYSTEM, TableWriter
@@ -159,7 +159,7 @@ def test_throughput_kernels_cross_the_network_once_a_host(toy: Accelerator) -> N
     assert high < 0.6 * low
 
 
-@pytest.mark.skipif(data_folder() is None, reason="aiconfigurator-core is not installed here")
+@needs_tables
 def test_the_package_has_wide_groups_of_hopper() -> None:
     source = operator_source(accelerators()["H200-SXM"], "sglang")
     found = [source.times(DISPATCH, "fp8", one(ep=ep)) for ep in (8, 16, 32, 64)]

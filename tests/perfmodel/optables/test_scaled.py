@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.measured import needs_tables
 from tests.perfmodel.fakes import configurations
 from tests.perfmodel.optables.conftest import SYSTEM, TableWriter
 
@@ -23,7 +24,6 @@ from fleetplan.perfmodel.landscape import layout_problem
 from fleetplan.perfmodel.operators import OperatorKind, Provenance
 from fleetplan.perfmodel.optables import TableLibrary, operator_source
 from fleetplan.perfmodel.optables.formulas.roofline import roofline_ms
-from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.perfmodel.optables.source import OperatorSource
 from fleetplan.perfmodel.parallelism import parse_parallelism
 
@@ -89,8 +89,6 @@ LABELS = ("TP1", "TP2", "TP8", "TP4CP2-TP8", "PP2-TP4", "DP8-EP8", "TP8-TP2EP4",
 FIGURES = ("bf16_tflops", "fp8_tflops", "hbm_gb_per_s", "scale_up_gb_per_s", "scale_out_gb_per_s")
 FACTORS = (1.0, 1.01, 1.3, 2.0, 7.0)
 CAPS_W = (350.0, 500.0, 690.0, 700.0)
-
-needs_tables = pytest.mark.skipif(data_folder() is None, reason="the measured tables are not installed")
 
 
 @cache

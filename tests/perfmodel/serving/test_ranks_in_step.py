@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.measured import needs_tables
 from tests.parts import first_parts
 
-from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.perfmodel.predict import predict
 from fleetplan.perfmodel.serving import Admission, StepGrids
 from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Lengths
@@ -138,7 +138,7 @@ def test_a_prefill_delayer_shortens_the_iterations_of_sglang_alone() -> None:
     assert loops("sglang", prompts_aligned=2)["reason"].startswith("prompts_aligned: 2")
 
 
-@pytest.mark.skipif(data_folder() is None, reason="aiconfigurator-core is not installed here")
+@needs_tables
 def test_published_rates_of_ranks_in_step_are_met() -> None:
     # SGLang's cookbook, sgl-project/sglang@0858700: 7,997 tokens/s an accelerator at 71.3 ms, 1,024 clients
     # of which 256 run, on four B200. 38 ms without the wait for other ranks.

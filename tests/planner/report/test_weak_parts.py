@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from tests.measured import needs_tables
 from tests.planner.verify.plans import PLANS
 
 from fleetplan.planner.candidates import build_candidates, model_errors
@@ -60,6 +61,7 @@ def test_the_error_of_tables_is_none_of_the_roofline() -> None:
     assert both[0].rows > 0
 
 
+@needs_tables
 def test_check_says_that_tables_are_missing_and_what_follows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,6 +82,7 @@ def test_check_says_that_tables_are_missing_and_what_follows(
     assert not any("no measured tables" in line for line in found.warnings)
 
 
+@needs_tables
 def test_check_names_weak_parts(tmp_path: Path) -> None:
     path = tmp_path / "fleet.yaml"
     path.write_text(FLEET)

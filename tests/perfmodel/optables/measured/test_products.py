@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.measured import needs_tables
 from tests.perfmodel.optables.conftest import SYSTEM, TableWriter
 
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import ActivationScales, OperatorKind
 from fleetplan.perfmodel.optables import OperatorSource, TableLibrary
 from fleetplan.perfmodel.optables.formulas.small_kernels import quantisation_ms
-from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.perfmodel.optables.measured.products import QUANTISATION_FAMILIES
 
 GemmFrame = Callable[..., pd.DataFrame]
@@ -112,7 +112,7 @@ def test_sizes_without_a_measurement_or_without_a_rest_are_left_out(
     assert found.rows.latency_ms.tolist() == [0.012, 0.0125]
 
 
-@pytest.mark.skipif(data_folder() is None, reason="aiconfigurator-core is not installed here")
+@needs_tables
 def test_one_die_takes_equally_long_under_two_names(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("cache")
     times = []
