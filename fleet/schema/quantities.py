@@ -48,6 +48,9 @@ QUANTITY_PATTERN: Final = (
 SCALED_PATTERN: Final = rf"^{_FIGURE}\s*([kMBT])$"
 """A number in the unit of its key, such as 200 k."""
 GROWTH_PATTERN: Final = rf"^([+-]?\d+(?:\.\d+)?)\s*%{_PER}(month|quarter|year)$"
+_MOST_LETTERS: Final = 100
+"""Of a misspelt quantity: a field of ten megabytes took longer to look through than any file may take."""
+
 _SPELLINGS: Final = (
     (r"(?<=\d),(?=\d{3}\b)", ""),
     (r"(?<=\d),(?=\d)", "."),
@@ -107,6 +110,8 @@ def quantity(text: str) -> Quantity | None:
 
 def meant_quantity(text: str) -> str | None:
     """Return how the format spells a quantity that it does not take; None where nothing like it is one."""
+    if len(text) > _MOST_LETTERS:
+        return None
     meant = text.strip()
     for spelling, ours in _SPELLINGS:
         meant = re.sub(spelling, ours, meant, flags=re.IGNORECASE)
