@@ -1,4 +1,4 @@
-"""Whole units that the model counts in, and floats at their decimal value. Knows no solver."""
+"""Whole units that the model counts in, exact floats, and the gap of a cost. Knows no solver."""
 
 from __future__ import annotations
 
@@ -26,3 +26,27 @@ ENERGY_ROUNDING_RATIO: Final = 1e-4
 def exact(value: float) -> Fraction:
     """The decimal value that a float was written as."""
     return Fraction(Decimal(repr(float(value))))
+
+
+NOTHING_USD: Final = 0.01
+"""A cost of nothing, or less, that exceeds its bound by no more is as low as it can be. [USD]"""
+
+
+def gap_of_cost(objective_usd: float, bound_usd: float) -> float:
+    """By how much a cost exceeds its bound, over its size: sales may bring more than everything costs.
+
+    Parameters
+    ----------
+    objective_usd, bound_usd : float
+        Cost of a plan, and what every plan costs at least. [USD]
+
+    Returns
+    -------
+    float
+        One where nothing is spent, and something might be earned.
+    """
+    if objective_usd > 0:
+        return (objective_usd - bound_usd) / objective_usd
+    if objective_usd - bound_usd <= NOTHING_USD:
+        return 0.0
+    return (objective_usd - bound_usd) / -objective_usd if objective_usd < 0 else 1.0

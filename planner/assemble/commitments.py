@@ -57,7 +57,9 @@ def _orders(problem: Problem, solution: Solution) -> Iterator[tuple[int, str, st
                 yield after, pool.name, item, "term", usd
         elif offer.capex_usd_per_host is not None and loan is not None:
             usd = units * tco.loan_payment_usd(offer.capex_usd_per_host, loan, calendar)
-            for after in range(1, q + offer.lead_time_periods + loan.periods - count + 1):
+            # The first payment is due at the end of the first period in service.
+            before = q + offer.lead_time_periods - count
+            for after in range(max(1, before + 1), before + loan.periods + 1):
                 yield after, pool.name, item, "loan", usd
 
 

@@ -32,6 +32,7 @@ from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.plan import Plan, PlanProvenance, Solve, Unmet, UnmetGap
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.search import SearchResult
+from fleetplan.planner.units import gap_of_cost
 
 
 def build_plan(
@@ -59,7 +60,7 @@ def build_plan(
         status=result.status.value,
         objective_usd=objective,
         bound_usd=bound,
-        gap=(objective - bound) / objective if objective > 0 else 0.0,
+        gap=gap_of_cost(objective, bound),
         unmet=unmet,
         placements=rows,
         purchases=bought,

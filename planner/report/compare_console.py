@@ -13,6 +13,7 @@ from fleetplan.planner.plan import Plan, most_at_once
 from fleetplan.planner.questions.comparison import Compared, OptionResult, Saving
 from fleetplan.planner.questions.diff import Action, PlanDiff
 from fleetplan.planner.report.diff_console import change_line
+from fleetplan.planner.units import gap_of_cost
 
 LINES_SHOWN: Final = 6
 """Changes that are printed for each counterfactual, those of most accelerators first; the rest is counted."""
@@ -66,7 +67,7 @@ def _cells(row: Compared) -> tuple[str, ...]:
         )
         return name, f"[red]{state}[/]", "", "", "", "", ""
     usd = row.chosen.plan.objective_usd
-    gap = (usd - row.bound_usd) / usd if usd > 0 else 0.0
+    gap = gap_of_cost(usd, row.bound_usd)
     saving = ("not comparable", "", "") if row.saving is None else _saving(row.saving)
     return name, money(usd), money(row.bound_usd), percent(gap), *saving
 

@@ -15,6 +15,7 @@ from fleetplan.planner.formulation import Goal, Reached, Solution, goal_of
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus, open_gap, status_of
 from fleetplan.planner.search.solvers.proofs import VARIABLES, Proof, contradicted
+from fleetplan.planner.units import gap_of_cost
 
 LEAST_REGRET: Final = "least-regret"
 
@@ -78,7 +79,7 @@ def _bounded(result: SearchResult, proofs: Sequence[Proof], limits: SearchLimits
     holding = [each for each in proofs if not contradicted(each.bound, objective)]
     told = max(holding, key=lambda each: each.bound, default=Proof(0.0, VARIABLES))
     bound = min(told.bound, objective)
-    gap = (objective - bound) / objective if objective > 0 else 0.0
+    gap = gap_of_cost(objective, bound)
     status = status_of(open_gap(gap, result.goal, result.unmet), limits)
     return replace(result, bound_usd=bound, bound_source=told.source, status=status)
 

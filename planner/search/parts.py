@@ -14,6 +14,7 @@ from fleetplan.planner.search.result import (
     open_gap,
     status_of,
 )
+from fleetplan.planner.units import gap_of_cost
 
 
 def merge_parts(
@@ -44,7 +45,7 @@ def merge_parts(
         whole.add(solution, cells=part.cell_indices)
     objective = elsewhere_usd + sum(result.objective_usd or 0.0 for result in results)
     bound = elsewhere_usd + sum(result.bound_usd or 0.0 for result in results)
-    gap = (objective - bound) / objective if objective > 0 else 0.0
+    gap = gap_of_cost(objective, bound)
     goal = _reached_together([result.goal for result in results if result.goal is not None])
     unmet = _unmet_together([result.unmet for result in results])
     return SearchResult(

@@ -46,7 +46,7 @@ from fleetplan.planner.search.tie_breaks import prefer_local_serving
 from fleetplan.planner.search.unmet import UnmetStages
 from fleetplan.planner.search.warm_start import hint_known_plan
 from fleetplan.planner.search.work import Spent
-from fleetplan.planner.units import USD_RESOLUTION
+from fleetplan.planner.units import USD_RESOLUTION, gap_of_cost
 
 SIMPLIFY_TIME_LIMIT_S = 5.0
 """Time to look for a simpler plan of the same cost. [s]"""
@@ -169,7 +169,7 @@ class Run(UnmetStages):
         planning.model.minimize(planning.total_cost)
         least_usd = min(self.usd(least_of(planning.model)), objective_usd)
         self.tell("cost", Step(result.bound_source, WITHDRAWN, None, None), objective_usd, least_usd)
-        gap = (objective_usd - least_usd) / objective_usd if objective_usd > 0 else 0.0
+        gap = gap_of_cost(objective_usd, least_usd)
         return replace(result, bound_usd=least_usd, bound_source=VARIABLES, status=self.status(gap))
 
     def prefer_local(self, planning: PlanningModel, result: SearchResult) -> SearchResult:
@@ -225,7 +225,7 @@ class Run(UnmetStages):
         home_usd = plans.home_cost / USD_RESOLUTION
         cheapest = None if result.solution is None else CheapestPlan(objective_usd, result.solution, home_usd)
         simpler_usd = self.usd(values.value(planning.total_cost))
-        gap = (simpler_usd - bound_usd) / simpler_usd if simpler_usd > 0 else 0.0
+        gap = gap_of_cost(simpler_usd, bound_usd)
         return replace(
             result,
             status=self.status(gap),

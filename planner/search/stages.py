@@ -51,7 +51,7 @@ from fleetplan.planner.search.solvers.request import (
     Step,
 )
 from fleetplan.planner.search.solvers.seats import OpenSeats
-from fleetplan.planner.units import ENERGY_ROUNDING_RATIO, USD_RESOLUTION
+from fleetplan.planner.units import ENERGY_ROUNDING_RATIO, USD_RESOLUTION, gap_of_cost
 
 GOAL_SHARE_OF_TIME = 0.6
 """Share of the time for an objective that comes before TCO."""
@@ -236,7 +236,7 @@ class Stages:
             return SearchResult(status, None, None, None, source, wall_s, self.deterministic_time)
         objective = self.usd(outcome.objective)
         bound = min(self.usd(outcome.bound), objective)
-        gap = (objective - bound) / objective if objective > 0 else 0.0
+        gap = gap_of_cost(objective, bound)
         return SearchResult(
             self.status(gap),
             values_of(variables, outcome.values),

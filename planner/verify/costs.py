@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from fleetplan.planner.plan import RUNNING_KINDS, Cost
-from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, NOTHING_USD, USD_RESOLUTION
 from fleetplan.planner.verify.placement_figures import expected_placements
 from fleetplan.planner.verify.plan_check import PlanCheck, Run
 from fleetplan.planner.verify.prices import CAPITAL_KINDS, capex_usd
@@ -73,7 +73,7 @@ def check_cost(check: PlanCheck) -> Iterator[Violation]:
             yield Violation("cost", f"{kind}: {one} USD stated, {other} USD found")
     if exceeds(check.plan.bound_usd, stated):
         yield Violation("cost", f"the bound {check.plan.bound_usd} exceeds the cost {stated} USD")
-    gap = (stated - check.plan.bound_usd) / stated if stated > 0 else 0.0
+    gap = _gap(stated, check.plan.bound_usd)
     if differs(check.plan.gap, gap, SHARE_FLOOR):
         yield Violation("cost", f"a gap of {check.plan.gap} is stated, cost and bound give {gap}")
     yield from _model_charge(check, kinds)
@@ -82,6 +82,14 @@ def check_cost(check: PlanCheck) -> Iterator[Violation]:
     if differs(split, stated, check.floor_usd):
         text = f"placements, idle capacity and retirements cost {split} USD of {stated} USD"
         yield Violation("cost", text)
+
+
+def _gap(cost_usd: float, bound_usd: float) -> float:
+    """Share of the size of a cost, below zero or not, by which it exceeds its bound."""
+    above = cost_usd - bound_usd
+    if cost_usd <= 0 and above <= NOTHING_USD:
+        return 0.0
+    return above / abs(cost_usd) if cost_usd else 1.0
 
 
 def _model_charge(check: PlanCheck, kinds: Mapping[str, float]) -> Iterator[Violation]:

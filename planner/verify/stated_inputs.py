@@ -216,7 +216,7 @@ def _status(check: PlanCheck) -> Iterator[Violation]:
     """A plan is called as good as its gaps allow, and no better."""
     plan = check.plan
     cost = plan.objective_usd
-    rounding = model_rounding_usd(check, cost_kinds(check)) / cost if cost > 0 else 0.0
+    rounding = model_rounding_usd(check, cost_kinds(check)) / abs(cost) if cost else 0.0
     goal_gap = 0.0
     if plan.goal is not None:
         figure = max(abs(plan.goal.value), abs(plan.goal.bound))

@@ -151,4 +151,5 @@ def _about_plan(plan: Plan, fleet: Path, target: Path, dice: random.Random) -> I
     yield CommandQuestion(("stress", name, *SOLVES), refusal=NO_COST)
     yield CommandQuestion(("alternatives", name, *SOLVES), refusal=NO_COST)
     figures = ("accelerators", "latency", "headroom") + (("energy", "carbon") if plan.carbon_kg else ())
-    yield CommandQuestion(("pareto", name, "--against", dice.choice(figures), *SOLVES), refusal=NO_COST)
+    no_figure = f"{NO_COST}|no service has a latency limit"
+    yield CommandQuestion(("pareto", name, "--against", dice.choice(figures), *SOLVES), refusal=no_figure)

@@ -305,7 +305,7 @@ def repeated_period(
     owns = any("owned" in pool or "maintenance_hosts" in pool for pool in file.get("pools", ()))
     buys = any("capex_usd_per_host" in offer for offer in file.get("offers", ()))
     coupled = _regrets(file) or "discount_rate" in file.get("finance", {})
-    coupled |= any("growth" in each for each in file["services"])
+    coupled |= any("growth" in each for each in (*file["services"], file.get("service_defaults", {})))
     if len(periods) != 1 or periods == [ONE_PERIOD] or owns or buys or coupled:
         return None
     # What arrives later serves in the second quarter alone.

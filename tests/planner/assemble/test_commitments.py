@@ -22,6 +22,8 @@ from tests.planner.solving import solve
 from tests.planner.whole_fleet import whole_plan
 
 from fleetplan.fleet.inventory import Finance, Fleet, Loan, Owned
+from fleetplan.planner.assemble.commitments import commitments
+from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import Plan, SupplyOption
 from fleetplan.planner.report.beyond_horizon import beyond_the_horizon, break_even
 from fleetplan.planner.report.console import print_plan
@@ -81,6 +83,22 @@ def test_leases_terms_and_loans_are_owed_by_quarter() -> None:
         ("2027Q3", "loan"): pytest.approx(0.75 * 320_000 / 4),
         ("2027Q4", "loan"): pytest.approx(0.75 * 320_000 / 4),
     }
+
+
+def test_a_loan_is_paid_from_the_first_quarter_in_service() -> None:
+    late = replace(buy_offer("buy", 320_000.0, hardware="B", periods=QUARTERS), lead_time_periods=3)
+    built = question(finance=Finance(loan=Loan(2, 0.0)))
+    others = [offer for offer in built.offers if offer.name != "buy"]
+    problem = solve(replace(built, offers=(*others, late)), RUNS).problem
+    place, number = next(
+        (p, a)
+        for p, pool in enumerate(problem.pools)
+        for a, acquisition in enumerate(pool.acquisitions)
+        if acquisition.offer.name == "buy"
+    )
+    owed = commitments(problem, Solution(acquired={(place, number, 0): 1}))
+    paid = {row.quarter: row.usd for row in owed if row.kind == "loan"}
+    assert paid == {"2027Q4": pytest.approx(160_000), "2028Q1": pytest.approx(160_000)}
 
 
 def test_the_books_hold_what_was_not_written_off() -> None:
