@@ -46,8 +46,8 @@ def reached_goal(
         bound = value + _without_noise(max(reached.bound - reached.value, 0.0), goal)
     elif goal.name == "least-regret":
         value = max(row.regret_usd or 0.0 for row in scenarios)
-        # Nothing costs less than the optimum of a scenario: a model that proves less has proven nothing.
-        bound = min(max(reached.bound, 0.0), value)
+        # It may be below zero: a budget that holds in the mean lets a scenario cost less than it does alone.
+        bound = min(reached.bound, value)
     else:
         value = figure_of(problem, goal.name, rows, uses)
         bound = min(reached.bound, value)

@@ -64,9 +64,9 @@ def test_plans_for_each_scenario_make_one_for_all(objective: str) -> None:
     assert best_of(problem, lacking, [parts], limits).objective_usd == pytest.approx(20_000)
 
 
-@pytest.mark.parametrize(("proven", "told"), [(-45_435_700.0, 0.0), (4000.0, 4000.0)])
-def test_no_regret_is_said_to_be_proven_below_zero(proven: float, told: float) -> None:
-    """Where the model proved nothing, the first line told a lower bound of minus 45 million USD."""
+@pytest.mark.parametrize("proven", [-45_435_700.0, -1.0, 4000.0])
+def test_no_more_is_told_of_a_regret_than_was_proven(proven: float) -> None:
+    """A regret may be below zero, so a bound below zero is not one of zero."""
     limits = SearchLimits(time_limit_s=60.0, gap_ratio=0.0, workers=1)
     evaluation = Evaluation(limits, Stop(), builder(RUNS), within_budgets)
     problem, alone = with_scenario_optima(build_problem(question("least-regret"), RUNS), evaluation)
@@ -78,7 +78,7 @@ def test_no_regret_is_said_to_be_proven_below_zero(proven: float, told: float) -
     unproven = replace(found, status=SolveStatus.LIMIT, goal=replace(found.goal, bound=proven))
     goal = builder(RUNS)(problem, unproven).goal
     assert goal is not None
-    assert (goal.value, goal.bound) == pytest.approx((5000, told))
+    assert (goal.value, goal.bound) == pytest.approx((5000, proven))
 
 
 def test_plans_for_each_scenario_are_read_in_the_units_that_they_were_found_in() -> None:
