@@ -64,13 +64,11 @@ def read_lengths(context: Context, key_path: KeyPath, reference: str) -> LengthH
 
 
 def _bins(context: Context, path: Path, lines: Sequence[str]) -> list[LengthBin] | None:
-    header_line, fields = next(csv_rows(lines), (0, []))
-    header = [name.strip() for name in fields]
-    rows = _rows(header, lines, header_line)
+    header = [name.strip() for _, fields in csv_rows(lines[:1]) for name in fields]
     if set(HISTOGRAM_COLUMNS) <= set(header):
-        return list(_histogram_bins(context, path, rows))
+        return list(_histogram_bins(context, path, header, lines))
     if set(TRACE_COLUMNS) <= set(header):
-        return counted_bins((*tokens, 1) for tokens in _trace_lengths(context, path, rows))
+        return counted_bins((*tokens, 1) for tokens in _trace_lengths(context, path, header, lines))
     if (divided := divider_issue(str(path), header)) is not None:
         context.issues.append(divided)
         return None
@@ -80,9 +78,9 @@ def _bins(context: Context, path: Path, lines: Sequence[str]) -> list[LengthBin]
 
 
 def _histogram_bins(
-    context: Context, path: Path, rows: Iterable[tuple[int, Mapping[str, str]]]
+    context: Context, path: Path, header: Sequence[str], lines: Sequence[str]
 ) -> Iterator[LengthBin]:
-    for number, fields in rows:
+    for number, fields in _rows(header, lines):
         values = [_number(context, path, number, name, fields.get(name)) for name in HISTOGRAM_COLUMNS]
         if None in values:
             continue
@@ -95,9 +93,9 @@ def _histogram_bins(
 
 
 def _trace_lengths(
-    context: Context, path: Path, rows: Iterable[tuple[int, Mapping[str, str]]]
+    context: Context, path: Path, header: Sequence[str], lines: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
-    for number, fields in rows:
+    for number, fields in _rows(header, lines):
         values = [_number(context, path, number, name, fields.get(name)) for name in TRACE_COLUMNS]
         if None in values:
             continue
@@ -131,11 +129,9 @@ def _bin(tokens: int) -> tuple[int, int]:
     raise AssertionError(f"no bin for {tokens} tokens")
 
 
-def _rows(
-    header: Sequence[str], lines: Sequence[str], header_line: int
-) -> Iterator[tuple[int, Mapping[str, str]]]:
+def _rows(header: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, str]]]:
     for number, fields in csv_rows(lines):
-        if number > header_line and any(field.strip() for field in fields):
+        if number > 1 and any(field.strip() for field in fields):
             yield number, dict(zip(header, fields, strict=False))
 
 

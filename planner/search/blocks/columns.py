@@ -90,7 +90,7 @@ class ColumnPool:
 
     def known(self, block: int, values: FloatArray) -> Column:
         """The column with these scaled values, remembered from now on."""
-        key = (block, np.round(values, SAME_COLUMN_DECIMALS).tobytes())
+        key = _column_key(block, values)
         if key not in self._seen:
             rows, entries = self._links[block]
             added = entries @ values
@@ -104,13 +104,17 @@ class ColumnPool:
 
     def replace(self, column: Column, values: FloatArray) -> None:
         """Take another column for one that is not exact, now and whenever it is found again."""
-        key = (column.block, np.round(column.values, SAME_COLUMN_DECIMALS).tobytes())
+        key = _column_key(column.block, column.values)
         # Two masters that chose at once may both have chosen it.
         if self._seen[key] is not column:
             return
         self._seen[key] = self.known(column.block, values)
         self.columns.remove(column)
         self._of_block[column.block].remove(column)
+
+    def current(self, column: Column) -> Column:
+        """The column that stands for one, which may have been replaced."""
+        return self._seen[_column_key(column.block, column.values)]
 
     def cheapest(self, block: int, cost: FloatArray) -> FloatArray | None:
         """Values of the cheapest known column of a block; None without any.
@@ -184,6 +188,11 @@ class ColumnPool:
     def of(self, blocks: Sequence[int]) -> Iterator[Column]:
         """Columns of some blocks."""
         return (column for block in blocks for column in self._of_block[block])
+
+
+def _column_key(block: int, values: FloatArray) -> tuple[int, bytes]:
+    """What columns of a block that are one have in common."""
+    return block, np.round(values, SAME_COLUMN_DECIMALS).tobytes()
 
 
 def _touched(entries: sp.csc_array) -> tuple[IntArray, sp.csc_array]:

@@ -19,6 +19,7 @@ from fleetplan.planner.search.blocks.construction import (
 from fleetplan.planner.search.blocks.direct_neighbourhoods import DirectNeighbourhoods
 from fleetplan.planner.search.blocks.effort import Clock, GainRate, gain_rate
 from fleetplan.planner.search.blocks.master import Master, Selection
+from fleetplan.planner.search.blocks.mending import Mending
 from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, CompositeJob
@@ -57,6 +58,8 @@ class PlanSearch:
     ----------
     master, pool : Master, ColumnPool
         As they are given.
+    mending : Mending
+        Receives plans.
     root : RootRelaxation or None
         The last linear relaxation that was solved, by which constructions and neighbourhoods go.
     """
@@ -75,6 +78,7 @@ class PlanSearch:
         self._structure = structure
         self.master = master
         self.pool = pool
+        self.mending = Mending(master, pool, state, clock)
         self._state = state
         self._clock = clock
         self._seed = seed
@@ -136,14 +140,14 @@ class PlanSearch:
             self.pool.known(block, scaled[each.variables]) for block, each in enumerate(self._parts.blocks)
         ]
         selection = self.master.selection(columns, scaled[self._parts.master_variables])
-        incumbent = self._state.incumbent
-        if self.master.holds(selection) and incumbent.offer(selection):
+        if self.master.holds(selection) and self.mending.offer(selection):
             return True
-        draft = scaled.copy()
-        for column, values in incumbent.mended(selection):
-            self.pool.replace(column, values)
-            draft[self._parts.blocks[column.block].variables] = values
+        incumbent = self._state.incumbent
         if incumbent.objective is None and self._direct is not None:
+            draft = scaled.copy()
+            for column, values in incumbent.mended(selection):
+                self.pool.replace(column, values)
+                draft[self._parts.blocks[column.block].variables] = values
             known = math.inf if self._draft is None else self._direct.objective(self._draft)
             if self._direct.objective(draft) < known:
                 self._draft = draft
@@ -266,6 +270,7 @@ class PlanSearch:
             if self.offer(changed):
                 now = changed
                 self._state.tell("neighbourhood", f"{change.detail} decided anew")
+        self.mending.decide_supply(workers)
 
     def improve_or_find(self, workers: Workers) -> None:
         """Improve the plan, or look for one where there is none."""

@@ -94,8 +94,7 @@ class PricingSearch:
         self._state = state
         self._clock = clock
         self._seed = seed
-        n_blocks, n_linking = len(parts.blocks), len(parts.linking_rows)
-        self._masters = RestrictedMasters(plans.master, plans.pool, state, clock, n_blocks, n_linking)
+        self._masters = RestrictedMasters(plans.master, plans.pool, plans.mending, state, clock)
         self._blocks = BlockPricing(parts, plans.pool, state, clock)
 
     def run(self, workers: Workers, prices: Prices, experienced: bool) -> None:
@@ -210,6 +209,7 @@ class PricingSearch:
             # Without any bound there are no best prices to stay near.
             ahead=prices.bound > -math.inf,
         )
+        self._plans.mending.decide_supply(workers)
         return found if self._blocks.complete_pool(workers, priced) else None
 
     def _alternate(self, workers: Workers, prices: Prices, settled: bool) -> None:
@@ -231,6 +231,7 @@ class PricingSearch:
             until = 2 * self._clock.spent_s() - began
             while not self._state.finished() and self._state.incumbent.selection is not None:
                 self._improve(workers, around, self._state.incumbent.selection)
+                self._plans.mending.decide_supply(workers)
                 self._plans.improve(workers)
                 if self._clock.spent_s() > until:
                     break
@@ -243,7 +244,7 @@ class PricingSearch:
             # Two that share a limit may pass it together.
             if better is None or not self._master.holds(better):
                 continue
-            if self._state.incumbent.offer(better):
+            if self._plans.mending.offer(better):
                 self._state.tell("neighbourhood", f"{counted(len(found.scope.blocks), 'block')} chosen anew")
 
     def _settled_round(self, workers: Workers, supply: IntegerSupply, prices: Prices) -> None:
@@ -285,6 +286,7 @@ class PricingSearch:
         found = self._blocks.price(workers, priced, effort, even_share=share, side_jobs=side_jobs)
         if np.isfinite(found.bounds).all():
             supply.cut(priced, found.bounds)
+        self._plans.mending.decide_supply(workers)
         self._state.tell("supply", f"{found.new} new columns of {len(self._pool.columns)}")
 
     def _integer_supply_side_jobs(self, prices: Prices) -> list[SideJob]:

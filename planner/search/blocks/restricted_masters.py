@@ -14,6 +14,7 @@ from fleetplan.planner.search.blocks.column_limit import ColumnLimit
 from fleetplan.planner.search.blocks.columns import Column, ColumnPool
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.master import Master, PriceRange
+from fleetplan.planner.search.blocks.mending import Mending
 from fleetplan.planner.search.blocks.pricing import PartFailedError, Prices
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Job
@@ -66,14 +67,14 @@ class RestrictedMasters:
 
     Parameters
     ----------
-    master, pool
+    master, pool : Master, ColumnPool
         What is chosen among.
-    state : SearchState
+    mending : Mending
         Receives the plans.
+    state : SearchState
+        Has the best one.
     clock : Clock
         Says how long.
-    n_blocks, n_linking : int
-        Blocks and linking rows.
 
     Attributes
     ----------
@@ -89,13 +90,14 @@ class RestrictedMasters:
         self,
         master: Master,
         pool: ColumnPool,
+        mending: Mending,
         state: SearchState,
         clock: Clock,
-        n_blocks: int,
-        n_linking: int,
     ) -> None:
+        n_blocks, n_linking = len(master.everything().blocks), len(master.row_lower)
         self._master = master
         self._pool = pool
+        self._mending = mending
         self._state = state
         self._clock = clock
         self._n_linking = n_linking
@@ -176,7 +178,8 @@ class RestrictedMasters:
         """
         state, everything = self._state, self._master.everything()
         selection = state.incumbent.selection
-        always = (*self._lp_columns, *(() if selection is None else selection.columns))
+        mixed = map(self._pool.current, self._lp_columns)
+        always = (*mixed, *(() if selection is None else selection.columns))
         columns = self._pool.promising(everything.blocks.tolist(), prices, 1, always)
         known = len(columns)
         share = rank if state.far() else (rank + 1) / MASTERS_AT_ONCE
@@ -197,20 +200,13 @@ class RestrictedMasters:
         self.learn(answers, masters)
         for answer, master in zip(answers, masters, strict=True):
             self.offer(answer, master)
+        self._mending.decide_supply(workers)
 
     def offer(self, answer: Answer, master: MasterJob) -> None:
-        """Keep what an integer master chose, if it is better; mend columns that lack replicas."""
+        """Keep what an integer master chose, if it is better."""
         selection = self._master.chosen(self._master.everything(), master.columns, answer, None)
-        if selection is None:
-            return
-        incumbent = self._state.incumbent
-        if incumbent.offer(selection):
+        if selection is not None and self._mending.offer(selection):
             self._state.tell("master", f"integer master over {counted(len(master.columns), 'column')}")
-            return
-        if incumbent.objective is None or selection.cost < incumbent.objective:
-            for column, values in incumbent.mended(selection):
-                self._pool.replace(column, values)
-                self._lp_columns = [each for each in self._lp_columns if each is not column]
 
     def side_job(self, master: MasterJob) -> tuple[Job, Callable[[Answer], None]]:
         """A master that runs beside other jobs, and what is done with its answer."""

@@ -23,6 +23,7 @@ from fleetplan.planner.search.solvers.highs_program import complete
 from fleetplan.planner.search.solvers.matrix import IntArray, Program, read_program
 from fleetplan.planner.search.solvers.proofs import HIGHS, VARIABLES, Proof, contradicted
 from fleetplan.planner.search.solvers.race import LEAST_SEARCH_S, solve_model
+from fleetplan.planner.search.solvers.reduction import reduced
 from fleetplan.planner.search.solvers.reproducible import solve_reproducibly
 from fleetplan.planner.search.solvers.request import (
     PATIENT,
@@ -67,7 +68,7 @@ def decomposed(planning: PlanningModel) -> Split | None:
     if n_variables < LEAST_VARIABLES:
         return None
     found = block_keys(planning.problem, planning.variables, n_variables)
-    parts = split(read_program(planning.model), found)
+    parts = split(reduced(read_program(planning.model)), found)
     sizes = [len(block.variables) for block in parts.blocks]
     worth_it = len(sizes) >= LEAST_BLOCKS and max(sizes) <= LARGEST_BLOCK_SHARE * n_variables
     return parts if worth_it else None
