@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from importlib.resources import files
 from typing import Final
 
 from fleetplan.fleet.errors import InputError, Issue
@@ -13,7 +12,7 @@ from fleetplan.planner.commands.page.saving import OWN_FORMS
 from fleetplan.planner.commands.page.session import KeptPlan, RunningSolve, Session
 from fleetplan.planner.export.launch.files import FORMATS
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.report.html.page import environment
+from fleetplan.planner.report.html.templates import template
 
 EXPORT_LABELS: Final = {
     "workbook": "workbook for finance (Excel)",
@@ -29,7 +28,7 @@ EXPORT_LABELS: Final = {
 }
 """Formats of `plan export` by their names for people."""
 
-_FOLDER: Final = files("fleetplan.planner.commands.page")
+_ROOM: Final = "fleetplan.planner.commands.page"
 
 
 def page_of(session: Session, scenario: str | None) -> str:
@@ -40,8 +39,7 @@ def page_of(session: Session, scenario: str | None) -> str:
         file = open_file(session.settings, scenario)
     except InputError as error:
         issues = error.issues
-    template = environment().from_string(_FOLDER.joinpath("page.html.j2").read_text(encoding="utf-8"))
-    return template.render(
+    return template(_ROOM, "page.html.j2").render(
         path=str(session.settings.path),
         file=file,
         scenario=scenario,

@@ -7,30 +7,18 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from fleetplan.fleet.figures import (
-    currency_code,
-    figure,
-    how_sure_unmet,
-    in_shown,
-    money,
-    percent,
-    rate_text,
-    shown_in,
-    signed_money,
-    span,
-)
+from fleetplan.fleet.figures import currency_code, rate_text, shown_in
 from fleetplan.planner.landscape.frontier_points import FrontierPoint
 from fleetplan.planner.plan import Infeasible, Plan, currency_of
 from fleetplan.planner.questions.diff import PlanDiff, diff
 from fleetplan.planner.report.after_tax import after_tax
-from fleetplan.planner.report.beyond_horizon import beyond_the_horizon, break_even, owed_by_quarter
+from fleetplan.planner.report.beyond_horizon import beyond_the_horizon, owed_by_quarter
 from fleetplan.planner.report.decision import decision, simpler
 from fleetplan.planner.report.extension import extension
 from fleetplan.planner.report.headline import STATUS_TEXT
-from fleetplan.planner.report.html import money_view
+from fleetplan.planner.report.html import money_view, templates
 from fleetplan.planner.report.html.evidence_view import left_out, share_bars
 from fleetplan.planner.report.html.fleet_map import fleet_pictures, service_styles
 from fleetplan.planner.report.html.frontier_view import frontier_figure, frontiers
@@ -58,7 +46,7 @@ MOST_ROWS: Final = 600
 MOST_PICTURES: Final = 12
 """Pictures of the fleet: three quarters of day and night in two demand scenarios."""
 
-_FOLDER: Final = files("fleetplan.planner.report.html")
+_ROOM: Final = "fleetplan.planner.report.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,54 +130,15 @@ def infeasible_page(outcome: Infeasible) -> str:
 
 def render(template: str, **values: object) -> str:
     """Return a page from its template and values."""
-    own = environment()
-    shared = own.from_string(_text("parts.html.j2")).module
+    shared = templates.template(_ROOM, "parts.html.j2").make_module()
     # The style sheet is ours, so it stands in the page as it is.
-    return own.from_string(_text(template)).render(parts=shared, style=Markup(style_sheet()), **values)
-
-
-def environment() -> Environment:
-    """Return the environment of templates of pages: names are escaped, figures are as people read them."""
-    found = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    found.filters.update(
-        money=_money,
-        percent=percent,
-        number=figure,
-        figure3=_figure3,
-        money3=_money3,
-        shown=in_shown,
-        how_sure_unmet=how_sure_unmet,
-        signed=_signed,
-        span=span,
-        break_even=break_even,
-    )
-    return found
+    page = templates.template(_ROOM, template)
+    return page.render(parts=shared, style=Markup(style_sheet()), **values)
 
 
 def style_sheet() -> str:
     """Return the style sheet of all pages."""
-    return _text("style.css")
-
-
-def _text(name: str) -> str:
-    return _FOLDER.joinpath(name).read_text(encoding="utf-8")
-
-
-def _money(usd: float) -> str:
-    """Dollars that no line break divides."""
-    return money(usd).replace(" ", "\u00a0")
-
-
-def _money3(usd: float) -> str:
-    return money(usd, 3).replace(" ", "\u00a0")
-
-
-def _figure3(value: float) -> str:
-    return figure(value, 3)
-
-
-def _signed(usd: float) -> str:
-    return signed_money(usd).replace(" ", "\u00a0")
+    return files(_ROOM).joinpath("style.css").read_text(encoding="utf-8")
 
 
 def _legend(colours: dict[str, int], drawn: Iterable[str]) -> dict[str, str]:
