@@ -11,6 +11,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +19,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
+from typer.models import CommandInfo, TyperInfo
 
 from fleetplan.fleet.input_files import is_file
 from fleetplan.fleet.printable import printable
@@ -134,28 +136,41 @@ app.command("new")(new_fleet_file)
 app.command("schema")(print_schema)
 
 
+def _named(info: CommandInfo | TyperInfo) -> str:
+    """Name of a command or of a group of them."""
+    if isinstance(info, TyperInfo):
+        return str(info.name or (info.typer_instance and info.typer_instance.info.name))
+    return str(info.name or (info.callback and info.callback.__name__))
+
+
+def _names() -> set[str]:
+    return {*map(_named, app.registered_commands), *map(_named, app.registered_groups)}
+
+
 def _with_command(arguments: list[str]) -> list[str]:
     """`plan FLEET.yaml` in full: `plan solve FLEET.yaml`."""
     if arguments and not arguments[0].startswith("-"):
-        names = {
-            command.name or command.callback.__name__
-            for command in app.registered_commands
-            if command.callback
-        } | {
-            group.name or group.typer_instance.info.name
-            for group in app.registered_groups
-            if group.typer_instance
-        }
         first = Path(arguments[0])
-        if first.name not in names and (first.suffix.lower() in {".yaml", ".yml"} or is_file(first)):
+        if first.name not in _names() and (first.suffix.lower() in {".yaml", ".yml"} or is_file(first)):
             return ["solve", *arguments]
     return arguments
 
 
 @cache
-def _program() -> Callable[..., Any]:
-    """All commands. To read their options from their functions takes as long as a short command."""
-    return get_command(app)
+def _program(name: str | None = None) -> Callable[..., Any]:
+    """One command, or all of them; to read all options from their functions takes as long as a short command.
+
+    Parameters
+    ----------
+    name : str, optional
+        Of the only command that is asked for.
+    """
+    if name is None:
+        return get_command(app)
+    alone = copy(app)
+    alone.registered_commands = [each for each in app.registered_commands if _named(each) == name]
+    alone.registered_groups = [each for each in app.registered_groups if _named(each) == name]
+    return get_command(alone)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -167,8 +182,10 @@ def main(arguments: list[str] | None = None) -> None:
     from fleetplan.fleet.errors import InputError, LimitReachedError
     from fleetplan.fleet.files import FileNotWrittenError
 
+    asked = _with_command(sys.argv[1:] if arguments is None else arguments)
+    known = bool(asked) and asked[0] in _names()
     try:
-        _program()(args=_with_command(sys.argv[1:] if arguments is None else arguments))
+        _program(asked[0] if known else None)(args=asked)
     except (InputError, FileNotWrittenError) as error:
         _end(error, ExitCode.BAD_INPUT)
     except LimitReachedError as error:

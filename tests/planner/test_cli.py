@@ -10,6 +10,7 @@ import pytest
 from typer.main import get_command
 
 from fleetplan.fleet.packages import PACKAGES
+from fleetplan.planner import cli
 from fleetplan.planner.cli import app, main
 
 COLUMNS = 80
@@ -52,3 +53,29 @@ def test_help_says_what_every_command_does_in_one_whole_line(
         assert len(line) <= COLUMNS
         assert line.endswith("."), line
         assert not line.endswith("..."), line
+
+
+ALL = cli._program()
+
+
+@pytest.mark.parametrize("name", sorted(ALL.commands))
+def test_a_command_is_the_same_whether_others_are_read_or_not(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    assert [*cli._program(name).commands] == [name]
+    told = printed([name, "--help"], capsys)
+    with pytest.raises(SystemExit):
+        ALL(args=[name, "--help"])
+    assert told == capsys.readouterr().out
+
+
+def test_a_command_that_there_is_not_is_told_with_those_that_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["slove"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "No such command 'slove'" in said
+    assert "solve" in said.partition("slove")[2]
