@@ -12,9 +12,11 @@ import os
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import pytest
+import typer.testing
 
 from fleetplan.planner.candidates import ahead
 from fleetplan.planner.commands.memory import calm_libraries, look_for_garbage_less_often
@@ -25,6 +27,9 @@ calm_libraries()
 
 # All cores have tests to run.
 os.environ.setdefault(ahead.SWITCH, "off")
+
+# It read the options of all commands from their functions each time: a quarter of a second.
+typer.testing._get_command = cache(typer.testing._get_command)
 
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 """Tests that were deselected, by folder."""

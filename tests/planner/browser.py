@@ -25,6 +25,9 @@ ARGUMENTS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 
+OWN_OF_THE_BROWSER = ("data:", "chrome://", "chrome-untrusted://")
+"""How addresses begin that nobody but the browser serves: those of its new tab among them."""
+
 
 @contextmanager
 def opened_browser(profile: Path) -> Iterator[Any]:
@@ -46,7 +49,7 @@ def fetched(driver: Any) -> list[str]:
     """Addresses that pages asked for since the last look, without those of the browser's own new tab."""
     messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     asked = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-    return [url for url in asked if not url.startswith(("data:", "chrome://"))]
+    return [url for url in asked if not url.startswith(OWN_OF_THE_BROWSER)]
 
 
 def resize(driver: Any, width: int, scheme: str, height: int = 900) -> None:

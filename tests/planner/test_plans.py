@@ -8,6 +8,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from rich.console import Console
+from tests.parts import first_parts
 from tests.planner.builders import (
     HOURS_PER_QUARTER,
     buy_offer,
@@ -281,10 +282,13 @@ def test_the_same_seed_costs_the_same() -> None:
         assert len(costs) == 1
 
 
-def test_the_time_limit_returns_the_best_plan_so_far() -> None:
-    case = large_case(1)
+@pytest.mark.parametrize(
+    ("size", "limit_s"), first_parts((((6, 2, 4), 0.5), ((8, 3, 5), 1.0)), 1), ids=("small", "large")
+)
+def test_the_time_limit_returns_the_best_plan_so_far(size: tuple[int, int, int], limit_s: float) -> None:
+    case = large_case(1, *size)
     seen: list[Progress] = []
-    solved = solve(case.fleet, case.candidates, gap=0.0, workers=2, time_limit_s=1.0, watch=seen.append)
+    solved = solve(case.fleet, case.candidates, gap=0.0, workers=2, time_limit_s=limit_s, watch=seen.append)
     assert solved.result.status in (SolveStatus.LIMIT, SolveStatus.OPTIMAL)
     assert solved.plan is not None
     assert solved.result.wall_s < 20.0

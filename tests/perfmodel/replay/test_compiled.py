@@ -6,11 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from fleetplan.fleet.files import SWITCH
 from fleetplan.perfmodel.replay.compiled import loop
 from fleetplan.perfmodel.replay.engine import PoolRun
 from fleetplan.perfmodel.replay.engine_state import EngineLimits
@@ -45,8 +47,14 @@ def answer(**environment: str) -> str:
     return done.stdout
 
 
+@cache
+def usual_answer() -> str:
+    """The answer of compiled loops, as users have them."""
+    return answer()
+
+
 def test_python_gives_the_same_answer() -> None:
-    assert answer(NUMBA_DISABLE_JIT="1") == answer()
+    assert answer(NUMBA_DISABLE_JIT="1") == usual_answer()
 
 
 @pytest.mark.slow
@@ -67,7 +75,7 @@ def test_no_folder_for_machine_code_is_no_error(tmp_path: Path) -> None:
     (room,) = tmp_path.rglob("compiled")
     (room / "__pycache__").write_text("", encoding="utf-8")
     found = answer(PYTHONPATH=str(tmp_path), HOME="/dev/null", XDG_CACHE_HOME="/dev/null/none")
-    assert found == answer()
+    assert found == usual_answer()
     assert not list(tmp_path.rglob("*.nb?"))
 
 
@@ -77,11 +85,28 @@ def test_what_pip_installed_leaves_nothing_where_it_lies(tmp_path: Path) -> None
     site = tmp_path / "site-packages"
     shutil.copytree(source, site / source.name, ignore=shutil.ignore_patterns("__pycache__"))
     found = answer(PYTHONPATH=str(site), XDG_CACHE_HOME=str(tmp_path / "cache"))
-    assert found == answer()
+    assert found == usual_answer()
     assert not list(site.rglob("*.nb?"))
     assert {path.suffix for path in (tmp_path / "cache").rglob("*.nb?")} == {".nbi", ".nbc"}
-    answer(PYTHONPATH=str(site), FLEETPLAN_LANDSCAPE_CACHE="off")
-    assert not list(site.rglob("*.nb?"))
+
+
+@pytest.mark.parametrize(
+    ("place", "switch", "folder"),
+    [
+        ("checkout", "on", ""),
+        ("checkout", "off", ""),
+        ("site-packages", "on", "compiled"),
+        ("dist-packages", "on", "compiled"),
+        ("site-packages", "off", None),
+    ],
+)
+def test_machine_code_is_kept_beside_a_checkout_and_else_in_the_cache_if_there_is_one(
+    place: str, switch: str, folder: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "__file__", f"/{place}/fleetplan/perfmodel/replay/compiled/loop.py")
+    monkeypatch.setenv(SWITCH, switch)
+    found = loop._folder()
+    assert found == folder if not folder else Path(str(found)).name == folder
 
 
 def test_other_sources_are_other_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:

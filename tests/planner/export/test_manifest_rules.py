@@ -43,7 +43,7 @@ def name_of(file: Path) -> str:
 @cache
 def any_plan_of(file: Path) -> Plan:
     """A plan of a fleet file, however dear: manifests are asked for, not costs."""
-    planned = plan_fleet(load_fleet(file), SearchLimits(240.0, 0.5, seed=1, workers=2))
+    planned = plan_fleet(load_fleet(file), SearchLimits(240.0, 1.0, seed=1, workers=2))
     assert isinstance(planned.outcome, Plan)
     return planned.outcome
 

@@ -76,7 +76,7 @@ def test_a_small_plan_is_printed_whole(small: Plan) -> None:
     assert any(line.startswith("Placements") for line in shown(small))
 
 
-@pytest.mark.parametrize("services", [5, 40])
+@pytest.mark.parametrize("services", [5, LINES_OF_A_TABLE + 2, pytest.param(40, marks=pytest.mark.slow)])
 def test_many_moments_fit_one_screen(small: Plan, services: int) -> None:
     plan = repeated(small, services)
     assert len(plan.placements) > ROWS_ON_A_SCREEN

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.parts import first_parts
 from tests.planner.whole_fleet import whole_fleet, whole_plan
 
 from fleetplan.fleet.errors import InputError
@@ -18,14 +19,18 @@ def written(folder: Path, plan: Plan) -> None:
     write_folder(plan, folder, whole_fleet(), None, lambda _: None)
 
 
-def test_a_full_disk_leaves_no_part_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("every", first_parts((6, 1), 1))
+def test_a_full_disk_leaves_no_part_of_a_run(
+    every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Full at the first and the last file and at some or all between them."""
     plan = whole_plan().plan
     assert plan is not None
     written(tmp_path / "whole", plan)
     count = len(list((tmp_path / "whole").iterdir()))
     assert count >= 17
     write = Path.write_bytes
-    for fits in range(count):
+    for fits in {*range(0, count, every), count - 1}:
         calls = []
 
         def full(path: Path, content: bytes, calls: list[Path] = calls, fits: int = fits) -> int:

@@ -89,7 +89,7 @@ def test_workers_that_come_later_are_used_and_a_stop_frees_all_and_keeps_the_pla
 
 def test_a_scheduler_that_dies_ends_in_the_best_plan_and_one_sentence(cluster: DaskCluster) -> None:
     cluster.living(1)
-    client, log = searching(cluster, LONG)
+    client, log = searching(cluster, LONG, size=SMALL)
     waited_for(log, PLAN)
     cluster.lose_scheduler()
     assert client.wait(WAIT_S) == 0

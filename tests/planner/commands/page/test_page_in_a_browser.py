@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import queue
 import signal
-import subprocess
-import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,9 +16,10 @@ import pytest
 from tests.planner.browser import contrast, fetched, needs_browser, opened_browser, resize
 from tests.planner.commands.page.tiny import FLEET, TOO_LONG_S, write_fleet
 
+from fleetplan.planner.commands.page.messages import Settings
+
 pytestmark = needs_browser
 
-REPOSITORY = Path(__file__).parents[4]
 TAB, ENTER, RIGHT = "\ue004", "\ue007", "\ue014"
 
 SIZES = [(width, scheme) for width in (390, 1300) for scheme in ("light", "dark")]
@@ -31,36 +31,50 @@ class Served:
 
     address: str
     fleet: Path
-    process: subprocess.Popen[str]
+    session: Any
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Let the process that plans wait meanwhile."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        for child in children:
-            os.kill(int(child), signal.SIGSTOP)
+        process = self.session._process._process
+        process.send_signal(signal.SIGSTOP)
         try:
             yield
         finally:
-            for child in children:
-                os.kill(int(child), signal.SIGCONT)
+            process.send_signal(signal.SIGCONT)
 
 
 @contextmanager
 def served(folder: Path, text: str = FLEET) -> Iterator[Served]:
+    """What `plan serve` does, in a thread of this process: what it is as a process is tested elsewhere."""
+    from fleetplan.planner.commands.page import server  # noqa: PLC0415 - an extra
+
     fleet = write_fleet(folder, text)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "fleetplan.planner", "serve", str(fleet), "--time-limit", "20"],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},
-    )
-    assert process.stdout is not None
+    said: queue.SimpleQueue[str] = queue.SimpleQueue()
+    sessions: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    servers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def kept(kind: Callable[..., Any], made: queue.SimpleQueue[Any]) -> Callable[..., Any]:
+        def make(given: object) -> object:
+            made.put(one := kind(given))
+            return one
+
+        return make
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(server, "echo", lambda line, **_: said.put(line))
+        patched.setattr(server, "Session", kept(server.Session, sessions))
+        patched.setattr(server.uvicorn, "Server", kept(server.uvicorn.Server, servers))
+        settings = Settings(fleet, time_limit_s=20.0, gap_ratio=0.01, seed=1)
+        given = (settings, ((), ()), "127.0.0.1", 0)
+        serving = threading.Thread(target=server.serve_page, args=given, kwargs={"show": False})
+        serving.start()
+        session, address, listening = (each.get(timeout=TOO_LONG_S) for each in (sessions, said, servers))
     try:
-        yield Served(process.stdout.readline().strip(), fleet, process)
+        yield Served(address, fleet, session)
     finally:
-        process.terminate()
-        process.communicate(timeout=TOO_LONG_S)
+        listening.should_exit = True
+        serving.join(TOO_LONG_S)
 
 
 @pytest.fixture(scope="module")

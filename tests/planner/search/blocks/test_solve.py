@@ -62,8 +62,8 @@ TINY = Path(__file__).parents[4] / "scenarios" / "tiny.yaml"
 
 
 def in_parts() -> tuple[PlanningModel, Split]:
-    """A fleet that is to be served at least cost, and its blocks."""
-    case = large_case(1, 4, 2, 2)
+    """A fleet that is to be served at least cost, and its six blocks: a round takes a third of a second."""
+    case = large_case(1, 3, 2, 2)
     planning = build_model(build_problem(case.fleet, case.candidates), allow_unmet=False)
     planning.model.minimize(planning.total_cost)
     parts = block_solve.decomposed(planning)
@@ -513,7 +513,7 @@ def test_who_stops_before_any_bound_is_proven_has_the_plan_it_began_with() -> No
 def test_a_bound_that_its_plan_contradicts_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Relaxation, "bound", lambda *_: 1e18)
     steps: list[Step] = []
-    found = solve_in_overtime(on_step=steps.append)
+    found = solve_in_overtime(on_step=steps.append, overtime_s=0.2)
     assert found.status is ModelStatus.FOUND
     assert found.objective is not None
     assert found.bound is not None
@@ -562,6 +562,6 @@ def test_overtime_lets_a_round_come_to_its_end(monkeypatch: pytest.MonkeyPatch) 
 def test_whole_supply_waits_for_a_bound_of_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan that comes after its round was cut may have overtime, and no block has a bound."""
     monkeypatch.setattr(SearchState, "expired", lambda self: not self._late)
-    found = solve_in_overtime()
+    found = solve_in_overtime(overtime_s=1.0)
     assert found.objective is not None
     assert found.bound is not None

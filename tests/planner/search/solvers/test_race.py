@@ -158,13 +158,15 @@ def led(monkeypatch: pytest.MonkeyPatch) -> type[Led]:
     return Led
 
 
-def cpsat_runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
-    """Seconds and workers of every search of CP-SAT from now on."""
+def cpsat_runs(monkeypatch: pytest.MonkeyPatch, last: int, last_s: float = 0.2) -> list[tuple[float, int]]:
+    """Seconds and workers of every search of CP-SAT from now on; so many, of which the last is stopped."""
     seen: list[tuple[float, int]] = []
     first: Callable[..., Any] = race._run
 
     def noted(model: Any, limits: SolverLimits, *arguments: Any) -> Any:
         started = time.monotonic()
+        if len(seen) + 1 == last:
+            threading.Timer(last_s, limits.stop.request).start()
         answer = first(model, limits, *arguments)
         seen.append((time.monotonic() - started, limits.workers))
         return answer
@@ -176,8 +178,8 @@ def cpsat_runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
 def test_cpsat_gives_its_core_up_where_highs_leads_and_has_it_back_when_highs_ends(
     led: type[Led], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs = cpsat_runs(monkeypatch)
-    limits = SolverLimits(3.0, 1, 8, Stop())
+    runs = cpsat_runs(monkeypatch, 3, 1.1)
+    limits = SolverLimits(LIMIT_S, 1, 8, Stop())
     outcome = solve_model(market_split(forgiving=True), frozenset(), limits, lambda *_: False, lambda _: None)
     assert outcome.status is ModelStatus.FOUND
     assert led.begun == [1, 1]
@@ -190,8 +192,8 @@ def test_cpsat_keeps_the_cores_that_highs_does_not_need(
     led: type[Led], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(race, "usable_cores", lambda: 6)
-    runs = cpsat_runs(monkeypatch)
-    limits = SolverLimits(2.0, 1, 8, Stop())
+    runs = cpsat_runs(monkeypatch, 2)
+    limits = SolverLimits(LIMIT_S, 1, 8, Stop())
     solve_model(market_split(forgiving=True), frozenset(), limits, lambda *_: False, lambda _: None)
     assert led.begun == [race.SEARCHES_OF_HIGHS]
     assert [workers for _, workers in runs] == [8, 4]

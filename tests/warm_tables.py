@@ -1,0 +1,20 @@
+"""What every command reads of the program itself: its options, its catalogue, its templates and its source.
+
+A warm process has read it when it begins; it stays as it is while tests run.
+"""
+
+from __future__ import annotations
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.packages import installed_versions
+from fleetplan.planner import cli
+from fleetplan.planner.candidates import kept
+from fleetplan.planner.report.html.templates import template
+
+for name in (None, *cli._names()):
+    cli._program(name)
+accelerators()
+installed_versions()
+kept.source_sha256(*kept._ROOMS)
+for name in ("parts.html.j2", "report.html.j2"):
+    template("fleetplan.planner.report.html", name)
