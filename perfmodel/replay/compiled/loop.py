@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -67,7 +68,15 @@ def _folder() -> str | None:
     """
     if not {"site-packages", "dist-packages"} & set(Path(__file__).parts):
         return ""
-    return str(user_cache("compiled")) if is_cache_on() else None
+    if not is_cache_on():
+        return None
+    folder = Path(cast(Any, numba.config).CACHE_DIR or user_cache("compiled"))
+    # Where it may not write, numba looks for another folder, and takes that of the modules.
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return str(folder)
+    return None
 
 
 @contextmanager

@@ -6,9 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
+import numba
 import numpy as np
 import pytest
 
@@ -68,6 +71,34 @@ def test_damaged_machine_code_is_compiled_again(tmp_path: Path) -> None:
         assert answer(NUMBA_CACHE_DIR=str(tmp_path)) == expected
 
 
+@pytest.mark.parametrize("fails", ["to find a folder", "to write"])
+def test_machine_code_that_cannot_be_kept_is_made_for_the_process_alone(
+    fails: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with no folder at all, which `make slow` tries: numba compiles for some seconds."""
+    asked: list[bool] = []
+
+    def failing(*_: object) -> None:
+        raise RuntimeError("cannot cache function: no locator available")
+
+    def compiled(cache: bool = False) -> Callable[[Callable[..., int]], object]:
+        def decorated(function: Callable[..., int]) -> object:
+            asked.append(cache)
+            if cache and fails == "to find a folder":
+                failing()
+            return SimpleNamespace(compile=failing) if cache else function
+
+        return decorated
+
+    monkeypatch.setattr(loop, "compiled", compiled)
+    before = numba.config.CACHE_DIR
+    found = loop._prepared(0, 1.0)
+    assert asked == [True, False]
+    assert callable(found)
+    assert before == numba.config.CACHE_DIR
+
+
+@pytest.mark.slow
 def test_no_folder_for_machine_code_is_no_error(tmp_path: Path) -> None:
     # Neither can be written: a file stands where bytecode goes, and a device has no folders.
     source = Path(loop.__file__).parents[3]
@@ -79,6 +110,30 @@ def test_no_folder_for_machine_code_is_no_error(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.nb?"))
 
 
+def small(first: int, until: float) -> int:
+    """A loop that numba compiles in a moment."""
+    return first + int(until)
+
+
+@pytest.mark.parametrize("home", ["cache", "/dev/null/none"])
+def test_what_pip_installed_keeps_machine_code_in_the_cache_or_nowhere(
+    home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By numba itself; `make slow` does the same with the whole loop of an installation.
+
+    Where the cache could not be written, machine code was kept beside the modules.
+    """
+    monkeypatch.setattr(loop, "__file__", "/site-packages/fleetplan/perfmodel/replay/compiled/loop.py")
+    monkeypatch.setattr(loop, "_sources", lambda: "")
+    monkeypatch.setattr(loop, "_loop", lambda _: small)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / home))
+    assert loop._prepared(3, 4.0)(3, 4.0) == 7
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.suffix for path in kept} == ({".nbi", ".nbc"} if home == "cache" else set())
+    assert not list(Path(__file__).parent.rglob("*small*.nb?"))
+
+
+@pytest.mark.slow
 def test_what_pip_installed_leaves_nothing_where_it_lies(tmp_path: Path) -> None:
     """Machine code beside modules stayed when they were uninstalled, and hid what came after them."""
     source = Path(loop.__file__).parents[3]
@@ -101,8 +156,9 @@ def test_what_pip_installed_leaves_nothing_where_it_lies(tmp_path: Path) -> None
     ],
 )
 def test_machine_code_is_kept_beside_a_checkout_and_else_in_the_cache_if_there_is_one(
-    place: str, switch: str, folder: str | None, monkeypatch: pytest.MonkeyPatch
+    place: str, switch: str, folder: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(loop, "__file__", f"/{place}/fleetplan/perfmodel/replay/compiled/loop.py")
     monkeypatch.setenv(SWITCH, switch)
     found = loop._folder()
