@@ -50,6 +50,11 @@ def pytest_collection() -> Iterator[object]:
         gc.enable()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the scenarios: no core waits at the end for the one that plans the largest of them."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/scenarios/"))
+
+
 def warm_solver() -> subprocess.Popen[bytes]:
     """Start a process of HiGHS as the planner does, but for its imports."""
     return WarmProcess(

@@ -210,13 +210,14 @@ def test_a_file_system_without_temporary_files_is_said(folder: Path, monkeypatch
     program = """
 import sys, tempfile
 from fleetplan.planner import api
+tempfile.tempdir = None
 tempfile._candidate_tempdir_list = lambda: ["/proc/nowhere"]
 api._searched = lambda *_: tempfile.gettempdir()
 sys.argv = ["plan", "fleet.yaml"]
 from fleetplan.planner.start import main
 main()
 """
-    done = _run(program)
+    done = ran(["-c", program], text=True)
     assert (done.returncode, done.stdout) == (2, "")
     said = "no folder takes temporary files: make /tmp writable, or name one in TMPDIR\n"
     assert done.stderr.splitlines(keepends=True)[-1] == said

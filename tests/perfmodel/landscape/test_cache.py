@@ -3,6 +3,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -15,6 +16,7 @@ from fleetplan.fleet.inventory import Precision, Techniques
 from fleetplan.fleet.packages import source_files
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.landscape import (
+    Landscape,
     LatencyTarget,
     RequestShape,
     SearchSpace,
@@ -66,17 +68,30 @@ def _switched_on(monkeypatch: pytest.MonkeyPatch) -> None:
     landscape_cache.forget()
 
 
+@cache
+def everything() -> pd.DataFrame:
+    """The landscape without limits, evaluated once."""
+    return service_landscape(evaluator(), REQUEST, LatencyTarget(), SPACE).table
+
+
+def at(share: float, name: str) -> float:
+    """What so many rows of all take at most. [ms]"""
+    return float(everything()[name].quantile(share))
+
+
+@cache
+def tightest_of_all() -> tuple[LatencyTarget, Landscape]:
+    """Limits that are tighter than those of any test, and what they leave."""
+    limits = LatencyTarget(at(0.1, "ttft_ms"), at(0.1, "tpot_ms"))
+    return limits, service_landscape(evaluator(), REQUEST, limits, SPACE).without_excluded()
+
+
 @pytest.mark.parametrize("from_file", [False, True])
 @pytest.mark.parametrize("ttft_share", [0.25, 0.5, 1.0])
 @pytest.mark.parametrize("tpot_share", [0.25, 0.5, 1.0])
 def test_tighter_limits_are_answered_without_any_work(
     ttft_share: float, tpot_share: float, from_file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    everything = service_landscape(evaluator(), REQUEST, LatencyTarget(), SPACE).table
-
-    def at(share: float, name: str) -> float:
-        return float(everything[name].quantile(share))
-
     loose = LatencyTarget(at(0.8, "ttft_ms"), at(0.8, "tpot_ms"))
     tight = LatencyTarget(at(0.8 * ttft_share, "ttft_ms"), at(0.8 * tpot_share, "tpot_ms"))
     fresh = service_landscape(evaluator(), REQUEST, tight, SPACE).without_excluded()
@@ -89,8 +104,7 @@ def test_tighter_limits_are_answered_without_any_work(
     pd.testing.assert_frame_equal(found.table, fresh.table)
     assert found.excluded_counts == fresh.excluded_counts
     # What is left out once is so of tighter limits, too.
-    tightest = LatencyTarget(at(0.1, "ttft_ms"), at(0.1, "tpot_ms"))
-    again = service_landscape(evaluator(), REQUEST, tightest, SPACE).without_excluded()
+    tightest, again = tightest_of_all()
     assert found.within(tightest).excluded_counts == again.excluded_counts
 
 
