@@ -11,7 +11,7 @@ from fleetplan.planner import cli
 from fleetplan.planner.candidates import kept
 from fleetplan.planner.report.html.templates import template
 
-for name in (None, *cli._names()):
+for name in cli._names():
     cli._program(name)
 accelerators()
 installed_versions()

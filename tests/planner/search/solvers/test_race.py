@@ -293,7 +293,7 @@ def test_a_search_begins_for_each_request() -> None:
 def test_a_search_takes_the_better_plan_of_another_one() -> None:
     model = market_split(forgiving=True)
     good = cp_model.CpSolver()
-    good.parameters.max_deterministic_time = 1.0
+    good.parameters.num_workers, good.parameters.max_deterministic_time = 1, 0.1
     assert good.solve(model) == cp_model.FEASIBLE
     count = len(model.proto.variables)
     plan = [good.value(model.get_int_var_from_proto_index(j)) for j in range(count)]
