@@ -13,7 +13,7 @@ Formats, as their publishers document them:
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -153,23 +153,13 @@ def _format(path: Path, table: Table) -> tuple[str, _Reader]:
 
 
 def _azure(record: Mapping[str, object]) -> _TraceRow:
-    # Seven digits of a second are more than Python reads, and some releases name a time zone.
-    text = str(record["TIMESTAMP"]).strip().replace(" ", "T", 1)
-    whole, _, rest = text.partition(".")
-    digits = "".join(_leading_digits(rest))
-    zone = rest[len(digits) :]
-    moment = datetime.fromisoformat(f"{whole}.{digits[:6]:0<6}{zone}" if digits else text)
+    # The times of Parquet are read; those of CSV have seven digits of a second, or name a time zone.
+    moment = record["TIMESTAMP"]
+    if not isinstance(moment, datetime):
+        moment = datetime.fromisoformat(str(moment).strip())
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return _TraceRow(moment.timestamp(), _tokens(record["ContextTokens"]), _tokens(record["GeneratedTokens"]))
-
-
-def _leading_digits(text: str) -> Iterator[str]:
-    """Yield the digits that a text starts with."""
-    for character in text:
-        if not character.isdigit():
-            return
-        yield character
 
 
 def _burstgpt(record: Mapping[str, object]) -> _TraceRow:
@@ -213,7 +203,7 @@ _CSV_FORMATS: Final[Mapping[str, tuple[tuple[str, ...], _Reader]]] = {
 
 
 def _tokens(value: object) -> int:
-    number = float(str(value))
+    number = float(value) if type(value) is int else float(str(value))
     if not abs(number) <= MOST_TOKENS or number != int(number):
         raise ValueError(brief(f"{value!r} is not a whole number of tokens up to {MOST_TOKENS:,}"))
     return int(number)
