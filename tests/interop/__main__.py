@@ -100,20 +100,20 @@ def pods(exports: Path, python: str) -> Iterator[Finding]:
             yield place, "refused", answer["refused"]
 
 
-def purchases(plan: Plan, file: Path, python: str) -> Iterator[Finding]:
-    """What a policy of Rego sees in the planned changes against what is bought and retired."""
+def purchases(plans: Mapping[Path, Plan], python: str) -> Iterator[Finding]:
+    """What a policy of Rego sees in planned changes, by their files, against what is bought and retired."""
     policy = (Path(__file__).parents[2] / "docs" / "formats.md").read_text("utf-8")
     policy = policy.split("```rego\n", 1)[1].split("```", 1)[0]
-    case = {"policy": policy, "input": json.loads(file.read_text("utf-8"))}
-    (answer,) = verdicts(python, "check_rego", [case])
-    if "refused" in answer:
-        yield str(file), "refused", answer["refused"]
-    elif (seen := len(answer["seen"])) != (bought := sum(not row.price_as_of for row in plan.purchases)):
-        yield (
-            str(file),
-            "other",
-            f"{bought} purchases without a date of their price, the policy denies {seen}",
-        )
+    cases = [{"policy": policy, "input": json.loads(file.read_text("utf-8"))} for file in plans]
+    for (file, plan), answer in zip(plans.items(), verdicts(python, "check_rego", cases), strict=True):
+        if "refused" in answer:
+            yield str(file), "refused", answer["refused"]
+        elif (seen := len(answer["seen"])) != (bought := sum(not row.price_as_of for row in plan.purchases)):
+            yield (
+                str(file),
+                "other",
+                f"{bought} purchases without a date of their price, the policy denies {seen}",
+            )
 
 
 def refused_rules(asked: Mapping[str, dict[str, Any]], python: str) -> Iterator[Finding]:
@@ -126,6 +126,7 @@ def refused_rules(asked: Mapping[str, dict[str, Any]], python: str) -> Iterator[
 def main(plans: Path, exports: Path, python: str, crds: Path | None) -> int:
     """Print figures and findings; 0 if there are none."""
     cases, findings = [], []
+    bought: dict[Path, Plan] = {}
     asked: dict[str, dict[str, Any]] = {}
     checked: Counter[str] = Counter()
     for folder in sorted(each for each in plans.iterdir() if (each / "plan.json").is_file()):
@@ -148,7 +149,8 @@ def main(plans: Path, exports: Path, python: str, crds: Path | None) -> int:
         findings += [
             (f"{folder.name}/llm-d {place}", "refused", why) for place, why in chart_refusals(values)
         ]
-        findings += purchases(plan, own / "purchases" / "purchases.json", python)
+        bought[own / "purchases" / "purchases.json"] = plan
+    findings += purchases(bought, python)
     findings += findings_of(cases, python)
     findings += pods(exports, python)
     findings += refused_rules(asked, python)

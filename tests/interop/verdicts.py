@@ -8,8 +8,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-
 
 @contextlib.contextmanager
 def checkpoint(config):
@@ -18,6 +16,9 @@ def checkpoint(config):
     What the catalogue leaves out of a config is filled in: the usual architecture, and the activations of
     checkpoints in FP8, which DeepSeek and its kind publish as dynamic.
     """
+    # Some ten seconds: not every check has checkpoints.
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES  # noqa: PLC0415
+
     config = dict(config)
     if config.get("quantization_config", {}).get("quant_method") == "fp8":
         config["quantization_config"] = {"activation_scheme": "dynamic", **config["quantization_config"]}
