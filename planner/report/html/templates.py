@@ -62,21 +62,26 @@ def _code(own: Environment, source: str) -> CodeType:
     """Code of a template, from the cache where it is there."""
     if not is_cache_on():
         return own.compile(source)
-    path = None
+    path, key = None, _key(source)
     # No home, a folder that nobody may write, a full disk: it is made again the next time.
     with suppress(OSError):
-        path = user_cache("templates") / f"{_key(source)}.code"
+        path = user_cache("templates") / f"{key}.code"
         held = path.read_bytes()
-        if hashlib.sha256(held[_DIGEST_BYTES:]).digest() == held[:_DIGEST_BYTES]:
+        if _digest(key, held[_DIGEST_BYTES:]) == held[:_DIGEST_BYTES]:
             kept: CodeType = marshal.loads(held[_DIGEST_BYTES:])
             return kept
     code = own.compile(source)
     if path is not None:
         with suppress(OSError):
             written = marshal.dumps(code)
-            write_whole(path, hashlib.sha256(written).digest() + written)
+            write_whole(path, _digest(key, written) + written)
             forget_oldest(path.parent, "*.code", KEPT_FILES)
     return code
+
+
+def _digest(key: str, code: bytes) -> bytes:
+    """Hash of code and of what it is for: a file is not believed by its name."""
+    return hashlib.sha256(key.encode() + code).digest()
 
 
 def _key(source: str) -> str:

@@ -69,6 +69,16 @@ def test_damaged_code_is_made_again(folder: Path, tmp_path: Path, damage: bytes 
     assert kept.read_bytes() == whole
 
 
+def test_code_under_the_name_of_another_template_is_made_again(folder: Path, tmp_path: Path) -> None:
+    first, second = rendered(tmp_path), rendered(tmp_path, "another")
+    one, other = folder.iterdir()
+    contents = one.read_bytes(), other.read_bytes()
+    one.write_bytes(contents[1])
+    other.write_bytes(contents[0])
+    assert rendered(tmp_path, "another") == second
+    assert rendered(tmp_path) == first
+
+
 def test_a_folder_that_cannot_be_written_is_no_error(folder: Path, tmp_path: Path) -> None:
     folder.parent.mkdir(parents=True)
     folder.write_text("no folder", encoding="utf-8")
