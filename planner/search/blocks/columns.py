@@ -17,6 +17,9 @@ from fleetplan.planner.search.solvers.relaxation import Relaxation
 SAME_COLUMN_DECIMALS = 4
 """Columns whose scaled values agree to so many decimals are one."""
 
+WITHIN = 1e-6
+"""How far a remembered column may be from bounds; HiGHS allows as much. [scaled units]"""
+
 EXACT_DETERMINISTIC_LIMIT = 1.0
 """Effort to find the whole loads of a column; most take a hundredth. [solver units]"""
 
@@ -207,25 +210,34 @@ def _touched(entries: sp.csc_array) -> tuple[IntArray, sp.csc_array]:
 
 
 class ColumnMemory:
-    """Columns of a model's blocks, for the next solve of it with another objective or more linking rows."""
+    """Columns of a model's blocks, for the next solve of it with another objective, more rows or bounds.
+
+    They are kept with their scales, which follow the bounds.
+    """
 
     def __init__(self) -> None:
-        self._values: dict[tuple[bytes, bytes], list[FloatArray]] = {}
+        self._values: dict[tuple[bytes, bytes], list[tuple[FloatArray, FloatArray]]] = {}
 
     def keep(self, pool: ColumnPool) -> None:
         """Remember all columns of a pool instead of what was remembered."""
         self._values = {}
         for column in pool.columns:
-            key = _key(pool.parts.blocks[column.block])
-            self._values.setdefault(key, []).append(column.values)
+            block = pool.parts.blocks[column.block]
+            scale = pool.relaxation.variable_scale[block.variables]
+            self._values.setdefault(_key(block), []).append((column.values, scale))
 
     def recall(self, pool: ColumnPool) -> bool:
-        """Add what is remembered of its blocks to a pool; True if there is something for each."""
-        remembered = [self._values.get(_key(block), ()) for block in pool.parts.blocks]
-        for number, own in enumerate(remembered):
-            for values in own:
+        """Add what is remembered of its blocks and keeps their bounds to a pool; True if each has some."""
+        relaxation, complete = pool.relaxation, True
+        for number, block in enumerate(pool.parts.blocks):
+            own, remembered = block.variables, self._values.get(_key(block), ())
+            lower, upper = relaxation.lower[own] - WITHIN, relaxation.upper[own] + WITHIN
+            scaled = [values * (scale / relaxation.variable_scale[own]) for values, scale in remembered]
+            fitting = [values for values in scaled if (values >= lower).all() and (values <= upper).all()]
+            for values in fitting:
                 pool.add(number, values)
-        return all(remembered)
+            complete = complete and bool(fitting)
+        return complete
 
 
 def _key(block: Block) -> tuple[bytes, bytes]:

@@ -128,6 +128,33 @@ def test_a_pool_takes_no_memory_for_rows_that_a_block_does_not_touch(
     assert large.link_bytes == small.link_bytes
 
 
+def test_a_memory_gives_back_what_other_bounds_allow_in_their_scale(
+    program: tuple[Split, Relaxation],
+) -> None:
+    parts, relaxation = program
+    pool, memory = filled(program), ColumnMemory()
+    memory.keep(pool)
+    scaled = [np.array([each.values for each in pool.of([number])]) for number in range(len(parts.blocks))]
+    # The load that columns of a block use most differently may be half of the most from now on.
+    spread = [
+        np.where(relaxation.whole[block.variables], -1.0, np.ptp(values, axis=0))
+        for block, values in zip(parts.blocks, scaled, strict=True)
+    ]
+    number = int(np.argmax([each.max() for each in spread]))
+    block, held = parts.blocks[number], int(np.argmax(spread[number]))
+    used = scaled[number] * relaxation.variable_scale[block.variables]
+    upper = parts.program.upper.copy()
+    upper[block.variables[held]] = used[:, held].max() // 2
+    tighter = relax(replace(parts.program, upper=upper), np.flatnonzero(~relaxation.whole).tolist())
+    empty = ColumnPool(parts, tighter, pool.cost)
+    memory.recall(empty)
+    found = list(empty.of([number]))
+    given = [column.values * tighter.variable_scale[block.variables] for column in found]
+    assert 0 < len(found) < len(used)
+    assert all(values[held] <= upper[block.variables[held]] for values in given)
+    assert all(any(np.allclose(values, each) for each in used) for values in given)
+
+
 def test_a_memory_gives_back_what_it_was_given(program: tuple[Split, Relaxation]) -> None:
     pool, memory = filled(program), ColumnMemory()
     empty = ColumnPool(*program, pool.cost)
