@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -229,8 +229,12 @@ def measured(run: SolverRun, solve: Callable[[SolverRun], None]) -> SolverRun:
 
 
 def children(pid: int) -> list[int]:
-    listed = subprocess.run(["ps", "--ppid", str(pid), "-o", "pid="], stdout=subprocess.PIPE, check=False)
-    return [int(each) for each in listed.stdout.split()]
+    """Return the processes that the threads of a process have started; none where it is gone."""
+    found: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            found += [int(each) for each in thread.read_text(encoding="ascii").split()]
+    return found
 
 
 def resident_bytes(pid: int) -> int:

@@ -12,6 +12,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -206,8 +207,13 @@ class CsvError(ValueError):
         self.reason = reason
 
 
+_DIVIDER_LINE: Final = re.compile("sep=.?", re.IGNORECASE)
+
+
 def csv_rows(lines: Iterable[str], *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of CSV text, each with the number of the line that it ends in.
+
+    A first line such as `sep=,` is left out: it tells spreadsheets what divides fields.
 
     Parameters
     ----------
@@ -223,7 +229,9 @@ def csv_rows(lines: Iterable[str], *, strict: bool = False) -> Iterator[tuple[in
     """
     reader = csv.reader(lines, strict=strict)
     try:
-        for fields in reader:
+        for row, fields in enumerate(reader):
+            if row == 0 and _DIVIDER_LINE.fullmatch(",".join(fields)):
+                continue
             yield reader.line_num, fields
     except csv.Error as error:
         raise CsvError(reader.line_num, str(error)) from error

@@ -5,20 +5,34 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import yaml
 
 from fleetplan.fleet.catalog.hardware_and_prices import accelerators
 from fleetplan.fleet.errors import MAX_NAMES_SHOWN, nearest
 
+_Found = TypeVar("_Found")
+
 _PUNCTUATION: Final = re.compile(r"[^a-z0-9]+")
 _WORDS: Final = re.compile(r"[a-z0-9]+")
 _SERIES: Final = re.compile(r"[a-z]+\d+[a-z]*")
 """A word that tells parts apart, such as h100 or mi300x; of a memory size, neither 80gb nor 80."""
+_VENDOR: Final = re.compile(r"^(?:(?:nvidia|amd|instinct|intel)[\s_-]+)+", re.IGNORECASE)
+"""Words of a vendor before a name: some tools leave them out, others put them before every name."""
+_DEVICE_ID: Final = re.compile(r"^0x(?=[0-9a-f]{4}$)", re.IGNORECASE)
+"""What rocm-smi writes before the device id that AMD's node labeller has alone."""
+_RUNNERS: Final = "inferencex"
+"""The source of names that no hint should teach: those of somebody's clusters."""
+_RUNNER_NUMBER: Final = re.compile(r"_\d{1,2}$")
+"""Number of a runner of InferenceX among those of its cluster."""
+_SLICE: Final = re.compile(r"(?P<kind>tpu-v\d[a-z]+)-(?P<size>\d{1,4})$", re.IGNORECASE)
+_CORES_OF_A_CHIP: Final = MappingProxyType({"tpu-v5p": 2})
+_DISKLESS: Final = re.compile(r"-(?:nolssd|lowmem)$", re.IGNORECASE)
+"""Google Cloud's machine types without local disks or with less memory: the same accelerators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +87,7 @@ def catalogue_hardware(name: str, own: Collection[str] = ()) -> str:
     UnknownHardwareError
         With the nearest known name.
     """
-    found = name if name in own else hardware_names().get(plain_hardware(name))
+    found = name if name in own else part_called(name)
     if found is None:
         raise UnknownHardwareError(name, hardware_hint(name, own))
     return found
@@ -81,19 +95,47 @@ def catalogue_hardware(name: str, own: Collection[str] = ()) -> str:
 
 def hardware_called(name: str, own: Collection[str]) -> str:
     """Return the catalogue's name of hardware; one of the file's own and an unknown one stay as they are."""
-    return name if name in own else hardware_names().get(plain_hardware(name), name)
+    return name if name in own else part_called(name) or name
+
+
+def part_called(name: str) -> str | None:
+    """Return the catalogue's name of hardware, in any spelling that is known; None for another part."""
+    return _first(hardware_names(), name)
+
+
+def other_part(name: str) -> str | None:
+    """Return what a part is that is easily taken for one of the catalogue; None for any other name."""
+    return _first(_other_parts(), name)
+
+
+def _first(known: Mapping[str, _Found], name: str) -> _Found | None:
+    """Return what is known of the first of a name's forms that is known."""
+    found = (known.get(plain_hardware(each)) for each in _forms(name))
+    return next((each for each in found if each is not None), None)
+
+
+def _forms(name: str) -> Iterator[str]:
+    """Yield a name, and without what some tools add to it."""
+    yield name
+    for added in (_VENDOR, _DEVICE_ID, _RUNNER_NUMBER, _DISKLESS):
+        without = added.sub("", name)
+        if without != name:
+            yield without
+    slice_of = tpu_slice(name)
+    if slice_of is not None:
+        yield slice_of[0]
 
 
 def hardware_hint(name: str, own: Collection[str] = ()) -> str:
     """Return which names of hardware are allowed, and the one that was probably meant."""
     known = tuple(dict.fromkeys((*own, *accelerators())))
-    other = _other_parts().get(plain_hardware(name))
+    other = other_part(name)
     if other is not None:
         return f"is {other}: no part of the catalogue"
     allowed = f"one of {len(known)} names" if len(known) > MAX_NAMES_SHOWN else ", ".join(known)
     # The catalogue's own names first: they are what a hint should teach.
     meant = _of_series(name, known) or nearest(name, known)
-    meant = meant or nearest(name, (each for _, each, _ in _spellings()))
+    meant = meant or nearest(name, (each for _, each, source in _spellings() if source != _RUNNERS))
     return f"allowed: {allowed}" + ("" if meant is None else f"; did you mean {meant!r}?")
 
 
@@ -134,6 +176,24 @@ def instance_types() -> Mapping[str, InstanceType]:
             for name, accelerators_each in types.items()
         }
     )
+
+
+@lru_cache(maxsize=4096)
+def instance_type(name: str) -> InstanceType | None:
+    """Return the kind of instance of a name; None for one without accelerators of the catalogue."""
+    return _first(instance_types(), name)
+
+
+def tpu_slice(name: str) -> tuple[str, int] | None:
+    """Return the name without size and the chips of a slice of TPUs, as SkyPilot writes it; None for others.
+
+    The size of v5p is in TensorCores, of which a chip has two; that of v5e and v6e is in chips
+    (docs.cloud.google.com/tpu, TPU configurations).
+    """
+    found = _SLICE.match(name)
+    if found is None:
+        return None
+    return found["kind"], int(found["size"]) // _CORES_OF_A_CHIP.get(found["kind"].lower(), 1)
 
 
 def instances_of(hardware: str, cloud: str, accelerators_each: int) -> tuple[InstanceType, ...]:

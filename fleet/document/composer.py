@@ -29,7 +29,10 @@ _NULLS: Final = frozenset(text for text, value in _CONSTANTS.items() if value is
 _MERGE_KEY: Final = "<<"
 _TOO_DEEP: Final = "exceeded maximum nesting depth"
 """What the C scanner of PyYAML 6.0.4 says: it reads ahead, and may give up before a node is seen."""
+_STANDARD_TAG: Final = re.compile(r"tag:yaml\.org,2002:(\w+)")
+"""A tag of YAML itself, which files write as `!!int`."""
 NO_BREAK_SPACE: Final = "\u00a0"
+NO_BREAK_SPACE_HINT: Final = "a space there is a no-break space (U+00A0); type a plain one"
 _MENDED_BY: Final = {
     "could not find expected ':'": "write `key: value`, with a space after the colon",
     "mapping values are not allowed": "write one `key: value` a line, and quote text that holds `: `",
@@ -64,11 +67,20 @@ def _mend(text: str, line: int, about: str) -> str:
     """What to do about a mistake of form; empty where the message of the parser says all that is known."""
     near = text.splitlines()[max(line - 2, 0) : line] if line else []
     if any(NO_BREAK_SPACE in each for each in near):
-        return "a space there is a no-break space (U+00A0); type a plain one"
+        return NO_BREAK_SPACE_HINT
     last = near[-1] if near else ""
     if "\t" in last[: len(last) - len(last.lstrip())]:
         return "indent with spaces; YAML takes no tabs"
     return next((hint for words, hint in _MENDED_BY.items() if words in about), "")
+
+
+def _tag_refused(tag: str) -> tuple[str, str]:
+    """Return what is wrong with a tag, as it is written, and what to write in its place."""
+    known = _STANDARD_TAG.fullmatch(tag)
+    if known is None:
+        return f"the tag {tag} is not allowed", ""
+    mend = "quote the value" if known[1] == "str" else "leave it out"
+    return f"the tag !!{known[1]} is not allowed", f"{mend}: a value is read as what it looks like"
 
 
 class _Stop(Exception):  # noqa: N818 - not an error: the issue it leaves behind is
@@ -107,7 +119,7 @@ class _Composer:
             self._fail(place, _NESTED)
         # A quoted scalar has the tag "!" or none; anything else was asked for by name.
         if event.tag not in (None, "!"):
-            self._fail(place, f"the tag {event.tag} is not allowed")
+            self._fail(place, *_tag_refused(event.tag))
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         if isinstance(event, yaml.ScalarEvent):

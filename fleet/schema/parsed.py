@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from fleetplan.fleet.document import Document, KeyPath
+from fleetplan.fleet.document.composer import NO_BREAK_SPACE, NO_BREAK_SPACE_HINT
 from fleetplan.fleet.document.number_hints import number_hint
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.schema.finance import CURRENCY_PATTERN
@@ -178,7 +179,10 @@ def _issue(document: Document, detail: ErrorDetails) -> Issue:
     location = _location(detail)
     kind = detail["type"]
     if kind == "extra_forbidden":
-        hint = names_hint(str(location[-1]), _allowed_keys(location[:-1]))
+        key = str(location[-1])
+        if NO_BREAK_SPACE in key:
+            return document.issue(location, "unknown key", NO_BREAK_SPACE_HINT, at_key=True)
+        hint = names_hint(key, _allowed_keys(location[:-1]))
         return document.issue(location, "unknown key", hint, at_key=True)
     if kind == "missing":
         return document.issue(location, "is missing")

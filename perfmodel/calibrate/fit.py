@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fleetplan.fleet.catalog import UnknownModelError
-from fleetplan.fleet.catalog.hardware_names import hardware_names, plain_hardware
+from fleetplan.fleet.catalog.hardware_names import part_called
 from fleetplan.fleet.catalog.models import resolve
 from fleetplan.fleet.document.headers import header_issues
 from fleetplan.fleet.errors import InputError, Issue
@@ -234,7 +234,7 @@ def _version(frame: pd.DataFrame) -> NDArray[np.object_]:
 def _scopes(cases: Cases, versions: NDArray[np.object_]) -> list[CalibrationScope]:
     return [
         CalibrationScope(
-            hardware_names().get(plain_hardware(hardware), hardware),
+            part_called(hardware) or hardware,
             framework,
             version,
             _identifier(model),

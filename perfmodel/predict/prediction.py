@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.catalog.hardware_names import hardware_hint, hardware_names, plain_hardware
+from fleetplan.fleet.catalog.hardware_names import hardware_hint, part_called
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Accelerator, Precision
 from fleetplan.fleet.inventory.power import power_capped
@@ -168,7 +168,7 @@ def _capped(accelerator: Accelerator, power_cap_w: float | None) -> Accelerator:
 def _hardware_name(given: str, parts: Mapping[str, Accelerator]) -> str:
     """Return the name of a part that others name otherwise, or in another case; else the name as given."""
     own = {name.lower(): name for name in parts}.get(given.lower())
-    return hardware_names().get(plain_hardware(given), given) if own is None else own
+    return part_called(given) or given if own is None else own
 
 
 def _runnable(

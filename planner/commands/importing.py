@@ -172,7 +172,7 @@ def skypilot(
     Example: plan import skypilot vms.csv --hardware h100 --region us-east-1=east --out offers.yaml
     """
     from fleetplan.planner.commands.run_import import offer_options, run_price_catalogue
-    from fleetplan.planner.importing.price_catalogues import skypilot_offers
+    from fleetplan.planner.importing.skypilot import skypilot_offers
 
     options = offer_options(file, as_of, region or (), hardware or (), spot_max_share)
     run_price_catalogue(skypilot_offers, file, options, out, console(stderr=True))
@@ -219,7 +219,7 @@ def focus(
     Example: plan import focus billing.parquet --region us-east-1=east --out supply.yaml
     """
     from fleetplan.planner.commands.run_import import offer_options, run_price_catalogue
-    from fleetplan.planner.importing.price_catalogues import focus_supply
+    from fleetplan.planner.importing.focus import focus_supply
 
     options = offer_options(file, None, region or (), hardware or (), spot_max_share)
     run_price_catalogue(focus_supply, file, options, out, console(stderr=True))

@@ -100,8 +100,8 @@ def _write_next(
     asked = read_asked_plan(plan_file, following.fleet_file)
     path = Path(asked.fleet.path)
     document = expand(read_document(path), plan.provenance.scenarios, plan.provenance.assignments)
-    text = next_fleet(document, read_text(path), asked.fleet, plan, report)
     assert following.file is not None
+    text = next_fleet(document, read_text(path), asked.fleet, plan, report, following.file.parent)
     write_fleet_file(following.file, text, over=following.force)
     say_written(errors, following.file)
 

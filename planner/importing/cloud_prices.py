@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import yaml
 
-from fleetplan.fleet.catalog.hardware_names import InstanceType, instance_types, plain_hardware
+from fleetplan.fleet.catalog.hardware_names import InstanceType, instance_type
 from fleetplan.fleet.document.headers import check_header
 from fleetplan.fleet.document.records import NumberedRecord, Table
 from fleetplan.fleet.units import HOURS_PER_QUARTER, QUARTERS_PER_YEAR
@@ -129,7 +129,7 @@ def _wanted(machine: str, region: str, options: OfferOptions) -> tuple[str, int,
 
 
 def _instance(machine: str) -> InstanceType:
-    known = instance_types().get(plain_hardware(machine))
+    known = instance_type(machine)
     if known is None:
         raise RejectedRowError("is no instance type with accelerators of the catalogue")
     return known

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from fleetplan.fleet.catalog.hardware_names import instance_types, plain_hardware
+from fleetplan.fleet.catalog.hardware_names import instance_type, other_part, part_called
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.figures import counted
 from fleetplan.planner.importing.fragments import (
@@ -48,8 +48,20 @@ KIND_LABELS: Final = (
 INSTANCE_LABEL: Final = "node.kubernetes.io/instance-type"
 REGION_LABEL: Final = "topology.kubernetes.io/region"
 
+SHARED_RESOURCE: Final = "nvidia.com/gpu.shared"
+"""What NVIDIA's device plugin calls shares of cards where it is told to rename them (renameByDefault)."""
 _SHARED: Final = "-SHARED"
 """GPU feature discovery's mark of a card whose time is shared: its capacity counts shares."""
+_CARDS_LABEL: Final = "nvidia.com/gpu.count"
+_GKE_SHARES_LABEL: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"
+"""Shares of each card where GKE shares its time: the capacity counts shares."""
+_GKE_PART_LABEL: Final = "cloud.google.com/gke-gpu-partition-size"
+_AMD_PARTITION_LABELS: Final = ("amd.com/gpu.compute-memory-partition", "amd.com/compute-memory-partition")
+_WHOLE_AMD: Final = "spx"
+"""AMD's partition mode of whole cards; in the others (dpx, qpx, cpx) the capacity counts parts."""
+_PARTS: Final = re.compile(r"nvidia\.com/mig-|amd\.com/(?:dpx|qpx|cpx)_")
+"""Resources that are parts of a card: MIG of the strategy mixed, partitions of the strategy mixed."""
+_WHOLE_PARTITIONS: Final = re.compile(r"amd\.com/spx_")
 _GRES: Final = re.compile(r"(?:^|,)gpu(?::(?P<kind>[^:,()]+))?:(?P<count>\d+)(?:\([^)]*\))?(?=,|$)")
 _OUT_OF_SERVICE: Final = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "MAINT", "NOT_RESPONDING"}
 
@@ -137,17 +149,16 @@ def _kubernetes_node(item: Record, options: PoolOptions) -> _Node:
     labels, capacity = at(item, "metadata", "labels"), at(item, "status", "capacity")
     said: Record = labels if isinstance(labels, Mapping) else {}
     held: Record = capacity if isinstance(capacity, Mapping) else {}
-    resource = next((name for name in RESOURCES if str(held.get(name, "0")) != "0"), None)
-    if resource is None:
-        raise RejectedRowError("has no accelerators")
+    resource = _resource(held)
     number = count(held[resource], resource)
-    instance = instance_types().get(plain_hardware(str(said.get(INSTANCE_LABEL, ""))))
-    kind = next((str(said[name]) for name in KIND_LABELS if name in said), None)
-    if kind is not None and "-MIG-" in kind:
-        raise RejectedRowError(f"{kind}: parts of a card (MIG) are no accelerators of the catalogue")
-    if kind is not None and kind.endswith(_SHARED):
-        number = count(said.get("nvidia.com/gpu.count"), "nvidia.com/gpu.count")
-        kind = kind.removesuffix(_SHARED)
+    instance = instance_type(str(said.get(INSTANCE_LABEL, "")))
+    kinds = [str(said[name]) for name in KIND_LABELS if name in said]
+    _refuse_parts(said, kinds)
+    kind = _kind([each.removesuffix(_SHARED) for each in kinds])
+    if any(each.endswith(_SHARED) for each in kinds) or resource == SHARED_RESOURCE:
+        number = count(said.get(_CARDS_LABEL), _CARDS_LABEL)
+    elif _GKE_SHARES_LABEL in said:
+        number //= count(said[_GKE_SHARES_LABEL], _GKE_SHARES_LABEL)
     if kind is not None:
         hardware = known_hardware(kind)
     elif instance is not None:
@@ -164,6 +175,42 @@ def _kubernetes_node(item: Record, options: PoolOptions) -> _Node:
     )
     cordoned = bool(at(item, "spec", "unschedulable"))
     return _Node(hardware, number, None if region is None else str(region), ready and not cordoned)
+
+
+def _resource(held: Record) -> str:
+    """The resource that stands for whole accelerators of a node."""
+    has = [name for name, number in held.items() if str(number) != "0"]
+    for name in (*RESOURCES, SHARED_RESOURCE):
+        if name in has:
+            return name
+    for name in has:
+        if _WHOLE_PARTITIONS.match(name):
+            return name
+    parts = next((name for name in has if _PARTS.match(name)), None)
+    if parts is not None:
+        raise RejectedRowError(f"{parts}: parts of a card are no accelerators of the catalogue")
+    raise RejectedRowError("has no accelerators")
+
+
+def _kind(kinds: list[str]) -> str | None:
+    """The label that tells a node's accelerators: the first that is known, and otherwise the first.
+
+    A product has more names than a device id.
+    """
+    told = (each for each in kinds if part_called(each) is not None or other_part(each) is not None)
+    return next(told, next(iter(kinds), None))
+
+
+def _refuse_parts(said: Record, kinds: list[str]) -> None:
+    """Refuse nodes whose capacity counts parts of cards: MIG, or partitions of AMD's cards."""
+    partition = next((str(said[name]) for name in _AMD_PARTITION_LABELS if name in said), _WHOLE_AMD)
+    what = next((f"{each}: parts of a card (MIG)" for each in kinds if "-MIG-" in each), None)
+    if _GKE_PART_LABEL in said:
+        what = f"{said[_GKE_PART_LABEL]}: parts of a card (MIG)"
+    elif not partition.lower().startswith(_WHOLE_AMD):
+        what = f"{partition}: parts of a card"
+    if what is not None:
+        raise RejectedRowError(f"{what} are no accelerators of the catalogue")
 
 
 def _list(value: object) -> list[object]:

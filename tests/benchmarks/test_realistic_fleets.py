@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,7 @@ from benchmarks.realistic.sizes import SIZES, Switch, switches_of
 from benchmarks.realistic.witness import find_witness
 from benchmarks.solve import judge
 from benchmarks.solve_families import FAMILIES, SolveBar, random_bars, realistic_bars
-from benchmarks.solve_runs import SolverRun
+from benchmarks.solve_runs import SolverRun, children
 from tests.measured import needs_tables
 
 from fleetplan.fleet.inventory import Fleet
@@ -250,3 +254,22 @@ def test_the_first_plan_of_the_worst_seed_and_the_median_gap_count(
     said = capsys.readouterr().out
     assert "company plain: first plan of every seed 25.0 s (bar 20 s)" in missed
     assert "met    company plain: 0.50 % after 120 s (bar 1 %)" in said
+
+
+def test_processes_that_any_thread_started_are_children() -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    ended = threading.Event()
+
+    def start() -> None:
+        started.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE))
+        ended.wait(10)
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    while not started:
+        time.sleep(0.01)
+    assert started[0].pid in children(os.getpid())
+    started[0].communicate(b"\n")
+    assert started[0].pid not in children(os.getpid())
+    ended.set()
+    thread.join()

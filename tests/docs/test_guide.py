@@ -19,8 +19,8 @@ from tests.planner.importing.test_clusters import NODES, SINFO
 from tests.planner.importing.test_import import INVENTORY, MLPERF, PRICES, VLLM
 from tests.planner.importing.test_power_readings import answer as power_answer
 from tests.planner.importing.test_power_readings import series
-from tests.planner.importing.test_price_catalogues import BILL, SKYPILOT
 from tests.planner.importing.test_prometheus import saved
+from tests.planner.importing.test_skypilot_and_focus import BILL, SKYPILOT
 
 from fleetplan.planner.cli import app, main
 from fleetplan.scenarios.load import load_fleet

@@ -86,6 +86,9 @@ def test_json_with_the_longest_hashes_is_read_exactly() -> None:
 
 def test_rows_of_csv_know_their_line_and_a_field_without_end_is_refused() -> None:
     assert list(csv_rows(["a,b", '"1\n', '2",3'])) == [(1, ["a", "b"]), (3, ["1\n2", "3"])]
+    # What Excel reads its divider from is no header; below it, such a line is a row.
+    for first in ("sep=,", '"sep=,"', "sep=;", "SEP=|"):
+        assert list(csv_rows([first, "a,b", "sep=,"])) == [(2, ["a", "b"]), (3, ["sep=", ""])]
     with pytest.raises(CsvError) as caught:
         list(csv_rows(["a,b", "x" * 200_000]))
     assert (caught.value.line, caught.value.reason) == (2, "field larger than field limit (131072)")

@@ -64,11 +64,13 @@ def read_lengths(context: Context, key_path: KeyPath, reference: str) -> LengthH
 
 
 def _bins(context: Context, path: Path, lines: Sequence[str]) -> list[LengthBin] | None:
-    header = [name.strip() for _, fields in csv_rows(lines[:1]) for name in fields]
+    header_line, fields = next(csv_rows(lines), (0, []))
+    header = [name.strip() for name in fields]
+    rows = _rows(header, lines, header_line)
     if set(HISTOGRAM_COLUMNS) <= set(header):
-        return list(_histogram_bins(context, path, header, lines))
+        return list(_histogram_bins(context, path, rows))
     if set(TRACE_COLUMNS) <= set(header):
-        return counted_bins((*tokens, 1) for tokens in _trace_lengths(context, path, header, lines))
+        return counted_bins((*tokens, 1) for tokens in _trace_lengths(context, path, rows))
     if (divided := divider_issue(str(path), header)) is not None:
         context.issues.append(divided)
         return None
@@ -78,9 +80,9 @@ def _bins(context: Context, path: Path, lines: Sequence[str]) -> list[LengthBin]
 
 
 def _histogram_bins(
-    context: Context, path: Path, header: Sequence[str], lines: Sequence[str]
+    context: Context, path: Path, rows: Iterable[tuple[int, Mapping[str, str]]]
 ) -> Iterator[LengthBin]:
-    for number, fields in _rows(header, lines):
+    for number, fields in rows:
         values = [_number(context, path, number, name, fields.get(name)) for name in HISTOGRAM_COLUMNS]
         if None in values:
             continue
@@ -93,9 +95,9 @@ def _histogram_bins(
 
 
 def _trace_lengths(
-    context: Context, path: Path, header: Sequence[str], lines: Sequence[str]
+    context: Context, path: Path, rows: Iterable[tuple[int, Mapping[str, str]]]
 ) -> Iterator[tuple[int, int]]:
-    for number, fields in _rows(header, lines):
+    for number, fields in rows:
         values = [_number(context, path, number, name, fields.get(name)) for name in TRACE_COLUMNS]
         if None in values:
             continue
@@ -129,9 +131,11 @@ def _bin(tokens: int) -> tuple[int, int]:
     raise AssertionError(f"no bin for {tokens} tokens")
 
 
-def _rows(header: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, str]]]:
+def _rows(
+    header: Sequence[str], lines: Sequence[str], header_line: int
+) -> Iterator[tuple[int, Mapping[str, str]]]:
     for number, fields in csv_rows(lines):
-        if number > 1 and any(field.strip() for field in fields):
+        if number > header_line and any(field.strip() for field in fields):
             yield number, dict(zip(header, fields, strict=False))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import yaml
@@ -22,18 +23,22 @@ from fleetplan.planner.questions.track.measured_demand import (
     rounded,
     times,
 )
+from fleetplan.planner.questions.track.moved_files import moved_files
 from fleetplan.planner.questions.track.variances import TrackReport
 
 _ENDS: Final = {"max_hosts": 0, "max_accelerators": 0, "maintenance_hosts": {}}
 """What a table of periods becomes when none of them is left; any other keeps its last value."""
 
 
-def next_fleet(document: Document, text: str, fleet: Fleet, plan: Plan, report: TrackReport) -> str:
+def next_fleet(
+    document: Document, text: str, fleet: Fleet, plan: Plan, report: TrackReport, folder: Path
+) -> str:
     """Return a fleet file that begins after the last period that was measured.
 
     The horizon is what is left of the plan's, or as many periods more where nothing is. Demand is that of
     the file times what was measured over what was planned, growth going on from there. Measured rates are in
-    `rate_ratio`. What the plan bought, still rents for a term, and retired until then is in the pools.
+    `rate_ratio`. What the plan bought, still rents for a term, and retired until then is in the pools. Files
+    that it names are named from where it will be.
 
     Parameters
     ----------
@@ -47,6 +52,8 @@ def next_fleet(document: Document, text: str, fleet: Fleet, plan: Plan, report: 
         The plan that was in force.
     report : TrackReport
         What was measured.
+    folder : Path
+        Where the new file will be.
 
     Raises
     ------
@@ -71,6 +78,8 @@ def next_fleet(document: Document, text: str, fleet: Fleet, plan: Plan, report: 
     if edited.has(("imports",)) or plan.provenance.scenarios or plan.provenance.assignments:
         edited = YamlText(yaml.safe_dump(dict(plain), sort_keys=False, allow_unicode=True))
     edited.put(("horizon", "periods"), list(shift.after), [f"after {report.periods[-1]}"])
+    for key_path, name in moved_files(document, folder):
+        edited.put(key_path, name)
     for key_path, value in _tables(plain, (), shift):
         edited.put(key_path, value)
     _put_services(edited, plain, [region.name for region in fleet.regions], shift, report)

@@ -39,6 +39,33 @@ TABLE = Path(__file__).parents[3] / "fleet" / "catalog" / "hardware_names.yaml"
         ("a3-ultragpu-8g", "H200-SXM"),
         ("standard_nd96isr_mi300x_v5", "MI300X"),
         ("h100-sxm", "H100-SXM"),
+        # AMD's labeller: names of sysfs, device ids of cards and of their virtual functions; rocm-smi's 0x.
+        ("AMD_Instinct_MI325_OAM", "MI325X"),
+        ("AMD_Instinct_MI355_OAM", "MI355X"),
+        ("AMD_Instinct_MI300X_VF", "MI300X"),
+        ("74b5", "MI300X"),
+        ("0x75A3", "MI355X"),
+        ("75a0", "MI350X"),
+        # With a vendor's words before it, and without.
+        ("Instinct MI300X", "MI300X"),
+        ("AMD MI300X", "MI300X"),
+        ("NVIDIA A100-SXM-40GB", "A100-SXM-40GB"),
+        # InferenceX: a label, a cluster, and one runner of a cluster.
+        ("h200-multinode", "H200-SXM"),
+        ("b200-nscale-slurm_3", "B200-SXM"),
+        ("mi355x-amds_04", "MI355X"),
+        ("rtx6000pro-lat_00", "RTX-PRO-6000-Server"),
+        # MLPerf.
+        ("AMD Instinct MI355X 288GB HBM3e", "MI355X"),
+        ("NVIDIA L4-PCIe-24GB", "L4"),
+        # SkyPilot's slices of TPUs.
+        ("tpu-v6e-8", "TPU-v6e"),
+        ("tpu-v5litepod-16", "TPU-v5e"),
+        # Clouds.
+        ("gr6.4xlarge", "L4"),
+        ("p6e-gb300.36xlarge", "GB300-NVL72"),
+        ("a4-highgpu-8g-nolssd", "B200-SXM"),
+        ("Standard_ND96isrf_H200_v5", "H200-SXM"),
     ],
 )
 def test_names_of_tools_and_clouds_mean_parts_of_the_catalogue(name: str, hardware: str) -> None:
@@ -53,6 +80,11 @@ def test_names_of_tools_and_clouds_mean_parts_of_the_catalogue(name: str, hardwa
         ("NVIDIA H100 NVL", "is a PCIe card with 94 GB"),
         ("A100", "is 40 GB at some, 80 GB at others"),
         ("Standard_NC40ads_H100_v5", "is one H100 NVL"),
+        ("NVIDIA H200-NVL-141GB", "is a PCIe card"),
+        ("AMD_Instinct_MI308X", "with fewer compute units"),
+        ("0x74a0", r"\(MI300A\)"),
+        ("NVIDIA-GH200-144G-HBM3e", "is a superchip"),
+        ("a2-megagpu-16g", "sixteen A100"),
     ],
 )
 def test_what_is_no_part_has_the_nearest_name_or_says_what_it_is(name: str, hint: str) -> None:

@@ -688,6 +688,22 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         ],
     ),
     (
+        "tag of YAML itself",
+        "name: small",
+        "name: !!str small",
+        [
+            "2:7: name: the tag !!str is not allowed; quote the value: a value is read as what it looks like",
+        ],
+    ),
+    (
+        "no-break space in a key",
+        "name: small",
+        "name: small\nhorizon\u00a0: {}",
+        [
+            "3:1: horizon\u00a0: unknown key; a space there is a no-break space (U+00A0); type a plain one",
+        ],
+    ),
+    (
         "alias without an anchor",
         "name: small",
         "name: *small",

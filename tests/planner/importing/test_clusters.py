@@ -95,8 +95,44 @@ def test_hosts_of_another_size_are_a_kind_of_their_own() -> None:
             "TPU-v6e",
             4,
         ),
-        # Ten shares of each of eight cards.
+        # Ten shares of each of eight cards: by NVIDIA's plugin, the same under another name, and by GKE.
         (nvidia("shared", "NVIDIA-H100-80GB-HBM3-SHARED", 80), "H100-SXM", 8),
+        (
+            node(
+                "renamed",
+                {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "8"},
+                {"nvidia.com/gpu": "0", "nvidia.com/gpu.shared": "80"},
+            ),
+            "H100-SXM",
+            8,
+        ),
+        (
+            node(
+                "gke",
+                {
+                    "cloud.google.com/gke-accelerator": "nvidia-h100-80gb",
+                    "cloud.google.com/gke-max-shared-clients-per-gpu": "10",
+                },
+                {"nvidia.com/gpu": "80"},
+            ),
+            "H100-SXM",
+            8,
+        ),
+        # AMD's labeller: an unknown product name beside a known device id, and whole cards by their mode.
+        (
+            node(
+                "amd",
+                {"amd.com/gpu.product-name": "Next_Name", "amd.com/gpu.device-id": "75a3"},
+                {"amd.com/gpu": "8"},
+            ),
+            "MI355X",
+            8,
+        ),
+        (
+            node("spx", {"amd.com/gpu.product-name": "AMD_Instinct_MI355_OAM"}, {"amd.com/spx_nps1": "8"}),
+            "MI355X",
+            8,
+        ),
     ],
 )
 def test_other_ways_of_telling_the_kind(item: object, hardware: str, accelerators: int) -> None:
@@ -115,6 +151,34 @@ def test_other_ways_of_telling_the_kind(item: object, hardware: str, accelerator
         (nvidia("new", "NVIDIA-H999", 8), "allowed: one of"),
         (nvidia("many", "NVIDIA-H200", 10**9), "no host has so many"),
         (node("bare", {}, {"nvidia.com/gpu": "8"}), "give --hardware"),
+        # Parts of cards, as the plugins of NVIDIA (strategy mixed), GKE and AMD (single, mixed) count them.
+        (
+            node("mixed", {"nvidia.com/gpu.product": "NVIDIA-H200"}, {"nvidia.com/mig-1g.18gb": "56"}),
+            "nvidia.com/mig-1g.18gb: parts of a card",
+        ),
+        (
+            node(
+                "gke-mig",
+                {
+                    "cloud.google.com/gke-accelerator": "nvidia-h100-80gb",
+                    "cloud.google.com/gke-gpu-partition-size": "1g.10gb",
+                },
+                {"nvidia.com/gpu": "56"},
+            ),
+            "1g.10gb: parts of a card",
+        ),
+        (
+            node(
+                "cpx",
+                {
+                    "amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM",
+                    "amd.com/gpu.compute-memory-partition": "cpx_nps4",
+                },
+                {"amd.com/gpu": "64"},
+            ),
+            "cpx_nps4: parts of a card",
+        ),
+        (node("cpx-mixed", {}, {"amd.com/cpx_nps4": "64"}), "amd.com/cpx_nps4: parts of a card"),
         ("text", "has no accelerators"),
     ],
 )

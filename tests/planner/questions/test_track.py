@@ -12,7 +12,9 @@ import pytest
 import yaml
 from tests.planner.command_line import in_folder, run
 
+from fleetplan.fleet.document import read_document
 from fleetplan.planner.plan import Plan
+from fleetplan.planner.questions.track.moved_files import moved_files
 from fleetplan.scenarios.load import load_fleet
 
 FLEET = """\
@@ -291,6 +293,30 @@ kv_links:
     happened(planned(FLEET.replace("offers:\n", pools) + links), "2027Q1", {}, {})
     tracked("--next", "next.yaml")
     assert [(link.prefill, link.decode) for link in load_fleet("next.yaml").kv_links] == [("us-a", "us-a")]
+
+
+def test_the_next_fleet_of_another_folder_names_files_from_there() -> None:
+    happened(planned(), "2027Q1", {}, {})
+    Path("later").mkdir()
+    tracked("--next", "later/next.yaml")
+    assert "engines: ../engines.csv" in Path("later/next.yaml").read_text("utf-8")
+    assert len(load_fleet("later/next.yaml").services) == 2
+
+
+def test_files_of_imports_are_named_from_the_new_file(tmp_path: Path) -> None:
+    (tmp_path / "demand").mkdir()
+    workload = "workload: {lengths: chat-lengths.csv}"
+    variants = "variants: [{model: small/config.json}]"
+    Path("demand/demand.yaml").write_text(
+        f"services:\n  - {{name: chat, model: llama3.1-8b, {workload}, {variants}}}\n"
+        f"  - {{name: own, engines: {tmp_path}/engines.csv}}\n"
+    )
+    Path("fleet.yaml").write_text("version: 1\nimports: [demand/demand.yaml]\ncalibration: kept.json\n")
+    moved = dict(moved_files(read_document(Path("fleet.yaml")), tmp_path))
+    assert moved == {
+        ("services", 0, "workload", "lengths"): "demand/chat-lengths.csv",
+        ("services", 0, "variants", 0, "model"): "demand/small/config.json",
+    }
 
 
 def test_after_the_last_period_as_many_follow() -> None:

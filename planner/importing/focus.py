@@ -1,12 +1,8 @@
-"""SkyPilot's catalogue of machines and FOCUS billing exports as offers and pools of a fleet file.
+"""FOCUS billing exports as offers and pools of a fleet file.
 
-What is read, as documented (November 2026):
-
-* SkyPilot (skypilot-org/skypilot-catalog, catalogs/v8/CLOUD/vms.csv): InstanceType, AcceleratorName,
-  AcceleratorCount, Price and SpotPrice of a machine [USD/h], Region, AvailabilityZone, GpuInfo.
-* FOCUS 1.0 to 1.2 (focus.finops.org), CSV or Parquet: usage in hours and its effective cost, by instance
-  type, region and pricing category. Standard prices become offers; what is committed becomes rented pools of
-  as many hosts as ran in the mean.
+What is read, as documented (November 2026): FOCUS 1.0 to 1.2 (focus.finops.org), CSV or Parquet, usage in
+hours and its effective cost, by instance type, region and pricing category. Standard prices become offers;
+what is committed becomes rented pools of as many hosts as ran in the mean.
 """
 
 from __future__ import annotations
@@ -18,28 +14,19 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.catalog.hardware_names import InstanceType, instance_types, plain_hardware
+from fleetplan.fleet.catalog.hardware_names import InstanceType, instance_type
 from fleetplan.fleet.document.headers import check_header
 from fleetplan.fleet.document.records import Table
-from fleetplan.fleet.figures import counted
 from fleetplan.planner.importing.fragments import (
     ImportedSupply,
     SupplyFragment,
     check_characters,
     plain_name,
 )
-from fleetplan.planner.importing.offers import MachinePrice, OfferOptions, named, offer, take_prices
-from fleetplan.planner.importing.records import Record, RejectedRowError, count, known_hardware, number
+from fleetplan.planner.importing.offers import OfferOptions, named, offer
+from fleetplan.planner.importing.records import Record, RejectedRowError, number
 
-SKYPILOT_COLUMNS: Final = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region")
 FOCUS_COLUMNS: Final = ("ChargeCategory", "EffectiveCost", "ChargePeriodStart", "ChargePeriodEnd", "RegionId")
-
-MEMORY_RATIO: Final = 0.1
-"""How far the memory of a card may be off the catalogue's: data sheets and drivers differ by 7 % at most."""
-_PCIE: Final = re.compile("pcie", re.IGNORECASE)
-_MIB: Final = re.compile(r"'SizeInMiB': (\d{1,9})")
-_MIB_PER_GIB: Final = 1024
 _WORDS: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
 _HOURS_PER_UNIT: Final = {"hours": 1.0, "hour": 1.0, "hrs": 1.0, "h": 1.0, "instancehours": 1.0,
                           "seconds": 1 / 3600, "second": 1 / 3600, "minutes": 1 / 60}  # fmt: skip
@@ -54,76 +41,6 @@ _INSTANCE_COLUMNS: Final = (
     "ResourceType", "ChargeDescription", "x_SkuDescription",
 )  # fmt: skip
 """Columns that may name an instance type: a property since FOCUS 1.2, before it columns of the providers."""
-
-
-def skypilot_offers(table: Table, path: str, options: OfferOptions) -> ImportedSupply:
-    """Return the offers of SkyPilot's catalogue: one for each machine and price, with its regions.
-
-    Raises
-    ------
-    InputError
-        A column is missing.
-    """
-    check_header(path, table.columns, SKYPILOT_COLUMNS)
-    fragment = SupplyFragment(path)
-    prices: list[MachinePrice] = []
-    for line, record in table.records:
-        try:
-            found = _skypilot_machine(line, record, options)
-        except RejectedRowError as reason:
-            fragment.reject(f"line {line}", str(reason))
-            continue
-        if found is None:
-            continue
-        prices += found
-    wanted = len({(each.machine, each.region, each.row) for each in prices})
-    fragment.says.append(
-        f"SkyPilot's catalogue, {options.as_of}: {counted(wanted, 'row')} with accelerators that are wanted."
-    )
-    take_prices(fragment, prices, options)
-    return fragment.done()
-
-
-def _skypilot_machine(line: int, record: Record, options: OfferOptions) -> list[MachinePrice] | None:
-    """The prices of a row; None for one that is not wanted."""
-    kind = str(record.get("AcceleratorName") or "").strip()
-    region = options.region(str(record.get("Region") or ""))
-    if not kind:
-        raise RejectedRowError("has no accelerators")
-    machine = str(record.get("InstanceType") or "").strip()
-    if region is None:
-        return None
-    known = instance_types().get(plain_hardware(machine))
-    if known is None:
-        hardware, number_each = _named_part(record, machine, kind)
-    else:
-        hardware, number_each = known.hardware, known.accelerators
-    if options.hardware and hardware not in options.hardware:
-        return None
-    if not machine:
-        raise RejectedRowError("is the price of accelerators without their machine")
-    check_characters([("InstanceType", machine), ("Region", region)])
-    prices = []
-    if record.get("Price") not in (None, ""):
-        prices.append((False, number(record["Price"], "Price")))
-    if options.spot_max_share is not None and record.get("SpotPrice") not in (None, ""):
-        prices.append((True, number(record["SpotPrice"], "SpotPrice")))
-    if not prices:
-        raise RejectedRowError("has no price")
-    return [MachinePrice(machine, hardware, number_each, region, usd, spot, row=line) for spot, usd in prices]
-
-
-def _named_part(record: Record, machine: str, kind: str) -> tuple[str, int]:
-    """The part that a row names, where the machine is none that is known: no other card of the same name."""
-    hardware = known_hardware(kind)
-    if _PCIE.search(machine):
-        raise RejectedRowError(f"{kind} of {machine} is a PCIe card, another part than {hardware}")
-    memory = _MIB.search(str(record.get("GpuInfo") or ""))
-    if memory is not None:
-        gib, wanted = int(memory[1]) / _MIB_PER_GIB, accelerators()[hardware].hbm_gib
-        if abs(gib - wanted) > MEMORY_RATIO * wanted:
-            raise RejectedRowError(f"{kind} has {gib:.0f} GiB, and {hardware} {wanted:.0f}")
-    return hardware, count(record.get("AcceleratorCount"), "AcceleratorCount")
 
 
 @dataclass(slots=True)
@@ -241,10 +158,9 @@ def _unit(value: object) -> tuple[float, str]:
 
 
 def _instance(record: Record) -> InstanceType:
-    known = instance_types()
     for name in _INSTANCE_COLUMNS:
         for word in _words(record.get(name)):
-            if (found := known.get(plain_hardware(word))) is not None:
+            if (found := instance_type(word)) is not None:
                 return found
     raise RejectedRowError("names no instance type with accelerators of the catalogue")
 

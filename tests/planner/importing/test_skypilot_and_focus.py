@@ -14,9 +14,10 @@ import yaml
 from tests.planner.command_line import run
 
 from fleetplan.fleet.document.records import open_table
+from fleetplan.planner.importing.focus import focus_supply
 from fleetplan.planner.importing.fragments import ImportedSupply
 from fleetplan.planner.importing.offers import OfferOptions
-from fleetplan.planner.importing.price_catalogues import focus_supply, skypilot_offers
+from fleetplan.planner.importing.skypilot import skypilot_offers
 from fleetplan.scenarios.load import load_fleet
 
 SKYPILOT = """\
@@ -94,6 +95,63 @@ def test_what_is_wanted_is_chosen_and_regions_are_renamed(vms: Path) -> None:
     # The cheaper of two zones.
     assert by_name["p5.48xlarge-spot"]["rent_usd_per_accelerator_hour"] == 2.5
     assert (by_name["p5.48xlarge-spot"]["spot"], by_name["p5.48xlarge-spot"]["max_share"]) == (True, 0.3)
+
+
+OTHER_CLOUDS = """\
+InstanceType,AcceleratorName,AcceleratorCount,GpuInfo,Region,AvailabilityZone,Price,SpotPrice
+1x_H100-SXM,H100-SXM,1.0,"{'Gpus': [{'Name': 'H100 SXM', 'MemoryInfo': {'SizeInMiB': 80}}]}",US,a,3.0,3.0
+1x_H100,H100,1.0,"{'Gpus': [{'Name': 'H100 PCIe', 'MemoryInfo': {'SizeInMiB': 80}}]}",US,a,2.5,2.5
+1x_A100-80GB,A100-80GB,1.0,"{'Gpus': [{'Name': 'A100 PCIe', 'MemoryInfo': {'SizeInMiB': 80}}]}",US,,1.4,1
+1H200.96S,H200,1.0,"{""Gpus"": [{""Name"": ""H200"", ""MemoryInfo"": {""SizeInMiB"": 98304}}]}",US,,3.4,
+a3-highgpu-8g,,,,us-central1,us-central1-a,10.0,2.0
+a3-megagpu-8g,,,,us-central1,us-central1-a,11.0,
+a2-highgpu-1g,,,,us-central1,us-central1-a,1.0,0.4
+a3-highgpu-8g,,,,us-east4,us-east4-a,10.0,2.0
+,H100,8.0,H100,us-central1,us-central1-a,70.0,30.0
+,H100-MEGA,8.0,H100-MEGA,us-central1,us-central1-a,80.0,
+,A100,1.0,A100,us-central1,us-central1-a,3.0,1.6
+,V100,1.0,V100,us-central1,us-central1-a,2.0,1.0
+,tpu-v6e-8,1,tpu-v6e-8,us-east5,us-east5-a,21.6,9.7
+,tpu-v5p-8,1,tpu-v5p-8,us-east5,us-east5-a,16.8,700.0
+,tpu-v6e-64,1,tpu-v6e-64,us-east5,us-east5-a,172.8,77.8
+,tpu-v6e-4,1,tpu-v6e-4,asia-east1,asia-east1-c,700.0,700.0
+"""
+"""Rows as RunPod, Verda and Google Cloud have them in catalogs/v8; the prices are rounded."""
+
+
+def test_rows_of_clouds_that_write_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "vms.csv"
+    path.write_text(OTHER_CLOUDS, encoding="utf-8")
+    found = read(path, OfferOptions("2026-11-27", spot_max_share=0.5))
+    usd = {
+        name: (each["hardware"], each["rent_usd_per_accelerator_hour"])
+        for name, each in offers(found).items()
+    }
+    assert usd == {
+        # Gigabytes under MiB; the form of the card in its name alone.
+        "1x_h100-sxm": ("H100-SXM", 3.0),
+        "1x_h100-sxm-spot": ("H100-SXM", 3.0),
+        "1x_h100": ("H100-PCIe", 2.5),
+        "1x_h100-spot": ("H100-PCIe", 2.5),
+        # A machine and its accelerators: (10 + 70) / 8, (2 + 30) / 8, (11 + 80) / 8, 1 + 3, 0.4 + 1.6.
+        "a3-highgpu-8g": ("H100-SXM", 10.0),
+        "a3-highgpu-8g-spot": ("H100-SXM", 4.0),
+        "a3-megagpu-8g": ("H100-SXM", 11.375),
+        "a2-highgpu-1g": ("A100-SXM-40GB", 4.0),
+        "a2-highgpu-1g-spot": ("A100-SXM-40GB", 2.0),
+        # Slices as large as a host; v5p counts TensorCores, two a chip. 700 stands for no price.
+        "tpu-v6e-8": ("TPU-v6e", 2.7),
+        "tpu-v6e-8-spot": ("TPU-v6e", 1.2125),
+        "tpu-v5p-8": ("TPU-v5p", 4.2),
+    }
+    assert {each.place: each.reason for each in found.rejected} == {
+        "line 4": "A100-80GB of 1x_A100-80GB is a PCIe card, another part than A100-SXM-80GB",
+        "line 5": "H200 has 96 GiB, and H200-SXM 140",
+        "line 9": "its accelerators have no price in its zone",
+        "line 13": "is the price of accelerators without their machine",
+        "line 16": "tpu-v6e-64 is a slice of several hosts or of a part of one",
+        "line 17": "has no price",
+    }
 
 
 def billed(**change: object) -> dict[str, object]:
