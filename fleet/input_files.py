@@ -210,6 +210,11 @@ class CsvError(ValueError):
 _DIVIDER_LINE: Final = re.compile("sep=.?", re.IGNORECASE)
 
 
+def is_divider_line(line: str) -> bool:
+    """Return whether the first line of a CSV file is Excel's, which says what divides fields."""
+    return _DIVIDER_LINE.fullmatch(line.strip().strip('"')) is not None
+
+
 def csv_rows(lines: Iterable[str], *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of CSV text, each with the number of the line that it ends in.
 
@@ -230,7 +235,7 @@ def csv_rows(lines: Iterable[str], *, strict: bool = False) -> Iterator[tuple[in
     reader = csv.reader(lines, strict=strict)
     try:
         for row, fields in enumerate(reader):
-            if row == 0 and _DIVIDER_LINE.fullmatch(",".join(fields)):
+            if row == 0 and is_divider_line(",".join(fields)):
                 continue
             yield reader.line_num, fields
     except csv.Error as error:

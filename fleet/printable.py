@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-# C0 but tab and newline, DEL and C1, the controls of direction, and halves of surrogate pairs (from names
-# of files that are no UTF-8), which no encoding can write.
+# C0 but tab and newline, DEL and C1, the controls of direction, what has no width (but joiners, which
+# scripts and emoji need), and halves of surrogate pairs (from names of files that are no UTF-8), which no
+# encoding can write.
 _STEERING: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060"
+    "\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+GROUPS_APART: Final = r"(?<=\d)[ \u00a0\u2007\u2009\u202f'\u2019_](?=\d{3}(?!\d))"
+"""What parts thousands in other spellings: a space, also a thin or a no-break one, or an apostrophe."""
+
 _PLAIN: Final = re.compile(r"-?\d+(\.\d+)?")
 _PERCENTAGE: Final = re.compile(r"-?\d+(\.\d+)?\s?%")
 _COMMA: Final = re.compile(r"-?\d+(,\d+)+(\.\d+)?|-?\d+(\.\d{3})*,\d+")
@@ -15,6 +18,9 @@ _WITH_UNIT: Final = re.compile(r"[^\w\s-]?\s?-?\d+(\.\d+)?\s?[^\d\s,]+|[^\w\s-]\
 def number_hint(given: str) -> str:
     """How to write a text as the number that it stands for; empty where it stands for none."""
     text = given.strip()
+    together = re.sub(GROUPS_APART, "", text)
+    if together != text and _PLAIN.fullmatch(together):
+        return f"write {together}"
     if _PLAIN.fullmatch(text):
         return "leave out the quotes"
     if _PERCENTAGE.fullmatch(text):

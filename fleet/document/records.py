@@ -106,12 +106,18 @@ def _table(path: Path, file: BinaryIO, watch: Watcher | None, first_column: str 
     if first.lstrip().startswith("{"):
         return Table(JSON_LINES, (), _watched(_json_records(path, rest), file, watch))
     rows_of_fields = csv_rows(rest)
-    _, header = next(rows_of_fields, (1, []))
-    while first_column is not None and header and header[0] != first_column:
-        _, header = next(rows_of_fields, (1, []))
-    columns = tuple(name.strip() for name in header)
+    columns = _columns(rows_of_fields, first_column)
     found = ((line, dict(zip(columns, row, strict=False))) for line, row in rows_of_fields if row)
     return Table(CSV, columns, _watched(found, file, watch))
+
+
+def _columns(rows: Iterator[tuple[int, list[str]]], first_column: str | None) -> tuple[str, ...]:
+    """The header of a CSV; its first line where the column that the header should begin with is missing."""
+    top = tuple(name.strip() for name in next(rows, (1, []))[1])
+    if first_column is None or top[:1] == (first_column,):
+        return top
+    headers = (tuple(name.strip() for name in fields) for _, fields in rows)
+    return next((header for header in headers if header[:1] == (first_column,)), top)
 
 
 def _decompressed(file: BinaryIO, start: bytes) -> BinaryIO:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
+from fleetplan.fleet.document.number_hints import GROUPS_APART
 from fleetplan.fleet.units import (
     HOURS_PER_DAY,
     HOURS_PER_MONTH,
@@ -52,6 +53,7 @@ _MOST_LETTERS: Final = 100
 """Of a misspelt quantity: a field of ten megabytes took longer to look through than any file may take."""
 
 _SPELLINGS: Final = (
+    (GROUPS_APART, ""),
     (r"(?<=\d),(?=\d{3}\b)", ""),
     (r"(?<=\d),(?=\d)", "."),
     (r"\u00d7", "x"),
@@ -59,6 +61,7 @@ _SPELLINGS: Final = (
     (r"(?<=\d)\s*(m|mn|mio|million)\b", " M"),
     (r"(?<=\d)\s*(b|bn|billion)\b", " B"),
     (r"\b(rps|qps)\b", "requests/s"),
+    (r"\brpm\b", "requests/min"),
     (r"(?<=\d)\s*/|(?<= [kMBT])\s*/", " requests/"),
     (r"\b(reqs?|requests?|queries)\b", "requests"),
     (r"\b(toks?|tokens?)\b", "tokens"),
@@ -115,7 +118,8 @@ def meant_quantity(text: str) -> str | None:
     meant = text.strip()
     for spelling, ours in _SPELLINGS:
         meant = re.sub(spelling, ours, meant, flags=re.IGNORECASE)
-    return meant if meant != text and quantity(meant) is not None else None
+    told = quantity(meant) is not None or scaled_number(meant) is not None or re.fullmatch(_FIGURE, meant)
+    return meant if meant != text and told else None
 
 
 def scaled_number(text: str) -> float | None:

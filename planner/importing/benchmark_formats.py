@@ -56,6 +56,8 @@ def _aiperf(row: Record) -> BenchmarkRow:
     def time_ms(name: str) -> float:
         return milliseconds(metric(name).get("avg"), metric(name).get("unit"), name)
 
+    # AIPerf 0.1 has its metrics a level down.
+    row = {**row, **mapping(row.get("records") or {}, "records")}
     if any("spec_decode" in name for name in row):
         raise RejectedRowError("speculative decoding: the acceptance of the deployment is not that of a plan")
     answered = optional_number(at(row, "request_count", "avg"), "request_count") or 0.0
@@ -81,7 +83,7 @@ def _aiperf(row: Record) -> BenchmarkRow:
 def _aiperf_input(row: Record, requests: float) -> tuple[str | None, float | None, object, object]:
     """Model, cap on concurrency, asked rate and pattern of arrivals.
 
-    AIPerf 0.13 lists phases, older versions have a load generator.
+    AIPerf lists phases since 0.10, older versions have a load generator.
     """
     phases = at(row, "input_config", "phases")
     if isinstance(phases, list):
@@ -95,20 +97,20 @@ def _aiperf_input(row: Record, requests: float) -> tuple[str | None, float | Non
             each.get("kind") == "warmup" and each.get("requests") == requests for each in entries
         ):
             raise RejectedRowError(f"its {requests:g} requests are those of the warm-up")
-        _check_steady(load)
         models = at(row, "input_config", "models", "items")
         names = [each.get("name") for each in models] if isinstance(models, list) else []
-        asked, arrivals = load.get("rate"), load.get("type")
     else:
         load, names = _older_input(row)
-        asked = load.get("request_rate")
-        arrivals = load.get("arrival_pattern", load.get("request_rate_mode"))
+    asked, arrivals = load.get("rate"), load.get("type")
+    _check_steady(load)
+    if arrivals == _AS_RECORDED:
+        raise RejectedRowError("requests come as a trace has them: no steady load")
     name = text_or_none(names[0]) if names else None
     return name, optional_number(load.get("concurrency"), "concurrency"), asked, arrivals
 
 
 def _older_input(row: Record) -> tuple[Record, list[object]]:
-    """Load and models of AIPerf before 0.13, and of GenAI-Perf, which writes the same metrics."""
+    """Load as a phase, and models, of AIPerf before 0.10 and of GenAI-Perf, which writes the same metrics."""
     found = mapping(at(row, "input_config") or {}, "input_config")
     # GenAI-Perf 0.0.16 says what it varies; versions before 0.0.11 have their options side by side.
     load = at(found, "loadgen")
@@ -120,13 +122,39 @@ def _older_input(row: Record) -> tuple[Record, list[object]]:
     models = at(found, "endpoint", "model_names") or found.get("model_names") or found.get("model")
     # It writes what is not set as an empty text.
     said = {name: value for name, value in mapping(load, "loadgen").items() if value != ""}
-    return said, models if isinstance(models, list) else []
+    phase = {ours: said[theirs] for theirs, ours in _OLDER_NAMES.items() if theirs in said}
+    if said.get("user_centric_rate"):
+        phase |= {"type": "user_centric", "rate": said["user_centric_rate"]}
+    if at(found, "input", "fixed_schedule"):
+        phase["type"] = _AS_RECORDED
+    return phase, models if isinstance(models, list) else []
+
+
+_AS_RECORDED: Final = "fixed_schedule"
+"""How AIPerf calls arrivals of a trace."""
+
+_OLDER_NAMES: Final = {
+    "concurrency": "concurrency",
+    "request_rate": "rate",
+    "request_rate_mode": "type",
+    "arrival_pattern": "type",
+    "arrival_smoothness": "smoothness",
+    "request_rate_ramp_duration": "rate_ramp",
+    "concurrency_ramp_duration": "concurrency_ramp",
+    "prefill_concurrency": "prefill_concurrency",
+}
+"""Options of the load generator of AIPerf before 0.10, and the keys of a phase that hold the same."""
 
 
 def _check_steady(phase: Record) -> None:
     for name in ("rate_ramp", "concurrency_ramp", "rate_series", "adaptive_scale"):
         if phase.get(name):
             raise RejectedRowError(f"{name}: the load changes over the run")
+    if phase.get("prefill_concurrency"):
+        raise RejectedRowError(
+            f"prefill_concurrency {phase['prefill_concurrency']}: requests wait at the client, "
+            "and their times are not those of the load"
+        )
     if phase.get("type") == "gamma":
         check_poisson(phase.get("smoothness"), "smoothness")
 
@@ -144,7 +172,10 @@ def _guidellm(row: Record) -> BenchmarkRow:
     def mean(name: str) -> float:
         return number(at(row, "metrics", name, "successful", "mean"), name)
 
-    totals = mapping(at(row, "metrics", "request_totals") or {}, "request_totals")
+    # Before 0.4 they are beside the metrics.
+    totals = mapping(
+        at(row, "metrics", "request_totals") or row.get("request_totals") or {}, "request_totals"
+    )
     check_failures(
         optional_number(totals.get("errored"), "errored"),
         optional_number(totals.get("successful"), "successful") or 0.0,
@@ -163,7 +194,9 @@ def _guidellm(row: Record) -> BenchmarkRow:
     concurrency, rate = reached_load(cap, strategy.get("rate"), reached, request_ms(ttft, tpot, output))
     check_uneven(kind, "strategy", rate)
     return BenchmarkRow(
-        MeasuredDeployment(model=text_or_none(at(row, "config", "backend", "model"))),
+        MeasuredDeployment(
+            model=text_or_none(at(row, "config", "backend", "model") or at(row, "worker", "backend_model"))
+        ),
         mean("prompt_token_count"),
         output,
         concurrency,

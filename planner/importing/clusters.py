@@ -63,6 +63,13 @@ _PARTS: Final = re.compile(r"nvidia\.com/mig-|amd\.com/(?:dpx|qpx|cpx)_")
 """Resources that are parts of a card: MIG of the strategy mixed, partitions of the strategy mixed."""
 _WHOLE_PARTITIONS: Final = re.compile(r"amd\.com/spx_")
 _GRES: Final = re.compile(r"(?:^|,)gpu(?::(?P<kind>[^:,()]+))?:(?P<count>\d+)(?:\([^)]*\))?(?=,|$)")
+_SEVERAL_NODES: Final = re.compile(r"[\[\]]")
+"""What names of several nodes have, such as gpu[01-04]."""
+_NOT_THERE: Final[Mapping[str, frozenset[str]]] = {
+    "is for later: it is in the state FUTURE": frozenset({"FUTURE"}),
+    "is a machine of a cloud that is switched off": frozenset({"CLOUD", "POWERED_DOWN"}),
+}
+"""Nodes that Slurm knows and nobody pays for, by states that they have together."""
 _OUT_OF_SERVICE: Final = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "MAINT", "NOT_RESPONDING"}
 
 
@@ -125,7 +132,9 @@ def kubernetes_pools(document: object, path: str, options: PoolOptions) -> Impor
     InputError
         It is not a list of nodes.
     """
-    items = at(document, "items") if isinstance(document, Mapping) else None
+    read: Record = document if isinstance(document, Mapping) else {}
+    # `kubectl get node NAME` writes the node alone.
+    items = [read] if read.get("kind") == "Node" else read.get("items")
     if not isinstance(items, list) or not any(at(each, "kind") in ("Node", None) for each in _records(items)):
         hint = "what `kubectl get nodes -o json` writes has `items` of kind Node"
         raise InputError([Issue(path, 1, 1, "", "is not a list of nodes", hint)])
@@ -238,6 +247,8 @@ def slurm_pools(document: object, path: str, options: PoolOptions) -> ImportedSu
         if name in found:
             continue
         try:
+            if _SEVERAL_NODES.search(name):
+                raise RejectedRowError("stands for several nodes: `sinfo --json` lists each of them")
             found[name] = _slurm_node(gres, states, options)
         except RejectedRowError as reason:
             fragment.reject(name, str(reason))
@@ -252,10 +263,10 @@ def _nodes_of(nodes: Iterator[Record]) -> Iterator[tuple[str, str, set[str]]]:
 
 def _sinfo_nodes(rows: list[object]) -> Iterator[tuple[str, str, set[str]]]:
     """The same of `sinfo`, whose rows hold several nodes that are alike."""
-    for row in _records(rows):
-        for name in _list(at(row, "nodes", "nodes")):
-            node = at(row, "node")
-            states = _states(node) if isinstance(node, Mapping) else set()
+    for position, row in enumerate(_records(rows)):
+        node, names = at(row, "node"), _list(at(row, "nodes", "nodes"))
+        states = _states(node) if isinstance(node, Mapping) else set()
+        for name in names or [f"[row {position + 1}]"] * bool(at(row, "nodes", "total")):
             yield str(name), str(at(row, "gres", "total") or ""), states
 
 
@@ -267,6 +278,8 @@ def _states(node: Record) -> set[str]:
 
 
 def _slurm_node(gres: str, states: set[str], options: PoolOptions) -> _Node:
+    if absent := next((why for why, marks in _NOT_THERE.items() if marks <= states), None):
+        raise RejectedRowError(absent)
     kinds = [each for each in _GRES.finditer(gres) if each["count"].strip("0")]
     if not kinds:
         strange = re.search(r"(?:^|,)gpu:(?!0)", gres) is not None

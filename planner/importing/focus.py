@@ -27,6 +27,9 @@ from fleetplan.planner.importing.offers import OfferOptions, named, offer
 from fleetplan.planner.importing.records import Record, RejectedRowError, number
 
 FOCUS_COLUMNS: Final = ("ChargeCategory", "EffectiveCost", "ChargePeriodStart", "ChargePeriodEnd", "RegionId")
+_NULLS: Final = frozenset({"", "NULL", "\\N"})
+_BESIDE_MACHINES: Final = "EBSOptimized"
+"""End of a usage type of Amazon EC2 that names the type of a machine and counts no hours of it."""
 _WORDS: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
 _HOURS_PER_UNIT: Final = {"hours": 1.0, "hour": 1.0, "hrs": 1.0, "h": 1.0, "instancehours": 1.0,
                           "seconds": 1 / 3600, "second": 1 / 3600, "minutes": 1 / 60}  # fmt: skip
@@ -64,7 +67,8 @@ def focus_supply(table: Table, path: str, options: OfferOptions) -> ImportedSupp
     fragment = SupplyFragment(path)
     usage: dict[tuple[InstanceType, str, str], _Usage] = {}
     span: list[datetime] = []
-    for line, record in table.records:
+    for line, written in table.records:
+        record = {name: value for name, value in written.items() if not _is_null(value)}
         try:
             instance, region, category, usd, hours = _focus_row(record)
             start, end = _moment(record, "ChargePeriodStart"), _moment(record, "ChargePeriodEnd")
@@ -127,27 +131,34 @@ def _take_usage(
 
 def _focus_row(record: Record) -> tuple[InstanceType, str, str, float, float]:
     """Instance type, region, pricing category, cost [USD] and hours of a row of usage."""
-    if str(record.get("ChargeCategory")) != "Usage":
+    if record.get("ChargeCategory") != "Usage":
         raise RejectedRowError(f"charge category {record.get('ChargeCategory')}: is no usage")
+    if record.get("ChargeClass") is not None:
+        raise RejectedRowError(f"charge class {record['ChargeClass']}: belongs to an earlier bill")
     instance = _instance(record)
-    currency = record.get("BillingCurrency")
-    if currency not in (None, "", "USD"):
+    currency = record.get("BillingCurrency", "USD")
+    if currency != "USD":
         raise RejectedRowError(f"costs are in {currency}, not in USD")
     for quantity, unit in _QUANTITIES:
         many, plain = _unit(record.get(unit))
-        if plain in _HOURS_PER_UNIT and record.get(quantity) not in (None, ""):
+        if plain in _HOURS_PER_UNIT and quantity in record:
             hours = number(record[quantity], quantity) * many * _HOURS_PER_UNIT[plain]
             break
     else:
-        raise RejectedRowError(f"usage is in {record.get('ConsumedUnit')!r}, not in hours")
-    region = str(record.get("RegionId") or "").strip()
-    if not region:
+        raise RejectedRowError(f"usage is in {record.get('ConsumedUnit', 'no unit')!r}, not in hours")
+    if "RegionId" not in record:
         raise RejectedRowError("RegionId is missing")
+    region = str(record["RegionId"]).strip()
     check_characters([("RegionId", region)])
-    category = str(record.get("PricingCategory") or "Standard")
+    category = str(record.get("PricingCategory", "Standard"))
     if category not in {"Standard", "Committed", "Dynamic"}:
         raise RejectedRowError(f"pricing category {category}: not Standard, Committed or Dynamic")
     return instance, region, category, number(record.get("EffectiveCost"), "EffectiveCost"), hours
+
+
+def _is_null(value: object) -> bool:
+    """Whether a cell holds nothing: FOCUS writes NULL, and exports of databases or spreadsheets their own."""
+    return value is None or str(value).strip().upper() in _NULLS
 
 
 def _unit(value: object) -> tuple[float, str]:
@@ -159,7 +170,10 @@ def _unit(value: object) -> tuple[float, str]:
 
 def _instance(record: Record) -> InstanceType:
     for name in _INSTANCE_COLUMNS:
-        for word in _words(record.get(name)):
+        words = list(_words(record.get(name)))
+        if any(word.endswith(_BESIDE_MACHINES) for word in words):
+            raise RejectedRowError("is what a machine has beside its own hours (EBSOptimized)")
+        for word in words:
             if (found := instance_type(word)) is not None:
                 return found
     raise RejectedRowError("names no instance type with accelerators of the catalogue")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,10 @@ MS_PER_UNIT: Final[Mapping[str, float]] = {
     "ns": MS_PER_NS,
 }
 """Milliseconds of a unit of time, as the tools name it."""
+
+
+_YAML_KEY: Final = re.compile(r"\s*(?:---\s*)?(?:- )?\w+:(?:\s|$)")
+_YAML_HINT: Final = "it looks like YAML; tools write JSON when asked, such as `kubectl -o json`"
 
 
 class RejectedRowError(Exception):
@@ -62,8 +67,9 @@ def read_json(path: Path) -> object:
                 return [parse_json(line, infinite=True) for line in lines]
         except json.JSONDecodeError:
             pass
+        hint = _YAML_HINT if _YAML_KEY.match(text) else ""
         raise InputError(
-            [Issue(str(path), error.lineno, error.colno, "", f"is not JSON: {error.msg}")]
+            [Issue(str(path), error.lineno, error.colno, "", f"is not JSON: {error.msg}", hint)]
         ) from error
 
 

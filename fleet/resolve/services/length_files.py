@@ -87,8 +87,13 @@ def _histogram_bins(
         if None in values:
             continue
         input_from, input_to, output_from, output_to, share = (float(value or 0.0) for value in values)
+        ends = (input_from, input_to, output_from, output_to)
         if not 1 <= input_from < input_to or not 1 <= output_from < output_to or share < 0:
             message = "a bin needs 1 <= from < to in both lengths, and a share of at least 0"
+            context.issues.append(Issue(str(path), number, 1, "", message))
+            continue
+        if any(end % 1 for end in ends):
+            message = "the ends of a bin are whole numbers of tokens"
             context.issues.append(Issue(str(path), number, 1, "", message))
             continue
         yield LengthBin(int(input_from), int(input_to), int(output_from), int(output_to), share)
@@ -101,12 +106,12 @@ def _trace_lengths(
         values = [_number(context, path, number, name, fields.get(name)) for name in TRACE_COLUMNS]
         if None in values:
             continue
-        input_tokens, output_tokens = (int(value or 0.0) for value in values)
-        if input_tokens < 1 or output_tokens < 1:
-            message = "a request has at least one prompt token and one generated token"
+        input_tokens, output_tokens = (float(value or 0.0) for value in values)
+        if input_tokens < 1 or output_tokens < 1 or input_tokens % 1 or output_tokens % 1:
+            message = "a request has a whole number of prompt tokens and of generated ones, at least 1"
             context.issues.append(Issue(str(path), number, 1, "", message))
             continue
-        yield input_tokens, output_tokens
+        yield int(input_tokens), int(output_tokens)
 
 
 def counted_bins(lengths: Iterable[tuple[int, int, int]]) -> list[LengthBin]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import io
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.input_files import NotTextError, read_bytes
+from fleetplan.fleet.input_files import NotTextError, is_divider_line, read_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +20,8 @@ LINE_COLUMN: Final = "#line"
 
 _FIRST_CSV_ROW: Final = 2
 _PARQUET: Final = ".parquet"
+_MOST_OF_HEAD: Final = 64
+"""What is looked at for the line in which Excel says what divides fields. [bytes]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +63,18 @@ def read_long_file(path: Path) -> LongFile:
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from error
     parquet = path.suffix.lower() == _PARQUET
+    head = content[:_MOST_OF_HEAD].removeprefix(codecs.BOM_UTF8).split(b"\n", 1)[0]
+    lines_above = 0 if parquet else int(is_divider_line(head.decode("utf-8", "replace")))
     try:
         if parquet:
             frame = pd.read_parquet(io.BytesIO(content))
         else:
             frame = pd.read_csv(
-                io.BytesIO(content), skip_blank_lines=False, low_memory=False, encoding="utf-8-sig"
+                io.BytesIO(content),
+                skip_blank_lines=False,
+                low_memory=False,
+                encoding="utf-8-sig",
+                skiprows=lines_above,
             )
             # Blank lines count as lines, and say nothing.
             frame = frame.rename(columns=lambda name: str(name).strip())
@@ -77,7 +86,9 @@ def read_long_file(path: Path) -> LongFile:
         # Both parsers' own errors are ValueErrors.
         raise _unreadable(path, str(error).splitlines()[0]) from error
     frame[LINE_COLUMN] = (
-        range(1, len(frame) + 1) if parquet else range(_FIRST_CSV_ROW, len(frame) + _FIRST_CSV_ROW)
+        range(1, len(frame) + 1)
+        if parquet
+        else range(_FIRST_CSV_ROW + lines_above, len(frame) + _FIRST_CSV_ROW + lines_above)
     )
     blank = frame.drop(columns=LINE_COLUMN).isna().all(axis=1)
     frame = frame[~blank].reset_index(drop=True)

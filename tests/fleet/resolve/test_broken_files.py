@@ -647,6 +647,14 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         ],
     ),
     (
+        "spaces in a number",
+        "power_kw: 4000",
+        "power_kw: 4\u202f000",
+        [
+            "5:23: regions.us-east.power_kw: must be a number, not '4\\u202f000'; write 4000",
+        ],
+    ),
+    (
         "unit in a value",
         "power_kw: 4000",
         "power_kw: 4000 kW",

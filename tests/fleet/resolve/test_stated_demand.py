@@ -10,7 +10,7 @@ import pytest
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.resolve.day_shapes import STEPS_PER_DAY, ratios_of_hours
-from fleetplan.fleet.schema.quantities import growth_per_period, meant_quantity, quantity
+from fleetplan.fleet.schema.quantities import growth_per_period, meant_quantity, quantity, scaled_number
 from fleetplan.scenarios.load import load_fleet
 
 HEAD = """\
@@ -111,6 +111,14 @@ def test_what_is_no_quantity_is_refused_with_examples(tmp_path: Path, text: str)
         ("100 input tokens / hr", "100 input tokens/h"),
         ("2 mn users \u00d7 6/day", "2 M users x 6 requests/day"),
         ("5 queries per minute", "5 requests/min"),
+        ("180000 RPM", "180000 requests/min"),
+        ("3 000 requests/s", "3000 requests/s"),
+        ("3\u00a0000 requests/s", "3000 requests/s"),
+        ("3\u202f000\u202f000 requests/day", "3000000 requests/day"),
+        ("3\u2009000 rps", "3000 requests/s"),
+        ("3'000'000 requests/day", "3000000 requests/day"),
+        ("3_000", "3000"),
+        ("3K", "3 k"),
         ("many", None),
         ("25%", None),
         ("25 requests/year", None),
@@ -119,7 +127,7 @@ def test_what_is_no_quantity_is_refused_with_examples(tmp_path: Path, text: str)
 )
 def test_other_spellings_of_a_quantity_have_the_one_of_the_format(text: str, meant: str | None) -> None:
     assert meant_quantity(text) == meant
-    assert meant is None or quantity(meant) is not None
+    assert meant is None or quantity(meant) is not None or scaled_number(meant) or float(meant)
 
 
 @pytest.mark.parametrize(("text", "amount"), [("3 k", 3e3), ("0.2M", 2e5)])

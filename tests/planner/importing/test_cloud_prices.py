@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.planner.command_line import run
 from tests.planner.importing.fleets import fleet_with
 
 from fleetplan.planner.cli import main
@@ -142,6 +143,19 @@ def test_an_offer_file_of_aws_is_read_below_its_head(tmp_path: Path) -> None:
     assert by_name["p5.48xlarge-4q"]["term_quarters"] == 4
     assert by_name["p5.4xlarge"]["per"] == "accelerator"
     assert set(by_name) == {"p5.48xlarge", "p5.48xlarge-4q", "p5.4xlarge"}
+
+
+def test_an_offer_file_of_aws_may_have_blank_lines_and_is_told_by_its_marks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = aws_file(tmp_path), tmp_path / "offers.yaml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("\n", "\n\n"), encoding="utf-8")
+    assert run("import", "cloud-prices", "aws", path, "--out", out) == 0
+    path.write_text(text.replace(",", ";"), encoding="utf-8")
+    capsys.readouterr()
+    assert run("import", "cloud-prices", "aws", path, "--out", out) == 2
+    assert "divided by semicolons" in capsys.readouterr().err
 
 
 def test_products_and_the_offer_file_say_the_same(tmp_path: Path) -> None:

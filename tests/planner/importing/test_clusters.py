@@ -190,7 +190,7 @@ def test_nodes_that_are_not_taken_have_their_reason(item: object, reason: str) -
 
 
 def test_what_is_no_list_of_nodes_is_refused() -> None:
-    for document in ({"items": [{"kind": "Pod"}]}, {"kind": "Node"}, [], "text"):
+    for document in ({"items": [{"kind": "Pod"}]}, {"kind": "Pod"}, [], "text"):
         with pytest.raises(InputError, match="is not a list of nodes"):
             kubernetes_pools(document, "nodes.json", OPTIONS)
     with pytest.raises(InputError, match="sinfo --json"):
@@ -244,6 +244,32 @@ def test_a_node_of_several_partitions_counts_once() -> None:
     assert rejected.reason == "gres 'gpu:h100:8x' is not understood"
     told = PoolOptions("2026-11-24", hardware="b200")
     assert "B200-SXM" in slurm_pools(SINFO, "sinfo.json", told).text
+
+
+def test_a_node_alone_is_read_and_yaml_is_told_from_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert pools(kubernetes_pools(nvidia("h", "NVIDIA-H200", 8), "node.json", OPTIONS).text)
+    path = tmp_path / "nodes.yaml"
+    path.write_text(yaml.safe_dump(NODES), encoding="utf-8")
+    assert run("import", "kubernetes", path, "--out", tmp_path / "pools.yaml") == 2
+    assert "it looks like YAML" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"nodes": {"nodes": ["gpu[01-04]"]}, "node": {"state": ["IDLE"]}}, "stands for several nodes"),
+        ({"nodes": {"nodes": [], "total": 4}, "node": {"state": ["IDLE"]}}, "stands for several nodes"),
+        ({"nodes": {"nodes": ["c1"]}, "node": {"state": ["IDLE", "CLOUD", "POWERED_DOWN"]}}, "of a cloud"),
+        ({"nodes": {"nodes": ["c1"]}, "node": {"state": ["FUTURE"]}}, "FUTURE"),
+    ],
+)
+def test_nodes_of_slurm_that_are_not_one_host_are_not_counted(row: dict[str, object], reason: str) -> None:
+    document = {"sinfo": [{**row, "gres": {"total": "gpu:h100:8"}}, SINFO["sinfo"][0]]}  # type: ignore[index]
+    found = slurm_pools(document, "sinfo.json", OPTIONS)
+    assert [reason in each.reason for each in found.rejected] == [True]
+    assert pools(found.text)["h100-sxm"]["hosts"] == 2
 
 
 def test_older_slurm_lists_nodes() -> None:

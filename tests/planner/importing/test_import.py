@@ -287,6 +287,7 @@ def test_a_run_whose_requests_come_in_bursts_is_no_open_loop_of_users() -> None:
         {"concurrency_ramp": {"duration": 60.0}},
         {"adaptive_scale": True},
         {"type": "gamma", "smoothness": 0.3},
+        {"concurrency": 4, "prefill_concurrency": 1},
     ],
 )
 def test_a_phase_of_aiperf_whose_load_changes_is_left_out(phase: dict[str, object]) -> None:
@@ -334,6 +335,47 @@ def test_older_files_of_aiperf_say_how_requests_come(name: str, pattern: str) ->
     assert len(found.rows) == (pattern == "poisson")
 
 
+@pytest.mark.parametrize(
+    ("load", "reason"),
+    [
+        ({"arrival_pattern": "gamma", "arrival_smoothness": 0.3}, "smoothness 0.3"),
+        ({"request_rate_ramp_duration": 30.0}, "rate_ramp"),
+        ({"concurrency": 16, "concurrency_ramp_duration": 30.0}, "concurrency_ramp"),
+        ({"concurrency": 16, "prefill_concurrency": 2}, "prefill_concurrency 2"),
+        ({"user_centric_rate": 2.0, "num_users": 8}, "arrivals user_centric"),
+        ({"arrival_pattern": "gamma", "arrival_smoothness": 1.0}, None),
+        # What is the default is not written, and the default is Poisson's.
+        ({}, None),
+    ],
+)
+def test_files_of_aiperf_before_phases_say_whether_the_load_is_steady(
+    load: dict[str, object], reason: str | None
+) -> None:
+    # Options as aiperf/common/config/loadgen_config.py of 0.5 and 0.8 has them.
+    config = {"endpoint": {"model_names": ["llama3.1-8b"]}, "loadgen": {"request_rate": 2.0, **load}}
+    found = import_benchmarks("aiperf", {**AIPERF, "input_config": config}, GIVEN)
+    assert [reason in each.reason for each in found.rejected if reason] == [True] * bool(reason)
+    assert len(found.rows) == (reason is None)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"loadgen": {"concurrency": 16}, "input": {"fixed_schedule": True}},
+        {"phases": [{"kind": "profiling", "type": "fixed_schedule", "concurrency": 16}]},
+    ],
+)
+def test_a_trace_that_aiperf_plays_back_is_no_closed_loop(config: dict[str, object]) -> None:
+    (rejected,) = import_benchmarks("aiperf", {**AIPERF, "input_config": config}, GIVEN).rejected
+    assert "as a trace has them" in rejected.reason
+
+
+def test_the_first_version_of_aiperf_has_its_metrics_under_records() -> None:
+    metrics = {name: value for name, value in AIPERF.items() if name != "input_config"}
+    document = {"records": metrics, "input_config": AIPERF["input_config"]}
+    assert import_benchmarks("aiperf", document, GIVEN) == import_benchmarks("aiperf", AIPERF, GIVEN)
+
+
 def paced_by_poisson(document: dict[str, Any]) -> dict[str, Any]:
     """A file of GuideLLM whose run was paced evenly, as if it had been by Poisson arrivals."""
     strategy = document["benchmarks"][0]["config"]["strategy"]
@@ -353,6 +395,20 @@ def test_a_run_of_guidellm_that_rises_to_its_load_is_left_out() -> None:
     document["benchmarks"][0]["config"]["strategy"]["rampup_duration"] = 30.0
     (rejected,) = import_benchmarks("guidellm", document, given).rejected
     assert "rampup_duration 30.0" in rejected.reason
+
+
+def test_failures_in_files_of_guidellm_before_0_4_count() -> None:
+    # Keys as guidellm/benchmark/benchmark.py of 0.2 and 0.3 has them.
+    strategy = {"type_": "concurrent", "streams": 16}
+    older = {**GUIDELLM["benchmarks"][0], "config": {}, "args": {"strategy": strategy}}
+    older["worker"] = {"backend_model": "llama3.1-8b"}
+    totals = {"successful": 90, "errored": 10, "incomplete": 0, "total": 100}
+    given = replace(GIVEN, model=None)
+    (row,) = import_benchmarks("guidellm", {"benchmarks": [older]}, given).rows
+    assert (row["mode"], row["concurrency"], row["model"]) == ("closed_loop", 16, "llama3.1-8b")
+    failing = {**older, "request_totals": totals}
+    (rejected,) = import_benchmarks("guidellm", {"benchmarks": [failing]}, given).rejected
+    assert "10 of 100 requests failed" in rejected.reason
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,27 @@ def test_a_bill_is_prices_paid_and_capacity_that_is_held(tmp_path: Path, form: s
     assert spot["rent_usd_per_accelerator_hour"] == 1.0
 
 
+@pytest.mark.parametrize("null", ["NULL", "null", "", "\\N"])
+def test_nothing_is_no_region_and_no_currency_of_a_bill(tmp_path: Path, null: str) -> None:
+    rows = [
+        billed(BillingCurrency=null, PricingCategory=null, ChargeClass=null, ConsumedQuantity=null,
+               PricingQuantity=1.0, PricingUnit="1 Hour"),
+        billed(RegionId=null),
+        billed(ChargeClass="Correction"),
+        # Hours beside those of the machine would halve its price.
+        billed(SkuPriceDetails=null, x_UsageType="USE1-EBSOptimized:p5.48xlarge", EffectiveCost=0.0),
+    ]  # fmt: skip
+    path = tmp_path / "bill.csv"
+    pd.DataFrame(rows).to_csv(path, index=False)
+    found = read(path)
+    (offer,) = offers(found).values()
+    assert (offer["regions"], offer["rent_usd_per_accelerator_hour"]) == (["us-east-1"], 7.0)
+    reasons = [each.reason for each in found.rejected]
+    assert len(reasons) == 3
+    for part in ("RegionId is missing", "charge class Correction", "EBSOptimized"):
+        assert any(part in each for each in reasons)
+
+
 def test_offers_and_pools_are_part_of_a_fleet(
     vms: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

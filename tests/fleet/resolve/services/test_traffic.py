@@ -167,7 +167,13 @@ def test_a_trace_is_counted(tmp_path: Path) -> None:
         (HISTOGRAM.replace("0.5\n", "half\n"), "lengths.csv:2:1: share: must be a number, not 'half'"),
         ("input_tokens;output_tokens\n1;2\n", "lengths.csv:1:1: fields are divided by semicolons; divide"),
         ("a,b\n1,2\n", "lengths.csv:1:1: the columns are of no known kind; a histogram has input_from"),
-        ("input_tokens,output_tokens\n5,0\n", "lengths.csv:2:1: a request has at least one prompt token"),
+        (
+            "input_tokens,output_tokens\n5,0\n",
+            "lengths.csv:2:1: a request has a whole number",
+        ),
+        # Thousands with a point, as German spreadsheets write them.
+        ("input_tokens,output_tokens\n1.500,20\n", "lengths.csv:2:1: a request has a whole number"),
+        (HISTOGRAM.replace("101,", "100.5,", 1), "lengths.csv:2:1: the ends of a bin are whole numbers"),
     ],
 )
 def test_mistakes_in_files(tmp_path: Path, lengths: str, expected: str) -> None:

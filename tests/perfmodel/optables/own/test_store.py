@@ -125,6 +125,14 @@ def test_a_file_that_is_no_table_is_refused(write: Callable[[str], Path], text: 
         read_own_table(write(text), "toy")
 
 
+def test_the_line_in_which_excel_says_what_divides_fields_is_no_header(write: Callable[[str], Path]) -> None:
+    (part,) = read_own_table(write(f"sep=,\n{GEMMS}"), "toy").parts
+    assert part.rows.latency_ms == pytest.approx([0.011, 0.019])
+    broken = GEMMS.replace("64,14", "64,-14")
+    (issue,) = read_own_table(write(f"\ufeffsep=,\r\n{broken}"), "toy").rejected
+    assert issue.line == 4
+
+
 def test_a_missing_file_is_the_users_mistake(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read_own_table(tmp_path / "none.csv", "toy")
