@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.interop.benchmarks.waiting import Waiting, watched
+
 INPUT_TOKENS: Final = 32
 OUTPUT_TOKENS: Final = 8
 
@@ -146,8 +148,10 @@ LONGEST_S: Final = 240
 """Time that a tool may take for a run of seconds. [s]"""
 
 
-def written_by(tool: str, programs: Path, url: str, load: AskedLoad, words: Path, out: Path) -> Path:
-    """Run a tool and return the file that it wrote.
+def written_by(
+    tool: str, programs: Path, url: str, load: AskedLoad, words: Path, out: Path
+) -> tuple[Path, Waiting]:
+    """Run a tool; return the file that it wrote, and how long it and the server waited for a processor.
 
     Raises
     ------
@@ -162,17 +166,24 @@ def written_by(tool: str, programs: Path, url: str, load: AskedLoad, words: Path
         alone |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    done = subprocess.run(
-        [str(programs / program), *options],
-        cwd=out,
-        env={**environment, **alone, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LONGEST_S,
-    )
+    with (
+        subprocess.Popen(
+            [str(programs / program), *options],
+            cwd=out,
+            env={**environment, **alone, "PATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as running,
+        watched(running.pid, os.getpid()) as waiting,
+    ):
+        try:
+            said, _ = running.communicate(timeout=LONGEST_S)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            raise
     # The last stage, and of several files of one name that of the whole run.
     found = sorted(out.rglob(name), key=lambda each: (-len(each.parts), each.name))
     if not found:
-        raise RuntimeError(f"{tool} wrote no {name}: {(done.stderr or done.stdout)[-1500:]}")
-    return found[-1]
+        raise RuntimeError(f"{tool} wrote no {name}: {said[-1500:]}")
+    return found[-1], waiting

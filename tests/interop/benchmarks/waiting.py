@@ -1,0 +1,83 @@
+"""How long processes wait for a processor: what a busy machine adds to times, by the count of Linux."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+NS_PER_S: Final = 1e9
+EVERY_S: Final = 0.02
+"""Between two looks at the counts. [s]"""
+
+_PROC: Final = Path("/proc")
+
+
+class Waiting:
+    """Time that a process, its children and this one were ready to run and did not, over time. [s]"""
+
+    def __init__(self) -> None:
+        self._at: list[float] = []
+        self._waited: list[float] = []
+
+    def note(self, waited_s: float) -> None:
+        """Note the sum so far."""
+        self._at.append(time.monotonic())
+        # Threads that ended take their counts with them.
+        self._waited.append(max(waited_s, self._waited[-1] if self._waited else 0.0))
+
+    def between(self, start: float, end: float) -> float:
+        """Return what was waited between two moments of the monotonic clock; 0 where nothing is counted."""
+        if not self._at:
+            return 0.0
+        first, last = np.interp((start, end), self._at, self._waited)
+        return float(last - first)
+
+
+@contextmanager
+def watched(process: int, own: int) -> Iterator[Waiting]:
+    """Count until the end of the block.
+
+    Parameters
+    ----------
+    process, own : int
+        A process, whose children count too, and another one without its children.
+    """
+    found, done = Waiting(), threading.Event()
+
+    def watch() -> None:
+        while not done.wait(EVERY_S):
+            found.note(sum(_waited_s(each) for each in (own, *_tree(process))))
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        done.set()
+        thread.join()
+
+
+def _tree(process: int) -> Iterator[int]:
+    yield process
+    for each in _PROC.glob(f"{process}/task/*/children"):
+        for child in _text(each).split():
+            yield from _tree(int(child))
+
+
+def _waited_s(process: int) -> float:
+    """Sum over the threads of a process; Linux counts time on the processor, time before it, and turns."""
+    counts = (_text(each).split() for each in _PROC.glob(f"{process}/task/*/schedstat"))
+    return sum(float(each[1]) for each in counts if len(each) > 1) / NS_PER_S
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except OSError:
+        return ""
