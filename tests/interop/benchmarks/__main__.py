@@ -82,14 +82,15 @@ def differences(
         return
     # A tool may pause between its warm-up and what is measured, which comes last.
     answered = [each for each in server.seen if each.answered][-run.load.requests :]
-    span_s = max(each.done for each in answered) - min(each.came for each in answered)
+    start, end = min(each.came for each in answered), max(each.done for each in answered)
+    span_s, waited_s = end - start, waiting.between(start, end)
     reached = len(answered) / span_s
     in_flight = sum(each.done - each.came for each in answered) / span_s
-    if run.read == "closed_loop" and run.load.cap and in_flight < FILLED * run.load.cap:
+    # A client that waits for a processor sends nothing in the place of what is done.
+    if run.read == "closed_loop" and run.load.cap and in_flight < (FILLED - waited_s / span_s) * run.load.cap:
         yield f"closed loop of {run.load.cap} read, {in_flight:.2f} requests were in flight at the server"
     # A process that waits for a processor holds up whatever it has in flight, from the clock of the tool on.
-    held_ms = 1000 * waiting.between(min(each.came for each in answered), max(each.done for each in answered))
-    held_ms *= in_flight / len(answered)
+    held_ms = 1000 * waited_s * in_flight / len(answered)
     wanted: dict[str, tuple[float | None, float, float]] = {
         "input_tokens": (INPUT_TOKENS, 0.0, 0.0),
         "output_tokens": (OUTPUT_TOKENS, 0.0, 0.0),
