@@ -327,7 +327,7 @@ def _says(service: ObservedService) -> Iterator[str]:
     yield f"# {service.name} ({service.label}): {service.mean_per_s:.4g} requests/s in the mean."
     missing = ["slo", "precision"]
     if service.prompts is None or service.outputs is None:
-        missing.append("workload (these metrics hold no lengths)")
+        missing.append("workload (there are no lengths, or in native histograms alone, without `_bucket`)")
     else:
         yield "#   Prompts and answers are taken as independent, the last bucket to end at twice its start."
     if service.hit_ratio is not None:

@@ -32,6 +32,7 @@ TIMEOUT_S: Final = 60.0
 MOST_POINTS: Final = 11_000
 """Points of a series that Prometheus answers at most."""
 
+_CLASSIC_HINT: Final = "let Prometheus keep classic ones too: `always_scrape_classic_histograms: true`"
 HISTOGRAMS: Final = ("prompt_tokens", "output_tokens")
 COUNTERS: Final = ("cache_hits", "cache_queries")
 
@@ -289,6 +290,9 @@ def _series(text: str, place: str) -> Iterator[Series]:
         raise InputError([Issue(place, 1, 1, "", brief(str(said)), hint)])
     result = at(record, "data", "result")
     for position, each in enumerate(result if isinstance(result, list) else []):
+        if isinstance(each, Mapping) and each.get("histograms") and not each.get("values"):
+            message = f"series {position + 1} holds native histograms; buckets are read as series with `le`"
+            raise InputError([Issue(place, 1, 1, "", message, _CLASSIC_HINT)])
         try:
             pairs = [(float(time), float(value)) for time, value in each["values"]]
             labels = {str(name): str(value) for name, value in each["metric"].items()}

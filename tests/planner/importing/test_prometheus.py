@@ -153,6 +153,11 @@ def test_bursts_are_told_by_steps_of_a_minute_or_less(burstiness: float) -> None
         ({"prompt_tokens": json.dumps({"status": "success", "data": {"resultType": "matrix",
                                                                     "result": [{"values": 3}]}})},
          "series 1 has no labels"),
+        # What a query of a native histogram answers, by the HTTP API of Prometheus.
+        ({"prompt_tokens": json.dumps({"status": "success", "data": {"resultType": "matrix", "result": [
+            {"metric": {"model_name": MODEL},
+             "histograms": [[60.0, {"count": "10", "sum": "100", "buckets": [[0, "8", "16", "10"]]}]]}]}})},
+         "holds native histograms"),
     ],
 )  # fmt: skip
 def test_answers_that_cannot_be_used_say_why(change: dict[str, str], said: str) -> None:
