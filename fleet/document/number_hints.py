@@ -15,6 +15,20 @@ _WITH_UNIT: Final = re.compile(r"[^\w\s-]?\s?-?\d+(\.\d+)?\s?[^\d\s,]+|[^\w\s-]\
 """Such as `500 W`, `2.5 USD` and `$2.50`."""
 
 
+_DECIMAL_COMMA: Final = re.compile(r"\d+,(\d{1,2}|\d{4,})|\d{1,3}(\.\d{3})+,\d+")
+_POINTS: Final = re.compile(r"\d{1,3}(\.\d{3}){2,}")
+
+
+def decimal_comma(text: str) -> bool:
+    """Return whether a number has a comma before its decimals; of three digits it may be one of thousands."""
+    return _DECIMAL_COMMA.fullmatch(text) is not None
+
+
+def points_between_thousands(text: str) -> bool:
+    """Return whether a number has several points, which then stand between thousands."""
+    return _POINTS.fullmatch(text) is not None
+
+
 def number_hint(given: str) -> str:
     """How to write a text as the number that it stands for; empty where it stands for none."""
     text = given.strip()

@@ -201,7 +201,8 @@ def _warn_of_long_ways(
     limit_ms = service.least_inner_ttft_ms
     for origin, names in serving.items():
         for name in names:
-            way_ms = places[origin].round_trip_ms[name] if origin in places else 0.0
+            # A region whose block is broken has been told, and has no ways.
+            way_ms = places[origin].round_trip_ms.get(name, 0.0) if origin in places else 0.0
             if way_ms >= limit_ms:
                 text = f"{name} is too far from {origin}: {way_ms:g} of {limit_ms:g} ms"
                 context.warn(key_path, text)

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.document.text_tables import TextRow, read_text_table
+from fleetplan.fleet.document.number_hints import decimal_comma, points_between_thousands
+from fleetplan.fleet.document.text_tables import TextRow, TextTable, read_text_table
+from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.units import HOURS_PER_MONTH
 from fleetplan.planner.importing.fragments import Block, ImportedSupply, SupplyFragment, check_characters
 from fleetplan.planner.importing.records import RejectedRowError, count, known_hardware, number
@@ -22,6 +24,9 @@ RENTS: Final[Mapping[str, Callable[[float, int], float]]] = {
     ),
 }
 """Columns of rents, and what they are by accelerator and hour."""
+
+_NUMBERS: Final = frozenset({"hosts", "capex_usd_per_host", *RENTS})
+_POINT_HINT: Final = "decimals have a point, and nothing stands between thousands; here 300.000 would be 300"
 
 INVENTORY_COLUMNS: Final = (
     "name", "region", "hardware", "hosts", "capex_usd_per_host", "in_service", "life_quarters", "price_as_of",
@@ -61,6 +66,7 @@ def _imported(
     read: Callable[[_Row], dict[str, object]],
 ) -> ImportedSupply:
     table = read_text_table(path, columns, needed)
+    _refuse_commas(table)
     faults = {issue.line: issue.message for issue in table.issues}
 
     def checked(row: TextRow) -> dict[str, object]:
@@ -73,6 +79,24 @@ def _imported(
     for row in table.rows:
         fragment.take(block, f"line {row.line}", partial(checked, row))
     return fragment.done()
+
+
+def _refuse_commas(table: TextTable) -> None:
+    """Refuse a table of which one number has a decimal comma: points of the others stand between thousands.
+
+    Raises
+    ------
+    InputError
+        With each number that tells so.
+    """
+    told = [
+        Issue(table.path, row.line, 1, column, f"{value!r} has a decimal comma or points between thousands", _POINT_HINT)
+        for row in table.rows
+        for column, value in row.cells.items()
+        if column in _NUMBERS and (decimal_comma(value) or points_between_thousands(value))
+    ]
+    if told:
+        raise InputError(told)
 
 
 def _pool(row: _Row) -> dict[str, object]:

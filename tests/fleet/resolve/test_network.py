@@ -164,3 +164,9 @@ def test_a_shared_budget_is_one_of_means(tmp_path: Path) -> None:
 """
     text = refused(tmp_path, "", follower, ("ttft_ms: 400", "ttft_p95_ms: 400"))
     assert "services.safety.follows.ttft_share: chat limits TTFT under load" in text
+
+
+def test_a_region_whose_block_is_no_block_is_one_mistake(tmp_path: Path) -> None:
+    said = refused(tmp_path, "serve_from: [eu]", "", ("  eu: {}", "  eu: 10 %"))
+    assert "regions.eu: must be a mapping" in said
+    assert len(said.splitlines()) == 1

@@ -23,6 +23,7 @@ from tests.interop.benchmarks.tools import (
     OUTPUT_TOKENS,
     TOOLS,
     AskedLoad,
+    NoResultError,
     tokenizer,
     written_by,
 )
@@ -130,7 +131,10 @@ def main(environments: dict[str, Path], folder: Path, only: list[str]) -> int:
         for name, run in RUNS.items():
             if tool not in run.tools or (only and name not in only):
                 continue
-            found = check(tool, name, programs, folder / tool / name, words)
+            try:
+                found = check(tool, name, programs, folder / tool / name, words)
+            except NoResultError as error:
+                found = [str(error)]
             wrong += bool(found)
             print(f"{tool} {name}: {'; '.join(found) or 'as the server saw it'}", flush=True)
     print(f"read otherwise: {wrong}")

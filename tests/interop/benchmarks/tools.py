@@ -144,8 +144,13 @@ TOOLS: Final[Mapping[str, tuple[Callable[[str, AskedLoad, Path, Path], list[str]
 }
 """AskedLoad generators by the name of their format: their command, and the file that they write."""
 
-LONGEST_S: Final = 240
-"""Time that a tool may take for a run of seconds. [s]"""
+LONGEST_S: Final = 600
+"""Time that a tool may take for a run of seconds: most of it are its imports, which take minutes on a machine
+that others keep busy. [s]"""
+
+
+class NoResultError(Exception):
+    """A tool gave no file to import."""
 
 
 def written_by(
@@ -155,8 +160,8 @@ def written_by(
 
     Raises
     ------
-    RuntimeError
-        It wrote none.
+    NoResultError
+        It wrote none, or took too long.
     """
     command, name = TOOLS[tool]
     program, *options = command(url, load, words, out)
@@ -179,11 +184,11 @@ def written_by(
     ):
         try:
             said, _ = running.communicate(timeout=LONGEST_S)
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired as error:
             running.kill()
-            raise
+            raise NoResultError(f"{tool} took longer than {LONGEST_S} s") from error
     # The last stage, and of several files of one name that of the whole run.
     found = sorted(out.rglob(name), key=lambda each: (-len(each.parts), each.name))
     if not found:
-        raise RuntimeError(f"{tool} wrote no {name}: {said[-1500:]}")
+        raise NoResultError(f"{tool} wrote no {name}: {said[-1500:]}")
     return found[-1], waiting

@@ -677,6 +677,14 @@ def test_rows_that_a_fleet_file_would_not_take_are_rejected_with_their_reason(tm
     ]
 
 
+@pytest.mark.parametrize("other", ["200000,5", "1.200.000", "200.000,50"])
+def test_points_between_thousands_are_no_decimals(tmp_path: Path, other: str) -> None:
+    rows = f'a,H100-SXM,1,300.000\nb,H100-SXM,1,"{other}"\n'
+    path = written("name,hardware,hosts,capex_usd_per_host\n" + rows, tmp_path)
+    with pytest.raises(InputError, match=r"3:1: capex_usd_per_host: .* has a decimal comma"):
+        import_inventory(path)
+
+
 def test_a_misspelt_column_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="did you mean 'hardware'"):
         import_inventory(written("name,hardwear,hosts\na,b,1\n", tmp_path))
