@@ -89,8 +89,9 @@ def _refuse_commas(table: TextTable) -> None:
     InputError
         With each number that tells so.
     """
+    what = "has a decimal comma or points between thousands"
     told = [
-        Issue(table.path, row.line, 1, column, f"{value!r} has a decimal comma or points between thousands", _POINT_HINT)
+        Issue(table.path, row.line, 1, column, f"{value!r} {what}", _POINT_HINT)
         for row in table.rows
         for column, value in row.cells.items()
         if column in _NUMBERS and (decimal_comma(value) or points_between_thousands(value))
