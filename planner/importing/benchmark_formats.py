@@ -98,7 +98,7 @@ def _aiperf_input(row: Record, requests: float) -> tuple[str | None, float | Non
         ):
             raise RejectedRowError(f"its {requests:g} requests are those of the warm-up")
         models = at(row, "input_config", "models", "items")
-        names = [each.get("name") for each in models] if isinstance(models, list) else []
+        names = [at(mapping(each, "a model"), "name") for each in models] if isinstance(models, list) else []
     else:
         load, names = _older_input(row)
     asked, arrivals = load.get("rate"), load.get("type")

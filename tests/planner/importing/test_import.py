@@ -335,6 +335,14 @@ def test_older_files_of_aiperf_say_how_requests_come(name: str, pattern: str) ->
     assert len(found.rows) == (pattern == "poisson")
 
 
+def test_a_model_of_aiperf_that_is_no_object_is_a_reason() -> None:
+    document = read_json(WRITTEN / "aiperf-0.13.0-closed.json")
+    assert isinstance(document, dict)
+    config = {**document["input_config"], "models": {"items": [None]}}
+    (rejected,) = import_benchmarks("aiperf", {**document, "input_config": config}, GIVEN).rejected
+    assert "a model is missing" in rejected.reason
+
+
 @pytest.mark.parametrize(
     ("load", "reason"),
     [
