@@ -7,8 +7,11 @@ each::
     phi = min(1, max(1 - exp(-x), x I / (b - B)))
     TPOT = phi t_mixed(p, B) + (1 - phi) t_decode(B)
 
-which is solved with x = rate * TPOT. A request that arrives waits for the rest of the iteration that it falls
-into, of length L, and its prompt then runs together with those that arrived within the same iteration::
+which is solved with x = rate * TPOT. Where prompts run apart phi is 1 - exp(-x): all that wait are computed
+before the next iteration that generates. A request meets no prompt of its own while it generates, but those
+that came behind it while its own was computed as well: the TPOT that counts is with x + rate D / (O - 1)
+arrivals an iteration, D = t_prompt(I) + rp W. A request that arrives waits for the rest of the iteration that
+it falls into, of length L, and its prompt then runs together with those that arrived within the same one::
 
     E[TTFT] = ca2^0.11 (E[L / 2 + t_prompt(I (1 + K))] + rp W)
     K(L) = 2 m(L / 2),   m(s) = sum over j of gammainc(j / ca2, rate s / ca2)
@@ -105,8 +108,30 @@ def open_loop(times: IterationTimes, requests_per_ms: FloatArray, burstiness: fl
     bounded = np.minimum(share, 0.999)
     wait = burstiness * bounded / (2 * (1 - bounded)) * prompt / room * full_ms
     ttft = burstiness ** BURST_EXPONENTS[None] * (first + bounded * wait) + admission_ms
-    tpot = iteration / times.lengths.tokens_per_step
-    return OpenLoop(sequences, tpot, ttft, share, burstiness)
+    behind_ms = times.prompts_ms(prompt + np.zeros_like(share), sequences) + bounded * wait
+    met, sequences = _iteration_met(times, requests_per_ms, iteration, behind_ms)
+    return OpenLoop(sequences, met / times.lengths.tokens_per_step, ttft, share, burstiness)
+
+
+def _iteration_met(
+    times: IterationTimes, requests_per_ms: FloatArray, mean_ms: FloatArray, behind_ms: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean iteration of a request that generates, and sequences that do so. [ms].
+
+    Prompts of those that arrive while it generates are computed meanwhile, and so are those that came behind
+    it while its own was computed. An engine that nobody generates on has no iteration that counts.
+    """
+    steps = times.lengths.decode_iterations + np.zeros_like(mean_ms)
+    behind = requests_per_ms * behind_ms / np.maximum(steps, 1.0)
+    found = mean_ms
+    for _ in range(_ROUNDS):
+        sequences = np.minimum(requests_per_ms * found * steps * times.lengths.samples, times.most_sequences)
+        arrivals = requests_per_ms * found + behind
+        if not times.admission.prompts_apart:
+            arrivals = np.minimum(arrivals, times.cycle_room(sequences) / times.lengths.computed_tokens)
+        peers = _prompts(times, requests_per_ms * found, sequences)
+        found = (found + times.mean_ms(*_prompts(times, arrivals, sequences), sequences, peers=peers)) / 2
+    return found, sequences
 
 
 def _prompts(
@@ -114,7 +139,7 @@ def _prompts(
 ) -> tuple[FloatArray, FloatArray]:
     """Share of iterations that carry prompts, and tokens of prompts in each of them."""
     joint, tokens = times.admission.joint_iterations, arrivals * times.lengths.computed_tokens
-    filled = tokens / times.cycle_room(sequences)
+    filled = 0.0 if times.admission.prompts_apart else tokens / times.cycle_room(sequences)
     carrying = np.minimum(1.0, np.maximum(-np.expm1(-arrivals * joint) / joint, filled))
     return carrying, tokens / np.maximum(carrying, 1e-12)
 

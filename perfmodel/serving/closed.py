@@ -3,9 +3,10 @@
 With c clients, N = m c requests, I prompt and O generated tokens and a budget of b tokens an iteration, a
 request takes L = (O - 1) + s + (1 - 1/c) + q iterations, s = max(1, I / (b - B)) of them for its prompt, one
 for which it waits unless it is alone, and q in the queue, so x = c / L requests start an iteration; time
-outside the engine counts as iterations too. The share phi of iterations with prompts and TPOT follow as in
-open loop. A request then waits for the iteration that runs when it arrives, shares the next one with those
-that came with it, and queues where prompts nearly fill the iterations::
+outside the engine counts as iterations too. The share phi of iterations with prompts follows as in open loop,
+and TPOT from those that a request meets while it generates: x' = x (1 - 1/c) / (1 - r / c) of the others
+start an iteration then, none of its own. A request waits for the iteration that runs when it arrives, shares
+the next one with those that came with it, and queues where prompts nearly fill the iterations::
 
     steady TTFT = TPOT (1 - 1/c) + t_mixed(min(b - B, I (1 + x (1 - 1/c)))) + q t_mixed
     q = r^2 / (2 (1 - r)) <= c I / (2 b)
@@ -16,7 +17,8 @@ iterations, and the mean TTFT of the benchmark is burst / m + (1 - 1/m) steady. 
 iteration, B is what they feed, and by Little's law whoever does not decode waits.
 
 An `Admission` adds the iterations that pass before a prompt is let in, whose arrivals then run together.
-Where prompts run apart (SGLang), an iteration with prompts is one of prompts alone and one of decoding.
+Where prompts run apart (SGLang), all that wait are computed before the next iteration that generates: r = 0,
+and a request waits for half of those that came with it where they do not fit into one iteration.
 
 Lengths are taken to vary from request to request; with fixed lengths requests stay together in cohorts, whose
 TTFT is up to half as long again.
@@ -41,6 +43,9 @@ _CLOSE: Final = 1e-9
 
 _LARGEST_SHARE: Final = 0.995
 """Keeps the queue of prompts finite next to saturation."""
+
+_SMALLEST_REST: Final = 1e-9
+"""Of a single client who asks for one token no iterations are left beside those of its prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +131,8 @@ def closed_loop(
     prompt, steps = lengths.computed_tokens, lengths.decode_iterations
     sequences, starts = _settled(times, clients, outside_ms)
     room = times.cycle_room(sequences)
-    iteration, mixed = _mean_iteration(times, starts, sequences)
+    overall, mixed = _mean_iteration(times, starts, sequences)
+    iteration = _iteration_met(times, clients, starts, sequences)
     together = prompt * (1 + starts * times.admission.joint_iterations * _others(clients))
     queue = _queued(times, clients, starts, sequences)
     # A single client finds the engine idle.
@@ -141,8 +147,8 @@ def closed_loop(
     rate = np.maximum(clients / (steady + decoding + outside_ms), single)
     rate = np.minimum(rate, clients / (alone + decoding + outside_ms))
     # No more requests end than start, and all iterations full of prompts start no more than these.
-    full = room / prompt / times.cycle_ms(room, sequences)
-    rate = np.minimum(rate, np.minimum(starts / iteration, full))
+    full = room / prompt / times.prompts_ms(room, sequences)
+    rate = np.minimum(rate, np.minimum(np.maximum(starts / overall, single), full))
     # Little's law: whoever does not decode waits for the first token.
     steady = clients / rate - decoding - outside_ms
     unknown = np.full_like(clients, np.nan)
@@ -163,14 +169,43 @@ def _mean_iteration(
     times: IterationTimes, starts: FloatArray, sequences: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Mean iteration, and the mean one that carries prompts. [ms]."""
-    joint, tokens = times.admission.joint_iterations, starts * times.lengths.computed_tokens
-    filled = tokens / times.cycle_room(sequences)
-    carrying = np.minimum(1.0, np.maximum(-np.expm1(-starts * joint) / joint, filled))
+    carrying, taken = _prompts(times, starts, sequences)
     # There are no iterations without prompts where nobody generates.
     plain = (1 - carrying) * np.minimum(1.0, sequences)
-    carrying = carrying / (carrying + plain)
-    taken = tokens / np.maximum(carrying, 1e-12)
-    return times.mean_ms(carrying, taken, sequences), times.cycle_ms(taken, sequences)
+    return times.mean_ms(carrying / (carrying + plain), taken, sequences), times.cycle_ms(taken, sequences)
+
+
+def _prompts(
+    times: IterationTimes, starts: FloatArray, sequences: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Share of iterations that carry prompts, and tokens of prompts in each of them."""
+    joint, tokens = times.admission.joint_iterations, starts * times.lengths.computed_tokens
+    filled = _filled(times, starts, sequences)
+    carrying = np.minimum(1.0, np.maximum(-np.expm1(-starts * joint) / joint, filled))
+    return carrying, tokens / np.maximum(carrying, 1e-12)
+
+
+def _filled(times: IterationTimes, starts: FloatArray, sequences: FloatArray) -> FloatArray:
+    """Share of the iterations that prompts fill: none where all that wait are computed before the next."""
+    if times.admission.prompts_apart:
+        return np.zeros_like(starts)
+    found: FloatArray = starts * times.lengths.computed_tokens / times.cycle_room(sequences)
+    return found
+
+
+def _iteration_met(
+    times: IterationTimes, clients: FloatArray, starts: FloatArray, sequences: FloatArray
+) -> FloatArray:
+    """Mean iteration of a request that generates. [ms].
+
+    It meets the prompts of the others, never its own. While its own is computed no other one is, as far as
+    prompts fill the iterations: those of the others all fall into the rest, where they are the denser. Peers
+    of its rank compute prompts at all times.
+    """
+    filled = np.minimum(1.0, _filled(times, starts, sequences))
+    rest = np.maximum(1.0 - filled / clients, _SMALLEST_REST)
+    met = _prompts(times, starts * _others(clients) / rest, sequences)
+    return times.mean_ms(*met, sequences, peers=_prompts(times, starts, sequences))
 
 
 def _settled(
@@ -242,20 +277,19 @@ def _most_starts(times: IterationTimes, clients: FloatArray) -> FloatArray:
     """Requests that can start an iteration: prompts fill it, or all clients do nothing but generate."""
     lengths, budget = times.lengths, times.iteration_tokens
     prompt, generated = lengths.computed_tokens, lengths.decode_iterations * lengths.samples
+    found: FloatArray = clients / (lengths.decode_iterations + 1.0)
     if times.admission.prompts_apart:
-        filled = budget / prompt
-    else:
-        filled = budget / (prompt + generated)
-        most = times.most_sequences
-        filled = np.where(filled * generated > most, np.maximum(1.0, budget - most) / prompt, filled)
-    found: FloatArray = np.minimum(clients / (lengths.decode_iterations + 1.0), filled)
-    return found
+        return found
+    filled = budget / (prompt + generated)
+    most = times.most_sequences
+    filled = np.where(filled * generated > most, np.maximum(1.0, budget - most) / prompt, filled)
+    return np.minimum(found, filled)
 
 
 def _busy(times: IterationTimes, clients: FloatArray, outside_ms: Numbers, starts: FloatArray) -> FloatArray:
     """Clients whose requests are on their way while `starts` of them start an iteration: x L."""
     sequences = _generating(times, starts)
-    own = np.maximum(1.0, times.lengths.computed_tokens / times.cycle_room(sequences))
+    own = np.maximum(1.0, _filled(times, np.ones_like(starts), sequences))
     iteration, mixed = _mean_iteration(times, starts, sequences)
     waits = _others(clients) * (1 + times.admission.wait_iterations(starts)) + outside_ms / iteration
     waits = waits + _queued(times, clients, starts, sequences) * mixed / iteration
@@ -268,7 +302,7 @@ def _queued(
 ) -> FloatArray:
     """Iterations with prompts that a prompt waits for, where prompts nearly fill the iterations."""
     prompt = times.lengths.computed_tokens
-    share = np.minimum(starts * prompt / times.cycle_room(sequences), _LARGEST_SHARE)
+    share = np.minimum(_filled(times, starts, sequences), _LARGEST_SHARE)
     queue = np.minimum(share**2 / (2 * (1 - share)), clients * prompt / (2 * times.iteration_tokens))
     found: FloatArray = queue * _others(clients)
     return found
@@ -283,6 +317,9 @@ def _others(clients: FloatArray) -> FloatArray:
 def _own_ms(times: IterationTimes, together: FloatArray, sequences: FloatArray) -> FloatArray:
     """Time from the start of a prompt's first iteration to its first token. [ms]."""
     prompt, room = times.lengths.computed_tokens, times.cycle_room(sequences)
+    if times.admission.prompts_apart:
+        # In the mean half of those that came together are computed before it.
+        return times.prompts_ms(np.where(together <= room, together, (prompt + together) / 2), sequences)
     tokens = np.where(prompt <= room, np.minimum(room, np.maximum(together, prompt)), prompt)
     return times.prompts_ms(tokens, sequences)
 

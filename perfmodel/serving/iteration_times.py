@@ -165,7 +165,13 @@ class IterationTimes:
         running = np.maximum(sequences, 1.0)
         return self._tokens_ms(running) + self._generation_ms(running)
 
-    def mean_ms(self, carrying: FloatArray, prompt_tokens: FloatArray, sequences: FloatArray) -> FloatArray:
+    def mean_ms(
+        self,
+        carrying: FloatArray,
+        prompt_tokens: FloatArray,
+        sequences: FloatArray,
+        peers: tuple[FloatArray, FloatArray] | None = None,
+    ) -> FloatArray:
         """Mean time in which every sequence gains a token. [ms].
 
         Parameters
@@ -176,11 +182,14 @@ class IterationTimes:
             Tokens that it computes then, shape (n,). [tokens]
         sequences : FloatArray
             That generate, shape (n,).
+        peers : tuple[FloatArray, FloatArray] or None
+            Share and tokens of the other ranks where they differ, shape (n,) each.
         """
         decode = self.decode_ms(sequences)
         others = self._others
         if others.any():
-            return self._in_step_ms(carrying, prompt_tokens, sequences, others, decode)
+            own = carrying, prompt_tokens
+            return self._in_step_ms(own, own if peers is None else peers, sequences, others, decode)
         found: FloatArray = carrying * self.cycle_ms(prompt_tokens, sequences) + (1 - carrying) * decode
         return found
 
@@ -192,8 +201,8 @@ class IterationTimes:
 
     def _in_step_ms(
         self,
-        carrying: FloatArray,
-        prompt_tokens: FloatArray,
+        own: tuple[FloatArray, FloatArray],
+        peers: tuple[FloatArray, FloatArray],
         sequences: FloatArray,
         others: FloatArray,
         decode_ms: FloatArray,
@@ -206,21 +215,23 @@ class IterationTimes:
         """
         none = np.zeros_like(sequences)
         ranks = 1.0 + others
+        (carrying, prompt_tokens), (share, tokens) = own, peers
         # Where less than one sequence runs in the mean, some prompts are followed by no generation.
         steps = 1 - carrying + carrying * np.minimum(1.0, sequences)
         if self.lengths.tokens_per_step > 1:
-            any_rank = 1 - (1 - carrying) ** ranks
-            apart = self.mixed_ms(prompt_tokens, none, carrying / np.maximum(any_rank, _ROUNDING))
+            any_rank = 1 - (1 - carrying) * (1 - share) ** others
+            apart = self.mixed_ms(tokens, none, share / np.maximum(any_rank, _ROUNDING))
             drafted: FloatArray = steps * decode_ms + any_rank * apart
             return drafted
-        iterations = np.maximum(1.0, prompt_tokens / self.cycle_room(sequences))
-        share = carrying * iterations / np.maximum(steps + carrying * iterations, _ROUNDING)
-        peers = 1 - (1 - share) ** others
-        own = self.mixed_ms(prompt_tokens, none, (1 + others * share) / ranks)
-        with_peers = np.where(peers > 0, others * share / np.maximum(peers, _ROUNDING), 0.0) / ranks
-        waiting = np.maximum(decode_ms, self.mixed_ms(prompt_tokens / iterations, none, with_peers))
-        generating = (1 - peers) * decode_ms + peers * waiting
-        found: FloatArray = carrying * own + steps * generating
+        iterations = np.maximum(1.0, tokens / self.cycle_room(sequences))
+        of_steps = 1 - share + share * np.minimum(1.0, sequences)
+        share = share * iterations / np.maximum(of_steps + share * iterations, _ROUNDING)
+        any_peer = 1 - (1 - share) ** others
+        prompts = self.mixed_ms(prompt_tokens, none, (1 + others * share) / ranks)
+        with_peers = np.where(any_peer > 0, others * share / np.maximum(any_peer, _ROUNDING), 0.0) / ranks
+        waiting = np.maximum(decode_ms, self.mixed_ms(tokens / iterations, none, with_peers))
+        generating = (1 - any_peer) * decode_ms + any_peer * waiting
+        found: FloatArray = carrying * prompts + steps * generating
         return found
 
     def mixed_ms(self, prompt_tokens: FloatArray, sequences: FloatArray, share: Numbers = 1.0) -> FloatArray:
