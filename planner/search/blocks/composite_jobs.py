@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fleetplan.planner.search.blocks.rolling import construct
-from fleetplan.planner.search.blocks.sifting import sift
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Effort, Indices, Mask, Rows, Solve
+from fleetplan.planner.search.blocks.sifting import sift, sift_from
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Effort, Indices, Mask, Rows, Solver
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -39,7 +39,7 @@ class WholeProgram:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SiftingJob(WholeProgram):
-    """A linear relaxation to solve among few slots.
+    """A linear relaxation to solve among few slots, and among more of them while that lowers it.
 
     Attributes
     ----------
@@ -52,9 +52,32 @@ class SiftingJob(WholeProgram):
     stage: Indices
     penalty_ratio: float
 
-    def run(self, solve: Solve) -> Answer:
-        """Solve the relaxation among few slots."""
-        return sift(self, solve)
+    def run(self, solver: Solver) -> Answer:
+        """Solve the relaxation."""
+        return sift(self, solver)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SlottedJob:
+    """A linear relaxation to solve among slots that are known, and among more of them while that lowers it.
+
+    Attributes
+    ----------
+    program, cost, slot, length
+        As `WholeProgram` has them.
+    open_slots : Mask
+        By slot: which are looked at first.
+    """
+
+    program: Rows
+    cost: Array
+    slot: Indices
+    open_slots: Mask
+    length: float = 0.0
+
+    def run(self, solver: Solver) -> Answer:
+        """Solve the relaxation."""
+        return sift_from(self, solver)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -92,6 +115,6 @@ class RollingJob(WholeProgram):
     penalty: Array
     effort: Effort
 
-    def run(self, solve: Solve) -> Answer:
+    def run(self, solver: Solver) -> Answer:
         """Construct the plan."""
-        return construct(self, solve)
+        return construct(self, solver)

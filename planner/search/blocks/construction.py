@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -135,11 +136,11 @@ def root_at(structure: Structure, root: RootRelaxation, values: FloatArray) -> R
     return RootRelaxation(values, root.duals, rank)
 
 
-def sifting_job(structure: Structure) -> SiftingJob:
-    """The linear relaxation among few slots."""
+def sifting_job(structure: Structure, indicators: Collection[int] = ()) -> SiftingJob:
+    """The linear relaxation, without the limits of rows that hold some indicators."""
     roles = structure.roles
     return SiftingJob(
-        program=structure.program,
+        program=structure.relaxation.without_limits_on(indicators).program,
         cost=structure.cost,
         stage=np.where(roles.moment != NONE, roles.moment, roles.home),
         growth=roles.growth,

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from ortools.sat.python import cp_model
 
 from fleetplan.fleet.machine import usable_cores
+from fleetplan.planner.search.blocks.composite_jobs import SlottedJob
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Job
 from fleetplan.planner.search.solvers.interrupt import Stop
-from fleetplan.planner.search.solvers.matrix import FloatArray, read_program
+from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntArray, read_program
 from fleetplan.planner.search.solvers.relaxation import Relaxation, relax
 from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers, WorkersStoppedError, ending
@@ -116,6 +117,13 @@ def _outcome(relaxed: Relaxation, answer: Answer) -> LinearOutcome:
     worth = relaxed.rows.T @ answer.row_duals / scale
     optimum = LinearOptimum(answer.values * scale, answer.row_duals / relaxed.row_scale, worth)
     return LinearOutcome(optimum, infeasible=False)
+
+
+def slotted_job(
+    relaxation: Relaxation, cost: FloatArray, slot: IntArray, open_slots: BoolArray
+) -> SlottedJob:
+    """The linear relaxation of a whole model, whose optimum uses few slots beside those that are open."""
+    return SlottedJob(program=relaxation.program, cost=cost, slot=slot, open_slots=open_slots)
 
 
 def whole_job(relaxation: Relaxation, cost: FloatArray) -> Job:

@@ -24,12 +24,7 @@ from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, CompositeJob
 from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
-from fleetplan.planner.search.solvers.workers import LEAST_WITH_BACKGROUND, UNKNOWN, Batch, Workers
-
-RELAXATION_SHARE_OF_TIME: Final = 0.07
-"""Share of the time for the linear relaxation before plans are constructed by that of few slots beside it.
-Companies' years (12 services, seeds 1 to 3) have one after 5, 6 and 2 s. By the other, seed 2 has no plan
-after 28 s, by this one after 5 s."""
+from fleetplan.planner.search.solvers.workers import UNKNOWN, Workers
 
 REPAIR_SHARE_OF_TIME: Final = 0.15
 """Share of the time for repairing a plan that violates limits, after each round while there is no other."""
@@ -196,12 +191,8 @@ class PlanSearch:
         jobs: Sequence[SideJob],
         workers: Workers,
         enough: Callable[[], bool] = lambda: False,
-        superseded: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Solve jobs side by side; answers are handed on in their order where runs must repeat.
-
-        Once jobs are superseded, those that have not begun are dropped.
-        """
+        """Solve jobs side by side; answers are handed on in their order where runs must repeat."""
         together = [job for job, _ in jobs]
         if self._clock.deterministic:
             for (_, on_answer), answer in zip(jobs, workers.solve(together), strict=True):
@@ -209,20 +200,20 @@ class PlanSearch:
             return
         batch = workers.give(
             together,
-            lambda: self._state.expired() or superseded(),
+            self._state.expired,
             lambda number, answer: jobs[number][1](answer),
         )
-        workers.wait(batch, lambda: enough() or superseded())
+        workers.wait(batch, enough)
 
-    def construct(self, workers: Workers, superseded: Callable[[], bool] = lambda: False) -> None:
+    def construct(self, workers: Workers) -> None:
         """Construct a plan by the last relaxation, unless there is one that is not far from its bound.
 
         What else is being constructed once there is a better plan is handed on later, where runs need not
-        repeat. So is what was begun when a better relaxation superseded the one that it goes by.
+        repeat.
         """
         self._attempts, before = 0, self._state.incumbent.objective
         jobs = self.construction_side_jobs()
-        self._solve_together(jobs, workers, lambda: self._state.incumbent.objective != before, superseded)
+        self._solve_together(jobs, workers, lambda: self._state.incumbent.objective != before)
 
     def construct_in_background(self, workers: Workers) -> None:
         """Begin one construction by the last relaxation; its plan is handed on whenever it is known."""
@@ -278,48 +269,6 @@ class PlanSearch:
             self.try_again(workers)
         else:
             self.improve(workers)
-
-    def construct_beside(self, workers: Workers, job: AnyJob) -> Answer:
-        """Solve a relaxation in the background, and construct and improve plans meanwhile.
-
-        Where runs must repeat, or there is one seat, it is solved after a construction and its repair.
-
-        Parameters
-        ----------
-        workers : Workers
-            Who does it.
-        job : AnyJob
-            The relaxation, by which better plans are constructed than by the last one.
-
-        Returns
-        -------
-        Answer
-            To the job; `UNKNOWN` once the plan is good enough without.
-        """
-        alone = self._clock.deterministic or workers.count < LEAST_WITH_BACKGROUND
-        background = None if alone else workers.begin(job)
-        if background is None:
-            self.construct(workers)
-            self.repair(workers)
-            return UNKNOWN if self._state.finished() else workers.solve_one(job)
-        workers.wait(background, most_s=RELAXATION_SHARE_OF_TIME * self._clock.limit_s)
-        if background.running:
-            self.construct(workers, lambda: not background.running)
-        self._improve_meanwhile(workers, background)
-        if self._state.content():
-            return UNKNOWN
-        workers.wait(background)
-        return background.ordered[0]
-
-    def _improve_meanwhile(self, workers: Workers, background: Batch) -> None:
-        """Improve the plan, or mend what violates limits, until a job in the background has ended."""
-        while background.running and self._direct is not None and not self._state.finished():
-            if self._state.incumbent.values is not None:
-                self.improve(workers)
-            elif self._draft is not None:
-                self._mend(workers, self._direct, self._draft)
-            else:
-                return
 
     def improve_to_the_end(self, workers: Workers) -> None:
         """Improve the plan, or look for one, by neighbourhoods and constructions alone."""

@@ -31,7 +31,7 @@ from fleetplan.planner.search.solvers.highs_jobs import (
     Job,
     Mask,
     Rows,
-    Solve,
+    Solver,
 )
 
 if TYPE_CHECKING:
@@ -63,14 +63,14 @@ FINISH_S: Final = 2.0
 """Time to decide supply and loads anew once everything else is decided. [s]"""
 
 
-def construct(job: RollingJob, solve: Solve) -> Answer:
+def construct(job: RollingJob, solver: Solver) -> Answer:
     """Construct a plan.
 
     Parameters
     ----------
     job : RollingJob
         The program and its stages.
-    solve : callable
+    solver : Solver
         Solves an integer program.
 
     Returns
@@ -78,7 +78,7 @@ def construct(job: RollingJob, solve: Solve) -> Answer:
     Answer
         The values may pass linking rows, and rows of stages that nobody decided in time.
     """
-    return _Construction(job, solve).run()
+    return _Construction(job, solver).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +105,9 @@ class _Found(Enum):
 class _Construction:
     """One construction: what is decided so far."""
 
-    def __init__(self, job: RollingJob, solve: Solve) -> None:
+    def __init__(self, job: RollingJob, solver: Solver) -> None:
         self._job = job
-        self._solve = solve
+        self._solver = solver
         self._parts = Parts(job.program)
         self._ends = time.monotonic() + (job.effort.time_limit_s or np.inf)
         stage = np.full(len(job.cost), -1, dtype=np.int64)
@@ -307,7 +307,7 @@ class _Construction:
             rounds=True,
             improvements=improvements,
         )
-        return self._solve(Job(program, cost, limits, start))
+        return self._solver(Job(program, cost, limits, start))
 
     def _finish(self) -> None:
         """Decide supply and everything continuous anew, with what runs held."""

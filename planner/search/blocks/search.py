@@ -30,7 +30,6 @@ from fleetplan.planner.search.blocks.pricing_search import PricingSearch
 from fleetplan.planner.search.blocks.request import BlockOutcome, Request
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.blocks.strengthening import Strengthening
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Job
 from fleetplan.planner.search.solvers.highs_process import Programs
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY, Relaxation, relax
@@ -39,10 +38,6 @@ from fleetplan.planner.search.solvers.workers import Workers, WorkersStoppedErro
 
 GRACE_S: Final = 1.0
 """Time past the limit after which running jobs are given up. [s]"""
-
-SHORT_ENTRIES: Final = 50_000
-"""Coefficients of a linear relaxation that HiGHS solves in about a second: 0.3 to 0.4 s for the 27,000 to
-30,000 of teams. Neighbourhoods that are begun beside it take up to 6 s."""
 
 
 class BlockSearch:
@@ -164,12 +159,6 @@ class BlockSearch:
         strengthened = self._plans.note_root(answer, found)
         return (self._structure, root) if strengthened is None else (found, strengthened)
 
-    def _relaxed(self, workers: Workers, full: Job) -> Answer:
-        """The answer to the full relaxation; plans are constructed beside it where it may take a minute."""
-        if self._relaxation.rows.nnz <= SHORT_ENTRIES:
-            return workers.solve_one(full)
-        return self._plans.construct_beside(workers, full)
-
     def _root(self, workers: Workers) -> Prices | None:
         """First prices: those that are known, or from a linear relaxation.
 
@@ -179,23 +168,21 @@ class BlockSearch:
             None where the relaxation of everything has no solution.
         """
         cost, linking = self._lagrangian.cost, self.parts.linking_rows
-        self._plans.note_root(workers.solve_one(sifting_job(self._structure)))
-        known = self._request.warm_start.row_duals
-        if known is not None:
-            self._state.tell("root relaxation", "dual prices known before")
-            duals = (known * self._relaxation.row_scale)[linking]
-            return Prices(duals, duals, -np.inf)
-        indicators = self._relaxation.without_limits_on(self._request.indicators)
-        full = whole_job(indicators, cost)
-        answer = self._relaxed(workers, full)
+        answer = workers.solve_one(sifting_job(self._structure, self._request.indicators))
         if answer.infeasible:
             return None
         if answer.row_duals is None:
             raise PartFailedError(f"HiGHS did not solve the linear relaxation: {answer.status}")
+        self._plans.note_root(answer)
+        known = self._request.warm_start.row_duals
+        if known is not None:
+            # Rounds at these prove more than the relaxation, which weighs what stays unmet in fractions.
+            self._state.tell("root relaxation", "dual prices known before")
+            duals = (known * self._relaxation.row_scale)[linking]
+            return Prices(duals, duals, -np.inf)
         bound = self._relaxation.bound(cost, answer.row_duals)
         self._state.raise_bound(bound - BOUND_SAFETY * abs(bound), "linear relaxation")
         self._state.tell("root relaxation", "linear relaxation of the whole program")
-        self._plans.note_root(answer)
         if self._in_periods():
             # Deciding what is worth buying leads to better plans, and begins the sooner.
             self._plans.construct_in_background(workers)

@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.planner.search.blocks.construction import Structure
+from fleetplan.planner.search.blocks.construction import Structure, slots_used
 from fleetplan.planner.search.blocks.cover_cuts import CoverRows, Cuts
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.linear import whole_job
+from fleetplan.planner.search.blocks.linear import slotted_job
 from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.search.solvers.workers import Workers
 
@@ -73,21 +73,24 @@ class Strengthening:
             factor = np.exp(rng.normal(0.0, PRICE_SPREAD, len(cost)))
             prices.append(np.where(growth != 0, cost * factor, cost))
         for first in range(0, len(prices), together):
-            cuts = self._missed(prices[first : first + together], cuts, workers)
+            cuts = self._missed(prices[first : first + together], cuts, root, workers)
             if clock.spent_s() > until:
                 break
         return replace(self.structure, relaxation=self.structure.relaxation.with_cuts(cuts.rows, cuts.least))
 
-    def _missed(self, prices: list[FloatArray], cuts: Cuts, workers: Workers) -> Cuts:
+    def _missed(self, prices: list[FloatArray], cuts: Cuts, root: FloatArray, workers: Workers) -> Cuts:
         """Those known, and the cuts that hold the relaxations at some prices."""
+        slot = self.structure.roles.slot
         # What only follows replicas would double the time.
         rest = np.concatenate([list(self.indicators), np.flatnonzero(self.structure.following)])
         plain = self.structure.relaxation.without_limits_on(rest.astype(np.int64).tolist())
-        first = cuts.count
+        first, open_slots = cuts.count, slots_used(self.structure, root)
         for _ in range(MOST_ROUNDS):
             relaxed = plain.with_cuts(cuts.rows, cuts.least)
-            answers = workers.solve([whole_job(relaxed, each) for each in prices])
+            answers = workers.solve([slotted_job(relaxed, each, slot, open_slots) for each in prices])
             points = [each.values for each in answers if each.values is not None]
+            for point in points:
+                open_slots |= slots_used(self.structure, point)
             missed = [self.cover.violated_by(point) for point in points]
             if not sum(each.count for each in missed):
                 return cuts.first_and_binding(first, points)

@@ -9,16 +9,19 @@ from typing import Final
 import highspy
 import numpy as np
 
+from fleetplan.planner.search.solvers.growing_linear import GrowingLinear
 from fleetplan.planner.search.solvers.highs_jobs import (
     Answer,
     AnyJob,
     Array,
     CompositeJob,
     Effort,
+    Indices,
     Job,
     Rows,
     StackedRows,
 )
+from fleetplan.planner.search.solvers.highs_model import cost_unit, model_of
 from fleetplan.planner.search.work import iteration_s
 
 Options = Mapping[str, str | float | bool]
@@ -81,11 +84,6 @@ LINEAR_ATTEMPTS: Final[tuple[Options, ...]] = (
 """Ways to solve a linear program, the next where HiGHS gives up on the one before."""
 
 
-def cost_unit(cost: Array) -> float:
-    """Unit in which the largest cost is 1: HiGHS loses its way with costs of 1e11."""
-    return float(np.abs(cost).max(initial=0.0)) or 1.0
-
-
 def solve(job: AnyJob, programs: StackedRows) -> Answer:
     """Solve one job, which may name one of some programs by its number."""
     if not isinstance(job, Job):
@@ -108,39 +106,45 @@ def solve(job: AnyJob, programs: StackedRows) -> Answer:
 
 def _composite(job: CompositeJob, programs: StackedRows) -> Answer:
     """Do a job of many programs, whose work is theirs."""
-    work_s = 0.0
+    solver = _Counting(programs)
+    answer = job.run(solver)
+    return replace(answer, work_s=solver.work_s)
 
-    def solved(part: Job) -> Answer:
-        nonlocal work_s
-        answer = solve(part, programs)
-        work_s += answer.work_s
+
+class _Counting:
+    """Solves the programs of one job, and counts their work.
+
+    Parameters
+    ----------
+    programs : StackedRows
+        Those that have a number.
+
+    Attributes
+    ----------
+    work_s : float
+        Work so far, as `Answer` has it. [s]
+    """
+
+    def __init__(self, programs: StackedRows) -> None:
+        self._programs = programs
+        self._growing: list[GrowingLinear] = []
+        self._solved_s = 0.0
+
+    @property
+    def work_s(self) -> float:
+        return self._solved_s + sum(each.work_s for each in self._growing)
+
+    def __call__(self, job: Job) -> Answer:
+        """Solve one program."""
+        answer = solve(job, self._programs)
+        self._solved_s += answer.work_s
         return answer
 
-    answer = job.run(solved)
-    return replace(answer, work_s=work_s)
-
-
-def model_of(rows: Rows, cost: Array, linear: bool) -> highspy.Highs:
-    """HiGHS with a program."""
-    program = highspy.HighsLp()
-    program.num_row_, program.num_col_ = rows.rows.shape
-    program.col_cost_ = cost
-    program.col_lower_, program.col_upper_ = rows.lower, rows.upper
-    program.row_lower_, program.row_upper_ = rows.row_lower, rows.row_upper
-    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    program.a_matrix_.start_ = rows.rows.indptr
-    program.a_matrix_.index_ = rows.rows.indices
-    program.a_matrix_.value_ = rows.rows.data
-    if not linear:
-        integer, continuous = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
-        program.integrality_ = [integer if whole else continuous for whole in rows.whole]
-    solver = highspy.Highs()  # type: ignore[no-untyped-call]
-    solver.setOptionValue("output_flag", False)
-    # One process a core; also, threads would make the answer depend on the machine. The parallel dual simplex
-    # of HiGHS 1.16 saves a fifth on two idle cores and takes six times as long beside other work.
-    solver.setOptionValue("threads", 1)
-    solver.passModel(program)
-    return solver
+    def growing(self, program: Rows, cost: Array, variables: Indices) -> GrowingLinear:
+        """Begin with some variables of a linear program."""
+        found = GrowingLinear(program, cost, variables)
+        self._growing.append(found)
+        return found
 
 
 def limit(solver: highspy.Highs, effort: Effort, unit: float) -> None:

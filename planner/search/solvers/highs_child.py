@@ -22,14 +22,7 @@ from typing import IO, Any, Final
 import highspy
 import numpy as np
 
-from fleetplan.planner.search.solvers.highs_answers import (
-    cost_unit,
-    found_by,
-    is_infeasible,
-    limit,
-    model_of,
-    solve,
-)
+from fleetplan.planner.search.solvers.highs_answers import found_by, is_infeasible, limit, solve
 from fleetplan.planner.search.solvers.highs_jobs import (
     Answer,
     AnyJob,
@@ -38,6 +31,7 @@ from fleetplan.planner.search.solvers.highs_jobs import (
     StackedRows,
     no_programs,
 )
+from fleetplan.planner.search.solvers.highs_model import cost_unit, model_of
 
 LEAST_INTERVAL_S: Final = 0.1
 """Between two answers of a search that only raise the bound. [s]"""

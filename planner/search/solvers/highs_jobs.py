@@ -6,7 +6,6 @@ job that was sent refers to them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
@@ -185,8 +184,29 @@ class SearchJob:
 ONE_MORE = "one more"
 """Asks a process with a `SearchJob` for one search more."""
 
-Solve = Callable[[Job], "Answer"]
-"""Solves one program."""
+
+class GrowingProgram(Protocol):
+    """A linear program that is solved among some variables, and then among more from where it stands."""
+
+    def add(self, variables: Indices) -> None:
+        """Add some variables; those that are not there are zero."""
+        ...
+
+    def solve(self) -> Answer:
+        """The optimum among those that are there, with values of all variables and prices of all rows."""
+        ...
+
+
+class Solver(Protocol):
+    """Solves the programs of a composite job, where it is done."""
+
+    def __call__(self, job: Job) -> Answer:
+        """Solve one program."""
+        ...
+
+    def growing(self, program: Rows, cost: Array, variables: Indices) -> GrowingProgram:
+        """Begin with some variables of a linear program."""
+        ...
 
 
 class CompositeJob(Protocol):
@@ -197,7 +217,7 @@ class CompositeJob(Protocol):
         """As `Job` has it."""
         ...
 
-    def run(self, solve: Solve) -> Answer:
+    def run(self, solver: Solver) -> Answer:
         """Do it."""
         ...
 

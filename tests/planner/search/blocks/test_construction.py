@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from tests.parts import first_parts
 from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, rented_pool, service
-from tests.planner.random_fleets import PlanningCase, large_case, several_periods_case
+from tests.planner.random_fleets import PlanningCase, several_periods_case
 from tests.planner.solving import solve
 
 from fleetplan.planner.formulation.build import PlanningModel, build_model
 from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.search.blocks import plan_search, search
 from fleetplan.planner.search.blocks.construction import (
     Structure,
     construction_job,
@@ -23,12 +22,9 @@ from fleetplan.planner.search.blocks.direct_neighbourhoods import DirectNeighbou
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.linear import whole_job
 from fleetplan.planner.search.blocks.roles import roles
-from fleetplan.planner.search.blocks.solve import solve_in_blocks
 from fleetplan.planner.search.blocks.split import Split, split
-from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.matrix import read_program
 from fleetplan.planner.search.solvers.relaxation import relax
-from fleetplan.planner.search.solvers.request import SolverLimits, Step
 from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
 
@@ -56,20 +52,6 @@ def passed(structure: Structure, values: np.ndarray) -> float:
     relaxed = structure.relaxation
     used = relaxed.rows @ values
     return float(np.maximum(used - relaxed.row_upper, relaxed.row_lower - used).max(initial=0.0))
-
-
-@pytest.mark.parametrize("case", [large_case(1, 4, 2, 2), several_periods_case(1), several_periods_case(4)])
-def test_few_slots_are_nearly_as_good_as_all(case: PlanningCase) -> None:
-    structure, _ = structured(case)
-    with Workers(ProcessSeats(1)) as workers:
-        whole = workers.solve_one(whole_job(structure.relaxation, structure.cost))
-        sifted = workers.solve_one(sifting_job(structure))
-    assert sifted.values is not None
-    assert not sifted.infeasible
-    assert passed(structure, sifted.values) <= TOLERANCE
-    # A restriction costs no less, and these little more.
-    assert sifted.objective >= whole.objective * (1 - 1e-7)
-    assert sifted.objective <= whole.objective * 1.05
 
 
 @pytest.mark.parametrize("integer_supply", [False, True])
@@ -155,24 +137,3 @@ def test_a_part_of_a_fleet_that_nothing_can_serve_has_no_slots() -> None:
     solved = solve(asked, [candidate("chat", "A", 1.0)], time_limit_s=2.0)
     assert solved.plan is not None
     assert [(row.region, row.requests_per_s) for row in solved.plan.unmet] == [("there", pytest.approx(3.0))]
-
-
-@pytest.mark.usefixtures("blocks_for_all")
-@pytest.mark.parametrize("share", [0.5, 0.0], ids=("is waited for", "is solved beside"))
-def test_plans_are_constructed_by_the_whole_relaxation_where_that_is_soon_solved(
-    share: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    planning = built(large_case(1, 4, 2, 2))
-    program = read_program(planning.model)
-    parts = split(program, roles(planning.problem, planning.variables, len(program.cost)).block_keys)
-    monkeypatch.setattr(search, "SHORT_ENTRIES", 0)
-    monkeypatch.setattr(plan_search, "RELAXATION_SHARE_OF_TIME", share)
-    seen: list[Step] = []
-    limits = SolverLimits(10.0, 1, 2, Stop())
-    outcome = solve_in_blocks(planning, parts, limits, lambda plan, _: plan < np.inf, seen.append)
-    assert outcome.objective is not None
-    assert outcome.bound is not None
-    assert outcome.bound <= outcome.objective
-    sources = [step.source for step in seen]
-    if share:
-        assert sources.index("root relaxation") < sources.index("construction")

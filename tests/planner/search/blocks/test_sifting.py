@@ -1,0 +1,129 @@
+"""The linear relaxation among few slots and more of them is that among all, with prices that prove it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from tests.planner.random_fleets import PlanningCase, large_case, several_periods_case
+from tests.planner.search.blocks.test_construction import TOLERANCE, passed, structured
+
+from fleetplan.planner.search.blocks.composite_jobs import SiftingJob
+from fleetplan.planner.search.blocks.construction import sifting_job
+from fleetplan.planner.search.blocks.linear import slotted_job, whole_job
+from fleetplan.planner.search.blocks.sifting import sift
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Indices, Job, Mask, Rows
+from fleetplan.planner.search.solvers.seats import ProcessSeats
+from fleetplan.planner.search.solvers.workers import Workers
+
+CASES = [
+    *(several_periods_case(seed) for seed in range(1, 9)),
+    *(large_case(seed, 4, 2, 2) for seed in (1, 2)),
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_few_slots_lead_to_the_optimum_of_all(case: PlanningCase) -> None:
+    structure, _ = structured(case)
+    relaxed, cost, slot = structure.relaxation, structure.cost, structure.roles.slot
+    nothing = np.zeros(int(slot.max()) + 1, dtype=bool)
+    some = nothing.copy()
+    some[::2] = True
+    with Workers(ProcessSeats(1)) as workers:
+        whole = workers.solve_one(whole_job(relaxed, cost))
+        sifted = workers.solve_one(sifting_job(structure))
+        known = [workers.solve_one(slotted_job(relaxed, cost, slot, each)) for each in (nothing, some)]
+    for answer in (sifted, *known):
+        assert answer.infeasible == whole.infeasible
+        if whole.infeasible:
+            continue
+        assert answer.values is not None
+        assert answer.row_duals is not None
+        assert passed(structure, answer.values) <= TOLERANCE
+        assert answer.objective == pytest.approx(whole.objective, rel=1e-6)
+        assert relaxed.bound(cost, answer.row_duals) == pytest.approx(whole.objective, rel=1e-6)
+        assert (answer.work_s > 0) == (whole.work_s > 0)
+
+
+@dataclass
+class Begun:
+    """A linear program among some variables; the others stand at zero."""
+
+    workers: Workers
+    program: Rows
+    cost: Array
+    there: Mask
+    sizes: list[int]
+
+    def add(self, variables: Indices) -> None:
+        assert not self.there[variables].any()
+        self.there[variables] = True
+
+    def solve(self) -> Answer:
+        self.sizes.append(int(self.there.sum()))
+        upper = np.where(self.there, self.program.upper, 0.0)
+        return self.workers.solve_one(Job(self.program.within(self.program.lower, upper), self.cost, None))
+
+
+@dataclass
+class Watched:
+    """Solves programs from their beginning, and remembers among how many variables."""
+
+    workers: Workers
+    jobs: int = 0
+    begun: list[list[int]] = field(default_factory=list)
+
+    def __call__(self, job: Job) -> Answer:
+        self.jobs += 1
+        return self.workers.solve_one(job)
+
+    def growing(self, program: Rows, cost: Array, variables: Indices) -> Begun:
+        there = np.zeros(len(cost), dtype=bool)
+        there[variables] = True
+        self.begun.append([])
+        return Begun(self.workers, program, cost, there, self.begun[-1])
+
+
+def shared_budget() -> SiftingJob:
+    """Two moments of demand 1, in one of which a cheap slot may serve; a dear one may in both."""
+    # Cheap and dear in the first moment, cheap and dear in the second.
+    rows = sp.csr_array(np.array([[1.0, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0]]))
+    program = Rows(
+        rows=rows,
+        row_lower=np.array([1.0, 1.0, -np.inf]),
+        row_upper=np.array([np.inf, np.inf, 1.0]),
+        lower=np.zeros(4),
+        upper=np.ones(4),
+        whole=np.zeros(4, dtype=bool),
+    )
+    return SiftingJob(
+        program=program,
+        cost=np.array([1.0, 3.0, 1.0, 3.0]),
+        stage=np.array([0, 0, 1, 1]),
+        growth=np.zeros(4, dtype=np.int64),
+        slot=np.array([0, 1, 0, 1]),
+        linking=np.array([False, False, True]),
+        penalty_ratio=2.0,
+    )
+
+
+def test_slots_of_single_moments_that_break_a_shared_limit_are_joined_by_more() -> None:
+    with Workers(ProcessSeats(1)) as workers:
+        watched = Watched(workers)
+        answer = sift(shared_budget(), watched)
+    assert answer.objective == pytest.approx(4.0)
+    assert answer.values is not None
+    assert answer.values @ np.array([1.0, 0, 1, 0]) == pytest.approx(1.0)
+    # Of both moments, strictly, and at a price of what passes the limit: by the cheap slot, then both.
+    assert watched.begun[-1] == [3, 5]
+
+
+def test_what_no_slot_can_keep_is_infeasible() -> None:
+    job = shared_budget()
+    upper = np.array([1.0, 0.2, 1.0, 0.2])
+    with Workers(ProcessSeats(1)) as workers:
+        answer = sift(replace(job, program=job.program.within(job.program.lower, upper)), Watched(workers))
+    assert answer.infeasible
+    assert answer.values is None
