@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -166,6 +167,25 @@ TABLES: Final[Mapping[str, tuple[TableColumn, ...]]] = {
     "engines": _ENGINES,
     "operator_table": _OPERATOR_TABLE,
 }
+
+
+def numbers_of(values: pd.Series) -> pd.Series:
+    """Return values as floats; NaN for what is no number, or is none that a float holds."""
+    import pandas as pd  # noqa: PLC0415
+
+    try:
+        found = pd.to_numeric(values, errors="coerce").to_numpy(dtype="float64", na_value=math.nan)
+    except OverflowError:
+        # A whole number of more than 308 digits, which pandas takes for one and cannot convert.
+        return pd.Series([_float(value) for value in values], index=values.index, dtype="float64")
+    return pd.Series(found, index=values.index)
+
+
+def _float(value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        return math.nan
 
 
 def once_per_table(answer: Callable[[pd.DataFrame], _AnswerT]) -> Callable[[pd.DataFrame], _AnswerT]:

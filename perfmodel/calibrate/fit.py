@@ -15,6 +15,7 @@ from fleetplan.fleet.catalog.hardware_names import part_called
 from fleetplan.fleet.catalog.models import resolve
 from fleetplan.fleet.document.headers import header_issues
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.tables import numbers_of
 from fleetplan.perfmodel.calibrate.ratios import fit_ratios
 from fleetplan.perfmodel.evaluator import Calibration, CalibrationScope, PhaseFit, Residual, ScopeCalibration
 from fleetplan.perfmodel.evaluator.phase_ratios import PhaseRatios
@@ -258,7 +259,7 @@ def _identifier(model: str) -> str:
 def _figure(frame: pd.DataFrame, column: str) -> FloatArray:
     if column not in frame.columns:
         return np.full(len(frame), np.nan)
-    return pd.to_numeric(frame[column], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    return numbers_of(frame[column]).to_numpy(dtype=np.float64)
 
 
 def _waits_for_nobody(cases: Cases) -> NDArray[np.bool_]:

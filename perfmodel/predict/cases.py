@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fleetplan.fleet.document.headers import header_issues
 from fleetplan.fleet.errors import InputError, Issue, names_hint
-from fleetplan.fleet.tables import MODES
+from fleetplan.fleet.tables import MODES, numbers_of
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.predict.case_files import ROW_PROBLEM
 from fleetplan.perfmodel.predict.degrees import Degrees, PoolCase
@@ -240,7 +240,7 @@ def _numbers(frame: pd.DataFrame, column: str, reasons: _Reasons) -> tuple[Float
         return np.full(n_rows, np.nan), np.ones(n_rows, dtype=np.bool_)
     texts = _text(frame, column)
     missing: NDArray[np.bool_] = texts == ""
-    numbers = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").to_numpy(dtype=np.float64)
+    numbers = numbers_of(pd.Series(texts, dtype=object)).to_numpy(dtype=np.float64)
     wrong = ~missing & ~np.isfinite(numbers)
     for value in set(texts[wrong].tolist()):
         reasons.add(texts == value, f"{column}: {value!r} is not a finite number")

@@ -24,14 +24,19 @@ import numpy as np
 from fleetplan.fleet.document.headers import divider_issue
 from fleetplan.fleet.document.records import JSON_LINES, Table, Watcher, open_table
 from fleetplan.fleet.errors import InputError, Issue, brief
-from fleetplan.fleet.units import MS_PER_S
+from fleetplan.fleet.units import HOURS_PER_DAY, MS_PER_S, SECONDS_PER_HOUR
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.replay.prefix_blocks import Prefixes, prefixes_of
 from fleetplan.perfmodel.serving import Requests
 from fleetplan.perfmodel.serving.requests import NO_SESSION
 
+SECONDS_PER_YEAR: Final = 365 * HOURS_PER_DAY * SECONDS_PER_HOUR
+
 MOST_REASONS: Final = 5
 """Rows whose rejection is told one by one; more of them are counted."""
+
+LONGEST_SPAN_S: Final = 10 * SECONDS_PER_YEAR
+"""Between the first and the last request of a trace: language models are served for few years. [s]"""
 
 MOST_TOKENS: Final = 10**9
 """Of a request: a thousand times the longest context of any model of 2026; beyond, sums lose whole tokens."""
@@ -132,7 +137,12 @@ def read_trace(path: Path, watch: Watcher | None = None) -> Trace:
         raise InputError([Issue(str(path), 0, 0, "", f"none of its rows can be used{first}")])
     if rejected_rows > MOST_REASONS:
         rejected.append(f"{rejected_rows - MOST_REASONS} more rows")
-    order = np.argsort(np.frombuffer(columns.arrival_s), kind="stable")
+    arrival_s = np.frombuffer(columns.arrival_s)
+    if (span_s := float(np.ptp(arrival_s))) > LONGEST_SPAN_S:
+        message = f"its first and last request are {span_s / SECONDS_PER_YEAR:.3g} years apart"
+        hint = "one of the times is wrong, or in another unit"
+        raise InputError([Issue(str(path), 0, 0, "", message, hint)])
+    order = np.argsort(arrival_s, kind="stable")
     blocks = [columns.blocks[place] for place in order.tolist()] if columns.blocks else []
     prefixes = prefixes_of(blocks) if blocks else None
     return Trace(path, form, _requests(columns, order, prefixes), prefixes, tuple(rejected))

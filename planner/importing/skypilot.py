@@ -87,6 +87,8 @@ def skypilot_offers(table: Table, path: str, options: OfferOptions) -> ImportedS
             if not row.kind and instance_type(row.machine) is not None:
                 hosts.append(row)
             elif row.kind and not row.machine and tpu_slice(row.kind) is None:
+                if str(row.number or "").strip():
+                    count(row.number, "AcceleratorCount")
                 cards.setdefault(row.zone, []).append(row)
             else:
                 prices += _priced(row, *_part(row), options)

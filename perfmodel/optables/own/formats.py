@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fleetplan.fleet.document.headers import check_header
 from fleetplan.fleet.errors import Issue, names_hint
-from fleetplan.fleet.tables import TABLES
+from fleetplan.fleet.tables import TABLES, numbers_of
 from fleetplan.fleet.units import US_PER_MS
 from fleetplan.perfmodel.operators import AXES, BYTES_PER_ELEMENT, COLLECTIVE_KINDS, CURVES, OperatorKind
 from fleetplan.perfmodel.optables.measured.tables import FRAMEWORKS
@@ -235,8 +235,6 @@ def _texts(frame: pd.DataFrame, column: str) -> NDArray[np.object_]:
 
 
 def _numbers(frame: pd.DataFrame, column: str) -> NDArray[np.float64]:
-    import pandas as pd  # noqa: PLC0415
-
     if column not in frame.columns:
         return np.full(len(frame), np.nan)
-    return pd.to_numeric(frame[column], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    return numbers_of(frame[column]).to_numpy(dtype=np.float64)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.tables import numbers_of
 from fleetplan.fleet.units import US_PER_MS
 from fleetplan.perfmodel.operators import OperatorKind
 from fleetplan.perfmodel.optables.own.long_files import LINE_COLUMN, LongFile
@@ -88,10 +89,8 @@ class _Refused:
 
 def _whole(frame: pd.DataFrame, columns: tuple[str, ...], refused: _Refused) -> pd.DataFrame:
     """Return the lines whose figures are whole numbers, as integers."""
-    import pandas as pd  # noqa: PLC0415
-
     for column in columns:
-        values = pd.to_numeric(frame[column], errors="coerce")
+        values = numbers_of(frame[column])
         least = 0 if column in _MAY_BE_ZERO else 1
         wrong = ~((values == values.round()) & (values >= least))
         frame = refused.without(frame, wrong, column, f"must be a whole number, {least} or more")
@@ -184,7 +183,7 @@ def _rows(
             "operator": kind.value,
             "dtype": dtype,
             **dims,
-            "latency_us": pd.to_numeric(times, errors="coerce") * US_PER_MS,
+            "latency_us": numbers_of(times) * US_PER_MS,
         }
     )
 

@@ -20,7 +20,7 @@ from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
 from fleetplan.planner.importing.benchmarks import import_benchmarks
 from fleetplan.planner.importing.cloud_prices import aws_offers, azure_offers
 from fleetplan.planner.importing.clusters import kubernetes_pools, slurm_pools
-from fleetplan.planner.importing.demand import demand_fragment, lengths_text, observed_services
+from fleetplan.planner.importing.demand import FEWEST_STEPS, demand_fragment, lengths_text, observed_services
 from fleetplan.planner.importing.offers import OfferOptions
 from fleetplan.planner.importing.prometheus import parse_answers
 from fleetplan.planner.importing.records import read_json
@@ -54,6 +54,15 @@ def _monitored(document: Any) -> None:
         lengths_text(service)
 
 
+def _shortened(answers: dict[str, str]) -> dict[str, Any]:
+    """Answers with some of their steps: as many as bursts are told by."""
+    found = {name: json.loads(text) for name, text in answers.items()}
+    for answer in found.values():
+        for series in answer["data"]["result"]:
+            series["values"] = series["values"][: FEWEST_STEPS + 10]
+    return found
+
+
 DOCUMENTS: dict[str, tuple[object, Callable[[Any], object]]] = {
     **{
         path.stem: _benchmark(path)
@@ -74,7 +83,7 @@ DOCUMENTS: dict[str, tuple[object, Callable[[Any], object]]] = {
         {"Items": [clouds.azure_item("Standard_ND96isr_H100_v5", 98.0)]},
         lambda document: azure_offers(document, "azure.json", OFFERS),
     ),
-    "prometheus": ({name: json.loads(text) for name, text in monitoring.saved().items()}, _monitored),
+    "prometheus": (_shortened(monitoring.saved()), _monitored),
 }
 
 

@@ -101,6 +101,22 @@ def test_what_is_not_taken_is_told(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "trace.csv:3: a request needs at least one prompt token" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "arrival_s,input_tokens,output_tokens\n0,100,20\n99999999999999999999,200,30\n3.25,150,25\n",
+        "TIMESTAMP,ContextTokens,GeneratedTokens\n9999-12-31T23:59:59,374,44\n2023-11-16 18:15:50,396,109\n",
+    ],
+)
+def test_a_time_that_is_years_away_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(text, encoding="utf-8")
+    assert run(str(path), "--service", "chat", "--out", str(tmp_path / "out")) == 2
+    assert "years apart" in capsys.readouterr().err
+
+
 def test_requests_that_come_at_once_have_no_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "trace.csv"
     path.write_text("arrival_s,input_tokens,output_tokens\n1,5,5\n1,5,5\n", encoding="utf-8")

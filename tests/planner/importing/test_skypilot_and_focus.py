@@ -154,6 +154,18 @@ def test_rows_of_clouds_that_write_otherwise(tmp_path: Path) -> None:
     }
 
 
+def test_accelerators_that_are_no_number_are_a_reason(tmp_path: Path) -> None:
+    path = tmp_path / "vms.csv"
+    path.write_text(
+        "InstanceType,AcceleratorName,AcceleratorCount,Price,Region\n"
+        "a3-highgpu-8g,,,10,us\n,H100,many,70,us\n,H100,8,70,us\n",
+        encoding="utf-8",
+    )
+    found = read(path)
+    assert offers(found)["a3-highgpu-8g"]["rent_usd_per_accelerator_hour"] == 10.0
+    assert ["AcceleratorCount is 'many'" in each.reason for each in found.rejected] == [True]
+
+
 def billed(**change: object) -> dict[str, object]:
     """An hour of one p5.48xlarge, by FOCUS 1.2."""
     return {

@@ -85,6 +85,7 @@ def test_parquet_is_read_as_csv_is(tmp_path: Path, write: Callable[[str], Path])
         ("gemm,bf16,,64,64,10,vllm,toy", "m", "is missing"),
         ("gemm,bf16,1.5,64,64,10,vllm,toy", "m", "whole number"),
         ("gemm,bf16,0,64,64,10,vllm,toy", "m", "whole number from 1"),
+        (f"gemm,bf16,{'9' * 400},64,64,10,vllm,toy", "m", "whole number from 1"),
         ("gemm,bf16,1,64,64,soon,vllm,toy", "latency_us", "not a finite number"),
         ("gemm,bf16,1,64,64,0,vllm,toy", "latency_us", "above 0"),
         ("gemm,bf16,1,64,64,1e12,vllm,toy", "latency_us", "another unit"),
