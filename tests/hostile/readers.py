@@ -183,22 +183,22 @@ READERS: dict[str, Reader] = {
         ],
     ),
     "trace": Reader(
-        "csv", "arrival_s,input_tokens,output_tokens\n0,VALUE,20\n",
+        "csv", "arrival_s,input_tokens,output_tokens\n0,VALUE,20\n5,9,20\n",
         lambda hostile, folder: [
             "import", "trace", hostile, "--service", "chat", "--out", folder / "traffic",
         ],
     ),
     "packed trace": Reader(
-        "csv", "arrival_s,input_tokens,output_tokens\n0,VALUE,20\n",
+        "csv", "arrival_s,input_tokens,output_tokens\n0,VALUE,20\n5,9,20\n",
         lambda hostile, folder: [
             "import", "trace", _packed(hostile), "--service", "chat", "--out", folder / "traffic",
         ],
     ),
     "measurements": Reader(
         "csv",
-        "model,hardware,framework,framework_version,weights,kv,tp,input_tokens,output_tokens,mode,batch,"
+        "case_id,model,hardware,framework,framework_version,weights,kv,tp,input_tokens,output_tokens,mode,batch,"
         "tpot_ms\n"
-        "llama3.1-8b,H100-SXM,vllm,0.24.0,bf16,bf16,1,512,64,static_batch,8,VALUE\n",
+        "c,llama3.1-8b,H100-SXM,vllm,0.24.0,bf16,bf16,1,512,64,static,8,VALUE\n",
         lambda hostile, folder: ["calibrate", "--measurements", hostile, "--out", folder / "own.yaml"],
     ),
     "plan to verify": Reader("json", "", lambda hostile, folder: ["verify", hostile, _beside(folder)]),

@@ -12,6 +12,7 @@ import pytest
 
 from tests.hostile.inputs import inputs_of
 from tests.hostile.readers import READERS
+from tests.planner.command_line import run
 from tests.warm import WarmProcess
 
 ROOT = Path(__file__).parents[2]
@@ -58,6 +59,29 @@ def test_a_hostile_file_is_one_error_in_words(
     assert list(answers) == inputs_of(READERS[name])
     wrong = {each: fault for each, row in answers.items() if (fault := _fault(row))}
     assert wrong == {}
+
+
+FITTING = ("8", "1024")
+"""Numbers of which one fits any file: a size of a host, and a length."""
+
+NEVER_TAKEN = frozenset({"answers of Prometheus"})
+"""Files whose every number is refused: a server may have answered at any time."""
+
+
+@pytest.mark.parametrize("name", [each for each in READERS if READERS[each].good and each not in NEVER_TAKEN])
+def test_the_files_that_hostile_ones_are_made_of_are_good(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Operator tables are kept among the user's data.
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    reader, folder = READERS[name], tmp_path / "own"
+    folder.mkdir()
+    path = tmp_path / f"good.{reader.form}"
+    codes = []
+    for number in FITTING:
+        path.write_text(reader.good.replace("VALUE", number), encoding="utf-8")
+        codes.append(run(*reader.command(path, folder)))
+    assert 0 in codes
 
 
 def _fault(row: dict[str, object]) -> str:
