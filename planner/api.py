@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from fleetplan.fleet.errors import LimitReachedError
 from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.perfmodel.interruption import once_s
 from fleetplan.planner.assemble import build_plan, provenance, solve_record, within_budgets
 from fleetplan.planner.candidates import CandidateSet, OutOfTimeError, prepare
 from fleetplan.planner.plan import (
@@ -141,6 +142,8 @@ def evaluate_within(
 ) -> tuple[_FoundT, SearchLimits]:
     """What is made of the candidates of a fleet, and the limits of a search in the time that they leave.
 
+    What is done once per installation does not count (`fleetplan.perfmodel.interruption`).
+
     Parameters
     ----------
     limits : SearchLimits
@@ -155,12 +158,17 @@ def evaluate_within(
     """
     if limits.reproducible:
         return evaluated(lambda: False), limits
-    all_over = limits.latest.within(limits.time_limit_s + EXPLANATION_S)
-    too_late = limits.latest.within(limits.time_limit_s + EXPLANATION_S - LEAST_EXPLANATION_S)
+    begun, once_before_s = Deadline.after(0.0), once_s()
+
+    def all_over_but(seconds: float) -> Deadline:
+        whole_s = limits.time_limit_s + EXPLANATION_S + once_s() - once_before_s
+        return replace(limits.latest, ends=min(limits.latest.ends, begun.ends + whole_s - seconds))
+
     try:
-        found = evaluated(lambda: too_late.passed)
+        found = evaluated(lambda: all_over_but(LEAST_EXPLANATION_S).passed)
     except OutOfTimeError as error:
         raise NoPlanFoundError(str(error.within(limits.time_limit_s))) from error
+    all_over = all_over_but(0.0)
     # What lies between two steps of an evaluation is not cut short.
     latest = Deadline(max(all_over.ends, Deadline.after(LEAST_EXPLANATION_S).ends))
     return found, replace(limits, latest=latest, explained=all_over)

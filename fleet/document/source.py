@@ -23,6 +23,18 @@ from fleetplan.fleet.input_files import UTF_16_MARKS, read_bytes
 MAX_BYTES: Final = 32 * 1024 * 1024
 
 
+_OTHER_FILES: Final = (
+    (
+        {"format_version", "fleet"},
+        "the plan.json of a solve",
+        "name the fleet file that was solved; plan explain, verify, report and diff read plans",
+    ),
+    ({"model_type", "hidden_size"}, "the config.json of a model", "name it as the `model` of a service"),
+    ({"$defs", "properties"}, "a JSON Schema", "plan new FILE writes a fleet file to start from"),
+)
+"""What other files are that stand where a fleet file is asked for, by keys that all of them have."""
+
+
 def read_document(path: Path | str) -> Document:
     """Return the YAML file at `path` with everything it imports merged in.
 
@@ -102,6 +114,10 @@ class _SourceReader:
             message = f"must be a mapping of keys to values, not {_kind(root)}"
             self.issues.append(Issue(name, place.line, place.column, "", message))
             return None
+        for keys, what, hint in _OTHER_FILES:
+            if keys <= root.entries.keys():
+                self.issues.append(Issue(name, 1, 1, "", f"is {what}, not a fleet file", hint))
+                return None
         return self._with_imports(path, root, (*importers, path))
 
     def _text(self, path: Path, named_at: SourcePlace | None) -> str | None:

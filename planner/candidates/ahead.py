@@ -1,8 +1,9 @@
-"""Services that come last, evaluated by other processes while this one evaluates the first.
+"""Hardware that comes last, evaluated by other processes while this one evaluates the first.
 
 They fill the caches of landscapes, operator tables and simulated rates, and nothing else: what this process
-then finds there it would have computed itself, so no answer depends on them. They work from the end of the
-fleet to its beginning and end with their parent, which ends them when it is done.
+then finds there it would have computed itself, so no answer depends on them. They work from the last step of
+the evaluation to the first, so that each reads the tables of other hardware, and end with their parent, which
+ends them when it is done.
 """
 
 from __future__ import annotations
@@ -16,58 +17,63 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from fleetplan.fleet.files import is_cache_on
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.machine import child_environment, usable_cores
+from fleetplan.planner.candidates.evaluations import Evaluations, HardwareStep
 
 SWITCH: Final = "FLEETPLAN_EVALUATE_AHEAD"
 """Environment variable: `off` evaluates in one process."""
 
-AFTER_S: Final = 1.5
-"""Evaluation for which no other process is started: about what one takes to start, on one core. [s]"""
+START_S: Final = 1.5
+"""What another process takes to start, on one core. [s]"""
 
-LEAST_SERVICES: Final = 3
-"""Fewer services are evaluated by one process: their tables are most of the work, and are read by each."""
+LEAST_LEFT_S: Final = 2 * START_S
+"""Work left for which none is started: it takes half of what is left off this one, and begins later. [s]"""
 
 MOST_PROCESSES: Final = 8
 """More processes than this wait for one another's tables. Each takes about 400 MB."""
 
 
 @contextlib.contextmanager
-def evaluating_ahead(fleet: Fleet, after_s: float = AFTER_S) -> Iterator[Callable[[int], None]]:
-    """Let other processes evaluate the last services of a fleet, where that takes long and cores are free.
+def evaluating_ahead(
+    fleet: Fleet, steps: Sequence[HardwareStep], least_left_s: float = LEAST_LEFT_S
+) -> Iterator[Callable[[int, int], None]]:
+    """Let other processes evaluate the last steps of a fleet, where that takes long and cores are free.
 
     Parameters
     ----------
     fleet : Fleet
         The resolved fleet.
-    after_s : float
-        How long evaluation takes before they are started. [s]
+    steps : Sequence[HardwareStep]
+        What is evaluated, in this order.
+    least_left_s : float
+        Work that this process does alone. [s]
 
     Yields
     ------
     callable
-        To be told, before each evaluation, how many services are left.
+        To be told, before each evaluation of a service on one hardware, how many are done and left.
     """
     start_s = time.monotonic()
     processes: list[subprocess.Popen[bytes]] = []
     most = _free_cores() if is_cache_on() and os.environ.get(SWITCH) != "off" else 0
 
-    def about_to_evaluate(left: int) -> None:
-        if processes or not most or left < LEAST_SERVICES or time.monotonic() - start_s < after_s:
+    def about_to_evaluate(done: int, left: int) -> None:
+        nonlocal most
+        # What is left takes as long as what is done: longer, mostly, as the first of all reads tables.
+        if not most or not done or (time.monotonic() - start_s) / done * left < least_left_s:
             return
-        count = min(most, left - 1)
-        last = fleet.services[len(fleet.services) - left + 1 :]
+        # The step that this process is at counts as one that it does alone.
+        count = min(most, len(steps) - 1)
+        most = 0
         for number in range(count):
-            part = last[::-1][number::count]
-            # The other way round as well: of one service both then meet in the middle.
-            turned = replace(fleet, services=part, pools=fleet.pools[::-1], offers=fleet.offers[::-1])
+            part = steps[:0:-1][number::count]
             # Where no process can be started this one does the work.
             with contextlib.suppress(OSError):
-                processes.append(_started(turned))
+                processes.append(_started(fleet, part))
 
     try:
         yield about_to_evaluate
@@ -84,11 +90,11 @@ def _free_cores() -> int:
     return min(usable_cores() - 1, MOST_PROCESSES)
 
 
-def _started(fleet: Fleet) -> subprocess.Popen[bytes]:
-    """Start a process that evaluates the services of a fleet."""
+def _started(fleet: Fleet, steps: Sequence[HardwareStep]) -> subprocess.Popen[bytes]:
+    """Start a process that evaluates some steps of a fleet."""
     # Not a pipe: a large fleet fills it, and the process reads nothing before it has its imports.
     with tempfile.TemporaryFile() as given:
-        pickle.dump(fleet, given)
+        pickle.dump((fleet, steps), given)
         given.seek(0)
         return subprocess.Popen(
             [sys.executable, "-m", "fleetplan.planner.candidates.ahead", str(os.getpid())],
@@ -103,13 +109,11 @@ def _started(fleet: Fleet) -> subprocess.Popen[bytes]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Evaluate the fleet on standard input as long as the process with the given number is the parent."""
-    from fleetplan.planner.candidates.build import build_candidates  # noqa: PLC0415
-
+    """Evaluate what standard input says as long as the process with the given number is the parent."""
     (parent,) = (int(each) for each in arguments)
-    fleet: Fleet = pickle.load(sys.stdin.buffer)
+    fleet, steps = pickle.load(sys.stdin.buffer)
     # Whatever is wrong with the fleet, the parent comes to it and says so.
-    build_candidates(fleet, lambda _: None, out_of_time=lambda: os.getppid() != parent)
+    Evaluations(fleet, out_of_time=lambda: os.getppid() != parent).evaluate(steps)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 
 from fleetplan.planner.plan import Rejections
 
@@ -14,10 +15,18 @@ UNDER_LOAD = "limits under load"
 
 
 class RejectionLog:
-    """Counts of excluded configurations by service, hardware and reason."""
+    """Counts of excluded configurations by service, hardware and reason.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    services : Iterable[str]
+        Those whose rows come first, in this order, whichever is counted first.
+    """
+
+    def __init__(self, services: Iterable[str] = ()) -> None:
         self._counts: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+        for name in services:
+            self._counts[name].clear()
 
     def add(self, service: str, hardware: str, reason: str, count: int = 1) -> None:
         """Count configurations that are excluded for one reason."""
@@ -28,6 +37,8 @@ class RejectionLog:
         """All counts, as the plan states them."""
         rows = []
         for service, by_hardware in self._counts.items():
+            if not by_hardware:
+                continue
             total: Counter[str] = sum(by_hardware.values(), Counter())
             rows.append(
                 Rejections(

@@ -76,11 +76,12 @@ def time_for_candidates(time_limit_s: float | None) -> Iterator[Callable[[], boo
     OutOfTimeError
         With the limit, where candidates took longer.
     """
+    from fleetplan.perfmodel.interruption import once_s
     from fleetplan.planner.candidates import OutOfTimeError
 
-    ends = math.inf if time_limit_s is None else time.monotonic() + time_limit_s
+    ends = math.inf if time_limit_s is None else time.monotonic() - once_s() + time_limit_s
     try:
-        yield lambda: time.monotonic() >= ends
+        yield lambda: time.monotonic() - once_s() >= ends
     except OutOfTimeError as error:
         raise error if time_limit_s is None else error.within(time_limit_s) from error
 

@@ -87,7 +87,7 @@ def replay_plan(
     for number, place in enumerate(places):
         announce(f"replaying {place.service.name} in {place.region} ({number + 1} of {len(places)})")
         try:
-            with interruptible(out_of_time):
+            with interruptible(out_of_time, announce):
                 checkpoint()
                 outcome, count, took_s = _replay_place(builder, place, choice, number, scope.router)
         except WorkInterruptedError as error:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, cast
 
 import numba
+from numba.core.event import Listener, install_listener
 
 from fleetplan.fleet.files import is_cache_on, user_cache
+from fleetplan.perfmodel.interruption import once_per_installation
 from fleetplan.perfmodel.replay.compiled.batches import least_loaded, send
 from fleetplan.perfmodel.replay.compiled.inner import compiled
 from fleetplan.perfmodel.replay.compiled.iterations import PAUSED, RAN, advance
 from fleetplan.perfmodel.replay.engine_state import NOBODY, BatchRules, PoolState
+
+COMPILING: Final = "compiling the simulation, once per installation; no time limit counts this"
+"""What is said to whoever waits for it."""
 
 
 def run(first: int, last: int, until: float, most: int, rules: BatchRules, pool: PoolState) -> int:
@@ -38,9 +43,12 @@ def run(first: int, last: int, until: float, most: int, rules: BatchRules, pool:
     int
         `RAN`, `PAUSED`, or what could not be served.
     """
-    if not _machine_code:
+    if _machine_code:
+        return _machine_code[0](first, last, until, most, rules, pool)
+    # What cannot be kept is compiled when it is first called.
+    with _told_if_compiled():
         _machine_code.append(_prepared(first, last, until, most, rules, pool))
-    return _machine_code[0](first, last, until, most, rules, pool)
+        return _machine_code[0](first, last, until, most, rules, pool)
 
 
 _machine_code: Final[list[Callable[..., int]]] = []
@@ -59,6 +67,30 @@ def _prepared(*arguments: object) -> Callable[..., int]:
             kept.compile(types)
             return cast(Callable[..., int], kept)
     return cast(Callable[..., int], compiled()(loop))
+
+
+@contextmanager
+def _told_if_compiled() -> Iterator[None]:
+    """Tell whoever waits as soon as numba compiles: it does not where it finds what was kept."""
+    with ExitStack() as once, install_listener("numba:compile", _Compilation(once)):
+        yield
+
+
+class _Compilation(Listener):
+    """Notes the first compilation: those of inner functions are parts of it."""
+
+    def __init__(self, once: ExitStack) -> None:
+        self._once = once
+        self._is_told = False
+
+    def on_start(self, event: object) -> None:
+        """Tell that a compilation begins, for the first one."""
+        if not self._is_told:
+            self._is_told = True
+            self._once.enter_context(once_per_installation(COMPILING))
+
+    def on_end(self, event: object) -> None:
+        """Do nothing: the first compilation lasts as long as all of them."""
 
 
 def _folder() -> str | None:

@@ -245,3 +245,21 @@ def test_a_pipe_or_device_is_refused_without_waiting() -> None:
     assert message_of("/dev/zero") == "/dev/zero:1:1: /dev/zero cannot be read: it is a device, not a file"
     written("imports: [pipe.yaml]\n")
     assert message_of("a.yaml").startswith("a.yaml:1:11: pipe.yaml cannot be read: it is a pipe")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (
+            '{"format_version": "1.6", "fleet": "x", "status": "optimal", "placements": []}',
+            "the plan.json of",
+        ),
+        ('{"model_type": "llama", "hidden_size": 4096}', "the config.json of a model"),
+        ('{"$defs": {}, "properties": {}}', "a JSON Schema"),
+    ],
+)
+def test_another_file_of_ours_is_named_in_one_sentence(text: str, what: str) -> None:
+    message = message_of(written(text, "plan.json"))
+    assert message.startswith(f"plan.json:1:1: is {what}")
+    assert ", not a fleet file; " in message
+    assert "\n" not in message

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from fleetplan.fleet.files import SWITCH
+from fleetplan.perfmodel.interruption import interruptible, once_s
 from fleetplan.perfmodel.replay.compiled import loop
 from fleetplan.perfmodel.replay.engine import PoolRun
 from fleetplan.perfmodel.replay.engine_state import EngineLimits
@@ -193,3 +194,24 @@ def test_costs_must_reach_what_engines_may_do() -> None:
             engines(limits, prompt)
     with pytest.raises(ValueError, match="costs reach"):
         engines(EngineLimits(8, 100, 10**6), prompt=160)
+
+
+@pytest.mark.parametrize("folder", ["kept", None])
+def test_who_waits_is_told_of_a_compilation_and_not_of_kept_code(
+    folder: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_first(first: int, last: int, until: float, most: int, rules: int, pool: int) -> int:
+        return 2 * first
+
+    monkeypatch.setattr(loop, "_loop", lambda _: of_first)
+    monkeypatch.setattr(loop, "_folder", lambda: folder and str(tmp_path / folder))
+    told: list[str] = []
+    before_s = once_s()
+    for number in (1, 2):
+        # As another process finds it.
+        monkeypatch.setattr(loop, "_machine_code", [])
+        with interruptible(lambda: False, told.append):
+            for first in (4, 5):
+                assert loop.run(first, 0, 0.0, 0, 1, 2) == 2 * first  # type: ignore[arg-type]
+        assert told == [loop.COMPILING] * (1 if folder else number)
+    assert once_s() > before_s

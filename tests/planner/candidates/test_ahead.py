@@ -1,4 +1,4 @@
-"""Other processes evaluate the last services into the cache, and end with the one that started them."""
+"""Other processes evaluate the last hardware into the cache, and end with the one that started them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tests.cache_home import own_cache_home
 from fleetplan.fleet.machine import usable_cores
 from fleetplan.perfmodel.landscape import cache
 from fleetplan.planner.candidates import ahead, build_candidates
+from fleetplan.planner.candidates.evaluations import Evaluations
 from fleetplan.scenarios.load import load_fleet
 
 SERVICE = """\
@@ -28,8 +29,9 @@ FLEET = """\
 version: 1
 offers:
   - {name: one, hardware: MI300X, rent_usd_per_accelerator_hour: 2.0}
+  - {name: two, hardware: MI325X, rent_usd_per_accelerator_hour: 2.0}
 services:
-""" + "".join(SERVICE.format(name=f"chat-{n}", input_tokens=500 + n) for n in range(4))
+""" + "".join(SERVICE.format(name=f"chat-{n}", input_tokens=500 + n) for n in range(3))
 
 
 @pytest.fixture
@@ -46,40 +48,55 @@ def landscapes() -> int:
 
 
 @pytest.mark.skipif(usable_cores() < 2, reason="one core")
-def test_the_last_services_are_evaluated_by_another_process(fleet_file: Path) -> None:
+def test_the_last_hardware_is_evaluated_by_another_process(fleet_file: Path) -> None:
     fleet = load_fleet(fleet_file)
-    with ahead.evaluating_ahead(fleet, after_s=0) as about_to_evaluate:
-        about_to_evaluate(len(fleet.services))
+    steps = Evaluations(fleet).steps
+    assert [(len(step.services), step.hardware) for step in steps] == [(3, "MI300X"), (3, "MI325X")]
+    with ahead.evaluating_ahead(fleet, steps, least_left_s=0) as about_to_evaluate:
+        about_to_evaluate(1, 5)
         end_s = time.monotonic() + 60
         while landscapes() < 3 and time.monotonic() < end_s:
             time.sleep(0.05)
-    # The first one is this process's own.
+    # The first step is this process's own.
     assert landscapes() == 3
     found = build_candidates(fleet, lambda _: None)
-    assert landscapes() == 4
+    assert landscapes() == 6
     cache.forget()
     assert found == build_candidates(fleet, lambda _: None)
 
 
-def test_few_or_fast_services_are_evaluated_here(fleet_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_soon_done_is_evaluated_here(fleet_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fleet = load_fleet(fleet_file)
-    monkeypatch.setattr(ahead, "_started", lambda _: pytest.fail("a process was started"))
-    with ahead.evaluating_ahead(fleet, after_s=60) as about_to_evaluate:
-        about_to_evaluate(len(fleet.services))
-    with ahead.evaluating_ahead(fleet, after_s=0) as about_to_evaluate:
-        about_to_evaluate(ahead.LEAST_SERVICES - 1)
+    steps = Evaluations(fleet).steps
+    monkeypatch.setattr(ahead, "_started", lambda *_: pytest.fail("a process was started"))
+    with ahead.evaluating_ahead(fleet, steps, least_left_s=60) as about_to_evaluate:
+        # Nobody knows before the first how long one takes; then two are expected to take a minute at most.
+        about_to_evaluate(0, 3)
+        about_to_evaluate(1, 2)
+    with ahead.evaluating_ahead(fleet, steps[:1], least_left_s=0) as about_to_evaluate:
+        about_to_evaluate(1, 2)
     for switch in (ahead.SWITCH, "FLEETPLAN_LANDSCAPE_CACHE"):
         with monkeypatch.context() as inside:
             inside.setenv(switch, "off")
-            with ahead.evaluating_ahead(fleet, after_s=0) as about_to_evaluate:
-                about_to_evaluate(len(fleet.services))
+            with ahead.evaluating_ahead(fleet, steps, least_left_s=0) as about_to_evaluate:
+                about_to_evaluate(1, 2)
+
+
+def test_services_are_evaluated_by_hardware_and_told_in_their_order(fleet_file: Path) -> None:
+    told: list[str] = []
+    found = build_candidates(load_fleet(fleet_file), told.append)
+    expected = [f"chat-{n} on {hardware}" for hardware in ("MI300X", "MI325X") for n in range(3)]
+    assert told == [f"evaluating {each} ({n} of 6)" for n, each in enumerate(expected, 1)]
+    names = [f"chat-{n}" for n in range(3)]
+    assert list(dict.fromkeys(each.service for each in found.candidates)) == names
+    assert [row.service for row in found.rejections] == names
 
 
 def test_a_process_without_its_parent_ends(fleet_file: Path) -> None:
     other = str(os.getppid())
     command = [sys.executable, "-m", "fleetplan.planner.candidates.ahead", other]
-    done = subprocess.run(
-        command, input=pickle.dumps(load_fleet(fleet_file)), capture_output=True, check=False, timeout=60
-    )
+    fleet = load_fleet(fleet_file)
+    given = pickle.dumps((fleet, Evaluations(fleet).steps))
+    done = subprocess.run(command, input=given, capture_output=True, check=False, timeout=60)
     assert b"OutOfTimeError" in done.stderr
     assert not landscapes()

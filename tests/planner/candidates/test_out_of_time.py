@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.cache_home import own_cache_home
 from tests.planner.command_line import run
 
 from fleetplan.fleet.files import user_cache
+from fleetplan.perfmodel import interruption
 from fleetplan.perfmodel.landscape import cache
 from fleetplan.perfmodel.replay import EnginePool, LoadTarget
 from fleetplan.planner import api
@@ -26,7 +28,7 @@ from fleetplan.planner.questions import compare
 from fleetplan.planner.questions.counterfactuals import Counterfactual, FleetOption
 from fleetplan.planner.questions.fleet_question import FleetQuestion
 from fleetplan.planner.questions.resolving import Resolver
-from fleetplan.planner.search import Deadline, SearchLimits
+from fleetplan.planner.search import Deadline, SearchLimits, deadline
 from fleetplan.scenarios.load import load_fleet
 
 FLEET = """\
@@ -241,3 +243,35 @@ def test_candidates_and_search_share_the_time(fleet_file: Path) -> None:
     )
     assert candidates.candidates
     assert left is repeated
+
+
+def test_what_is_done_once_per_installation_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first run of an installation compiled the simulation within the limit of five seconds."""
+    clock = SimpleNamespace(monotonic=lambda: now_s)
+    for module in (interruption, deadline, shared):
+        monkeypatch.setattr(module, "time", clock)
+    now_s, told = 100.0, list[str]()
+
+    def evaluated(late: Callable[[], bool]) -> str:
+        nonlocal now_s
+        assert not late()
+        with interruption.interruptible(late, told.append), interruption.once_per_installation("compiling"):
+            now_s += 60.0
+        assert not late()
+        now_s += 3.0
+        assert not late()
+        return "found"
+
+    found, limits = api.evaluate_within(SearchLimits(time_limit_s=5.0), evaluated)
+    assert found == "found"
+    assert told == ["compiling"]
+    # Five seconds and what comes after them, of which three are over.
+    assert limits.explained.left_s == pytest.approx(2.0 + api.EXPLANATION_S)
+    # A question of many solves ends when it was to end.
+    whole = SearchLimits(time_limit_s=5.0, latest=deadline.Deadline.after(70.0))
+    _, limits = api.evaluate_within(whole, evaluated)
+    assert limits.explained.left_s == pytest.approx(7.0)
+    with shared.time_for_candidates(4.0) as late:
+        evaluated(late)
+        now_s += 2.0
+        assert late()

@@ -1,0 +1,181 @@
+"""What the performance model says of the services of a fleet, one hardware after the other.
+
+All services of a step are evaluated on one hardware before the next one: its operator tables are then read by
+one process, whichever other processes evaluate other steps (`fleetplan.planner.candidates.ahead`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fleetplan.fleet.errors import InputError
+from fleetplan.fleet.figures import counted
+from fleetplan.fleet.inventory import Fleet, Hardware, Service
+from fleetplan.perfmodel.architecture import UnsupportedArchitecture
+from fleetplan.perfmodel.interruption import WorkInterruptedError, interruptible
+from fleetplan.planner.candidates.calibrations import Calibrator
+from fleetplan.planner.candidates.figures import supplied_hardware
+from fleetplan.planner.candidates.out_of_time import OutOfTimeError
+from fleetplan.planner.candidates.rejections import NOT_ALLOWED, RejectionLog
+from fleetplan.planner.candidates.remote import candidates_over_ways
+from fleetplan.planner.candidates.variants import service_variants
+from fleetplan.planner.plan import StatedTable
+from fleetplan.planner.problem import Candidate
+from fleetplan.planner.problem.places_in_file import service_issue
+
+SERVICES_OF_A_STEP: Final = 16
+"""Most services that are evaluated on one hardware before the next one. What was found for them is held until
+they went through all hardware: about a hundred candidates of 1 kB a pair of service and hardware."""
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareStep:
+    """Some services on one hardware.
+
+    Attributes
+    ----------
+    services : tuple[Service, ...]
+        Those that the performance model evaluates there.
+    hardware : str
+        Its name.
+    """
+
+    services: tuple[Service, ...]
+    hardware: str
+
+
+class Evaluations:
+    """Evaluates the services of a fleet, as long as there is time.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        The resolved fleet.
+    announce : callable
+        Told which service is being evaluated on which hardware.
+    out_of_time : callable
+        Says whether the time is over.
+
+    Attributes
+    ----------
+    log : RejectionLog
+        What was left out.
+    calibrator : Calibrator
+        What was applied.
+    tables : dict[StatedTable, None]
+        Operator tables that were read, in the order of their first use.
+    steps : tuple[HardwareStep, ...]
+        What is evaluated, in this order.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        announce: Callable[[str], None] = lambda _: None,
+        out_of_time: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._fleet = fleet
+        self._announce = announce
+        self._out_of_time = out_of_time
+        self._supplied = supplied_hardware(fleet)
+        self._done = 0
+        self._rounds = [
+            fleet.services[start : start + SERVICES_OF_A_STEP]
+            for start in range(0, len(fleet.services), SERVICES_OF_A_STEP)
+        ]
+        self.steps = tuple(step for services in self._rounds for step in self._steps_of(services))
+        self._asked = sum(len(step.services) for step in self.steps)
+        self.log = RejectionLog(service.name for service in fleet.services)
+        self.calibrator = Calibrator(fleet)
+        self.tables: dict[StatedTable, None] = {}
+
+    def by_service(
+        self, about_to_evaluate: Callable[[int, int], None]
+    ) -> Iterator[tuple[Service, list[Candidate]]]:
+        """Yield each service with its candidates on all hardware; those with rates of their own have none.
+
+        Parameters
+        ----------
+        about_to_evaluate : callable
+            Told, before a service is evaluated on one hardware, how many such pairs are done and left.
+
+        Raises
+        ------
+        OutOfTimeError
+            If the time is over before the last of them.
+        InputError
+            If a model has layers that the performance model does not know.
+        """
+        for services in self._rounds:
+            found: dict[str, list[Candidate]] = {service.name: [] for service in services}
+            for step in self._steps_of(services):
+                for service in step.services:
+                    about_to_evaluate(self._done, self._asked - self._done)
+                    place = f"({self._done + 1} of {self._asked})"
+                    self._announce(f"evaluating {service.name} on {step.hardware} {place}")
+                    found[service.name] += self._on(service, self._fleet.hardware[step.hardware])
+            for service in services:
+                for name in self._supplied if service.engines is None else ():
+                    reason = _refusal(service, self._fleet.hardware[name])
+                    if reason is not None:
+                        self.log.add(service.name, name, reason)
+                yield service, found[service.name]
+
+    def evaluate(self, steps: Iterable[HardwareStep]) -> None:
+        """Evaluate some steps, the last services first, for what that leaves in the caches alone.
+
+        Raises
+        ------
+        OutOfTimeError, InputError
+            As `by_service`.
+        """
+        for step in steps:
+            for service in reversed(step.services):
+                self._on(service, self._fleet.hardware[step.hardware])
+
+    def _steps_of(self, services: tuple[Service, ...]) -> Iterator[HardwareStep]:
+        for name in self._supplied:
+            hardware = self._fleet.hardware[name]
+            asked = (each for each in services if each.engines is None and _refusal(each, hardware) is None)
+            step = HardwareStep(tuple(asked), name)
+            if step.services:
+                yield step
+
+    def _on(self, service: Service, hardware: Hardware) -> list[Candidate]:
+        """Candidates of a service on some hardware; raises as `by_service`."""
+        if self._out_of_time():
+            raise self._cut_short
+        found: list[Candidate] = []
+        for name, variant in service_variants(service, hardware.name, self.log):
+            try:
+                with interruptible(self._out_of_time, self._announce):
+                    candidates, sources = candidates_over_ways(
+                        self._fleet, variant, hardware, self.log, self.calibrator
+                    )
+            except WorkInterruptedError as error:
+                raise self._cut_short from error
+            except UnsupportedArchitecture as error:
+                issue = service_issue(self._fleet, service.name, "model", str(error))
+                raise InputError([issue]) from error
+            found += [
+                each.running(replace(each.configuration, variant=name))
+                for each in candidates
+                if each.configuration is not None
+            ]
+            self.tables.update(dict.fromkeys(sources))
+        self._done += 1
+        return found
+
+    @property
+    def _cut_short(self) -> OutOfTimeError:
+        pairs = f"{self._done} of {counted(self._asked, 'pair')} of a service and hardware"
+        return OutOfTimeError(f"{pairs} evaluated and kept")
+
+
+def _refusal(service: Service, hardware: Hardware) -> str | None:
+    """Why a service is not evaluated on some hardware; None where it is."""
+    if service.allowed_hardware is not None and hardware.name not in service.allowed_hardware:
+        return NOT_ALLOWED
+    return "no figures and no engine table" if hardware.accelerator is None else None
