@@ -245,6 +245,9 @@ def cache_key(parts: Iterable[str]) -> str:
 
 def forget_oldest(folder: Path, pattern: str, most: int) -> None:
     """Delete the files of a cache folder that were used longest ago, all but as many as may stay."""
-    files = sorted(folder.glob(pattern), key=lambda path: path.stat().st_mtime_ns)
-    for path in files[: max(0, len(files) - most)]:
+    files = list(folder.glob(pattern))
+    if len(files) <= most:
+        return
+    files.sort(key=lambda path: path.stat().st_mtime_ns)
+    for path in files[: len(files) - most]:
         path.unlink(missing_ok=True)

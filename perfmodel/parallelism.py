@@ -219,8 +219,13 @@ class Layouts:
     @classmethod
     def of(cls, parallelisms: list[Parallelism]) -> Layouts:
         """One array element a parallelism, in the same order."""
-        columns = [[getattr(each, name) for each in parallelisms] for name in _FIELDS]
-        return cls(*(np.array(column, dtype=np.int64) for column in columns))
+        # Points of a landscape share few layouts: each is read once.
+        known: dict[int, int] = {}
+        codes = [known.setdefault(id(each), len(known)) for each in parallelisms]
+        distinct = {id(each): each for each in parallelisms}.values()
+        columns = [[getattr(each, name) for each in distinct] for name in _FIELDS]
+        layouts = cls(*(np.array(column, dtype=np.int64) for column in columns))
+        return layouts if len(known) == len(codes) else layouts.take(np.array(codes, dtype=np.int64))
 
     @classmethod
     def concatenated(cls, parts: Sequence[Layouts]) -> Layouts:

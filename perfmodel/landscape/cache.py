@@ -66,7 +66,7 @@ def cached_landscape(
     framework: str = "",
     scheduling: Scheduling | None = None,
 ) -> Landscape:
-    """Return the usable rows of what `service_landscape` returns, from the cache where they are there.
+    """Return what `service_landscape` says of usable rows alone, from the cache where it is there.
 
     The other rows, most of them, are counted by their reasons.
 

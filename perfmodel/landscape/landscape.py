@@ -18,7 +18,7 @@ from fleetplan.perfmodel.landscape.points import points_of
 from fleetplan.perfmodel.landscape.reasons import CODES, REASONS, USABLE
 from fleetplan.perfmodel.landscape.search_space import SearchSpace
 from fleetplan.perfmodel.landscape.sweeps import SweepSpace, tasks_of
-from fleetplan.perfmodel.landscape.tables import evidence_columns, layout_columns
+from fleetplan.perfmodel.landscape.tables import config_column, evidence_columns, layout_columns
 from fleetplan.perfmodel.operators import ByteArray, FloatArray, IntArray
 from fleetplan.perfmodel.serving import Scheduling
 
@@ -128,7 +128,8 @@ def service_landscape(
     scheduling : Scheduling, optional
         How the framework serves; without it the identities of the paper count.
     usable_alone : bool
-        Leave all other rows out, as `Landscape.without_excluded` does: most rows are not made at all then.
+        Leave all other rows out, as `Landscape.without_excluded` does: most rows are not made at all then. No
+        column `config` either: to name a row takes longer than all numbers of it, and a plan names few.
 
     Returns
     -------
@@ -149,7 +150,7 @@ def service_landscape(
     ]
     if not usable_alone:
         return Landscape.of_table(
-            _table([_columns(block, whole, np.arange(block.excluded.size)) for block in blocks])
+            _table([_described(block, whole, np.arange(block.excluded.size)) for block in blocks])
         )
     usable = [np.flatnonzero(block.excluded == USABLE) for block in blocks]
     # A table without rows has no types of columns to keep.
@@ -180,8 +181,14 @@ def _table(parts: list[dict[str, Column]]) -> pd.DataFrame:
     return pd.DataFrame({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
 
 
+def _described(block: GridBlock, whole: SweepSpace, rows: IntArray) -> dict[str, Column]:
+    """Columns of some rows of a block with their names, in the order of a table."""
+    columns = _columns(block, whole, rows)
+    return {"phase": columns.pop("phase"), "config": config_column(points_of(block, rows)), **columns}
+
+
 def _columns(block: GridBlock, whole: SweepSpace, rows: IntArray) -> dict[str, Column]:
-    """Columns of some rows of a block, by their positions in its order."""
+    """Columns of some rows of a block, by their positions in its order; all but `config`."""
     excluded = block.excluded.ravel()[rows]
     points = points_of(block, rows)
     layouts = layout_columns(points)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -52,6 +53,7 @@ def point_table(points: Points, space: SweepSpace, request_names: tuple[str, ...
             "hardware": [option.hardware for option in options],
             "weights": [option.evaluator.precision.weights for option in options],
             "kv": [option.evaluator.precision.kv for option in options],
+            "config": config_column(points),
             **layout_columns(points),
             "requests_per_s_per_accelerator": points.requests_per_s_per_accelerator,
             "requests_per_s_per_256": points.requests_per_s_per_accelerator * CLUSTER_ACCELERATORS,
@@ -64,8 +66,15 @@ def point_table(points: Points, space: SweepSpace, request_names: tuple[str, ...
     )
 
 
+def config_column(points: Points) -> NDArray[np.object_]:
+    """Column `config` of `point_table`: the layout and the batch size in one name."""
+    labels = {id(layout): layout.label for layout in points.layout.tolist()}
+    pairs = zip(points.layout.tolist(), points.batch.tolist(), strict=True)
+    return np.array([batched_label(labels[id(layout)], size) for layout, size in pairs], dtype=object)
+
+
 def layout_columns(points: Points) -> dict[str, IntArray | NDArray[np.object_]]:
-    """Columns `config` to `accelerators_per_replica` of `point_table`: each layout is described once."""
+    """Columns `parallelism` to `accelerators_per_replica` of `point_table`: each layout is described once."""
     known: dict[int, int] = {}
     of_point = points.layout.tolist()
     codes = np.array([known.setdefault(id(layout), len(known)) for layout in of_point], dtype=np.int64)
@@ -73,13 +82,6 @@ def layout_columns(points: Points) -> dict[str, IntArray | NDArray[np.object_]]:
     labels = [layout.label for layout in distinct]
     layouts = Layouts.of(distinct)
     return {
-        "config": np.array(
-            [
-                batched_label(labels[code], size)
-                for code, size in zip(codes.tolist(), points.batch.tolist(), strict=True)
-            ],
-            dtype=object,
-        ),
         "parallelism": np.array(labels, dtype=object)[codes],
         **{name: getattr(layouts, name)[codes] for name in ("pp", "tp", "cp", "dp", "ffn_tp", "ep")},
         "batch": points.batch,
@@ -164,18 +166,26 @@ def evaluate_points(
 
 
 def _configurations_of_points(points: Points, requests: tuple[RequestShape, ...]) -> ConfigurationBatch:
-    return configurations_of(
-        points.layout.tolist(), points.batch, [requests[position] for position in points.request.tolist()]
-    )
+    return configurations_of(points.layout.tolist(), points.batch, requests, points.request)
 
 
 def configurations_of(
-    layouts: list[Parallelism], batch: IntArray, requests: list[RequestShape]
+    layouts: list[Parallelism], batch: IntArray, requests: Sequence[RequestShape], request: IntArray
 ) -> ConfigurationBatch:
-    """Return configurations one after the other, shape (n_points,) each array."""
+    """Return configurations one after the other, shape (n_points,) each array.
+
+    Parameters
+    ----------
+    layouts, batch
+        Of each configuration.
+    requests : Sequence[RequestShape]
+        Those that there are.
+    request : IntArray
+        Which of them is that of each configuration.
+    """
 
     def lengths(values: list[int]) -> IntArray:
-        return np.array(values, dtype=np.int64)
+        return np.array(values, dtype=np.int64)[request]
 
     return ConfigurationBatch(
         Layouts.of(layouts),

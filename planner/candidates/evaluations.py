@@ -160,7 +160,7 @@ class Evaluations:
                 issue = service_issue(self._fleet, service.name, "model", str(error))
                 raise InputError([issue]) from error
             found += [
-                each.running(replace(each.configuration, variant=name))
+                each.running(replace(each.configuration, variant=name)) if name else each
                 for each in candidates
                 if each.configuration is not None
             ]

@@ -153,7 +153,9 @@ def _without_light(name: str) -> OperatorLine:
 
 def step_of(phase: str, layout: Parallelism, batch: int, request: RequestShape) -> tuple[StepShape, str]:
     """Return the step that a configuration is explained by, and what to call it."""
-    configurations = configurations_of([layout], np.array([batch], dtype=np.int64), [request])
+    configurations = configurations_of(
+        [layout], np.array([batch], dtype=np.int64), [request], np.zeros(1, dtype=np.int64)
+    )
     if phase == PREFILL:
         return prefill_shape(configurations), "prefill pass"
     if phase != AGGREGATED:

@@ -49,7 +49,8 @@ def agree(evaluator: Evaluator) -> None:
     flat = configurations_of(
         [layouts[position] for position in places[0]],
         np.array(BATCHES, dtype=np.int64)[places[1]],
-        [REQUESTS[position] for position in places[2]],
+        REQUESTS,
+        np.array(places[2], dtype=np.int64),
     )
     for phase in ("prefill", "decode", "aggregated"):
         together, apart = getattr(evaluator, phase)(crossed), getattr(evaluator, phase)(flat)
