@@ -21,7 +21,7 @@ import platformdirs
 from numpy.typing import NDArray
 
 from fleetplan.fleet.files import written_whole
-from fleetplan.perfmodel.operators import AXES, OperatorKind, Provenance
+from fleetplan.perfmodel.operators import AXES, IntArray, OperatorKind, Provenance
 from fleetplan.perfmodel.optables.measured.tables import IMPORTER_VERSION, TableFile, read_table
 from fleetplan.perfmodel.optables.rows import MeasuredRows, site_dimensions
 
@@ -149,11 +149,16 @@ def _store(target: Path, tables: list[MeasuredRows]) -> None:
         # A file may hold several tables of one kind: kernels for small batches beside those for large ones.
         prefix = f"{number}.{table.kind}.{table.dtype}."
         for name, column in table.dims.items():
-            fits = column.size == 0 or int(column.max()) <= np.iinfo(np.int32).max
-            arrays[prefix + name] = column.astype(np.int32) if fits else column
+            arrays[prefix + name] = _smallest(column)
         arrays[prefix + _LATENCY] = table.latency_ms
     with written_whole(target) as part, part.open("wb") as stream:
         _write(stream, arrays)
+
+
+def _smallest(column: IntArray) -> _AnyArray:
+    """Whole numbers in the smallest type that holds them: a third less than four bytes each."""
+    low, high = int(column.min(initial=0)), int(column.max(initial=0))
+    return column.astype(np.result_type(np.min_scalar_type(low), np.min_scalar_type(high)))
 
 
 def _write(stream: BinaryIO, arrays: dict[str, _AnyArray]) -> None:

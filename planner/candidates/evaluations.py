@@ -117,6 +117,8 @@ class Evaluations:
                     self._announce(f"evaluating {service.name} on {step.hardware} {place}")
                     found[service.name] += self._on(service, self._fleet.hardware[step.hardware])
             for service in services:
+                if service.engines is not None:
+                    self._announce(f"reading the rates of {service.name}")
                 for name in self._supplied if service.engines is None else ():
                     reason = _refusal(service, self._fleet.hardware[name])
                     if reason is not None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+import pandas as pd
 
 from fleetplan.perfmodel.operators import AXES, IntArray, OperatorKind
 from fleetplan.perfmodel.optables.rows import MeasuredRows, measured_rows, site_dimensions
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _DTYPES: Final = {
     "bfloat16": "bf16",
@@ -34,13 +32,18 @@ def split_by_dtype(
     is_counted: pd.Series | None = None,
 ) -> list[MeasuredRows]:
     """Return one table a data type of ours, with our column names; of the rows that count, or of all."""
-    ours = frame[dtype_column].map(_DTYPES)
+    # Texts are numbered: each name is looked at once.
+    codes, names = pd.factorize(frame[dtype_column])
+    ours = [_DTYPES.get(str(name)) for name in names]
     # Columns are cut, not the frame: it has several that nobody asks for.
     dims = {name: whole_numbers(frame, columns[name]) for name in (*site_dimensions(kind), *AXES[kind])}
     latency_ms = frame["latency"].to_numpy(dtype=np.float64)
     tables = []
-    for dtype in sorted(ours.dropna().unique()):
-        is_part = (ours == dtype).to_numpy() & (True if is_counted is None else is_counted.to_numpy())
+    for dtype in sorted({name for name in ours if name is not None}):
+        # The last flag is that of a row without a name.
+        is_part = np.array([name == dtype for name in ours] + [False])[codes]
+        if is_counted is not None:
+            is_part &= is_counted.to_numpy()
         if is_part.any():
             part = {name: column[is_part] for name, column in dims.items()}
             tables.append(measured_rows(kind, dtype, part, latency_ms[is_part]))

@@ -147,16 +147,19 @@ def read_table(file: TableFile) -> list[MeasuredRows]:
 
     if file.family not in _FAMILY:
         raise ValueError(f"unknown table family {file.family!r}")
+    family = _FAMILY[file.family]
     # Columns of text are numbered, as they are in the file: texts are slow to copy, and frames are cut up.
     schema = pyarrow.parquet.read_schema(file.path)
-    texts = [
+    texts = {
         field.name
         for field in schema
         if pyarrow.types.is_string(field.type) or pyarrow.types.is_large_string(field.type)
-    ]
-    with pyarrow.parquet.ParquetFile(file.path, read_dictionary=texts) as stored:
-        frame = stored.read(use_threads=False).to_pandas(strings_to_categorical=True)
-    tables = _FAMILY[file.family].read(frame)
+    }
+    asked = [name for name in schema.names if name not in texts or name in family.texts]
+    numbered = [name for name in asked if name in texts]
+    with pyarrow.parquet.ParquetFile(file.path, read_dictionary=numbered) as stored:
+        frame = stored.read(columns=asked, use_threads=False).to_pandas(strings_to_categorical=True)
+    tables = family.read(frame)
     found: dict[tuple[OperatorKind, str], list[MeasuredRows]] = {}
     # Kernels that serve steps with prompts and without come once for each.
     for rows in (*tables, *products_alone(tables, file.quantisation_files)):
@@ -215,72 +218,108 @@ class TableFamily:
         What its rows measure.
     read : Callable
         Its frame in our long format.
+    texts : tuple[str, ...]
+        Columns of text that `read` asks for: every file has some more, such as the name of the part, which
+        cost as much to read as all of its numbers.
     """
 
     folder: str
     kinds: tuple[OperatorKind, ...]
     read: Callable[[pd.DataFrame], list[MeasuredRows]]
+    texts: tuple[str, ...]
 
 
 _ROUTED: Final = (OperatorKind.EXPERT_DISPATCH, OperatorKind.EXPERT_COMBINE)
 _DISPATCHED: Final = (OperatorKind.DISPATCHED_MOE, OperatorKind.EVEN_DISPATCHED_MOE)
+
+_OF_EXPERTS: Final = ("distribution", "moe_dtype")
+_OF_LATENT: Final = ("op_name", "kv_cache_dtype")
+_OF_BLOCK_SPARSE: Final = ("op_name", "framework", "gemm_type", "kv_cache_dtype")
+_OF_COLLECTIVES: Final = ("nccl_dtype", "op_name")
 
 _FAMILY: Final[dict[str, TableFamily]] = {
     "gemm": TableFamily(
         "gemm",
         (OperatorKind.GEMM,),
         lambda frame: split_by_dtype(frame, OperatorKind.GEMM, "gemm_dtype", {"m": "m", "n": "n", "k": "k"}),
+        ("gemm_dtype",),
     ),
     "context_attention": TableFamily(
         "attention",
         (OperatorKind.PREFILL_ATTENTION,),
         lambda frame: _attention(frame, OperatorKind.PREFILL_ATTENTION, {"new_tokens": "isl"}),
+        ("kv_cache_dtype",),
     ),
     "generation_attention": TableFamily(
         "attention",
         (OperatorKind.DECODE_ATTENTION,),
         lambda frame: _attention(frame, OperatorKind.DECODE_ATTENTION, {"context_tokens": "step"}),
+        ("kv_cache_dtype",),
     ),
-    "context_mla": TableFamily("mla", (OperatorKind.LATENT_PREFILL_ATTENTION,), latent_attention_tables),
-    "generation_mla": TableFamily("mla", (OperatorKind.LATENT_DECODE_ATTENTION,), latent_attention_tables),
-    "mla_bmm": TableFamily("mla_bmm", (OperatorKind.BATCHED_GEMM,), absorbed_product_tables),
-    "msa_context_module": TableFamily("msa", (OperatorKind.BLOCK_SPARSE_PREFILL,), block_sparse_tables),
-    "msa_generation_module": TableFamily("msa", (OperatorKind.BLOCK_SPARSE_DECODE,), block_sparse_tables),
+    "context_mla": TableFamily(
+        "mla", (OperatorKind.LATENT_PREFILL_ATTENTION,), latent_attention_tables, _OF_LATENT
+    ),
+    "generation_mla": TableFamily(
+        "mla", (OperatorKind.LATENT_DECODE_ATTENTION,), latent_attention_tables, _OF_LATENT
+    ),
+    "mla_bmm": TableFamily(
+        "mla_bmm", (OperatorKind.BATCHED_GEMM,), absorbed_product_tables, ("op_name", "bmm_dtype")
+    ),
+    "msa_context_module": TableFamily(
+        "msa", (OperatorKind.BLOCK_SPARSE_PREFILL,), block_sparse_tables, _OF_BLOCK_SPARSE
+    ),
+    "msa_generation_module": TableFamily(
+        "msa", (OperatorKind.BLOCK_SPARSE_DECODE,), block_sparse_tables, _OF_BLOCK_SPARSE
+    ),
     "moe": TableFamily(
-        "moe", (OperatorKind.MOE, OperatorKind.UNGATED_MOE, OperatorKind.EVEN_MOE), expert_tables
+        "moe",
+        (OperatorKind.MOE, OperatorKind.UNGATED_MOE, OperatorKind.EVEN_MOE),
+        expert_tables,
+        (*_OF_EXPERTS, "kernel_source"),
     ),
-    "wideep_context_moe": TableFamily("moe", _DISPATCHED, lambda frame: dispatched_expert_tables(frame, 0)),
+    "wideep_context_moe": TableFamily(
+        "moe", _DISPATCHED, lambda frame: dispatched_expert_tables(frame, 0), _OF_EXPERTS
+    ),
     "wideep_generation_moe": TableFamily(
-        "moe", _DISPATCHED, lambda frame: dispatched_expert_tables(frame, 1)
+        "moe", _DISPATCHED, lambda frame: dispatched_expert_tables(frame, 1), _OF_EXPERTS
     ),
-    "wideep_moe": TableFamily("moe", _DISPATCHED, wide_expert_tables),
+    "wideep_moe": TableFamily("moe", _DISPATCHED, wide_expert_tables, _OF_EXPERTS),
     "gdn": TableFamily(
-        "linear_attention", (OperatorKind.DELTA_PREFILL, OperatorKind.DELTA_DECODE), delta_net_tables
+        "linear_attention",
+        (OperatorKind.DELTA_PREFILL, OperatorKind.DELTA_DECODE),
+        delta_net_tables,
+        ("phase", "kernel_source"),
     ),
     "kda": TableFamily(
-        "kda", (OperatorKind.KIMI_DELTA_PREFILL, OperatorKind.KIMI_DELTA_DECODE), kimi_delta_tables
+        "kda",
+        (OperatorKind.KIMI_DELTA_PREFILL, OperatorKind.KIMI_DELTA_DECODE),
+        kimi_delta_tables,
+        ("phase", "kernel_source", "version"),
     ),
     **{
-        f"dsv4_{block}_{phase}_module": TableFamily("sparse_attention", (kind,), read)
+        f"dsv4_{block}_{phase}_module": TableFamily(
+            "sparse_attention", (kind,), read, ("model", "kv_cache_dtype", "gemm_type")
+        )
         for block in ("csa", "hca")
         for phase, kind, read in (
             ("context", OperatorKind.COMPRESSED_PREFILL, compressed_prefill_tables),
             ("generation", OperatorKind.COMPRESSED_DECODE, compressed_decode_tables),
         )
     },
-    "mhc_module": TableFamily("mhc", (OperatorKind.HYPER_CONNECTION,), hyper_connection_tables),
-    "trtllm_alltoall": TableFamily("comm", _ROUTED, nvlink_tables),
-    "moe_a2a": TableFamily("comm", _ROUTED, all_to_all_tables),
-    "wideep_deepep_ll": TableFamily("comm", _ROUTED, low_latency_tables),
-    "wideep_deepep_normal": TableFamily("comm", _ROUTED, throughput_tables),
+    "mhc_module": TableFamily("mhc", (OperatorKind.HYPER_CONNECTION,), hyper_connection_tables, ("op_name",)),
+    "trtllm_alltoall": TableFamily("comm", _ROUTED, nvlink_tables, ("op_name", "moe_dtype", "kernel_source")),
+    "moe_a2a": TableFamily("comm", _ROUTED, all_to_all_tables, ("comm_backend", "phase", "comm_dtype")),
+    "wideep_deepep_ll": TableFamily("comm", _ROUTED, low_latency_tables, ("device",)),
+    "wideep_deepep_normal": TableFamily("comm", _ROUTED, throughput_tables, ("device",)),
     "custom_allreduce": TableFamily(
         "comm",
         (OperatorKind.ALL_REDUCE,),
         lambda frame: _collective(_without_eager(frame), OperatorKind.ALL_REDUCE),
+        ("kernel_source",),
     ),
-    "nccl": TableFamily("comm", tuple(_NCCL_KINDS.values()), _nccl),
+    "nccl": TableFamily("comm", tuple(_NCCL_KINDS.values()), _nccl, _OF_COLLECTIVES),
     # Its tables have no all-to-all.
-    "oneccl": TableFamily("comm", tuple(_NCCL_KINDS.values())[:3], _nccl),
+    "oneccl": TableFamily("comm", tuple(_NCCL_KINDS.values())[:3], _nccl, _OF_COLLECTIVES),
 }
 """The families that are understood; of two that hold one kind the preferred one first."""
 
