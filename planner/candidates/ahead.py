@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from fleetplan.fleet.files import is_cache_on
@@ -40,7 +41,7 @@ MOST_PROCESSES: Final = 8
 @contextlib.contextmanager
 def evaluating_ahead(
     fleet: Fleet, steps: Sequence[HardwareStep], least_left_s: float = LEAST_LEFT_S
-) -> Iterator[Callable[[int, int], None]]:
+) -> Iterator[Callable[[int], None]]:
     """Let other processes evaluate the last steps of a fleet, where that takes long and cores are free.
 
     Parameters
@@ -55,16 +56,18 @@ def evaluating_ahead(
     Yields
     ------
     callable
-        To be told, before each evaluation of a service on one hardware, how many are done and left.
+        To be told, before each evaluation of a service on one hardware, how many are left.
     """
-    start_s = time.monotonic()
+    began_s: list[float] = []
     processes: list[subprocess.Popen[bytes]] = []
     most = _free_cores() if is_cache_on() and os.environ.get(SWITCH) != "off" else 0
 
-    def about_to_evaluate(done: int, left: int) -> None:
+    def about_to_evaluate(left: int) -> None:
         nonlocal most
-        # What is left takes as long as what is done: longer, mostly, as the first of all reads tables.
-        if not most or not done or (time.monotonic() - start_s) / done * left < least_left_s:
+        began_s.append(time.monotonic())
+        lasted_s = [end - start for start, end in pairwise(began_s[-3:])]
+        # The first on a hardware looks at its tables, also where nothing is evaluated: one of two does not.
+        if not most or len(lasted_s) < 2 or min(lasted_s) * left < least_left_s:
             return
         # The step that this process is at counts as one that it does alone.
         count = min(most, len(steps) - 1)

@@ -92,14 +92,14 @@ class Evaluations:
         self.tables: dict[StatedTable, None] = {}
 
     def by_service(
-        self, about_to_evaluate: Callable[[int, int], None]
+        self, about_to_evaluate: Callable[[int], None]
     ) -> Iterator[tuple[Service, list[Candidate]]]:
         """Yield each service with its candidates on all hardware; those with rates of their own have none.
 
         Parameters
         ----------
         about_to_evaluate : callable
-            Told, before a service is evaluated on one hardware, how many such pairs are done and left.
+            Told, before a service is evaluated on one hardware, how many such pairs are left.
 
         Raises
         ------
@@ -112,7 +112,7 @@ class Evaluations:
             found: dict[str, list[Candidate]] = {service.name: [] for service in services}
             for step in self._steps_of(services):
                 for service in step.services:
-                    about_to_evaluate(self._done, self._asked - self._done)
+                    about_to_evaluate(self._asked - self._done)
                     place = f"({self._done + 1} of {self._asked})"
                     self._announce(f"evaluating {service.name} on {step.hardware} {place}")
                     found[service.name] += self._on(service, self._fleet.hardware[step.hardware])

@@ -53,7 +53,8 @@ def test_the_last_hardware_is_evaluated_by_another_process(fleet_file: Path) -> 
     steps = Evaluations(fleet).steps
     assert [(len(step.services), step.hardware) for step in steps] == [(3, "MI300X"), (3, "MI325X")]
     with ahead.evaluating_ahead(fleet, steps, least_left_s=0) as about_to_evaluate:
-        about_to_evaluate(1, 5)
+        for left in (6, 5, 4):
+            about_to_evaluate(left)
         end_s = time.monotonic() + 60
         while landscapes() < 3 and time.monotonic() < end_s:
             time.sleep(0.05)
@@ -70,16 +71,21 @@ def test_what_is_soon_done_is_evaluated_here(fleet_file: Path, monkeypatch: pyte
     steps = Evaluations(fleet).steps
     monkeypatch.setattr(ahead, "_started", lambda *_: pytest.fail("a process was started"))
     with ahead.evaluating_ahead(fleet, steps, least_left_s=60) as about_to_evaluate:
-        # Nobody knows before the first how long one takes; then two are expected to take a minute at most.
-        about_to_evaluate(0, 3)
-        about_to_evaluate(1, 2)
+        for left in (6, 5, 4):
+            about_to_evaluate(left)
+    # Nobody knows before the second how long one takes that does not come to tables first.
+    with ahead.evaluating_ahead(fleet, steps, least_left_s=0) as about_to_evaluate:
+        for left in (6, 5):
+            about_to_evaluate(left)
     with ahead.evaluating_ahead(fleet, steps[:1], least_left_s=0) as about_to_evaluate:
-        about_to_evaluate(1, 2)
+        for left in (3, 2, 1):
+            about_to_evaluate(left)
     for switch in (ahead.SWITCH, "FLEETPLAN_LANDSCAPE_CACHE"):
         with monkeypatch.context() as inside:
             inside.setenv(switch, "off")
             with ahead.evaluating_ahead(fleet, steps, least_left_s=0) as about_to_evaluate:
-                about_to_evaluate(1, 2)
+                for left in (6, 5, 4):
+                    about_to_evaluate(left)
 
 
 def test_services_are_evaluated_by_hardware_and_told_in_their_order(fleet_file: Path) -> None:
