@@ -27,7 +27,7 @@ from tests.interop.benchmarks.tools import (
     tokenizer,
     written_by,
 )
-from tests.interop.benchmarks.waiting import Waiting
+from tests.interop.benchmarks.waiting import ProcessorWait
 
 RATE_TOLERANCE: Final = 0.12
 """How far rates may be off that of the server: tools count the last answer into their time or not."""
@@ -69,7 +69,7 @@ RUNS: Final = {
 
 
 def differences(
-    run: CheckedRun, found: ImportedBenchmarks, server: Server, waiting: Waiting
+    run: CheckedRun, found: ImportedBenchmarks, server: Server, waiting: ProcessorWait
 ) -> Iterator[str]:
     """How what was read differs from what the server saw."""
     if not found.rows:

@@ -13,7 +13,7 @@ import pytest
 from fleetplan.planner.importing.benchmarks import ImportedBenchmarks
 from tests.interop.benchmarks.__main__ import RUNS, differences
 from tests.interop.benchmarks.server import Seen, Server
-from tests.interop.benchmarks.waiting import Waiting, watched
+from tests.interop.benchmarks.waiting import ProcessorWait, watched
 
 BUSY = (
     "import os, time\nos.sched_setaffinity(0, {CPU})\nend = time.time() + 0.6\nwhile time.time() < end: pass"
@@ -36,7 +36,7 @@ def test_processes_that_share_a_processor_wait_for_it() -> None:
 
 def read(ttft_ms: float, waited_s: float) -> list[str]:
     """Differences of an open loop of 60 requests in four seconds, read with another TTFT."""
-    server, waiting = Server(), Waiting()
+    server, waiting = Server(), ProcessorWait()
     for each in range(60):
         came = each / 15
         server.seen.append(Seen(came, came + 0.144, 32, 8, answered=True))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.interop.benchmarks.waiting import Waiting, watched
+from tests.interop.benchmarks.waiting import ProcessorWait, watched
 
 INPUT_TOKENS: Final = 32
 OUTPUT_TOKENS: Final = 8
@@ -155,7 +155,7 @@ class NoResultError(Exception):
 
 def written_by(
     tool: str, programs: Path, url: str, load: AskedLoad, words: Path, out: Path
-) -> tuple[Path, Waiting]:
+) -> tuple[Path, ProcessorWait]:
     """Run a tool; return the file that it wrote, and how long it and the server waited for a processor.
 
     Raises

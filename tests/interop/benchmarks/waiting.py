@@ -18,7 +18,7 @@ EVERY_S: Final = 0.02
 _PROC: Final = Path("/proc")
 
 
-class Waiting:
+class ProcessorWait:
     """Time that a process, its children and this one were ready to run and did not, over time. [s]"""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Waiting:
 
 
 @contextmanager
-def watched(process: int, own: int) -> Iterator[Waiting]:
+def watched(process: int, own: int) -> Iterator[ProcessorWait]:
     """Count until the end of the block.
 
     Parameters
@@ -48,7 +48,7 @@ def watched(process: int, own: int) -> Iterator[Waiting]:
     process, own : int
         A process, whose children count too, and another one without its children.
     """
-    found, done = Waiting(), threading.Event()
+    found, done = ProcessorWait(), threading.Event()
 
     def watch() -> None:
         while not done.wait(EVERY_S):
