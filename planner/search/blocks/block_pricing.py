@@ -14,13 +14,15 @@ import numpy as np
 
 from fleetplan.planner.search.blocks.bound import Priced, total_bound
 from fleetplan.planner.search.blocks.columns import ColumnPool
+from fleetplan.planner.search.blocks.composite_jobs import FewSlotsJob
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.plan_search import SideJob
 from fleetplan.planner.search.blocks.pricing import InfeasibleBlockError, pricing_jobs
+from fleetplan.planner.search.blocks.roles import NONE
 from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
-from fleetplan.planner.search.solvers.matrix import FloatArray
+from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 from fleetplan.planner.search.solvers.workers import Batch, Workers
 
 
@@ -84,10 +86,15 @@ class BlockPricing:
         The program in blocks, and the columns that are known.
     state, clock : SearchState, Clock
         Say when to end, and whether runs must repeat.
+    slot : IntArray
+        By variable: number of its slot; -1 for none.
     """
 
-    def __init__(self, parts: Split, pool: ColumnPool, state: SearchState, clock: Clock) -> None:
+    def __init__(
+        self, parts: Split, pool: ColumnPool, state: SearchState, clock: Clock, slot: IntArray
+    ) -> None:
         self._variables = [block.variables for block in parts.blocks]
+        self._slots = [_of_its_own(slot[own]) for own in self._variables]
         self._pool = pool
         self._state = state
         self._clock = clock
@@ -157,6 +164,36 @@ class BlockPricing:
         workers.wait(batch, enough)
         return found
 
+    def more_columns(
+        self, workers: Workers, priced: Priced, effort: Effort, even_share: float = math.inf
+    ) -> int:
+        """Look for a column of every block among few slots; how many are new.
+
+        Parameters
+        ----------
+        workers, priced, effort, even_share
+            As `price` takes them.
+        """
+        jobs = [
+            FewSlotsJob(
+                block=number, cost=job.cost, slot=slot, effort=limited, start=job.start, length=job.length
+            )
+            for number, (job, slot) in enumerate(
+                zip(
+                    pricing_jobs(priced, self._variables, self._pool, effort, self._nodes, even_share),
+                    self._slots,
+                    strict=True,
+                )
+            )
+            if (limited := job.effort) is not None
+        ]
+        answers = workers.solve(jobs, self._state.expired)
+        return sum(
+            self._pool.add(block, answer.values)
+            for block, answer in enumerate(answers)
+            if answer.values is not None
+        )
+
     def complete_pool(self, workers: Workers, priced: Priced) -> bool:
         """Find a column for the blocks whose pricing ended without one; False if the time is over."""
         without = self._pool.blocks_without_column()
@@ -169,3 +206,11 @@ class BlockPricing:
             if answer.values is not None:
                 self._pool.add(block, answer.values)
         return not self._pool.blocks_without_column()
+
+
+def _of_its_own(slot: IntArray) -> IntArray:
+    """Slots of one block, numbered from 0; -1 for none."""
+    found = np.full(len(slot), NONE, dtype=np.int64)
+    placed = slot != NONE
+    found[placed] = np.unique(slot[placed], return_inverse=True)[1]
+    return found

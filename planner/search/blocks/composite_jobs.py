@@ -1,9 +1,10 @@
-"""Jobs of many programs that a child process does by itself: sifting, and rolling-horizon construction."""
+"""Jobs of many programs that a child process does by itself: sifting, pricing, construction."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fleetplan.planner.search.blocks.few_slots import price_few
 from fleetplan.planner.search.blocks.rolling import construct
 from fleetplan.planner.search.blocks.sifting import sift, sift_from
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Effort, Indices, Mask, Rows, Solver
@@ -78,6 +79,38 @@ class SlottedJob:
     def run(self, solver: Solver) -> Answer:
         """Solve the relaxation."""
         return sift_from(self, solver)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class FewSlotsJob:
+    """A column of a block to look for among few slots.
+
+    Attributes
+    ----------
+    block : int
+        Number of its program.
+    cost : Array
+        Of its variables.
+    slot : Indices
+        By variable: number of the slot that it belongs to in this block; -1 for none.
+    effort : Effort
+        Of the search among few slots.
+    start : Array or None
+        The cheapest column that is known.
+    length : float
+        As `Job` has it.
+    """
+
+    block: int
+    cost: Array
+    slot: Indices
+    effort: Effort
+    start: Array | None
+    length: float = 0.0
+
+    def run(self, solver: Solver) -> Answer:
+        """Look for the column."""
+        return price_few(self, solver)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

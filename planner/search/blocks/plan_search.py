@@ -107,6 +107,11 @@ class PlanSearch:
         return root
 
     @property
+    def slot(self) -> IntArray:
+        """By variable: number of its slot; -1 for none."""
+        return self._structure.roles.slot
+
+    @property
     def even_share(self) -> float:
         """What a block would cost in the root relaxation if all did the same. [objective units]
 

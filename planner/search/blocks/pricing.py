@@ -52,6 +52,8 @@ class Prices:
         Of the next round.
     best : FloatArray
         Of the best bound.
+    master : FloatArray
+        Of the last master LP, near the best.
     bound : float
         The best bound. [objective units]
     rounds : int
@@ -80,6 +82,7 @@ class Prices:
     spread: float = math.inf
     settled: bool = False
     block_bounds: FloatArray = field(default_factory=lambda: np.zeros(0))
+    master: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def note(self, duals: FloatArray, bound: float, block_bounds: FloatArray) -> bool:
         """Keep the bound of a round; True if it is the best so far."""
@@ -109,6 +112,7 @@ class Prices:
         """Set the next prices between the best and the master's, and how far the bound is from it."""
         self.to_gain = master - self.bound
         self.spread = self.to_gain / abs(master) if master else 0.0
+        self.master = master_duals
         self.current = self.smoothing * self.best + (1 - self.smoothing) * master_duals
 
 

@@ -51,6 +51,9 @@ LEAD_SHARE: Final = 0.2
 SETTLED_RATIO: Final = 5e-4
 """Distance of the bound from the master LP at which more rounds gain too little."""
 
+COLUMNS_GAIN: Final = 1e-3
+"""Gain of the master LP below which columns are not looked for among few slots any more. [master LP]"""
+
 SUPPLY_S: Final = 4.0
 """Time of the program of integer supply. [s]"""
 
@@ -95,7 +98,7 @@ class PricingSearch:
         self._clock = clock
         self._seed = seed
         self._masters = RestrictedMasters(plans.master, plans.pool, plans.mending, state, clock)
-        self._blocks = BlockPricing(parts, plans.pool, state, clock)
+        self._blocks = BlockPricing(parts, plans.pool, state, clock, plans.slot)
 
     def run(self, workers: Workers, prices: Prices, experienced: bool) -> None:
         """Rounds, then bound and plan by turns, until the search ends.
@@ -146,12 +149,13 @@ class PricingSearch:
             found = self._price_blocks(workers, prices)
             if found is None:
                 return True
-            columns = list(self._pool.columns)
-            master_lp = self._masters.solve_lp_near_best(workers, prices, columns, penalty)
+            master_lp = self._masters.solve_lp_near_best(workers, prices, list(self._pool.columns), penalty)
+            priced_s = self._clock.spent_s() - began
+            master_lp, more = self._more_columns(workers, prices, penalty, master_lp, priced_s)
             self._state.tell(
                 "pricing",
-                f"round {prices.rounds}: {found.new} new columns of {len(columns)}, "
-                f"master LP {master_lp:.6g}",
+                f"round {prices.rounds}: {found.new} new columns, {more} among few slots, of "
+                f"{len(self._pool.columns)}, master LP {master_lp:.6g}",
             )
             # Even past the limit: any plan is better than none.
             self._masters.choose_first(workers, prices.best)
@@ -176,6 +180,38 @@ class PricingSearch:
             if self._leads(prices):
                 return False
         return True
+
+    def _more_columns(
+        self, workers: Workers, prices: Prices, penalty: float, master_lp: float, round_s: float
+    ) -> tuple[float, int]:
+        """Look for more columns among few slots while that lowers the master LP.
+
+        Parameters
+        ----------
+        workers, prices, penalty
+            As rounds have them.
+        master_lp : float
+            Objective of the master LP before. [objective units]
+        round_s : float
+            Time of the round of all blocks, and the most for this. [s]
+
+        Returns
+        -------
+        tuple[float, int]
+            The objective of the master LP, and how many columns are new.
+        """
+        until, found = self._clock.spent_s() + round_s, 0
+        while not (self._state.finished() or self._state.hopeless(prices.rounds)):
+            if self._clock.spent_s() >= until:
+                break
+            before, priced = master_lp, self._lagrangian.price(prices.master)
+            effort, share = self._clock.pricing(prices.spread), self._plans.even_share
+            new = self._blocks.more_columns(workers, priced, effort, share)
+            master_lp = self._masters.solve_lp_near_best(workers, prices, list(self._pool.columns), penalty)
+            found += new
+            if not new or before - master_lp <= COLUMNS_GAIN * abs(master_lp):
+                break
+        return master_lp, found
 
     def _price_blocks(self, workers: Workers, prices: Prices) -> PricingRound | None:
         """Price all blocks, an integer master over earlier columns beside them.

@@ -89,15 +89,15 @@ def solve(job: AnyJob, programs: StackedRows) -> Answer:
     if not isinstance(job, Job):
         return _composite(job, programs)
     unit = cost_unit(job.cost)
+    rows = programs.program(job.rows) if isinstance(job.rows, int) else job.rows
+    if job.upper is not None:
+        rows = rows.within(rows.lower, job.upper)
     if job.effort is None:
-        if isinstance(job.rows, int):
-            raise ValueError("blocks are not solved as linear relaxations")
-        return _linear(job.rows, job.cost, unit)
+        return _linear(rows, job.cost, unit)
     if isinstance(job.rows, int):
-        rows = programs.program(job.rows)
         options: Options = {**BLOCK_OPTIONS, **(FEW_CUTS if job.effort.cuts else NO_CUTS)}
     else:
-        rows, options = job.rows, ROUNDING if job.effort.rounds else {}
+        options = ROUNDING if job.effort.rounds else {}
     solver = model_of(rows, job.cost / unit, linear=False)
     for name, value in options.items():
         solver.setOptionValue(name, value)
@@ -139,6 +139,10 @@ class _Counting:
         answer = solve(job, self._programs)
         self._solved_s += answer.work_s
         return answer
+
+    def program(self, number: int) -> Rows:
+        """One of the programs that jobs name by number."""
+        return self._programs.program(number)
 
     def growing(self, program: Rows, cost: Array, variables: Indices) -> GrowingLinear:
         """Begin with some variables of a linear program."""
@@ -270,5 +274,11 @@ def _linear(rows: Rows, cost: Array, unit: float) -> Answer:
         return Answer(None, np.inf, -np.inf, infeasible=infeasible, work_s=work_s, status=said)
     solution = solver.getSolution()
     objective = float(solver.getInfo().objective_function_value) * unit
-    duals = np.array(solution.row_dual) * unit
-    return Answer(np.array(solution.col_value), objective, objective, row_duals=duals, work_s=work_s)
+    return Answer(
+        np.array(solution.col_value),
+        objective,
+        objective,
+        row_duals=np.array(solution.row_dual) * unit,
+        reduced_costs=np.array(solution.col_dual) * unit,
+        work_s=work_s,
+    )

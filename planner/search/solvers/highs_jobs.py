@@ -157,6 +157,8 @@ class Job:
         A solution to begin with.
     length : float
         About how long it takes compared with others: the longest are begun first, so that all end together.
+    upper : Array or None
+        Upper bounds of the variables instead of the program's.
     """
 
     rows: Rows | int
@@ -164,6 +166,7 @@ class Job:
     effort: Effort | None
     start: Array | None = None
     length: float = 0.0
+    upper: Array | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,6 +207,10 @@ class Solver(Protocol):
         """Solve one program."""
         ...
 
+    def program(self, number: int) -> Rows:
+        """One of the programs that jobs name by number."""
+        ...
+
     def growing(self, program: Rows, cost: Array, variables: Indices) -> GrowingProgram:
         """Begin with some variables of a linear program."""
         ...
@@ -236,8 +243,9 @@ class Answer:
         The best solution.
     objective, bound : float
         Of it, and proven of all; infinite where there is none.
-    row_duals : Array or None
-        Of a linear relaxation: what one more unit of a row's limit is worth, by row.
+    row_duals, reduced_costs : Array or None
+        Of a linear relaxation: what one more unit of a row's limit is worth, by row, and what one more unit
+        of a variable would cost, by variable.
     infeasible : bool
         Whether there is no solution, within the tolerances of floating point.
     nodes : int
@@ -252,6 +260,7 @@ class Answer:
     objective: float
     bound: float
     row_duals: Array | None = None
+    reduced_costs: Array | None = None
     infeasible: bool = False
     nodes: int = 0
     work_s: float = 0.0

@@ -178,7 +178,7 @@ def test_the_program_of_whole_supply_runs_beside_rounds_where_it_pays(
 
     monkeypatch.setattr(SearchState, "raise_bound", noted_bound)
     monkeypatch.setattr(PricingSearch, "_supply_round", noted_round)
-    steps_of_a_search(monkeypatch, whole_search)
+    steps_of_a_search(monkeypatch, whole_search, 0.7)
     assert (("integer supply", False) in heard) == pays
 
 
@@ -199,7 +199,7 @@ def test_a_bound_of_whole_supply_is_told_at_once(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(SearchState, "raise_bound", noted_bound)
     monkeypatch.setattr(SearchState, "tell", noted_step)
-    steps_of_a_search(monkeypatch, whole_search)
+    steps_of_a_search(monkeypatch, whole_search, 0.7)
     raised = [position for position, event in enumerate(events) if event == ("bound", "integer supply")]
     assert raised
     assert all(events[position + 1] == ("told", "supply") for position in raised)
