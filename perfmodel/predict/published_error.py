@@ -35,30 +35,30 @@ the fleet. A chosen figure."""
 
 TPOT_ERROR: Final[dict[str, PublishedError]] = {
     "Arc-Pro-B60": PublishedError(0.290, 0.364, 6),
-    "B200-SXM": PublishedError(0.093, 0.289, 1073),
-    "B300-SXM": PublishedError(0.094, 0.285, 250),
+    "B200-SXM": PublishedError(0.095, 0.289, 1073),
+    "B300-SXM": PublishedError(0.097, 0.287, 250),
     "GB200-NVL72": PublishedError(0.192, 0.775, 79),
     "Gaudi3": PublishedError(0.091, 0.210, 24),
-    "H100-SXM": PublishedError(0.047, 0.145, 755),
-    "H200-SXM": PublishedError(0.067, 0.374, 591),
-    "MI300X": PublishedError(0.089, 0.148, 37),
-    "MI325X": PublishedError(0.061, 0.146, 34),
-    "MI355X": PublishedError(0.087, 0.406, 209),
+    "H100-SXM": PublishedError(0.050, 0.141, 755),
+    "H200-SXM": PublishedError(0.065, 0.375, 591),
+    "MI300X": PublishedError(0.088, 0.145, 37),
+    "MI325X": PublishedError(0.063, 0.160, 34),
+    "MI355X": PublishedError(0.087, 0.402, 209),
 }
-"""Source: docs/accuracy.md, errors by slice, 2026-11-26. The AMD rows are DeepSeek R1 alone. Of GB200 it is
+"""Source: docs/accuracy.md, errors by slice, 2026-11-28. The AMD rows are DeepSeek R1 alone. Of GB200 it is
 the error of tokens a second at saturation, and of Gaudi3 that of the time of static batches: TPOT of neither
 was published with all that a prediction needs."""
 
 OWN_TPOT_ERROR: Final[dict[str, dict[str, PublishedError]]] = {
     "deepseek_v4": {
-        "deepseek-ai/DeepSeek-V4-Flash": PublishedError(0.117, 0.616, 13),
-        "deepseek-ai/DeepSeek-V4-Pro": PublishedError(0.428, 2.152, 13),
+        "deepseek-ai/DeepSeek-V4-Flash": PublishedError(0.144, 0.604, 13),
+        "deepseek-ai/DeepSeek-V4-Pro": PublishedError(0.436, 2.147, 13),
     },
-    "kimi_linear": {"moonshotai/Kimi-K3": PublishedError(0.593, 0.670, 8)},
-    "minimax_m3": {"MiniMaxAI/MiniMax-M3": PublishedError(0.306, 0.470, 22)},
+    "kimi_linear": {"moonshotai/Kimi-K3": PublishedError(0.565, 0.656, 8)},
+    "minimax_m3": {"MiniMaxAI/MiniMax-M3": PublishedError(0.305, 0.471, 22)},
 }
 """Errors of TPOT of architectures with operators of their own, by `model_type` and model: errors by hardware
-say nothing of them. Source: docs/accuracy.md, DeepSeek-V4, MiniMax-M3 and Kimi-K3, 2026-11-26."""
+say nothing of them. Source: docs/accuracy.md, DeepSeek-V4, MiniMax-M3 and Kimi-K3, 2026-11-28."""
 
 
 def own_error_text(model_type: str) -> str:
