@@ -58,7 +58,7 @@ def test_a_tower_of_known_shapes_is_priced_where_images_are_said(tmp_path: Path)
 def test_errors_of_other_models_are_said_to_be_so(tmp_path: Path) -> None:
     (text,) = said(tmp_path, model="deepseek-v4-flash")
     assert text.startswith("chat: errors by hardware are of other models than deepseek-ai/DeepSeek-V4")
-    assert "DeepSeek-V4-Pro 43% / 215% (13 rows)" in text
+    assert "DeepSeek-V4-Pro 44% / 215% (13 rows)" in text
     assert not any("other models" in each for each in said(tmp_path, model="deepseek-r1"))
 
 
