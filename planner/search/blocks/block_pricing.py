@@ -174,19 +174,8 @@ class BlockPricing:
         workers, priced, effort, even_share
             As `price` takes them.
         """
-        jobs = [
-            FewSlotsJob(
-                block=number, cost=job.cost, slot=slot, effort=limited, start=job.start, length=job.length
-            )
-            for number, (job, slot) in enumerate(
-                zip(
-                    pricing_jobs(priced, self._variables, self._pool, effort, self._nodes, even_share),
-                    self._slots,
-                    strict=True,
-                )
-            )
-            if (limited := job.effort) is not None
-        ]
+        known = pricing_jobs(priced, self._variables, self._pool, effort, self._nodes, even_share)
+        jobs = [FewSlotsJob(*each) for each in zip(known, self._slots, strict=True)]
         answers = workers.solve(jobs, self._state.expired)
         return sum(
             self._pool.add(block, answer.values)

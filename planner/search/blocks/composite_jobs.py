@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from fleetplan.planner.search.blocks.few_slots import price_few
 from fleetplan.planner.search.blocks.rolling import construct
 from fleetplan.planner.search.blocks.sifting import sift, sift_from
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Effort, Indices, Mask, Rows, Solver
+from fleetplan.planner.search.solvers.highs_jobs import (
+    Answer,
+    Array,
+    Effort,
+    Indices,
+    Job,
+    Mask,
+    Rows,
+    Solver,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -81,32 +90,25 @@ class SlottedJob:
         return sift_from(self, solver)
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FewSlotsJob:
     """A column of a block to look for among few slots.
 
     Attributes
     ----------
-    block : int
-        Number of its program.
-    cost : Array
-        Of its variables.
+    block : Job
+        What would look among all slots, beginning with the cheapest column that is known.
     slot : Indices
         By variable: number of the slot that it belongs to in this block; -1 for none.
-    effort : Effort
-        Of the search among few slots.
-    start : Array or None
-        The cheapest column that is known.
-    length : float
-        As `Job` has it.
     """
 
-    block: int
-    cost: Array
+    block: Job
     slot: Indices
-    effort: Effort
-    start: Array | None
-    length: float = 0.0
+
+    @property
+    def length(self) -> float:
+        """As `Job` has it."""
+        return self.block.length
 
     def run(self, solver: Solver) -> Answer:
         """Look for the column."""

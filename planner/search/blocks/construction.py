@@ -12,7 +12,7 @@ import numpy as np
 from fleetplan.planner.search.blocks.composite_jobs import RollingJob, SiftingJob
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.roles import NONE, VariableRoles
-from fleetplan.planner.search.blocks.subprograms import SlotPrices
+from fleetplan.planner.search.blocks.subprograms import USED, SlotPrices
 from fleetplan.planner.search.solvers.highs_jobs import (
     Answer,
     Effort,
@@ -43,9 +43,6 @@ WIDER: Final = (0.0, 0.1, 0.3, 1.0, math.inf)
 
 STAGE_NODES: Final = 200
 """Nodes of a stage where work is counted."""
-
-USED: Final = 1e-7
-"""Value from which the relaxation uses a variable. [scaled units]"""
 
 PENALTY_RATIO: Final = 2.0
 """Price of violating a limit, over the largest dual price in the relaxation and the dearest variable."""

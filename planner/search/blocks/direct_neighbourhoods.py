@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.figures import counted
-from fleetplan.planner.search.blocks.construction import USED, RootRelaxation, Structure, penalty_of
+from fleetplan.planner.search.blocks.construction import RootRelaxation, Structure, penalty_of
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.roles import NONE
-from fleetplan.planner.search.blocks.subprograms import FEW_STAGES, Parts, slack_of, with_slack
+from fleetplan.planner.search.blocks.subprograms import FEW_STAGES, USED, Parts, slack_of, with_slack
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
 from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntArray
 from fleetplan.planner.search.solvers.workers import Workers

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Job, Mask, Solver
+from fleetplan.planner.search.blocks.subprograms import USED
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Mask, Solver
 
 if TYPE_CHECKING:
     from fleetplan.planner.search.blocks.composite_jobs import FewSlotsJob
-
-USED: Final = 1e-7
-"""Value from which a slot is used. [scaled units]"""
 
 MORE_SLOTS: Final = 8
 """Slots that are looked at beside those that the relaxation and the column before use. With four the columns
@@ -31,7 +29,7 @@ def price_few(job: FewSlotsJob, solver: Solver) -> Answer:
     Parameters
     ----------
     job : FewSlotsJob
-        The block and its cost.
+        The block, its cost and its slots.
     solver : Solver
         Has its program, and solves it.
 
@@ -40,15 +38,18 @@ def price_few(job: FewSlotsJob, solver: Solver) -> Answer:
     Answer
         A column, without a bound; without values where none was found.
     """
-    linear = solver(Job(job.block, job.cost, None))
+    block = job.block
+    if not isinstance(block.rows, int):
+        raise ValueError("blocks are named by number")
+    linear = solver(replace(block, effort=None, start=None))
     if linear.values is None or linear.reduced_costs is None:
         return Answer(None, np.inf, -np.inf)
-    program = solver.program(job.block)
+    program = solver.program(block.rows)
     upper = program.upper.copy()
     closed = ~_open(job, linear.values, np.where(program.whole, linear.reduced_costs, np.inf))[job.slot]
     closed &= job.slot >= 0
     upper[closed] = np.maximum(program.lower[closed], 0.0)
-    answer = solver(Job(job.block, job.cost, job.effort, job.start, upper=upper))
+    answer = solver(replace(block, upper=upper))
     return replace(answer, bound=-np.inf, infeasible=False)
 
 
@@ -59,8 +60,8 @@ def _open(job: FewSlotsJob, values: Array, replica_costs: Array) -> Mask:
     slotted = job.slot >= 0
     np.minimum.at(price, job.slot[slotted], replica_costs[slotted])
     used = values > USED
-    if job.start is not None:
-        used |= job.start > USED
+    if job.block.start is not None:
+        used |= job.block.start > USED
     price[job.slot[used & slotted]] = -np.inf
     known = int((price == -np.inf).sum())
     found = np.zeros(len(price), dtype=bool)

@@ -18,14 +18,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import scipy.sparse as sp
 
-from fleetplan.planner.search.blocks.subprograms import Parts, SlotPrices, with_slack
+from fleetplan.planner.search.blocks.subprograms import USED, Parts, SlotPrices, with_slack
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Indices, Job, Mask, Rows, Solver
 
 if TYPE_CHECKING:
     from fleetplan.planner.search.blocks.composite_jobs import SiftingJob, SlottedJob
-
-USED: Final = 1e-7
-"""Value from which a slot is used. [scaled units]"""
 
 VIOLATED: Final = 1e-6
 """Limits that are violated by no more, all together, are kept. [scaled units]"""

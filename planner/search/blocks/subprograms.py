@@ -10,6 +10,9 @@ import scipy.sparse as sp
 
 from fleetplan.planner.search.solvers.highs_jobs import Array, Indices, Mask, Rows
 
+USED: Final = 1e-7
+"""Value from which a solution uses a variable, and the slot that it decides. [scaled units]"""
+
 FEW_STAGES: Final = 2
 """Rows of so many stages say what changes from one to the next; those of more limit a sum over many."""
 

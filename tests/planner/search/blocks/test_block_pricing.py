@@ -175,9 +175,7 @@ def test_slots_that_are_used_or_cheap_are_open() -> None:
     reduced = np.append(np.repeat(np.arange(float(n_slots)), 2), 0.0)
     reduced[::2] = -7.0
     solver = OneAnswer(Answer(values, 0.0, 0.0, reduced_costs=reduced), held)
-    answer = price_few(
-        FewSlotsJob(block=HELD, cost=np.zeros(n), slot=slot, effort=EXACT, start=start), solver
-    )
+    answer = price_few(FewSlotsJob(Job(HELD, np.zeros(n), EXACT, start), slot), solver)
     assert (answer.bound, answer.infeasible) == (-np.inf, False)
     assert solver.upper is not None
     open_slots = [*range(MORE_SLOTS), n_slots - 3, n_slots - 2]
