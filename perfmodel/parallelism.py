@@ -261,6 +261,10 @@ class Layouts:
         """Return the same layouts along the axes of `shape`."""
         return self._mapped(lambda values: values.reshape(shape))
 
+    def flattened(self, shape: tuple[int, ...]) -> Layouts:
+        """Return one layout for each element of `shape`, to which these broadcast, the last axis fastest."""
+        return self._mapped(lambda values: np.broadcast_to(values, shape).ravel())
+
     def take(self, rows: IntArray) -> Layouts:
         """Return the layouts at `rows`, in that order."""
         return self._mapped(lambda values: values[rows])

@@ -137,6 +137,44 @@ class StepEvaluator:
         starts = [0, *ends[:-1]]
         return [times.part(slice(start, end)) for start, end in zip(starts, ends, strict=True)]
 
+    def crossed_steps(self, shapes: Sequence[StepShape]) -> list[StepTimes]:
+        """Times of several steps in full detail, each over a cross product with the same layouts.
+
+        They equal those of `steps` for all configurations, the last axis fastest, but operators are looked up
+        once for all layouts that give them equal dimensions.
+
+        Parameters
+        ----------
+        shapes : Sequence[StepShape]
+            Layouts along the first axis, whatever else varies along the second.
+
+        Raises
+        ------
+        UnsupportedDtype, UnsupportedArchitecture
+            As `step`.
+        """
+        whole = StepShape.side_by_side(shapes)
+        n_layouts, n_points, _ = whole.crossed
+        rows, at_once = np.arange(n_layouts), max(1, CHUNK_CONFIGURATIONS // n_points)
+        times = concatenated_times(
+            [self._detailed(whole.of_layouts(rows[at : at + at_once])) for at in range(0, n_layouts, at_once)]
+        )
+        ends = np.cumsum([shape.crossed[1] for shape in shapes]).tolist()
+        return [
+            times.part(np.add.outer(rows * n_points, np.arange(start, end)).ravel())
+            for start, end in zip([0, *ends[:-1]], ends, strict=True)
+        ]
+
+    def _detailed(self, shape: StepShape) -> StepTimes:
+        """Times of a step over a cross product in full detail, the last axis fastest."""
+        flat = shape.flattened()
+        if self._overlaps_halves(shape):
+            return self._chunk(flat)
+        crossed = CrossedStep.of(
+            self.operators(shape), self._routed_source, self.accelerator, self.techniques.expert_overlap
+        )
+        return self._finished(flat, crossed.all_operators(shape.crossed), crossed.all_detail(shape.crossed))
+
     def noted_step(self, shape: StepShape) -> tuple[StepTimes, CrossedStep | None]:
         """Time of one step over a cross product, and what `detail` needs; None where halves of it overlap.
 
@@ -177,7 +215,7 @@ class StepEvaluator:
         operators = list(self.operators(shape))
         return self._finished(shape, operators, self._computed(shape, operators))
 
-    def _finished(self, shape: StepShape, operators: list[Operator], computed: StepTimes) -> StepTimes:
+    def _finished(self, shape: StepShape, operators: Iterable[Operator], computed: StepTimes) -> StepTimes:
         """Times of the operators as calibrated, and with what else a step waits for."""
         times = calibrated(computed, shape, self.phase_ratios)
         return self._launched(shape, operators, self._streamed(shape, times))
@@ -195,7 +233,7 @@ class StepEvaluator:
         half = times(self.operators(half_batch(shape)), source, self.accelerator, overlap)
         return faster_of(whole, half, shape)
 
-    def _launched(self, shape: StepShape, operators: list[Operator], times: StepTimes) -> StepTimes:
+    def _launched(self, shape: StepShape, operators: Iterable[Operator], times: StepTimes) -> StepTimes:
         """Times with the wait for a host that launches the kernels of prompts one by one."""
         framework = self.source.framework if isinstance(self.source, OperatorSource) else ""
         if framework not in US_PER_LAUNCH or not np.any(shape.prefill_sequences):

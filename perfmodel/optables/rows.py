@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ def table_dimensions(kind: OperatorKind) -> tuple[str, ...]:
     return (CURVES[kind],) if kind in CURVES else (*site_dimensions(kind), *AXES[kind])
 
 
+@cache
 def site_dimensions(kind: OperatorKind) -> tuple[str, ...]:
     """Name the dimensions that stay fixed during a sweep: together they are a site of the table.
 

@@ -155,12 +155,13 @@ def _evaluated_grids(evaluator: Evaluator, layouts: Sequence[Parallelism], wante
     # What all requests share is read once, whatever else they attend to.
     near = max(1, wanted.context_tokens // 16, evaluator.techniques.shared_prefix_tokens + 1)
     far = max(2 * near, wanted.context_tokens // 2)
-    by_tokens, by_length, few, many = evaluator.steps(
+    first = Layouts.of(list(layouts)).reshaped((-1, 1, 1))
+    by_tokens, by_length, few, many = evaluator.crossed_steps(
         [
-            _prompts(layouts, tokens),
-            _prompts(layouts, lengths),
-            _generation(layouts, sequences, near),
-            _generation(layouts, sequences, far),
+            _prompts(first, tokens),
+            _prompts(first, lengths),
+            _generation(first, sequences, near),
+            _generation(first, sequences, far),
         ]
     )
     ratio = step_cost_ratio(evaluator.techniques.speculative)
@@ -249,22 +250,18 @@ def _grid(largest: int, smallest: int = 1) -> IntArray:
     return found
 
 
-def _prompts(layouts: Sequence[Parallelism], tokens: IntArray) -> StepShape:
-    """Step of one prompt for each layout and each length, layout by layout."""
-    new_tokens = np.tile(tokens, len(layouts))
+def _prompts(layouts: Layouts, tokens: IntArray) -> StepShape:
+    """Step of one prompt for each layout and each length."""
+    new_tokens = tokens.reshape(1, -1, 1)
     none = np.zeros_like(new_tokens)
-    return StepShape(_repeated(layouts, tokens.size), np.ones_like(none), new_tokens, none, none, none)
+    return StepShape(layouts, np.ones_like(none), new_tokens, none, none, none)
 
 
-def _generation(layouts: Sequence[Parallelism], sequences: IntArray, context_tokens: int) -> StepShape:
-    """Step of sequences that generate, for each layout and each number of them, layout by layout."""
-    running = np.tile(sequences, len(layouts))
+def _generation(layouts: Layouts, sequences: IntArray, context_tokens: int) -> StepShape:
+    """Step of sequences that generate, for each layout and each number of them."""
+    running = sequences.reshape(1, -1, 1)
     none, context = np.zeros_like(running), np.full_like(running, context_tokens)
-    return StepShape(_repeated(layouts, sequences.size), none, none, none, running, context)
-
-
-def _repeated(layouts: Sequence[Parallelism], count: int) -> Layouts:
-    return Layouts.of(list(layouts)).take(np.repeat(np.arange(len(layouts)), count))
+    return StepShape(layouts, none, none, none, running, context)
 
 
 def _host_waits(times: StepTimes) -> FloatArray:

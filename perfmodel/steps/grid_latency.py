@@ -8,8 +8,10 @@ that give it equal dimensions are looked up once, and what remains is to gather 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -18,7 +20,6 @@ from fleetplan.fleet.inventory import Accelerator
 from fleetplan.fleet.inventory.techniques import ExpertOverlap
 from fleetplan.perfmodel.operators import (
     DIMENSIONS,
-    ByteArray,
     FloatArray,
     IntArray,
     Operator,
@@ -27,6 +28,8 @@ from fleetplan.perfmodel.operators import (
 )
 from fleetplan.perfmodel.optables import OperatorTimes
 from fleetplan.perfmodel.steps.latency import (
+    AnyNumbers,
+    FoundTimes,
     OperatorTimesSource,
     StepTimes,
     added_times,
@@ -39,7 +42,6 @@ Places = tuple[IntArray, IntArray, IntArray]
 """Positions of some configurations along the three axes, shape (n,) each."""
 
 Numbers = TypeVar("Numbers", IntArray, FloatArray)
-AnyNumbers = TypeVar("AnyNumbers", IntArray, FloatArray, ByteArray)
 
 CROSSED_AXES: Final = 3
 """Layouts, batch sizes, requests."""
@@ -111,23 +113,21 @@ class CrossedStep:
         total, roofline_kernels = _Sum(), _Sum()
         travelling, occupying, covering = _Sum(), _Sum(), _Sum()
         overlap, overhead_ms = self.overlap, overhead_ms_per_kernel(self.accelerator)
-        for operator, found in self._found:
-            # A kernel that runs no times takes none, also where it could not run at all.
-            runs = operator.count > 0
-            latency_ms = found.latency_ms if runs.all() else np.where(runs, found.latency_ms, 0.0)
-            times = operator.count * latency_ms
+        for folded, found in self._found:
+            operator, folds = folded.operator, folded.folds
+            times = FoundTimes(operator, found, folds.unfolded).time_ms
             if operator.kind in TRAVELLING[overlap]:
-                travelling.add(operator.folds, times)
-                occupying.add(operator.folds, occupied_ms(operator.dims, times))
+                travelling.add(folds, times)
+                occupying.add(folds, occupied_ms(operator.dims, times))
             else:
-                total.add(operator.folds, times)
+                total.add(folds, times)
                 share = covering_share(overlap, operator.kind, operator.name)
                 if overlap == "single-batch" and share:
-                    covering.add(operator.folds, share * times)
+                    covering.add(folds, share * times)
             kernels = operator.kind.record.kernels
             if overhead_ms and kernels:
                 unmeasured = _mostly(found.provenance == Provenance.ROOFLINE)
-                roofline_kernels.add(operator.folds, kernels * operator.count * unmeasured)
+                roofline_kernels.add(folds, kernels * operator.count * unmeasured)
         latency_ms = total.value()
         if overhead_ms:
             latency_ms = latency_ms + overhead_ms * roofline_kernels.value()
@@ -137,24 +137,31 @@ class CrossedStep:
             latency_ms = latency_ms + visible_ms(covering_ms, travelling.value(), occupying.value())
         return StepTimes.without_detail(latency_ms)
 
-    def operators(self, places: Places) -> list[Operator]:
-        """Return the operators of some configurations, with dimensions where they travel."""
-        return [operator.at(places, operator.kind in TRAVELLING[self.overlap]) for operator in self._folded]
+    def operators(self, places: Places) -> Iterator[Operator]:
+        """Yield the operators of some configurations, without dimensions."""
+        for folded in self._folded:
+            count = folded.folds.at(folded.operator.count, places)
+            yield replace(folded.operator, dims={}, count=count)
 
     def detail(self, places: Places) -> StepTimes:
         """Add up the times of some configurations in full detail, as `step_times` does."""
-        operators = self.operators(places)
-        of_folded = {id(folded): operator for folded, operator in zip(self._folded, operators, strict=True)}
-        found = (
-            (
-                of_folded[id(folded)],
-                OperatorTimes(
-                    folded.folds.at(times.latency_ms, places), folded.folds.at(times.provenance, places)
-                ),
-            )
-            for folded, times in self._found
-        )
-        return added_times(operators, found, self.accelerator, self.overlap)
+        return self._detail(places[0].size, lambda folds: partial(folds.at, places=places))
+
+    def all_operators(self, shape: Shape) -> Iterator[Operator]:
+        """Yield what `operators` does of all configurations of a cross product, the last axis fastest."""
+        for folded in self._folded:
+            count = folded.folds.flat(folded.operator.count, shape)
+            yield replace(folded.operator, dims={}, count=count)
+
+    def all_detail(self, shape: Shape) -> StepTimes:
+        """Add up the times of all configurations, as `detail` does those of some."""
+        return self._detail(math.prod(shape), lambda folds: partial(folds.flat, shape=shape))
+
+    def _detail(self, n_configs: int, picked: Callable[[_Folds], Callable[[Any], Any]]) -> StepTimes:
+        """Add up the times of those that `picked` picks out of arrays, by how these were folded."""
+        names = [folded.operator.name for folded in self._folded]
+        found = (FoundTimes(folded.operator, times, picked(folded.folds)) for folded, times in self._found)
+        return added_times(names, n_configs, found, self.accelerator, self.overlap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +197,11 @@ class _Folds:
         whole = zip(values.shape, index, strict=True)
         return values[tuple(np.zeros_like(at) if size == 1 else at for size, at in whole)]
 
-    def unfolded(self, values: FloatArray) -> FloatArray:
+    def flat(self, values: AnyNumbers, shape: Shape) -> AnyNumbers:
+        """Values of all configurations, the last axis fastest; read-only."""
+        return np.broadcast_to(self.unfolded(values), shape).ravel()
+
+    def unfolded(self, values: AnyNumbers) -> AnyNumbers:
         """Repeat the slices that were folded."""
         if self.requests is not None and values.shape[2] > 1:
             values = values[:, :, self.requests]
@@ -203,26 +214,17 @@ class _Folded:
 
     Attributes
     ----------
-    name, kind, dtype, dims, count
-        As in `Operator`, folded.
+    operator : Operator
+        With folded dimensions and count.
     folds : _Folds
         How.
     shape : Shape
-        Broadcast shape of `dims`.
+        Broadcast shape of the dimensions.
     """
 
-    name: str
-    kind: OperatorKind
-    dtype: str
-    dims: dict[str, IntArray]
-    count: FloatArray
+    operator: Operator
     folds: _Folds
     shape: Shape
-
-    def at(self, places: Places, with_dims: bool) -> Operator:
-        """Return the operator of some configurations."""
-        dims = {name: self.folds.at(values, places) for name, values in self.dims.items() if with_dims}
-        return Operator(self.name, self.kind, self.dtype, dims, self.folds.at(self.count, places))
 
 
 def _folded(operator: Operator) -> _Folded:
@@ -237,7 +239,7 @@ def _folded(operator: Operator) -> _Folded:
             count = _slices(count, first, axis)
     shape = np.broadcast_shapes(*(array.shape for array in dims.values()))
     folds = _Folds(codes[_LAYOUTS], codes[_REQUESTS])
-    return _Folded(operator.name, operator.kind, operator.dtype, dims, count, folds, shape)
+    return _Folded(replace(operator, dims=dims, count=count), folds, shape)
 
 
 def _distinct_slices(arrays: list[Any], axis: int) -> tuple[IntArray | None, IntArray | None]:
@@ -267,21 +269,21 @@ def _slices(array: Numbers, positions: IntArray, axis: int) -> Numbers:
 def _looked_up(folded: list[_Folded], source: OperatorTimesSource) -> Iterable[tuple[_Folded, OperatorTimes]]:
     """Yield each operator with its times in its own shape; operators of one table share a look-up."""
     by_table: dict[tuple[OperatorKind, str], list[_Folded]] = {}
-    for operator in folded:
-        by_table.setdefault((operator.kind, operator.dtype), []).append(operator)
+    for each in folded:
+        by_table.setdefault((each.operator.kind, each.operator.dtype), []).append(each)
     for (kind, dtype), sharing in by_table.items():
         dims = {
             name: np.concatenate(
-                [np.broadcast_to(operator.dims[name], operator.shape).ravel() for operator in sharing]
+                [np.broadcast_to(each.operator.dims[name], each.shape).ravel() for each in sharing]
             )
             for name in DIMENSIONS[kind]
         }
         found = source.times_of_distinct(kind, dtype, dims)
         start = 0
-        for operator in sharing:
-            end = start + int(np.prod(operator.shape))
-            latency_ms = found.latency_ms[start:end].reshape(operator.shape)
-            yield operator, OperatorTimes(latency_ms, found.provenance[start:end].reshape(operator.shape))
+        for each in sharing:
+            end = start + math.prod(each.shape)
+            latency_ms = found.latency_ms[start:end].reshape(each.shape)
+            yield each, OperatorTimes(latency_ms, found.provenance[start:end].reshape(each.shape))
             start = end
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from fleetplan.perfmodel.operators import (
 )
 from fleetplan.perfmodel.optables import OperatorTimes
 from fleetplan.perfmodel.steps.overlap import TRAVELLING, covering_share, occupied_ms, visible_ms
+
+AnyNumbers = TypeVar("AnyNumbers", IntArray, FloatArray, ByteArray)
 
 LABEL_SHARE: Final = 0.10
 """A number is called by its weakest kind of evidence that holds at least this share of its time."""
@@ -80,7 +82,7 @@ class StepTimes:
         nothing = np.full((len(Provenance), *small), np.nan)
         return cls(latency_ms, nothing, (NO_DETAIL,), np.zeros((1, *small)))
 
-    def part(self, rows: slice) -> StepTimes:
+    def part(self, rows: slice | IntArray) -> StepTimes:
         """Return the times of some of the configurations."""
         return StepTimes(
             self.latency_ms[rows], self.by_provenance_ms[:, rows], self.names, self.breakdown_ms[:, rows]
@@ -125,12 +127,14 @@ def step_times(
     listed = list(operators)
     if not listed:
         raise ValueError("a step needs at least one operator")
-    return added_times(listed, _looked_up(listed, source), accelerator, overlap)
+    names = [operator.name for operator in listed]
+    return added_times(names, listed[0].count.size, _looked_up(listed, source), accelerator, overlap)
 
 
 def added_times(
-    operators: list[Operator],
-    found: Iterable[tuple[Operator, OperatorTimes]],
+    names: Iterable[str],
+    n_configs: int,
+    found: Iterable[FoundTimes],
     accelerator: Accelerator,
     overlap: ExpertOverlap = "none",
 ) -> StepTimes:
@@ -138,31 +142,34 @@ def added_times(
 
     Parameters
     ----------
-    operators : list[Operator]
-        At least one, in the order of the names of a breakdown.
-    found : Iterable[tuple[Operator, OperatorTimes]]
-        Each with its times, in any order.
+    names : Iterable[str]
+        Of the operators, in the order of a breakdown.
+    n_configs : int
+        Configurations.
+    found : Iterable[FoundTimes]
+        All of them, in any order.
     accelerator, overlap
         As in `step_times`.
     """
-    totals = _Totals.zero(operators[0].count.size, overlap)
-    rows: dict[str, FloatArray] = {each.name: np.zeros(each.count.size) for each in operators}
-    for operator, times in found:
-        # A kernel that runs no times takes none, also where it could not run at all.
-        time = operator.count * np.where(operator.count > 0, times.latency_ms, 0.0)
-        totals.add(operator, time, times.provenance)
-        rows[operator.name] += time
+    totals = _Totals.zero(n_configs, overlap)
+    breakdown: dict[str, FloatArray] = {name: np.zeros(n_configs) for name in names}
+    for each in found:
+        time_ms = each.whole(each.time_ms)
+        totals.add(each, time_ms)
+        breakdown[each.operator.name] += time_ms
     overhead = overhead_ms_per_kernel(accelerator) * totals.roofline_kernels
     if overhead.any():
-        rows[OVERHEAD_NAME] = overhead
+        breakdown[OVERHEAD_NAME] = overhead
         totals.by_provenance_ms[Provenance.ROOFLINE] += overhead
     if totals.travelling_names:
         seen = totals.seen_ratio(overhead)
         for name in totals.travelling_names:
-            rows[name] = rows[name] * seen
+            breakdown[name] = breakdown[name] * seen
         totals.by_provenance_ms[:] += (seen - 1.0) * totals.travelling_ms
     by_provenance = totals.by_provenance_ms
-    return StepTimes(by_provenance.sum(axis=0), by_provenance, tuple(rows), np.stack(list(rows.values())))
+    return StepTimes(
+        by_provenance.sum(axis=0), by_provenance, tuple(breakdown), np.stack(list(breakdown.values()))
+    )
 
 
 def overhead_ms_per_kernel(accelerator: Accelerator) -> float:
@@ -171,9 +178,7 @@ def overhead_ms_per_kernel(accelerator: Accelerator) -> float:
     return efficiency.layer_overhead_us / DENSE_LAYER_KERNELS * efficiency.maturity_factor / US_PER_MS
 
 
-def _looked_up(
-    operators: list[Operator], source: OperatorTimesSource
-) -> Iterator[tuple[Operator, OperatorTimes]]:
+def _looked_up(operators: list[Operator], source: OperatorTimesSource) -> Iterator[FoundTimes]:
     """Yield each operator with its times; operators of one table share a look-up."""
     by_table: dict[tuple[OperatorKind, str], list[Operator]] = {}
     for operator in operators:
@@ -186,7 +191,40 @@ def _looked_up(
         n_configs = sharing[0].count.size
         for position, operator in enumerate(sharing):
             rows = slice(position * n_configs, (position + 1) * n_configs)
-            yield operator, OperatorTimes(found.latency_ms[rows], found.provenance[rows])
+            times = OperatorTimes(found.latency_ms[rows], found.provenance[rows])
+            yield FoundTimes(operator, times, _as_it_is)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTimes:
+    """Times of an operator, in a shape that may be smaller than the configurations.
+
+    Attributes
+    ----------
+    operator : Operator
+        With dimensions and a count of shapes that broadcast with that of the times.
+    times : OperatorTimes
+        As they were looked up.
+    whole : Callable
+        Repeats values of one of these shapes for all configurations: shape (n_configs,).
+    """
+
+    operator: Operator
+    times: OperatorTimes
+    whole: Callable[[AnyNumbers], AnyNumbers]
+
+    @property
+    def time_ms(self) -> FloatArray:
+        """Time of all runs in a step. [ms]."""
+        # A kernel that runs no times takes none, also where it could not run at all.
+        count, latency_ms = self.operator.count, self.times.latency_ms
+        runs = count > 0
+        found: FloatArray = count * (latency_ms if runs.all() else np.where(runs, latency_ms, 0.0))
+        return found
+
+
+def _as_it_is(values: AnyNumbers) -> AnyNumbers:
+    return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,15 +245,28 @@ class _Totals:
         index = np.arange(n_configs)
         return cls(np.zeros(shape), kernels, index, overlap, np.zeros(shape), occupying, covering)
 
-    def add(self, operator: Operator, time_ms: FloatArray, provenance: ByteArray) -> None:
-        cells = provenance * np.int64(self.index.size) + self.index
-        _add_at(self.by_provenance_ms, cells, time_ms)
-        kernels = operator.kind.record.kernels
-        if kernels and (unmeasured := provenance == _ROOFLINE).any():
-            self.roofline_kernels[:] += kernels * np.where(unmeasured, operator.count, 0.0)
+    def add(self, found: FoundTimes, time_ms: FloatArray) -> None:
+        operator, provenance = found.operator, found.times.provenance
+        least, most = int(provenance.min(initial=_ROOFLINE)), int(provenance.max(initial=0))
+        is_of_one_kind = least == most
+        cells = self.index
+        if not is_of_one_kind:
+            cells = found.whole(provenance) * np.int64(self.index.size) + self.index
+        sums = [self.by_provenance_ms]
         if operator.kind in TRAVELLING[self.overlap]:
-            _add_at(self.travelling_ms, cells, time_ms)
-            self.occupying_ms[:] += occupied_ms(operator.dims, time_ms)
+            sums.append(self.travelling_ms)
+        for each in sums:
+            if is_of_one_kind:
+                each[least] += time_ms
+            else:
+                _add_at(each, cells, time_ms)
+        kernels = operator.kind.record.kernels
+        if kernels and most == _ROOFLINE:
+            unmeasured = np.where(provenance == _ROOFLINE, operator.count, 0.0)
+            self.roofline_kernels[:] += kernels * found.whole(unmeasured)
+        if operator.kind in TRAVELLING[self.overlap]:
+            dims = {name: found.whole(values) for name, values in operator.dims.items()}
+            self.occupying_ms[:] += occupied_ms(dims, time_ms)
             self.travelling_names.add(operator.name)
         elif self.overlap != "none":
             self.covering_ms[:] += covering_share(self.overlap, operator.kind, operator.name) * time_ms
@@ -262,6 +313,8 @@ def alike_named(parts: list[StepTimes]) -> list[StepTimes]:
 
 def concatenated_times(parts: list[StepTimes]) -> StepTimes:
     """Return the times of all `parts`, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
     alike = alike_named(parts)
     return StepTimes(
         np.concatenate([part.latency_ms for part in alike]),

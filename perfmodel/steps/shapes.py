@@ -111,6 +111,40 @@ class StepShape:
             np.concatenate([shape.context_tokens for shape in shapes]),
         )
 
+    @classmethod
+    def side_by_side(cls, shapes: Sequence[StepShape]) -> StepShape:
+        """Return the cross products of all `shapes`, which have the same layouts, along the second axis."""
+        fields = zip(*(shape.sequences_and_tokens for shape in shapes), strict=True)
+        return cls(shapes[0].layouts, *(np.concatenate(parts, axis=1) for parts in fields))
+
+    @property
+    def sequences_and_tokens(self) -> tuple[IntArray, ...]:
+        """All attributes but the layouts, in their order."""
+        return (
+            self.prefill_sequences,
+            self.new_tokens,
+            self.prefix_tokens,
+            self.decode_sequences,
+            self.context_tokens,
+        )
+
+    @property
+    def crossed(self) -> tuple[int, ...]:
+        """Lengths of the axes of a cross product."""
+        return np.broadcast_shapes(
+            self.layouts.pp.shape, *(values.shape for values in self.sequences_and_tokens)
+        )
+
+    def of_layouts(self, rows: IntArray) -> StepShape:
+        """Return the cross product of the layouts at `rows` along its first axis."""
+        return StepShape(self.layouts.take(rows), *self.sequences_and_tokens)
+
+    def flattened(self) -> StepShape:
+        """Return a cross product as steps one after the other, the last axis fastest."""
+        shape = self.crossed
+        flat = (np.broadcast_to(values, shape).ravel() for values in self.sequences_and_tokens)
+        return StepShape(self.layouts.flattened(shape), *flat)
+
     def take(self, rows: IntArray) -> StepShape:
         """Return the steps at `rows`, in that order."""
         return StepShape(
