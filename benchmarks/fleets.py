@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
 from benchmarks.fleet_sizes import (
     HEAD_FACTOR,
     LANDSCAPE_EVERY,
@@ -34,6 +33,8 @@ from benchmarks.fleet_sizes import (
     Variant,
 )
 from benchmarks.fleet_supply import capital_limit, offers_of, pools_of, regions_of
+
+from fleetplan.fleet.document.plain import yaml_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def write_fleet(folder: Path, size_name: str, seed: int, variant: Variant = Vari
     if variant is Variant.SHARED:
         _share(random.Random(f"shared {size_name} {seed}"), document)
     path = folder / "fleet.yaml"
-    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    path.write_text(yaml_text(document), encoding="utf-8")
     return path
 
 

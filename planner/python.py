@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pandas as pd
-import yaml
 from markupsafe import Markup, escape
 
 from fleetplan.fleet.document import Document, compose
+from fleetplan.fleet.document.plain import yaml_text
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.figures import figure, money, percent
 from fleetplan.fleet.inventory import Fleet
@@ -200,7 +200,7 @@ def resolve(fleet: FleetSpec, scenarios: Sequence[str] = (), assignments: Sequen
         raise InputError(
             [Issue(MAPPING_NAME, 0, 0, "imports", "stand in files alone", "write the fleet to one")]
         )
-    text = yaml.safe_dump(dict(fleet), sort_keys=False, allow_unicode=True)
+    text = yaml_text(dict(fleet), allow_unicode=True)
     issues: list[Issue] = []
     root = compose(text, MAPPING_NAME, issues)
     if issues or root is None:

@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
 from benchmarks.realistic.kinds import KINDS
 from benchmarks.realistic.places import NETWORK_USD_PER_GB, PLACES, round_trip_ms, slices_of
 from benchmarks.realistic.services import ServiceDemand, Setting, services
 from benchmarks.realistic.sizes import PLAIN, SIZES, Switch, periods_of, slice_count, switches_of
 from benchmarks.realistic.supply import L40S_ALL_IN_W, PARTS, offers, pools
+
+from fleetplan.fleet.document.plain import yaml_text
 
 TRAFFIC: Final = Path(__file__).resolve().parents[2] / "scenarios" / "traffic"
 """How lengths spread, for fleets with percentiles."""
@@ -225,4 +226,4 @@ def _item(item: Mapping[str, Any], key: str, kinds: Mapping[str, str]) -> str:
 
 
 def _dumped(value: object) -> str:
-    return yaml.safe_dump(value, sort_keys=False, default_flow_style=None, width=LINE_WIDTH)
+    return yaml_text(value, default_flow_style=None, width=LINE_WIDTH)

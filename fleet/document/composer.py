@@ -10,6 +10,7 @@ from typing import Final, NoReturn
 import yaml
 
 from fleetplan.fleet.document.document import Entry, Node, Scalar, SourcePlace
+from fleetplan.fleet.document.plain import LOADER
 from fleetplan.fleet.errors import Issue
 from fleetplan.fleet.printable import steering_character
 
@@ -40,7 +41,6 @@ _MENDED_BY: Final = {
     "did not find expected key": "keys of a mapping begin in the same column",
 }
 """What mends a mistake, by words of PyYAML's message."""
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def compose(text: str, name: str, issues: list[Issue]) -> Node | None:
@@ -91,7 +91,7 @@ class _Composer:
     """Builds the tree from the parser's events, without recursion deeper than `MAX_DEPTH`."""
 
     def __init__(self, text: str, name: str, issues: list[Issue]) -> None:
-        self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=_LOADER)
+        self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=LOADER)
         self._name = name
         self._issues = issues
         self._anchors: dict[str, Node | None] = {}

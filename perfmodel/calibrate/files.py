@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fleetplan.fleet.document import compose
+from fleetplan.fleet.document.plain import yaml_text
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.files import write_whole
 from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, NotTextError, input_sha256, read_bytes, text_of
@@ -98,7 +98,7 @@ def write_calibration(fit: CalibrationFit, measurements: Path, out: Path) -> Non
         ),
         scopes=[_of_scope(each) for each in fit.scopes],
     )
-    in_yaml = yaml.safe_dump(document.model_dump(), sort_keys=False, allow_unicode=True, width=110)
+    in_yaml = yaml_text(document.model_dump(), allow_unicode=True, width=110)
     in_json = document.model_dump_json(indent=2) + "\n"
     is_json = out.suffix == ".json"
     write_whole(out, in_json if is_json else in_yaml)

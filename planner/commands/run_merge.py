@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import typer
-import yaml
 from rich.console import Console
 
 from fleetplan.fleet.document import Document, KeyPath, YamlText, compose, read_document
+from fleetplan.fleet.document.plain import yaml_text
 from fleetplan.fleet.document.three_way import MergeConflict, is_gone, merged
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.input_files import read_text
@@ -93,7 +93,7 @@ def _written(text: str, value: Mapping[str, object], now: Mapping[str, object]) 
     root = compose(changed, "", [])
     if root is not None and root.plain() == value:
         return changed, True
-    return yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True), False
+    return yaml_text(dict(value), allow_unicode=True), False
 
 
 def _issue(conflict: MergeConflict, base: Document, mine: Document, theirs: Document) -> Issue:
@@ -130,6 +130,6 @@ def _label(key_path: Sequence[str | int]) -> str:
 def _shown(value: object) -> str:
     if is_gone(value):
         return "nothing"
-    text = yaml.safe_dump(value, default_flow_style=True, width=10**6, sort_keys=False, allow_unicode=True)
+    text = yaml_text(value, default_flow_style=True, width=10**6, allow_unicode=True)
     line = text.removesuffix("\n").removesuffix("\n...").strip()
     return line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 3]}..."

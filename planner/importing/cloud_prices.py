@@ -18,10 +18,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-import yaml
-
 from fleetplan.fleet.catalog.hardware_names import InstanceType, instance_type
 from fleetplan.fleet.document.headers import check_header
+from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.fleet.document.records import NumberedRecord, Table
 from fleetplan.fleet.units import HOURS_PER_QUARTER, QUARTERS_PER_YEAR
 from fleetplan.planner.importing.aws_products import product_rows
@@ -199,7 +198,7 @@ def _azure_rows(document: object) -> Iterator[NumberedRecord]:
 @cache
 def _gcp_table() -> Mapping[str, Any]:
     text = (files("fleetplan.planner.importing") / "cloud_prices.yaml").read_text("utf-8")
-    found: dict[str, Any] = yaml.safe_load(text)
+    found: dict[str, Any] = read_yaml(text)
     return found
 
 

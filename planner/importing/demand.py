@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import yaml
 
 from fleetplan.fleet.catalog.models import UnknownModelError, resolve
+from fleetplan.fleet.document.plain import yaml_text
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.resolve.services.length_files import HISTOGRAM_COLUMNS
 from fleetplan.fleet.units import HOURS_PER_DAY, SECONDS_PER_HOUR
@@ -282,7 +282,7 @@ def demand_fragment(services: Sequence[ObservedService], options: DemandOptions)
         + ("a day." if options.slices == 1 else "each slice (UTC).")
     )
     lines += [line for each in services for line in _says(each)]
-    return "\n".join(lines) + "\n" + yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    return "\n".join(lines) + "\n" + yaml_text(document, allow_unicode=True)
 
 
 def _shape(

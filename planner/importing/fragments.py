@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
 
-import yaml
-
 from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.document.plain import yaml_text
 from fleetplan.fleet.errors import InputError, Issue, brief
 from fleetplan.fleet.figures import counted
 from fleetplan.fleet.printable import steering_character
@@ -107,7 +106,7 @@ class SupplyFragment:
         head += [f"# {line}" for line in self.says]
         blocks: dict[str, object] = {"hardware": self._hardware} if self._hardware else {}
         blocks |= {block: items for block, items in self._items.items() if items}
-        text = "\n".join(head) + "\n" + yaml.safe_dump(blocks, sort_keys=False, allow_unicode=True)
+        text = "\n".join(head) + "\n" + yaml_text(blocks, allow_unicode=True)
         tallied = []
         for why, many in self._tallied.items():
             place = self._first[why]

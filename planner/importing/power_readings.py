@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
-import yaml
 
 from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.document.plain import yaml_text
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory.power import all_in_power_w, idle_power_w
@@ -91,7 +91,7 @@ def power_fragment(answers: Answers, source: str) -> tuple[str, tuple[str, ...]]
         raise InputError([Issue(source, 0, 0, "", f"gives no figure: {message}")])
     head = [f"# Power readings of {source}: import it in a fleet file with `imports: [FILE]`."]
     head += [f"# {line}; with its share of the host as in the catalogue." for line in says]
-    text = "\n".join(head) + "\n" + yaml.safe_dump({"hardware": blocks}, sort_keys=False)
+    text = "\n".join(head) + "\n" + yaml_text({"hardware": blocks})
     return text, tuple(left_out)
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import yaml
 
+from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.fleet.errors import InputError, Issue, brief, names_hint
 from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, NotTextError, is_file, parse_json, read_text
 from fleetplan.fleet.units import HOURS_PER_DAY, SECONDS_PER_HOUR
@@ -69,7 +69,7 @@ def system_metrics(system: str) -> Mapping[str, Any]:
 @cache
 def _table() -> dict[str, Any]:
     text = (files("fleetplan.planner.importing") / "metrics.yaml").read_text("utf-8")
-    found: dict[str, Any] = yaml.safe_load(text)
+    found: dict[str, Any] = read_yaml(text)
     return found
 
 

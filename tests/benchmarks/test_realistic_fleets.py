@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from _pytest.mark.structures import ParameterSet
 from benchmarks.fleet_sizes import Variant
 from benchmarks.realistic import __main__ as command
@@ -25,6 +24,7 @@ from benchmarks.solve_families import FAMILIES, SolveBar, random_bars, realistic
 from benchmarks.solve_runs import SolverRun, children
 from tests.measured import needs_tables
 
+from fleetplan.fleet.document.plain import read_yaml, yaml_text
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.candidates.build import build_candidates
 from fleetplan.planner.problem import Phase
@@ -49,7 +49,7 @@ def _load(folder: Path, size: str, variant: str, seed: int = 1) -> Fleet:
 
 
 def _document(folder: Path, size: str, variant: str, seed: int = 1) -> dict[str, Any]:
-    document: dict[str, Any] = yaml.safe_load(write_fleet(folder, size, seed, variant).read_text("utf-8"))
+    document: dict[str, Any] = read_yaml(write_fleet(folder, size, seed, variant).read_text("utf-8"))
     return document
 
 
@@ -166,7 +166,7 @@ def test_every_model_of_every_kind_runs_on_h100_at_about_its_pace(tmp_path: Path
     path = tmp_path / "fleet.yaml"
     offer = {"name": "h100", "hardware": "H100-SXM", "rent_usd_per_accelerator_hour": 2.0}
     document = {"version": 1, "name": "kinds", "offers": [offer], "services": services}
-    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    path.write_text(yaml_text(document), encoding="utf-8")
     candidates = build_candidates(load_fleet(path), lambda _: None).candidates
     best: dict[tuple[str, Phase], float] = {}
     for each in candidates:

@@ -6,7 +6,7 @@ import json
 import random
 from pathlib import Path
 
-import yaml
+from fleetplan.fleet.document.plain import yaml_text
 
 SERVICES = 150
 """So many that the search goes on for minutes at a gap of 0."""
@@ -88,5 +88,5 @@ def trivial_services(folder: Path, count: int) -> Path:
 
 def _written(folder: Path, file: object) -> Path:
     path = folder / "fleet.yaml"
-    path.write_text(yaml.safe_dump(file, sort_keys=False), encoding="utf-8")
+    path.write_text(yaml_text(file), encoding="utf-8")
     return path

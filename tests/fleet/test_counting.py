@@ -50,12 +50,15 @@ NOUNS = (
     "accelerator|alternative|block|candidate|change|column|configuration|fleet|host|kind|limit|node|order"
     "|pair|period|plan|point|pool|quarter|region|replica|requirement|row|service|solve|unit"
 )
+COUNTED = re.compile(r"\{\s*(?:len|sum)\(")
+"""What a module holds that writes a number so; the others are not parsed."""
 FOLLOWED = re.compile(rf" ((?:[a-z-]+ )?(?:{NOUNS})s)\b(?!/)")
 
 
 def _written_by_hand(path: Path) -> Iterator[str]:
     """Yield f-strings of a module that write a number before a plural."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    text = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)) if COUNTED.search(text) else ():
         parts = node.values if isinstance(node, ast.JoinedStr) else []
         for value, after in pairwise(parts):
             if not isinstance(value, ast.FormattedValue) or not isinstance(after, ast.Constant):

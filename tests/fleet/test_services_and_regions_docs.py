@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
+from fleetplan.fleet.document.plain import read_yaml, yaml_text
 from fleetplan.scenarios.load import load_fleet
 
 PAGE = Path(__file__).parents[2] / "docs" / "services-and-regions.md"
@@ -29,7 +29,7 @@ SERVICE = {
 
 @pytest.mark.parametrize("snippet", SNIPPETS)
 def test_every_snippet_is_read(snippet: str, tmp_path: Path) -> None:
-    part = yaml.safe_load(snippet)
+    part = read_yaml(snippet)
     services = [
         {**SERVICE, **service} if service["name"] == "assistant" else service
         for service in part.get("services", [SERVICE])
@@ -38,7 +38,7 @@ def test_every_snippet_is_read(snippet: str, tmp_path: Path) -> None:
     regions = {**REST["regions"], **part.get("regions", {})}
     whole = {**REST, **part, "regions": regions, "pools": pools, "services": services}
     path = tmp_path / "fleet.yaml"
-    path.write_text(yaml.safe_dump(whole), encoding="utf-8")
+    path.write_text(yaml_text(whole), encoding="utf-8")
     assert load_fleet(path).warnings == ()
 
 

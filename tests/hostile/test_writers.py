@@ -11,13 +11,14 @@ from pathlib import Path
 
 import openpyxl
 import pytest
-import yaml
 
+from fleetplan.fleet.document.plain import read_yaml, yaml_text
 from fleetplan.fleet.printable import steering_character
 from fleetplan.planner import cli
 from fleetplan.planner.cells import SPREADSHEET_TRIGGERS
 from tests.cache_home import own_cache_home
 from tests.faults.fleets import with_landscape
+from tests.interop.documents import read_all_yaml
 
 NAMES = {
     "markup": "<script>alert(1)</script>",
@@ -52,7 +53,7 @@ def run(*arguments: object, allowed: tuple[int, ...] = (0,)) -> None:
 def _fleet(folder: Path) -> Path:
     """A small fleet in which every name is hostile."""
     path = with_landscape(folder)
-    file = yaml.safe_load(path.read_text())
+    file = read_yaml(path.read_text())
     names = iter(NAMES.values())
     service, region, part, pool, offer, first, second = (next(names) for _ in range(7))
     scenarios, kinds, slices = (
@@ -85,7 +86,7 @@ def _fleet(folder: Path) -> Path:
         chat | {"name": service, "workload": {"classes": by_kind}, "demand": 5000, "checkpoint": CHECKPOINT},
         chat | {"name": NAMES["tag"] + "2", "workload": work, "demand": 5, "checkpoint": "org/model"},
     ]
-    path.write_text(yaml.safe_dump(file, sort_keys=False), encoding="utf-8")
+    path.write_text(yaml_text(file), encoding="utf-8")
     return path
 
 
@@ -197,7 +198,7 @@ def test_manifests_are_plain_documents_of_valid_names(written: Path) -> None:
     manifests = [each for name in ("dynamo", "llm-d") for each in (written / name).rglob("*.yaml")]
     assert manifests
     for path in manifests:
-        for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+        for document in read_all_yaml(path.read_text(encoding="utf-8")):
             for name in _names(document):
                 assert re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", name), (path, name)
 
@@ -228,9 +229,9 @@ def test_names_that_steer_a_terminal_are_refused(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = with_landscape(tmp_path)
-    file = yaml.safe_load(path.read_text())
+    file = read_yaml(path.read_text())
     file["services"][0]["name"] = f"chat{text}"
-    path.write_text(yaml.safe_dump(file), encoding="utf-8")
+    path.write_text(yaml_text(file), encoding="utf-8")
     run("check", path, allowed=(2,))
     said = capsys.readouterr()
     assert "is not allowed" in said.err

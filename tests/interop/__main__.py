@@ -17,8 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.fleet.errors import InputError
 from fleetplan.planner.export.launch.files import FORMATS, ExportOptions
 from fleetplan.planner.plan import Plan, read_plan
@@ -82,16 +81,16 @@ def pods(exports: Path, python: str) -> Iterator[Finding]:
     """What the schema of Kubernetes says of the pods of manifests."""
     found: dict[str, object] = {}
     for file in sorted(exports.glob("*/dynamo/*.yaml")):
-        for component in yaml.safe_load(file.read_text("utf-8"))["spec"]["components"]:
+        for component in read_yaml(file.read_text("utf-8"))["spec"]["components"]:
             found[f"{file} {component['name']}"] = component["podTemplate"]["spec"]
     for file in sorted(exports.glob("*/llm-d/*.yaml")):
-        values = yaml.safe_load(file.read_text("utf-8"))
+        values = read_yaml(file.read_text("utf-8"))
         part = values["prefill" if values["prefill"]["create"] else "decode"]
         # What the chart does not know of the pod it takes out of the container.
         container = {key: value for key, value in part["containers"][0].items() if key != "modelCommand"}
         found[str(file)] = {"nodeSelector": part["nodeSelector"], "containers": [container]}
     for file in sorted(exports.glob("*/lws/*.yaml")):
-        template = yaml.safe_load(file.read_text("utf-8"))["spec"]["leaderWorkerTemplate"]
+        template = read_yaml(file.read_text("utf-8"))["spec"]["leaderWorkerTemplate"]
         for role in ("leaderTemplate", "workerTemplate"):
             if role in template:
                 found[f"{file} {role}"] = template[role]["spec"]

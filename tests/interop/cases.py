@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-import yaml
-
 from fleetplan.fleet.catalog.models import model_catalog, resolve
+from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.perfmodel.parallelism import Configuration
 from fleetplan.planner.plan import Placement, Plan
 
@@ -137,7 +136,7 @@ def label_of(row: Placement) -> str:
 
 def dynamo_words(manifest: str) -> Iterator[tuple[str, dict[str, object], list[str]]]:
     """Name, component and arguments of each worker of a graph."""
-    graph = yaml.safe_load(manifest)
+    graph = read_yaml(manifest)
     for component in graph["spec"]["components"]:
         container = component["podTemplate"]["spec"]["containers"][0]
         if "args" in container:

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import yaml
 
+from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.planner.export.launch.tools import tools
 from tests.interop import judge
+from tests.interop.documents import read_all_yaml
 
 HERE = Path(__file__).parent
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @cache
 def _table() -> Mapping[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((HERE / "objects.yaml").read_text(encoding="utf-8"))
+    found: dict[str, Any] = read_yaml((HERE / "objects.yaml").read_text(encoding="utf-8"))
     return found
 
 
@@ -47,7 +47,7 @@ def refusals(texts: Mapping[str, str], crds: Path | None = None) -> Iterator[tup
         A folder of CustomResourceDefinitions to hold them to besides.
     """
     whole = {} if crds is None else definitions(crds)
-    objects = [(name, each) for name, text in texts.items() for each in yaml.safe_load_all(text)]
+    objects = [(name, each) for name, text in texts.items() for each in read_all_yaml(text)]
     for name, each in objects:
         place = f"{name} {each['kind']}/{each['metadata']['name']}"
         schema = {
@@ -83,7 +83,7 @@ def chart_refusals(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     schema = {"definitions": table["definitions"], **table["charts"]["llm-d-modelservice"]}
     selectors: dict[tuple[object, ...], str] = {}
     for name, text in texts.items():
-        values = yaml.safe_load(text)
+        values = read_yaml(text)
         for error in jsonschema.Draft202012Validator(schema).iter_errors(values):
             yield name, f"{error.json_path}: {error.message}"
         for role in ("prefill", "decode"):
@@ -106,7 +106,7 @@ def versions(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     """Schemas of CustomResourceDefinitions by kind and API, as they are."""
     found = {}
     for file in sorted(folder.glob("*.yaml")):
-        for each in yaml.load_all(file.read_text(encoding="utf-8"), Loader=_LOADER):
+        for each in read_all_yaml(file.read_text(encoding="utf-8")):
             spec = each["spec"]
             for version in spec["versions"]:
                 api = f"{spec['group']}/{version['name']}"

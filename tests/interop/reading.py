@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.planner.export.launch.deployments import dns_name
 from fleetplan.planner.plan import Placement, Plan
 from tests.interop import judge
@@ -22,6 +21,7 @@ from tests.interop.cases import (
     wanted,
     with_host,
 )
+from tests.interop.documents import read_all_yaml
 
 SCENARIOS = Path(__file__).parents[2] / "src" / "fleetplan" / "scenarios"
 
@@ -91,7 +91,7 @@ def framework_of(words: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 def _dynamo(scenario: str, file: Path, plan: Plan, rows: Mapping[str, Placement], case: Any) -> Iterator[Any]:
     text = file.read_text("utf-8")
-    graph = yaml.safe_load(text)
+    graph = read_yaml(text)
     refusals = judge.graph_refusals(graph)
     frontend = next(each for each in graph["spec"]["components"] if each["type"] == "frontend")
     for name, component, arguments in dynamo_words(text):
@@ -137,7 +137,7 @@ def degree(words: Sequence[str], option: str) -> int:
 
 def _llm_d(scenario: str, file: Path, plan: Plan, rows: Mapping[str, Placement], case: Any) -> Any:
     assert plan.inputs is not None
-    values = yaml.safe_load(file.read_text("utf-8"))
+    values = read_yaml(file.read_text("utf-8"))
     role = "prefill" if values["prefill"]["create"] else "decode"
     container = values[role]["containers"][0]
     words = list(container["args"])
@@ -166,7 +166,7 @@ def _row_named(label: str, rows: Mapping[str, Placement]) -> Placement:
 
 def _lws(scenario: str, file: Path, rows: Mapping[str, Placement], case: Any) -> Iterator[Any]:
     """The command of each kind of pod of a LeaderWorkerSet."""
-    (found,) = yaml.safe_load_all(file.read_text("utf-8"))
+    (found,) = read_all_yaml(file.read_text("utf-8"))
     label, spec = found["metadata"]["name"], found["spec"]
     row = _row_named(label, rows)
     for role in ("leaderTemplate", "workerTemplate"):

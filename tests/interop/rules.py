@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from tests.interop.documents import read_all_yaml
 from tests.interop.objects import versions
 
 
@@ -23,7 +22,7 @@ def rules_of(texts: Mapping[str, str], crds: Path) -> Iterator[tuple[str, dict[s
     """
     known = versions(crds)
     for name, text in texts.items():
-        for each in yaml.safe_load_all(text):
+        for each in read_all_yaml(text):
             schema = known.get((each["kind"], each["apiVersion"]), {})
             place = f"{name} {each['kind']}/{each['metadata']['name']}"
             for path, case in _rules(schema, defaulted(schema, each), ""):

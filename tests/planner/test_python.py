@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 from tests.measured import needs_tables
 from tests.planner.whole_fleet import EVIL, whole_plan
 
 import fleetplan
+from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.fleet.errors import InputError
 from fleetplan.planner.python import SolvedFleet
 
@@ -20,7 +20,7 @@ TINY = Path(__file__).parents[2] / "scenarios" / "tiny.yaml"
 
 
 def mapping() -> dict[str, object]:
-    read = yaml.safe_load(TINY.read_text(encoding="utf-8"))
+    read = read_yaml(TINY.read_text(encoding="utf-8"))
     assert isinstance(read, dict)
     return read
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-import yaml
-
+from fleetplan.fleet.document.plain import yaml_text
 from fleetplan.planner.export.launch.replica import Host, Launch
 
 POOL_LABEL: Final = "fleetplan/pool"
@@ -38,4 +37,4 @@ def commented(title: str, notes: Iterable[str]) -> str:
 
 def documents(title: str, notes: Iterable[str], objects: Iterable[object]) -> str:
     """Return objects of Kubernetes as one YAML file, behind a head of comments."""
-    return commented(title, notes) + yaml.safe_dump_all(objects, sort_keys=False, explicit_start=True)
+    return commented(title, notes) + "".join(yaml_text(each, explicit_start=True) for each in objects)

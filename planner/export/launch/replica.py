@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-import yaml
-
+from fleetplan.fleet.document.plain import yaml_text
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.techniques.expert_routing import EXPERTS_PER_REDUNDANT, USUAL_HOST_ACCELERATORS
 from fleetplan.planner.export.launch.checkpoints import RefusedError
@@ -106,7 +105,7 @@ class Launch:
     @property
     def config_text(self) -> str:
         """The file as YAML; empty without one."""
-        return yaml.safe_dump(dict(self.config), sort_keys=True) if self.config else ""
+        return yaml_text(dict(self.config), sort_keys=True) if self.config else ""
 
 
 _VARIABLE: Final = re.compile(r"\$(LEADER_ADDRESS|NODE_RANK|LWS_LEADER_ADDRESS|LWS_WORKER_INDEX)(:[0-9]+)?")

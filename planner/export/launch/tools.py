@@ -7,8 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field
+
+from fleetplan.fleet.document.plain import read_yaml
 
 TOOLS_FILE: Final = Path(__file__).with_name("tools.yaml")
 
@@ -144,4 +145,4 @@ class Tools(_Rules):
 @cache
 def tools() -> Tools:
     """Return the table, read once."""
-    return Tools.model_validate(yaml.safe_load(TOOLS_FILE.read_text(encoding="utf-8")))
+    return Tools.model_validate(read_yaml(TOOLS_FILE.read_text(encoding="utf-8")))

@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from fleetplan.fleet.document import Document, KeyPath, YamlText
+from fleetplan.fleet.document.plain import yaml_text
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet, Offer
 from fleetplan.fleet.inventory.periods import Calendar
@@ -76,7 +75,7 @@ def next_fleet(
             text = fewer.changed()
     edited = YamlText(text)
     if edited.has(("imports",)) or plan.provenance.scenarios or plan.provenance.assignments:
-        edited = YamlText(yaml.safe_dump(dict(plain), sort_keys=False, allow_unicode=True))
+        edited = YamlText(yaml_text(dict(plain), allow_unicode=True))
     edited.put(("horizon", "periods"), list(shift.after), [f"after {report.periods[-1]}"])
     for key_path, name in moved_files(document, folder):
         edited.put(key_path, name)

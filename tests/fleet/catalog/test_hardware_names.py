@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.catalog.hardware_names import (
@@ -15,6 +14,7 @@ from fleetplan.fleet.catalog.hardware_names import (
     hardware_names,
     instance_types,
 )
+from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.fleet.errors import InputError
 from fleetplan.scenarios.load import load_fleet
 
@@ -93,7 +93,7 @@ def test_what_is_no_part_has_the_nearest_name_or_says_what_it_is(name: str, hint
 
 
 def test_the_table_names_parts_of_the_catalogue_once_each_with_a_source() -> None:
-    table = yaml.safe_load(TABLE.read_text("utf-8"))
+    table = read_yaml(TABLE.read_text("utf-8"))
     sources = set(table["sources"])
     parts = set(table["names"]) | {part for each in table["instances"].values() for part in each}
     assert parts <= set(accelerators())

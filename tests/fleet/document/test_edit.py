@@ -6,9 +6,9 @@ import random
 from typing import Any
 
 import pytest
-import yaml
 
 from fleetplan.fleet.document import YamlText
+from fleetplan.fleet.document.plain import read_yaml, yaml_text
 
 FILE = """\
 # The head
@@ -36,7 +36,7 @@ services:
 
 
 def read(text: str) -> Any:
-    return yaml.safe_load(text)
+    return read_yaml(text)
 
 
 def put(path: tuple[str | int, ...], value: object, *comment: str, text: str = FILE) -> str:
@@ -50,7 +50,7 @@ def put(path: tuple[str | int, ...], value: object, *comment: str, text: str = F
 def test_items_are_taken_out_of_a_list(flow: bool, left: tuple[str, ...]) -> None:
     text = FILE
     if flow:
-        services = yaml.safe_dump(read(FILE)["services"], default_flow_style=True, width=1000).strip()
+        services = yaml_text(read(FILE)["services"], default_flow_style=True, width=1000).strip()
         text = f"services: {services}\nafter: 1\n"
     edited = YamlText(text)
     items = {each["name"]: each for each in read(text)["services"]}

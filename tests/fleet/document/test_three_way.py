@@ -7,11 +7,11 @@ import random
 from typing import Any
 
 import pytest
-import yaml
 from tests.fuzz.fleets import random_fleet
 from tests.parts import first_parts
 
 from fleetplan.fleet.document import YamlText, compose
+from fleetplan.fleet.document.plain import yaml_text
 from fleetplan.fleet.document.three_way import by_name, is_gone, merged
 
 SEEDS = 60
@@ -62,7 +62,7 @@ def changed(value: Any, dice: random.Random) -> Any:
 @pytest.mark.parametrize("seed", first_parts(range(SEEDS), 15))
 def test_random_versions_merge_and_their_text_says_so(seed: int) -> None:
     dice = random.Random(seed)
-    base = said(yaml.safe_dump(random_fleet(seed).file, sort_keys=False))
+    base = said(yaml_text(random_fleet(seed).file))
     mine, theirs = changed(base, dice), changed(changed(base, dice), dice)
     assert merged(base, mine, base).value == mine
     assert merged(base, base, theirs).value == theirs
@@ -70,7 +70,7 @@ def test_random_versions_merge_and_their_text_says_so(seed: int) -> None:
     assert {each.key_path for each in one.conflicts} == {each.key_path for each in other.conflicts}
     assert as_sets(one.value) == as_sets(other.value), "whose version comes first does not matter"
     for flow in (None, False, True):
-        text = yaml.safe_dump(mine, sort_keys=False, default_flow_style=flow)
+        text = yaml_text(mine, default_flow_style=flow)
         assert said(become(text, one.value)) == one.value
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
+from fleetplan.fleet.document.plain import yaml_text
 
 ONE_PERIOD = "now"
 ONE_REGION = "default"
@@ -63,7 +63,7 @@ class Made:
         for name, text in self.tables.items():
             (folder / name).write_text(text, encoding="utf-8")
         path = folder / "fleet.yaml"
-        path.write_text(yaml.safe_dump(self.file, sort_keys=False), encoding="utf-8")
+        path.write_text(yaml_text(self.file), encoding="utf-8")
         return path
 
     def allows(self, key: str) -> bool:

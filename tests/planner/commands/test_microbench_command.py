@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 from tests.planner.command_line import run
 
+from fleetplan.fleet.document.plain import read_yaml, yaml_text
 from fleetplan.perfmodel.microbench.points import Measurement, Point
 from fleetplan.perfmodel.optables import operator_source
 from fleetplan.perfmodel.optables.own import store as own_tables
@@ -88,11 +88,11 @@ def test_a_plan_rests_on_a_table_of_this_cpu(capsys: pytest.CaptureFixture[str])
     again = capsys.readouterr()
     assert "(0 new)" in again.out
     assert "continues after" in again.err
-    block = yaml.safe_load(Path("own/hardware.yaml").read_text(encoding="utf-8"))["hardware"]["cpu-host"]
+    block = read_yaml(Path("own/hardware.yaml").read_text(encoding="utf-8"))["hardware"]["cpu-host"]
     assert block["optables"] == "optable.csv"
-    fleet = yaml.safe_load(FLEET)
+    fleet = read_yaml(FLEET)
     fleet["hardware"]["cpu-host"] = block | {"optables": "own/optable.csv"}
-    Path("fleet.yaml").write_text(yaml.safe_dump(fleet), encoding="utf-8")
+    Path("fleet.yaml").write_text(yaml_text(fleet), encoding="utf-8")
     operator_source.cache_clear()
     assert run("solve", "fleet.yaml", "--out", "out") == 0
     plan = json.loads(Path("out/plan.json").read_text(encoding="utf-8"))

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.interop.documents import read_all_yaml
 from tests.interop.objects import refusals
 from tests.interop.rules import rules_of
 from tests.planner.export.test_launch import deployment, plan
 from tests.planner.whole_fleet import EVIL
 
+from fleetplan.fleet.document.plain import read_yaml, yaml_text
 from fleetplan.fleet.errors import InputError
 from fleetplan.planner.cli import main
 from fleetplan.planner.export.launch.cloud_nodes import gke_pools, karpenter_pools
@@ -71,7 +73,7 @@ def renamed(whole: Plan, pools: dict[str, str], service: str = "", region: str =
 
 
 def objects(texts: dict[str, str]) -> list[dict[str, Any]]:
-    return [each for text in texts.values() for each in yaml.safe_load_all(text)]
+    return [each for text in texts.values() for each in read_all_yaml(text)]
 
 
 def test_a_service_has_the_quota_of_its_busiest_moment_and_the_rest_is_lent() -> None:
@@ -315,9 +317,7 @@ def test_servers_of_sglang_listen_to_others_and_those_without_an_image_are_left_
     service = base.service.model_copy(update={"framework": "sglang"})
     texts, _ = leader_worker_sets([replace(base, service=service)])
     (text,) = texts.values()
-    container = yaml.safe_load(text)["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["containers"][
-        0
-    ]
+    container = read_yaml(text)["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["containers"][0]
     assert container["args"][0].endswith("--host 0.0.0.0 --port 30000")
     assert container["ports"] == [{"containerPort": 30000, "protocol": "TCP"}]
     trtllm = base.service.model_copy(update={"framework": "trtllm"})
@@ -458,10 +458,10 @@ spec:
 
 def test_rules_of_definitions_are_asked_of_each_value_with_defaults_filled_in(tmp_path: Path) -> None:
     # `make interop CRDS=DIR` evaluates them; what compares with the object before is asked of changes alone.
-    whole = yaml.safe_load(DEFINITION)
+    whole = read_yaml(DEFINITION)
     spec = whole["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     spec["x-kubernetes-validations"].append({"rule": "self.strategy != ''"})
-    (tmp_path / "crd.yaml").write_text(yaml.safe_dump(whole), encoding="utf-8")
+    (tmp_path / "crd.yaml").write_text(yaml_text(whole), encoding="utf-8")
     queue = {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "ClusterQueue",

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
 from tests.planner.whole_fleet import EVIL, FORMULA, whole_plan
 
+from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.parallelism import Parallelism, parse_parallelism
 from fleetplan.planner.commands.export import FORMAT_NAMES
@@ -26,7 +26,7 @@ from fleetplan.planner.export.launch.tools import tools
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.plan.inputs import ClassInput, HardwareInput, LaunchInput, VariantInput
 
-DOCUMENTED = yaml.safe_load((Path(__file__).parent / "documented_options.yaml").read_text(encoding="utf-8"))
+DOCUMENTED = read_yaml((Path(__file__).parent / "documented_options.yaml").read_text(encoding="utf-8"))
 
 CHECKPOINTS = {
     (weights, framework): {"int4": "a/small-AWQ", "bf16": "a/small"}.get(
@@ -163,7 +163,7 @@ def test_every_option_is_documented(
     options = options_of(started)
     assert _accelerators(framework, options, each.layout) == each.layout.accelerators
     assert options.get("--quantization") == ("fp8" if weights == "fp8" and framework != "trtllm" else None)
-    assert yaml.safe_load(started.config_text or "{}") == dict(started.config)
+    assert read_yaml(started.config_text or "{}") == dict(started.config)
 
 
 def _accelerators(framework: str, options: dict[str, str], layout: Parallelism) -> int:
@@ -274,7 +274,7 @@ def test_a_dynamo_graph_holds_the_phases_of_a_service_in_a_region() -> None:
     ]
     texts, refused = dynamo_graphs(wide)
     assert refused == ()
-    graphs = {name: yaml.safe_load(text) for name, text in texts.items()}
+    graphs = {name: read_yaml(text) for name, text in texts.items()}
     graph = next(each for each in graphs.values() if len(each["spec"]["components"]) == 3)
     assert (graph["apiVersion"], graph["kind"]) == ("nvidia.com/v1beta1", "DynamoGraphDeployment")
     parts = {each["type"]: each for each in graph["spec"]["components"]}
@@ -302,7 +302,7 @@ def test_dynamo_takes_the_engine_arguments_of_tensorrt_llm_and_refuses_other_ven
     amd = replace(found[1], hardware=HardwareInput(name="MI300X", accelerators_per_host=8, vendor="AMD"))
     texts, refused = dynamo_graphs([first, amd])
     assert [each.reason for each in refused] == ["Dynamo runs on NVIDIA parts"]
-    (graph,) = [yaml.safe_load(text) for text in texts.values()]
+    (graph,) = [read_yaml(text) for text in texts.values()]
     arguments = graph["spec"]["components"][1]["podTemplate"]["spec"]["containers"][0]["args"]
     engine = json.loads(arguments[arguments.index("--override-engine-args") + 1])
     assert engine["tensor_parallel_size"] == first.layout.tp
@@ -315,7 +315,7 @@ def test_llm_d_values_have_one_role_each() -> None:
     assert refused == ()
     assert len(texts) == len(found)
     for each in found:
-        values = yaml.safe_load(texts[f"{each.name}.llm-d.yaml"])
+        values = read_yaml(texts[f"{each.name}.llm-d.yaml"])
         role = "prefill" if each.placement.phase == "prefill" else "decode"
         other = "decode" if role == "prefill" else "prefill"
         assert (values[role]["create"], values[other]["create"]) == (True, False)

@@ -7,15 +7,16 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-import yaml
 from tests.interop import judge
 from tests.interop.__main__ import HERE, OBJECTS, exported
+from tests.interop.documents import read_all_yaml
 from tests.interop.objects import chart_refusals, refusals
 from tests.interop.reading import cases_of
 from tests.planner.export.test_cluster_objects import of_catalogue
 from tests.planner.export.test_launch import deployment, plan
 from tests.planner.export.test_started_as_planned import on_hosts_of, values_of, with_phase, with_service
 
+from fleetplan.fleet.document.plain import read_yaml, yaml_text
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.export.launch.cloud_nodes import gke_pools
 from fleetplan.planner.export.launch.dynamo import dynamo_graphs
@@ -87,12 +88,12 @@ def test_a_graph_of_dynamo_holds_no_more_components_than_the_api() -> None:
 
 def test_the_rules_of_dynamo_refuse_what_its_operator_refuses() -> None:
     (text,) = dynamo_graphs([on_hosts_of(deployment("TP16"), 8)])[0].values()
-    graph = yaml.safe_load(text)
+    graph = read_yaml(text)
 
     def why(name: str, value: object, component: int = 1) -> str:
-        changed = yaml.safe_load(text)
+        changed = read_yaml(text)
         changed["spec"]["components"][component][name] = value
-        return "; ".join(found for _, found in refusals({"graph": yaml.safe_dump(changed)}))
+        return "; ".join(found for _, found in refusals({"graph": yaml_text(changed)}))
 
     assert [*refusals({"graph": text})] == []
     assert "is not one of" in why("type", "router")
@@ -111,7 +112,7 @@ def test_a_server_that_hands_over_caches_knows_the_address_of_its_pod() -> None:
         values = values_of(each)
         of_chart = values["prefill" if phase == "prefill" else "decode"]["containers"][0]
         (text,) = leader_worker_sets([each])[0].values()
-        template = yaml.safe_load(text)["spec"]["leaderWorkerTemplate"]["workerTemplate"]
+        template = read_yaml(text)["spec"]["leaderWorkerTemplate"]["workerTemplate"]
         for container in (of_chart, template["spec"]["containers"][0]):
             assert bool(container.get("env")) is known
             assert [*judge.address_differences(container)] == []
@@ -134,7 +135,7 @@ def test_no_release_of_llm_d_selects_the_pods_of_another() -> None:
     texts, _ = llm_d_values([each, other])
     assert len(texts) == 2
     assert [*chart_refusals(texts)] == []
-    labels = [yaml.safe_load(text)["modelArtifacts"]["labels"] for text in texts.values()]
+    labels = [read_yaml(text)["modelArtifacts"]["labels"] for text in texts.values()]
     assert labels[0]["llm-d.ai/model"] == labels[1]["llm-d.ai/model"]
     first = next(iter(texts.values()))
     assert [why for _, why in chart_refusals({"a": first, "b": first})] == ["selects the pods of a too"]
@@ -153,7 +154,7 @@ def test_nodes_of_a_region_are_those_of_all_its_zones() -> None:
     for location in ("us-east4", "us-east4-b"):
         texts, _ = gke_pools(whole, "2027Q2", {"here": location, "there": location})
         assert [*refusals(texts)] == []
-        found = [each for text in texts.values() for each in yaml.safe_load_all(text)]
+        found = [each for text in texts.values() for each in read_all_yaml(text)]
         assert found
         for each in found:
             spec = each["spec"]

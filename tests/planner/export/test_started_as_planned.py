@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import yaml
 from tests.planner.export.test_launch import deployment, options_of, plan
 
+from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.planner.export.launch.commands import FRAMEWORKS, launch
 from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, deployments
 from fleetplan.planner.export.launch.dynamo import dynamo_graphs
@@ -210,7 +210,7 @@ def test_options_are_those_of_the_version_in_the_image() -> None:
     texts, _ = dynamo_graphs([each])
     (text,) = texts.values()
     assert text.startswith(f"# Dynamo {tools().dynamo.version}, whose image has sglang 0.5.21\n")
-    container = yaml.safe_load(text)["spec"]["components"][1]["podTemplate"]["spec"]["containers"][0]
+    container = read_yaml(text)["spec"]["components"][1]["podTemplate"]["spec"]["containers"][0]
     assert {"--dp-size", "--enable-dp-attention"} <= set(container["args"])
 
 
@@ -225,7 +225,7 @@ def test_names_of_components_fit_the_webhook(hosts: int) -> None:
     texts, refused = dynamo_graphs(each)
     assert not refused
     for text in texts.values():
-        graph = yaml.safe_load(text)
+        graph = read_yaml(text)
         names = [component["name"] for component in graph["spec"]["components"]]
         assert len(set(names)) == len(names)
         for name, component in zip(names, graph["spec"]["components"], strict=True):
@@ -238,7 +238,7 @@ def values_of(each: LaunchedGroup) -> dict[str, Any]:
     assert not refused, refused[0].reason
     (text,) = texts.values()
     assert text.startswith("# llm-d-modelservice 0.4.12: ")
-    found: dict[str, Any] = yaml.safe_load(text)
+    found: dict[str, Any] = read_yaml(text)
     return found
 
 

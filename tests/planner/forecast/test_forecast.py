@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from tests.planner.command_line import in_folder, run
 
+from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory.periods import QUARTERS
 from fleetplan.planner.forecast import Forecast, History, forecast_demand, read_history
@@ -264,8 +264,8 @@ def test_the_fleet_file_has_the_demand_and_keeps_the_rest(capsys: pytest.Capture
     text = Path("new.yaml").read_text("utf-8")
     for comment in ("# half a year", "# People wait for it.", "# ours", "off by"):
         assert comment in text
-    read: Any = yaml.safe_load(text)
-    before: Any = yaml.safe_load(FLEET)
+    read: Any = read_yaml(text)
+    before: Any = read_yaml(FLEET)
     estimates = {(f["region"], p): e for f in found["forecasts"] for p, e in f["estimates"].items()}
     assert read["services"][0].pop("demand") == {
         region: {period: estimates[region, period] for period in ("2027Q1", "2027Q2")}
@@ -303,7 +303,7 @@ def test_offline_work_and_tokens_are_written_as_quantities() -> None:
     )
     Path("fleet.yaml").write_text(text, "utf-8")
     assert run("forecast", "history.csv", "fleet.yaml", "--out", "new.yaml") == 0
-    read: Any = yaml.safe_load(Path("new.yaml").read_text("utf-8"))
+    read: Any = read_yaml(Path("new.yaml").read_text("utf-8"))
     per_day = read["services"][1]["offline"]["requests_per_day"]["us"]["2027Q1"]["mid"]
     assert per_day.endswith(" B tokens/day")
     assert float(per_day.split()[0]) == pytest.approx(1.0 * 1.004**73, rel=0.1)
@@ -381,7 +381,7 @@ def test_saved_answers_of_prometheus_are_a_history() -> None:
     Path("saved/requests.json").write_text(json.dumps(answer), "utf-8")
     options = ("--system", "vllm", "--region-label", "region")
     assert run("forecast", "saved", "fleet.yaml", "--out", "new.yaml", *options) == 0
-    read: Any = yaml.safe_load(Path("new.yaml").read_text("utf-8"))
+    read: Any = read_yaml(Path("new.yaml").read_text("utf-8"))
     # The 99th percentile of a day's 24 hours lies between its peak and the next hour.
     peak = float(np.percentile([1.0] + [0.5] * 23, 99))
     assert read["services"][0]["demand"]["us"]["2027Q1"]["mid"] == pytest.approx(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
-
+from fleetplan.fleet.document.plain import yaml_text
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.scenarios.load import load_fleet
 
@@ -30,5 +29,5 @@ def fleet_with(folder: Path, imported: str, **more: object) -> Fleet:
             }
         ],
     }
-    (folder / "fleet.yaml").write_text(yaml.safe_dump(fleet), encoding="utf-8")
+    (folder / "fleet.yaml").write_text(yaml_text(fleet), encoding="utf-8")
     return load_fleet(folder / "fleet.yaml")

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from tests.planner.command_line import run
 from tests.planner.importing.fleets import fleet_with
 
+from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.planner.cli import main
 from fleetplan.planner.importing.cloud_prices import aws_offers, azure_offers, gcp_offers
 from fleetplan.planner.importing.fragments import ImportedSupply
@@ -88,7 +88,7 @@ AWS = [
 
 
 def offers(found: ImportedSupply) -> dict[str, dict[str, Any]]:
-    return {each["name"]: each for each in yaml.safe_load(found.text).get("offers", [])}
+    return {each["name"]: each for each in read_yaml(found.text).get("offers", [])}
 
 
 def reasons(found: ImportedSupply) -> str:
@@ -129,7 +129,7 @@ def test_an_offer_file_of_aws_is_read_below_its_head(tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as ended:
         main([*words, "--out", str(out)])
     assert not ended.value.code
-    by_name = {each["name"]: each for each in yaml.safe_load(out.read_text(encoding="utf-8"))["offers"]}
+    by_name = {each["name"]: each for each in read_yaml(out.read_text(encoding="utf-8"))["offers"]}
     assert by_name["p5.48xlarge"] == {
         "name": "p5.48xlarge",
         "hardware": "H100-SXM",
@@ -176,7 +176,7 @@ def test_products_and_the_offer_file_say_the_same(tmp_path: Path) -> None:
         )
     found = aws_offers(aws_products(), "products.json", OPTIONS)
     assert offers(found) == {
-        each["name"]: each for each in yaml.safe_load(out.read_text(encoding="utf-8"))["offers"]
+        each["name"]: each for each in read_yaml(out.read_text(encoding="utf-8"))["offers"]
     }
     for reason in (
         "kind All Upfront standard",
@@ -222,7 +222,7 @@ def test_a_json_offer_file_of_aws_keeps_terms_apart_from_products(tmp_path: Path
         main([*words, "--out", str(tmp_path / "offers.yaml")])
     assert not ended.value.code
     listed = offers(aws_offers(aws_products(), "products.json", OPTIONS))
-    written = yaml.safe_load((tmp_path / "offers.yaml").read_text(encoding="utf-8"))["offers"]
+    written = read_yaml((tmp_path / "offers.yaml").read_text(encoding="utf-8"))["offers"]
     assert {each["name"]: each for each in written} == listed
     assert set(listed) == {"p5.48xlarge", "p5.48xlarge-4q", "p5.4xlarge"}
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from tests.planner.command_line import run
 
+from fleetplan.fleet.document.plain import read_yaml, yaml_text
 from fleetplan.fleet.errors import InputError
 from fleetplan.planner.importing.clusters import PoolOptions, kubernetes_pools, slurm_pools
 from fleetplan.scenarios.load import load_fleet
@@ -46,7 +46,7 @@ NODES = listed(*(nvidia(f"h{n}", "NVIDIA-H100-80GB-HBM3", 8) for n in range(3)))
 
 
 def pools(text: str) -> dict[str, dict[str, Any]]:
-    return {pool["name"]: pool for pool in yaml.safe_load(text)["pools"]}
+    return {pool["name"]: pool for pool in read_yaml(text)["pools"]}
 
 
 def test_nodes_that_are_alike_are_one_pool() -> None:
@@ -74,7 +74,7 @@ def test_nodes_that_are_alike_are_one_pool() -> None:
 
 def test_hosts_of_another_size_are_a_kind_of_their_own() -> None:
     found = kubernetes_pools(listed(nvidia("half", "NVIDIA-H100-80GB-HBM3", 4)), "nodes.json", OPTIONS)
-    document = yaml.safe_load(found.text)
+    document = read_yaml(found.text)
     assert document["hardware"] == {"H100-SXM-x4": {"like": "H100-SXM", "accelerators_per_host": 4}}
     assert document["pools"][0]["hardware"] == "H100-SXM-x4"
 
@@ -136,7 +136,7 @@ def test_hosts_of_another_size_are_a_kind_of_their_own() -> None:
     ],
 )
 def test_other_ways_of_telling_the_kind(item: object, hardware: str, accelerators: int) -> None:
-    document = yaml.safe_load(kubernetes_pools(listed(item), "nodes.json", OPTIONS).text)
+    document = read_yaml(kubernetes_pools(listed(item), "nodes.json", OPTIONS).text)
     (pool,) = document["pools"]
     assert pool["hardware"].startswith(hardware)
     if pool["hardware"] != hardware:
@@ -251,7 +251,7 @@ def test_a_node_alone_is_read_and_yaml_is_told_from_json(
 ) -> None:
     assert pools(kubernetes_pools(nvidia("h", "NVIDIA-H200", 8), "node.json", OPTIONS).text)
     path = tmp_path / "nodes.yaml"
-    path.write_text(yaml.safe_dump(NODES), encoding="utf-8")
+    path.write_text(yaml_text(NODES), encoding="utf-8")
     assert run("import", "kubernetes", path, "--out", tmp_path / "pools.yaml") == 2
     assert "it looks like YAML" in capsys.readouterr().err
 

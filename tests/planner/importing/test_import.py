@@ -11,9 +11,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
 from tests.planner.command_line import run
 
+from fleetplan.fleet.document.plain import read_yaml, yaml_text
 from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.calibrate import calibrate
 from fleetplan.planner.commands.importing import FORMATS
@@ -636,7 +636,7 @@ def written(text: str, folder: Path) -> Path:
 
 def test_an_inventory_becomes_pools_with_rents_by_accelerator_and_hour(tmp_path: Path) -> None:
     found = import_inventory(written(INVENTORY, tmp_path))
-    pools = {pool["name"]: pool for pool in yaml.safe_load(found.text)["pools"]}
+    pools = {pool["name"]: pool for pool in read_yaml(found.text)["pools"]}
     assert set(pools) == {"old", "hired"}
     assert pools["old"]["owned"] == {
         "capex_usd_per_host": 297000.0, "in_service": "2025Q1", "price_as_of": "2026-08",
@@ -651,7 +651,7 @@ def test_an_inventory_becomes_pools_with_rents_by_accelerator_and_hour(tmp_path:
 
 def test_prices_become_offers(tmp_path: Path) -> None:
     found = import_prices(written(PRICES, tmp_path))
-    offers = {offer["name"]: offer for offer in yaml.safe_load(found.text)["offers"]}
+    offers = {offer["name"]: offer for offer in read_yaml(found.text)["offers"]}
     assert offers["buy"] == {
         "name": "buy", "hardware": "B200-SXM", "regions": ["east", "west"], "per": "host",
         "capex_usd_per_host": 446000.0, "lead_time_quarters": 1, "max_hosts": 10,
@@ -671,7 +671,7 @@ def test_rows_that_a_fleet_file_would_not_take_are_rejected_with_their_reason(tm
         "good,H200-SXM,1,100,2025Q3,2026-02-28\n"
     )
     found = import_inventory(written(text, tmp_path))
-    assert [pool["name"] for pool in yaml.safe_load(found.text)["pools"]] == ["good"]
+    assert [pool["name"] for pool in read_yaml(found.text)["pools"]] == ["good"]
     assert [each.reason for each in found.rejected] == [
         "owned.in_service: must be a quarter such as 2025Q3 or FY26-Q2, or a month such as 2025-07, "
         "not '2025Q9'",
@@ -711,7 +711,7 @@ def test_what_is_imported_is_part_of_a_fleet(tmp_path: Path) -> None:
         "imports": ["pools.yaml", "offers.yaml"], "version": 1, "horizon": {"periods": ["2027Q1", "2027Q2"]},
         "regions": {"east": {}, "west": {}}, "services": [service],
     }  # fmt: skip
-    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(fleet), encoding="utf-8")
+    (tmp_path / "fleet.yaml").write_text(yaml_text(fleet), encoding="utf-8")
     built = load_fleet(tmp_path / "fleet.yaml")
     assert [pool.name for pool in built.pools] == ["old", "hired"]
     assert [offer.name for offer in built.offers] == ["buy", "rent", "byhost"]

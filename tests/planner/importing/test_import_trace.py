@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
 from rich.console import Console
 
+from fleetplan.fleet.document.plain import read_yaml, yaml_text
 from fleetplan.perfmodel.replay import read_trace
 from fleetplan.planner.cli import main
 from fleetplan.planner.importing.traces import run_trace
@@ -53,12 +53,10 @@ def test_what_is_written_loads_as_a_service(tmp_path: Path, classes: int) -> Non
     out = tmp_path / "out"
     path = trace_file(tmp_path)
     assert run(str(path), "--service", "chat", "--classes", str(classes), "--out", str(out)) == 0
-    fragment = yaml.safe_load((out / "chat.yaml").read_text(encoding="utf-8"))
+    fragment = read_yaml((out / "chat.yaml").read_text(encoding="utf-8"))
     (service,) = fragment["services"]
     service |= {"model": "llama3-8b", "slo": {"ttft_p95_ms": 900}}
-    (out / "fleet.yaml").write_text(
-        REST + yaml.safe_dump({"services": [service]}, sort_keys=False), encoding="utf-8"
-    )
+    (out / "fleet.yaml").write_text(REST + yaml_text({"services": [service]}), encoding="utf-8")
     found = load_fleet(out / "fleet.yaml").services[0]
     assert found.traffic is not None
     assert found.traffic.burstiness == pytest.approx(1.0, abs=0.2)

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from tests.planner.command_line import run
 from tests.planner.importing.fleets import fleet_with
 
 from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.document.plain import read_yaml
 
 H100 = "NVIDIA H100 80GB HBM3"
 
@@ -48,7 +48,7 @@ def test_idle_and_full_power_are_those_of_the_readings_with_the_share_of_the_hos
     assert part.all_in_w is not None
     assert part.tdp_w is not None
     rest = part.all_in_w - part.tdp_w
-    figures = yaml.safe_load(text)["hardware"]["H100-SXM"]
+    figures = read_yaml(text)["hardware"]["H100-SXM"]
     assert figures["all_in_w"] == pytest.approx(698.0 + rest, abs=1)
     assert figures["idle_w"] == pytest.approx(120.0 + 0.15 * rest, abs=0.1)
     assert "800 readings" in text
@@ -61,7 +61,7 @@ def test_a_fleet_takes_the_figures(tmp_path: Path) -> None:
     found = fleet_with(
         tmp_path, "power.yaml", offers=[{"name": "rent", "hardware": "H100-SXM", "price_book": "rental_3y"}]
     ).hardware["H100-SXM"]
-    written = yaml.safe_load((tmp_path / "power.yaml").read_text(encoding="utf-8"))
+    written = read_yaml((tmp_path / "power.yaml").read_text(encoding="utf-8"))
     assert found.idle_w_per_accelerator == pytest.approx(written["hardware"]["H100-SXM"]["idle_w"])
 
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from tests.planner.importing.test_clusters import listed, nvidia
 
+from fleetplan.fleet.document.plain import read_yaml, yaml_text
 from fleetplan.fleet.errors import InputError
 from fleetplan.planner.cli import main
 from fleetplan.planner.importing import prometheus
@@ -84,7 +84,7 @@ def options(**changes: Any) -> DemandOptions:
 
 
 def document(asked: DemandOptions, **changes: str) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(
+    found: dict[str, Any] = read_yaml(
         demand_fragment(observed_services(parse_answers(saved(**changes), "test"), asked), asked)
     )
     return found
@@ -213,9 +213,9 @@ def test_a_folder_of_answers_becomes_part_of_a_fleet(
         .replace("demand:", "slo: {tpot_ms: 40}\n  model: llama3.1-8b\n  demand:")
         .replace(f"  model: {MODEL}\n", "", 1)
     )
-    block = yaml.safe_load(text)
+    block = read_yaml(text)
     block["services"][1]["workload"] = {"input_tokens": 10, "output_tokens": 10}
-    (out / "demand.yaml").write_text(yaml.safe_dump(block, sort_keys=False), "utf-8")
+    (out / "demand.yaml").write_text(yaml_text(block), "utf-8")
     fleet = load_fleet(out / "fleet.yaml", (), ())
     assert [each.name for each in fleet.slices] == ["h00", "h06", "h12", "h18"]
     assert fleet.services[0].demand.peak["east", "2027Q1", "all"] == 10.0
@@ -388,7 +388,7 @@ def test_from_a_real_prometheus_to_a_plan_in_five_commands(tmp_path: Path) -> No
             if run("import", "prometheus", server, *words, *saving, "--out", demand) == 0:
                 break
             time.sleep(0.5)
-    document = yaml.safe_load((demand / "demand.yaml").read_text("utf-8"))
+    document = read_yaml((demand / "demand.yaml").read_text("utf-8"))
     (service,) = document["services"]
     assert service["demand"] == pytest.approx(RATES, rel=0.15)
     assert service["workload"]["input_tokens"] == pytest.approx(330, rel=0.05)
@@ -396,7 +396,7 @@ def test_from_a_real_prometheus_to_a_plan_in_five_commands(tmp_path: Path) -> No
     assert "Prefix cache: 20% of the prompt tokens" in (demand / "demand.yaml").read_text("utf-8")
     # What was saved says the same.
     assert run("import", "prometheus", tmp_path / "saved", *words, "--out", tmp_path / "again") == 0
-    again = yaml.safe_load((tmp_path / "again" / "demand.yaml").read_text("utf-8"))
+    again = read_yaml((tmp_path / "again" / "demand.yaml").read_text("utf-8"))
     assert again == document
     pools = tmp_path / "pools.yaml"
     words = ("--rent-usd-per-accelerator-hour", 2, "--out", pools)

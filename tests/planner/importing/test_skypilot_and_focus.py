@@ -10,9 +10,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
 from tests.planner.command_line import run
 
+from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.fleet.document.records import open_table
 from fleetplan.planner.importing.focus import focus_supply
 from fleetplan.planner.importing.fragments import ImportedSupply
@@ -47,7 +47,7 @@ def read(path: Path, options: OfferOptions = OPTIONS) -> ImportedSupply:
 
 
 def offers(found: ImportedSupply) -> dict[str, dict[str, Any]]:
-    return {each["name"]: each for each in yaml.safe_load(found.text).get("offers", [])}
+    return {each["name"]: each for each in read_yaml(found.text).get("offers", [])}
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_machine_is_an_offer_for_each_price_with_its_regions(vms: Path) -> Non
     assert by_name["p5.48xlarge-eu-west-1"]["rent_usd_per_accelerator_hour"] == 10.0
     assert (by_name["box-h200"]["per"], by_name["box-h200"]["hardware"]) == ("accelerator", "H200-SXM")
     assert by_name["box-h200x4"]["hardware"] == "H200-SXM-x4"
-    assert yaml.safe_load(found.text)["hardware"] == {
+    assert read_yaml(found.text)["hardware"] == {
         "H200-SXM-x4": {"like": "H200-SXM", "accelerators_per_host": 4}
     }
     assert set(by_name) == {"p5.48xlarge-us-east-1", "p5.48xlarge-eu-west-1", "box-h200", "box-h200x4"}
@@ -210,7 +210,7 @@ def test_a_bill_is_prices_paid_and_capacity_that_is_held(tmp_path: Path, form: s
     else:
         pq.write_table(pa.Table.from_pylist(BILL), path)
     found = read(path)
-    document = yaml.safe_load(found.text)
+    document = read_yaml(found.text)
     by_name = offers(found)
     assert by_name["p5.48xlarge-us-east-1"]["rent_usd_per_accelerator_hour"] == 84 / 3 / 8
     assert by_name["p5.48xlarge-us-east-1"]["price_as_of"] == "2026-10-01"
@@ -294,7 +294,7 @@ def test_units_of_several_hours_and_the_unused_part_of_a_commitment_count(tmp_pa
     pd.DataFrame(rows).to_csv(path, index=False)
     found = read(path)
     assert offers(found)["p5.48xlarge-us-east-1"]["rent_usd_per_accelerator_hour"] == 7.0
-    (pool,) = yaml.safe_load(found.text)["pools"]
+    (pool,) = read_yaml(found.text)["pools"]
     assert (pool["hosts"], pool["rented"]["usd_per_accelerator_hour"]) == (2, 3.0)
 
 

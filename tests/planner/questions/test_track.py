@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from tests.planner.command_line import in_folder, run
 
 from fleetplan.fleet.document import read_document
+from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.track.moved_files import moved_files
 from fleetplan.scenarios.load import load_fleet
@@ -117,7 +117,7 @@ def test_a_year_from_history_to_the_next_plan(capsys: pytest.CaptureFixture[str]
     text = Path("q2.yaml").read_text("utf-8")
     assert "# What people talk to; imports nothing." in text
     assert "# until 2028" in text
-    read: Any = yaml.safe_load(text)
+    read: Any = read_yaml(text)
     assert read["horizon"]["periods"] == ["2027Q2", "2027Q3"]
     before, after = (load_fleet(name) for name in ("q1.yaml", "q2.yaml"))
     old, new = ({each.name: each for each in fleet.services} for fleet in (before, after))
@@ -234,7 +234,7 @@ def test_pools_are_those_of_today() -> None:
     happened(plan, "2027Q1", {}, {})
     tracked("--next", "next.yaml")
     text = Path("next.yaml").read_text("utf-8")
-    read: Any = yaml.safe_load(text)
+    read: Any = read_yaml(text)
     assert read["budget"]["capex_usd"] == {"2027Q2": 8e6}
     assert read["offers"][1]["max_accelerators"] == {"2027Q2": 400}
     pools = {pool["name"]: pool for pool in read["pools"]}
@@ -384,5 +384,5 @@ def test_the_ratios_to_several_leaders_follow_what_all_of_them_brought() -> None
         happened(Plan.read(Path("out/plan.json")), "2027Q1", {"chat": 1.5, "check": measured}, {})
         Path("next.yaml").unlink(missing_ok=True)
         assert run("track", "out/plan.json", "actuals.csv", "--out", "track", "--next", "next.yaml") == 0
-        services = yaml.safe_load(Path("next.yaml").read_text("utf-8"))["services"]
+        services = read_yaml(Path("next.yaml").read_text("utf-8"))["services"]
         assert [each["ratio"] for each in services[2]["follows"]] == pytest.approx([ratio, ratio], rel=1e-4)

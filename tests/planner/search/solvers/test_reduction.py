@@ -36,10 +36,22 @@ def random_program(seed: int) -> Program:
     )
 
 
-def solutions(program: Program) -> list[tuple[int, ...]]:
-    """All of them among small values, those outside of the bounds included."""
-    tried = itertools.product(range(-MOST - 1, MOST + 2), repeat=3)
-    return [each for each in tried if program.holds(np.array(each))]
+TRIED = np.array([*itertools.product(range(-MOST - 1, MOST + 2), repeat=3)])
+"""Small values, those outside of the bounds included."""
+
+
+def solutions(program: Program) -> list[list[int]]:
+    """All of them among small values."""
+    sums = TRIED @ program.rows.toarray().T
+    holds = [
+        np.all(lower <= values, axis=1) & np.all(values <= upper, axis=1)
+        for values, lower, upper in (
+            (TRIED, program.lower, program.upper),
+            (sums, program.row_lower, program.row_upper),
+        )
+    ]
+    found: list[list[int]] = TRIED[np.logical_and(*holds)].tolist()
+    return found
 
 
 @pytest.mark.parametrize("first", [0, 100, 200])
