@@ -31,6 +31,7 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner import api
 from fleetplan.planner.api import Planned, plan_fleet, solve_problem
 from fleetplan.planner.candidates import CandidateSet
+from fleetplan.planner.formulation import PlanningModel, build_model
 from fleetplan.planner.plan import Conflict, Infeasible, Shortage
 from fleetplan.planner.plan.infeasible import GivenWay, StatedWayOut
 from fleetplan.planner.questions import resolving
@@ -43,7 +44,16 @@ from fleetplan.planner.questions.conflict.ways_out import Give, WayOut, least_st
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.solve_outcome import stated_outcome
 from fleetplan.planner.report.explain_console import print_conflict
-from fleetplan.planner.search import NEVER, Deadline, PowerLimit, SearchLimits, least_power, more_power
+from fleetplan.planner.search import (
+    NEVER,
+    Deadline,
+    PowerLimit,
+    SearchLimits,
+    feasible,
+    least_power,
+    more_power,
+    work,
+)
 from fleetplan.planner.search.feasible import Verdict
 from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus
 
@@ -365,6 +375,26 @@ def test_no_question_begins_that_would_end_too_late(monkeypatch: pytest.MonkeyPa
     assert asked == [0.0, 1.5, 3.0, 4.5, 6.0, 7.5]
     assert verdicts[6:] == [Verdict.UNKNOWN] * 3
     assert clock.late
+
+
+def test_what_is_built_counts_where_work_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models that a solver decides at once took minutes of a processor to build, and counted for seconds."""
+    built: list[int] = []
+
+    def noted(*arguments: Any, **named: Any) -> PlanningModel:
+        planning = build_model(*arguments, **named)
+        built.append(len(planning.model.proto.variables))
+        return planning
+
+    monkeypatch.setattr(feasible, "build_model", noted)
+    monkeypatch.setattr(work, "BUILDING_S_A_VARIABLE", 1.0)
+    limits = SearchLimits(1.0, workers=1, reproducible=True)
+    clock = explain._Clock(Resolver(limits), Deadline.after(10.0, counted=True))
+    small = service("chat", 1.0, engines=engine_table([("aggregated", "A", 1, 1.0)]))
+    verdicts = [clock.feasible(one_kind(services=[small])) for _ in range(20)]
+    assert verdicts[-1] is Verdict.UNKNOWN
+    # None begins that would end too late.
+    assert sum(built) <= 10.0 <= sum(built) + max(built)
 
 
 def test_no_service_is_evaluated_that_would_end_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
