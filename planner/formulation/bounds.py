@@ -144,6 +144,20 @@ def _units_with_idle_replicas(problem: Problem, served: Served, pool_index: int)
 
 def _units_for_cell(problem: Problem, pool: SupplyPool, cell: Cell) -> Fraction:
     """Units of a pool for one cell: each class and phase on the candidate that takes the most."""
+    known = _known_units(problem)
+    key = (cell.service, cell.most_requests_per_s, pool.hardware, pool.accelerators_per_unit)
+    if key not in known:
+        known[key] = _most_units(problem, pool, cell)
+    return known[key]
+
+
+@memoised
+def _known_units(problem: Problem) -> dict[tuple[str, tuple[float, ...], str, int], Fraction]:
+    """Units for cells that were asked for before, the same in all pools of one hardware; empty at first."""
+    return {}
+
+
+def _most_units(problem: Problem, pool: SupplyPool, cell: Cell) -> Fraction:
     planned_ratio = exact_planned_ratio(problem.services[cell.service].headroom)
     largest: dict[tuple[Phase, int], Fraction] = {}
     rounding = Fraction(0)

@@ -76,13 +76,14 @@ class RateScale:
 
     def rate_units(self, requests_per_s: float, parts: int = 1) -> int:
         """Rate of a part of a replica, `FASTEST_RATIO` demands in all at most, rounded down. [rate units]"""
-        rate = min(requests_per_s, self.fastest_requests_per_s)
-        return math.floor(_scaled(rate, 0.0, self.exponent) / parts)
+        rate = _scaled(min(requests_per_s, self.fastest_requests_per_s), 0.0, self.exponent)
+        # To divide fractions takes ten times as long as to divide their whole numbers.
+        return rate.numerator // (rate.denominator * parts)
 
     def rate_units_at_most(self, requests_per_s: float, parts: int = 1) -> int:
         """The same rounded up: for limits on what it may serve. [rate units]"""
-        rate = min(requests_per_s, self.fastest_requests_per_s)
-        return math.ceil(_scaled(rate, 0.0, self.exponent) / parts)
+        rate = _scaled(min(requests_per_s, self.fastest_requests_per_s), 0.0, self.exponent)
+        return -(-rate.numerator // (rate.denominator * parts))
 
     def requests_per_s(self, units: float) -> float:
         """Rate units back to requests per second."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TypeVar
+from typing import TypeVar, cast
 from weakref import WeakKeyDictionary
 
 Source = TypeVar("Source")
@@ -23,8 +23,9 @@ def memoised(compute: Callable[[Source], Figure]) -> Callable[[Source], Figure]:
 
     @wraps(compute)
     def remembered(source: Source) -> Figure:
-        if source not in known:
-            known[source] = compute(source)
-        return known[source]
+        found = known.get(source, known)
+        if found is known:
+            found = known[source] = compute(source)
+        return cast(Figure, found)
 
     return remembered
