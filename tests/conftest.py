@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 import typer.testing
+from _pytest.unraisableexception import gc_collect_iterations_key
 
 from fleetplan.planner.candidates import ahead
 from fleetplan.planner.commands.memory import calm_libraries, look_for_garbage_less_often
@@ -36,6 +37,14 @@ LEFT_OUT = pytest.StashKey[Counter[str]]()
 """Tests that were deselected, by folder."""
 
 _IN_WORKER = "left_out"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Look for garbage twice at the end, and not five times: a second of a CPU each after thousands of tests.
+
+    What one pass leaves is what finalizers of that pass made.
+    """
+    config.stash[gc_collect_iterations_key] = 2
 
 
 @pytest.hookimpl(wrapper=True)

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
 from fleetplan.fleet.packages import PACKAGES
 from fleetplan.planner import cli
-from fleetplan.planner.cli import app, main
+from fleetplan.planner.cli import main
 
 COLUMNS = 80
 """Of a terminal."""
@@ -40,7 +39,7 @@ def test_the_versions_of_all_that_answers_depend_on_are_told(capsys: pytest.Capt
     assert {"ortools", "highspy", "aiconfigurator-core"} <= lines.keys()
 
 
-@pytest.mark.parametrize("words", list(groups(get_command(app))), ids=" ".join)
+@pytest.mark.parametrize("words", list(groups(cli._program())), ids=" ".join)
 def test_help_says_what_every_command_does_in_one_whole_line(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

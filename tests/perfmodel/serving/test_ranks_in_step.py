@@ -60,12 +60,15 @@ def counted(found: IterationTimes, share: float, chunks: int, waits: bool, itera
     carrying_ms = [
         float(found.mixed_ms(float(CHUNK) * one, 0.0 * one, count / RANKS)[0]) for count in range(RANKS + 1)
     ]
-    for _ in range(iterations):
+    for ends in random.random((iterations, RANKS)) < share:
         prompts = left > 0
-        elapsed_ms += max(decode, carrying_ms[prompts.sum()]) if prompts.any() else decode
-        generating = ~prompts & (not (waits and prompts.any()))
-        steps += int(generating.sum())
-        left = left - prompts + chunks * (generating & (random.random(RANKS) < share))
+        computing = np.count_nonzero(prompts)
+        elapsed_ms += max(decode, carrying_ms[computing]) if computing else decode
+        if waits and computing:
+            left = left - prompts
+            continue
+        steps += RANKS - computing
+        left = left - prompts + chunks * (ends & ~prompts)
     return elapsed_ms * RANKS / steps
 
 
