@@ -32,6 +32,7 @@ from typing import Final
 
 import pandas as pd
 from benchmarks.blind_submissions import submitted_rows
+from benchmarks.blind_threads import LAMBDA_SETS, thread_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +268,8 @@ USED_PARTS: Final = ("MI300X", "MI325X")
 
 def is_used(rows: pd.DataFrame) -> pd.Series[bool]:
     """Whether the model was changed with a row in view, by row."""
-    return rows["set"].isin(USED_SETS) & rows["hardware"].isin(USED_PARTS)
+    of_parts = rows["set"].isin(USED_SETS) & rows["hardware"].isin(USED_PARTS)
+    return of_parts | rows["set"].isin(LAMBDA_SETS)
 
 
 def blind_rows() -> pd.DataFrame:
@@ -302,7 +304,7 @@ def blind_rows() -> pd.DataFrame:
         | {"batch": batch, "measured": 1e3 * latency_s}
         for batch, latency_s in ORACLE_LATENCY
     ]
-    found = pd.DataFrame([*loops, *long_prompts, *amd, *oracle, *submitted_rows()])
+    found = pd.DataFrame([*loops, *long_prompts, *amd, *oracle, *submitted_rows(), *thread_rows()])
     return found.assign(case_id=[f"blind-{row}" for row in range(len(found))])
 
 

@@ -190,9 +190,7 @@ def _options(rows: pd.DataFrame, cases: pd.DataFrame) -> dict[str, pd.Series]:
         for name, pattern in _OPTIONS.items()
     }
     ahead = command.str.contains("--async-scheduling")
-    found["iterations_ahead"] = pd.Series(
-        np.where(ahead & (cases["mode"] == "closed_loop"), 1.0, np.nan), index=rows.index
-    )
+    found["iterations_ahead"] = pd.Series(np.where(ahead, 1.0, np.nan), index=rows.index)
     fp8 = command.str.contains("kv-cache-dtype[ =]fp8", regex=True)
     found["kv"] = cases["kv"].mask(fp8, "fp8")
     return found

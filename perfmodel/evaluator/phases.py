@@ -318,6 +318,4 @@ def build_evaluator(
     weights = part_dtypes(architecture, precision).dense_ffn
     accelerator = matured(accelerator, framework, software.date, weights)
     source = operator_source(accelerator, framework, activation_scales=software.activation_scales)
-    return Evaluator(
-        architecture, accelerator, source, precision, techniques=techniques, software_date=software.date
-    )
+    return Evaluator(architecture, accelerator, source, precision, techniques=techniques, software=software)

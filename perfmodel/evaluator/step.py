@@ -31,6 +31,7 @@ from fleetplan.perfmodel.steps import (
 from fleetplan.perfmodel.steps.communication import dispatched
 from fleetplan.perfmodel.steps.experts import ExpertSpread
 from fleetplan.perfmodel.steps.grid_latency import CrossedStep, Places, grid_step_times
+from fleetplan.perfmodel.steps.host_gaps import GAP_NAME, gap_ms, host_gap
 from fleetplan.perfmodel.steps.host_launches import HOST_NAME, US_PER_LAUNCH, launch_ms
 from fleetplan.perfmodel.steps.latency import concatenated_times, with_wait
 from fleetplan.perfmodel.steps.memory import (
@@ -40,7 +41,7 @@ from fleetplan.perfmodel.steps.memory import (
     weights_gib,
 )
 from fleetplan.perfmodel.steps.merged_experts import MERGING_FRAMEWORKS, merged_experts
-from fleetplan.perfmodel.steps.software_versions import as_run
+from fleetplan.perfmodel.steps.software_versions import TODAYS_SOFTWARE, Software, as_run
 from fleetplan.perfmodel.steps.sparse import DENSE_PROMPT_FRAMEWORKS, with_dense_prompts
 from fleetplan.perfmodel.techniques.expert_overlap import faster_of, half_batch
 from fleetplan.perfmodel.techniques.expert_routing import RoutedSource, changes_times, expert_spread
@@ -82,9 +83,8 @@ class StepEvaluator:
         What is switched on; see `fleetplan.perfmodel.techniques` for what a model cannot use.
     phase_ratios : PhaseRatios
         Calibration by measurements; see `fleetplan.perfmodel.evaluator.calibration`.
-    software_date : str
-        Year and month of the framework (YYYY-MM); the newest where it is empty. See
-        `fleetplan.perfmodel.steps.software_versions`.
+    software : Software
+        Date and settings of the framework; see `fleetplan.perfmodel.steps.software_versions`.
     """
 
     architecture: ModelArchitecture
@@ -94,7 +94,17 @@ class StepEvaluator:
     kv_residency: KvResidency = "all"
     techniques: Techniques = NO_TECHNIQUES
     phase_ratios: PhaseRatios = UNCALIBRATED
-    software_date: str = ""
+    software: Software = TODAYS_SOFTWARE
+
+    @property
+    def software_date(self) -> str:
+        """Year and month of the framework (YYYY-MM); the newest where it is empty."""
+        return self.software.date
+
+    @property
+    def _framework(self) -> str:
+        """Whose operators are read; '' of a source that does not say."""
+        return self.source.framework if isinstance(self.source, OperatorSource) else ""
 
     @property
     def dtypes(self) -> PartDtypes:
@@ -218,7 +228,7 @@ class StepEvaluator:
     def _finished(self, shape: StepShape, operators: Iterable[Operator], computed: StepTimes) -> StepTimes:
         """Times of the operators as calibrated, and with what else a step waits for."""
         times = calibrated(computed, shape, self.phase_ratios)
-        return self._launched(shape, operators, self._streamed(shape, times))
+        return self._scheduled(shape, self._launched(shape, operators, self._streamed(shape, times)))
 
     def _overlaps_halves(self, shape: StepShape) -> bool:
         return self.techniques.expert_overlap == "two-batch" and bool(dispatched(shape.layouts).any())
@@ -235,12 +245,17 @@ class StepEvaluator:
 
     def _launched(self, shape: StepShape, operators: Iterable[Operator], times: StepTimes) -> StepTimes:
         """Times with the wait for a host that launches the kernels of prompts one by one."""
-        framework = self.source.framework if isinstance(self.source, OperatorSource) else ""
+        framework = self._framework
         if framework not in US_PER_LAUNCH or not np.any(shape.prefill_sequences):
             return times
         launched_ms = launch_ms(operators, framework)
         waits_ms = np.maximum(0.0, launched_ms - times.latency_ms)
         return with_wait(times, np.where(shape.prefill_sequences > 0, waits_ms, 0.0), HOST_NAME)
+
+    def _scheduled(self, shape: StepShape, times: StepTimes) -> StepTimes:
+        """Times with the wait for a host that schedules between two steps."""
+        gap = host_gap(self._framework, self.software)
+        return times if gap.sequence_us == 0.0 else with_wait(times, gap_ms(shape, gap), GAP_NAME)
 
     def _spread(self, layouts: Layouts) -> ExpertSpread:
         experts = self.architecture.routed_experts

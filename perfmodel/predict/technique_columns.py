@@ -40,7 +40,7 @@ COLUMNS: Final[dict[str, TechniqueColumn]] = {
     "power_cap_w": number(SMALLEST, LARGEST),
     "max_sequences": number(1, 1e6, _LIMITED, whole=True),
     "max_batched_tokens": number(1, 1e8, _LIMITED, whole=True),
-    "iterations_ahead": number(0, 1e3, STEADY_LOOPS),
+    "iterations_ahead": number(0, 1e3, ALL_MODES),
     "polled_iterations": number(1, 1e6, STEADY_LOOPS),
     "gathering_iterations": number(0, 1e6, STEADY_LOOPS),
     "prompts_aligned": number(0, 1, STEADY_LOOPS, whole=True),
@@ -152,7 +152,7 @@ def _parse(cells: dict[str, str]) -> CaseTechniques:
     if problems:
         return CaseTechniques(problem="; ".join(problems))
     scales = {str(each): each for each in ACTIVATION_SCALES}[names.get("activation_scales", "static")]
-    software = Software(names.get("software_date", ""), scales)
+    software = Software(names.get("software_date", ""), scales, numbers.get("iterations_ahead"))
     return CaseTechniques(
         _techniques(
             {name: int(value) if COLUMNS[name].whole else value for name, value in numbers.items()} | names

@@ -16,7 +16,7 @@ from fleetplan.perfmodel.operators import ActivationScales, Operator, OperatorKi
 
 @dataclass(frozen=True, slots=True)
 class Software:
-    """Date and activation scales of the software.
+    """Date and settings of the software.
 
     Attributes
     ----------
@@ -24,10 +24,13 @@ class Software:
         Year and month of the framework (YYYY-MM); the newest where it is empty.
     activation_scales : {"static", "dynamic"}
         How activations are quantised for weights in FP8.
+    iterations_ahead : float or None
+        Iterations that are made up before the running one has ended; None is the default of its framework.
     """
 
     date: str = ""
     activation_scales: ActivationScales = "static"
+    iterations_ahead: float | None = None
 
 
 TODAYS_SOFTWARE: Final = Software()

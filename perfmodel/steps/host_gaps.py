@@ -1,0 +1,108 @@
+"""The time for which an accelerator waits between two steps while the host schedules.
+
+A framework that makes up its steps one by one reads the tokens of a step, ends and schedules requests and
+prepares the next step before it launches it: a time for each step and for each sequence in it. Frameworks
+that make up a step while the one before runs hide it. So do pipelines, whose other micro-batches run
+meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetplan.fleet.units import US_PER_MS
+from fleetplan.perfmodel.operators import FloatArray
+from fleetplan.perfmodel.steps.shapes import StepShape
+from fleetplan.perfmodel.steps.software_versions import Software
+
+GAP_NAME: Final = "host_gap"
+"""The name of the wait in a breakdown."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostGap:
+    """The wait of a framework, from a month on until a later row replaces it.
+
+    Attributes
+    ----------
+    framework : str
+        trtllm, sglang or vllm.
+    since : str
+        Year and month (YYYY-MM) of the release; empty for all that came before the next row.
+    step_ms : float
+        For each step. [ms]
+    sequence_us : float
+        For each sequence of the step. [us]
+    source : str
+        What it was measured on: published pairs of runs that differ in the schedule alone.
+    """
+
+    framework: str
+    since: str
+    step_ms: float
+    sequence_us: float
+    source: str
+
+
+NO_GAP: Final = HostGap("", "", 0.0, 0.0, "")
+
+_LAMBDA: Final = "LambdaLabsML/vllm-benchmark@0e8fc5d, benchmark_v0.md"
+
+HOST_GAPS: Final = (
+    HostGap(
+        "vllm",
+        "",
+        2.0,
+        200.0,
+        f"{_LAMBDA}: 8B on H100, batch 256: 84 ms a step under vLLM 0.5.4, 32 ms under 0.6.0 with ten steps "
+        "a schedule; its results for Mistral-7B on H100: 7.8 ms a token of one sequence, 5.8 ms of which are "
+        "kernels",
+    ),
+    HostGap(
+        "vllm",
+        "2024-09",
+        2.0,
+        165.0,
+        f"{_LAMBDA}: vLLM 0.6.0 on H100, batch 256, with one and with ten steps a schedule: 65 and 32 ms a "
+        "step of 8B, 112 and 72 ms of 70B on four, 192 and 149 ms of 405B on eight; nine tenths of 144, 173 "
+        "and 186 us a sequence. The step as before",
+    ),
+    HostGap(
+        "vllm",
+        "2025-03",
+        0.5,
+        20.0,
+        "vLLM 0.8 to 0.13 (V1) without and with --async-scheduling: GPUStack's performance lab "
+        "(gpustack/gpustack@47277d79), 1,000 prompts at once, gpt-oss-20b on H100 and A100 and 120b on A100: "
+        "18, 23 and 21 us a token; 120b on A100 with 4 clients: 11.67 and 11.03 ms a token; "
+        "vllm-project/vllm pull request 26866, 800 clients: 17 us",
+    ),
+    HostGap("vllm", "2026-01", 0.0, 0.0, "vLLM 0.14 (January 2026): --async-scheduling is on by default"),
+)
+"""Every wait that is known. SGLang (since 0.4, December 2024) and TensorRT-LLM's PyTorch backend overlap the
+host by default, and nothing is known of what TensorRT-LLM's C++ batch manager takes."""
+
+
+def host_gap(framework: str, software: Software) -> HostGap:
+    """Return the wait of a framework; that of software that makes up steps one by one where this is set."""
+    known = [
+        row
+        for row in HOST_GAPS
+        if row.framework == framework and (not software.date or row.since <= software.date)
+    ]
+    if software.iterations_ahead is not None:
+        # What was set counts, whatever the default of the version.
+        known = [row for row in known if row.sequence_us > 0] if software.iterations_ahead == 0 else []
+    return max(known, key=lambda row: row.since, default=NO_GAP)
+
+
+def gap_ms(shape: StepShape, gap: HostGap) -> FloatArray:
+    """Wait after a step, of the broadcast shape of its sequences. [ms]."""
+    sequences = shape.prefill_sequences + shape.decode_sequences
+    found: FloatArray = np.where(
+        shape.layouts.pp > 1, 0.0, gap.step_ms + gap.sequence_us / US_PER_MS * sequences
+    )
+    return found
