@@ -28,11 +28,12 @@ HARDWARE: Final = {
     "H200": "H200-SXM",
     "B200": "B200-SXM",
     "L40S": "L40S",
+    "GH200-120GB": "GH200",
     "A100-SXM4-80GB": "A100-SXM-80GB",
     "A100-80GB": "A100-SXM-80GB",
     "Intel Arc Pro B60 24GB": "Arc-Pro-B60",
 }
-"""Names of the table and of the catalogue; others (Ascend, GH200 with 96 GB, A100 on PCIe) are in neither."""
+"""Names of the table and of the catalogue; others (Ascend, A100 on PCIe) are in neither."""
 
 MODELS: Final = {
     "nvidia/Llama-3.1-405B-Instruct-FP4": "meta-llama/Llama-3.1-405B",
@@ -200,6 +201,7 @@ def _left_out(rows: pd.DataFrame, cases: pd.DataFrame) -> pd.Series:
     rules = {
         "no such part in the catalogue": cases["hardware"] == "",
         "framework that is not modelled": cases["backend"] == "",
+        "superchips whose links the page does not state": (cases["hardware"] == "GH200") & (cases["tp"] > 1),
         "drafts tokens": rows["spec_decode"].fillna("no") != "no",
         "open loop": cases["mode"] == "open_loop",
         "measures the API": (cases["set"] == "gpustack") & (rows["output_tokens"] <= API_BOUND_TOKENS),
