@@ -40,9 +40,9 @@ _IN_WORKER = "left_out"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Look for garbage twice at the end, and not five times: a second of a CPU each after thousands of tests.
+    """Look through all that the tests have kept twice at the end, and not five times.
 
-    What one pass leaves is what finalizers of that pass made.
+    A second time for what finalizers of the first made.
     """
     config.stash[gc_collect_iterations_key] = 2
 
@@ -70,7 +70,7 @@ class _FromTheEnd(pytest.Dir):
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Let every second process begin at the other end.
 
-    In a new clone each then compiles half of the tests, and reads what the other one has compiled.
+    In a new clone one then reads what the other one has compiled, where both would compile the same.
     """
     number = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
     return _FromTheEnd.from_parent(parent, path=path) if int(number) % 2 else None
