@@ -37,7 +37,7 @@ class HostGap:
     sequence_us : float
         For each sequence of the step. [us]
     source : str
-        What it was measured on: published pairs of runs that differ in the schedule alone.
+        What it was read off: mostly published pairs of runs that differ in the schedule.
     """
 
     framework: str

@@ -147,7 +147,7 @@ def test_other_ways_of_telling_the_kind(item: object, hardware: str, accelerator
     ("item", "reason"),
     [
         (nvidia("mig", "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", 56), "MIG"),
-        (nvidia("pcie", "NVIDIA-H100-NVL", 8), "is a PCIe card"),
+        (nvidia("pcie", "NVIDIA-H200-NVL", 8), "is a PCIe card"),
         (nvidia("new", "NVIDIA-H999", 8), "allowed: one of"),
         (nvidia("many", "NVIDIA-H200", 10**9), "no host has so many"),
         (node("bare", {}, {"nvidia.com/gpu": "8"}), "give --hardware"),

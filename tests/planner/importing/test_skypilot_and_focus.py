@@ -34,6 +34,7 @@ gpu_1x_h100_pcie,H100,1,26,200,2.5,us-east-1,,,
 ,H100,8,,,50.0,us-east-1,,,
 p3.2xlarge,V100,1,4,16,1.0,us-east-1,,,
 p5e.48xlarge,H200,8,192,2048,,us-east-1,,,
+box-h100,H100,1,16,200,3.0,us-east-1,"{'Gpus': [{'MemoryInfo': {'SizeInMiB': 95830}}]}",,
 """
 """By the columns of catalogs/v8; the prices are made up."""
 
@@ -71,11 +72,13 @@ def test_a_machine_is_an_offer_for_each_price_with_its_regions(vms: Path) -> Non
     assert read_yaml(found.text)["hardware"] == {
         "H200-SXM-x4": {"like": "H200-SXM", "accelerators_per_host": 4}
     }
+    # The machine says which H100 it has.
+    assert by_name.pop("standard_nc40ads_h100_v5")["hardware"] == "H100-NVL"
     assert set(by_name) == {"p5.48xlarge-us-east-1", "p5.48xlarge-eu-west-1", "box-h200", "box-h200x4"}
     reasons = {each.place: each.reason for each in found.rejected}
     for place, said in {
         "line 2": "has no accelerators",
-        "line 9": "has 94 GiB",
+        "line 14": "has 94 GiB",
         "line 10": "is a PCIe card",
         "line 11": "without their machine",
         "line 12": "V100",

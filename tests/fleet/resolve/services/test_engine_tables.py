@@ -148,7 +148,7 @@ def test_power_may_come_from_the_table_alone() -> None:
             "aggregated,G1,1,small,a",
             "aggregated,H200-SMX,1,small,a",
             [
-                "rates.csv:2:12: hardware: there is no hardware 'H200-SMX'; allowed: one of 35 names; did you mean 'H200-SXM'?"
+                "rates.csv:2:12: hardware: there is no hardware 'H200-SMX'; allowed: one of 42 names; did you mean 'H200-SXM'?"
             ],
         ),
         (

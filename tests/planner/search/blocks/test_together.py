@@ -28,7 +28,7 @@ from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
 
 
-class Found:
+class FoundChanges:
     """Stands for neighbourhoods that find some changes."""
 
     def __init__(self, changes: list[Change]) -> None:
@@ -84,7 +84,7 @@ def test_two_changes_that_rent_more_of_the_same_are_both_kept(least_first: bool)
             values = decided(own, dear)
             changes.append(Change(own, values, float(cost[own] @ (dear[own] - values)), "one service"))
         changes.sort(key=lambda each: each.gain, reverse=not least_first)
-        plans._direct = Found(changes)  # type: ignore[assignment]
+        plans._direct = FoundChanges(changes)  # type: ignore[assignment]
         plans.improve(workers)
     assert all(change.gain > 0 for change in changes)
     assert state.incumbent.objective == pytest.approx(optimum(planning))
