@@ -32,7 +32,7 @@ from typing import Final
 
 import pandas as pd
 from benchmarks.blind_submissions import submitted_rows
-from benchmarks.blind_threads import LAMBDA_SETS, thread_rows
+from benchmarks.blind_threads import LAMBDA_SETS, offline_case, thread_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,12 +287,12 @@ def blind_rows() -> pd.DataFrame:
     ]
     long_prompts = [
         _case("accelmark", "vllm", "bf16", MeasuredLayout("D", LLAMA_8B, part, 1, 1, "bf16", month))
-        | _offline(50, 28_650, 256, rate)
+        | offline_case(50, 28_650, 256, rate)
         for (part, month), rate in LONG_PROMPTS.items()
     ]
     amd = [
         _case("amd", "vllm", "fp8", MeasuredLayout("results", model, "MI300X", 8, 1, "fp8", month))
-        | _offline(count, prompt, output, rate)
+        | offline_case(count, prompt, output, rate)
         | {"max_sequences": count}
         for (model, month), figures in AMD_OFFLINE.items()
         for (prompt, output), (count, rate) in zip(AMD_LENGTHS, figures, strict=True)
@@ -334,15 +334,4 @@ def _loop(run: Run) -> dict[str, object]:
         "ttft_ms": ttft_ms,
         "quantity": "tpot_ms",
         "measured": tpot_ms,
-    }
-
-
-def _offline(count: int, prompt: int, output: int, rate: float) -> dict[str, object]:
-    return {
-        "mode": "offline",
-        "input_tokens": prompt,
-        "output_tokens": output,
-        "n_requests": count,
-        "quantity": "tokens_per_s",
-        "measured": rate,
     }

@@ -165,7 +165,7 @@ def thread_rows() -> list[dict[str, Any]]:
     found += [
         ThreadServer("lambda-0.5.4", model, hardware, "vllm", weights, "2024-08", tp).case
         | sharegpt
-        | _offline((215, 198, 320, rate))
+        | offline_case(320, 215, 198, rate)
         for (hardware, model, weights), rates in AT_ONCE.items()
         for tp, rate in rates.items()
     ]
@@ -173,12 +173,12 @@ def thread_rows() -> list[dict[str, Any]]:
         ThreadServer("lambda-0.6.0", model, H100, "vllm", weights, "2024-09", tp).case
         | sharegpt
         | {"max_sequences": 256}
-        | _offline((215, 198, count, rate))
+        | offline_case(count, 215, 198, rate)
         for model, weights, tp, count, rate in BATCH_OF_256
     ]
     qwen = ThreadServer("vllm-44220", "Qwen/Qwen3-30B-A3B", H200, "vllm", "bf16", "2026-05", 2).case
     in_process = {"front_end_ms": 0.0, "front_end_token_us": 0.0}
-    found.append(qwen | in_process | _offline((1024, 128, 1000, 6424.66)))
+    found.append(qwen | in_process | offline_case(1000, 1024, 128, 6424.66))
     amd = ThreadServer("sglang-3237", "deepseek-ai/DeepSeek-V3", "MI300X", "sglang", "fp8", "2025-02", 8).case
     step = {"mode": "decode", "input_tokens": 2176, "output_tokens": 0, "batch": 4}
     found.append(amd | step | {"quantity": "tpot_ms", "measured": 38.5})
@@ -197,13 +197,13 @@ def _loop(run: Thread, quantity: str) -> dict[str, Any]:
     }
 
 
-def _offline(run: Thread) -> dict[str, Any]:
-    prompt, output, count, measured = run
+def offline_case(count: int, prompt: int, output: int, rate: float) -> dict[str, Any]:
+    """Columns of `plan predict` for requests that are all there at once, and their tokens a second."""
     return {
         "mode": "offline",
         "input_tokens": prompt,
         "output_tokens": output,
         "n_requests": count,
         "quantity": "tokens_per_s",
-        "measured": measured,
+        "measured": rate,
     }
