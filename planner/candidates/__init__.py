@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fleetplan.planner.candidates.candidate_set import CandidateSet
     from fleetplan.planner.candidates.dominance import replaces
     from fleetplan.planner.candidates.figures import supplied_hardware
-    from fleetplan.planner.candidates.kept import kept_candidates
+    from fleetplan.planner.candidates.kept import found_before, kept_candidates
     from fleetplan.planner.candidates.landscape import (
         service_evaluator,
         service_scheduling,
@@ -48,6 +48,7 @@ __all__ = [
     "OutOfTimeError",
     "RejectionLog",
     "build_candidates",
+    "found_before",
     "front_end_of",
     "kept_candidates",
     "model_errors",

@@ -57,10 +57,7 @@ def kept_candidates(
     OutOfTimeError, InputError
         As `build_candidates`.
     """
-    path = None
-    # A file that cannot be read is an error of whoever needs it, who says where it is named.
-    with contextlib.suppress(OSError):
-        path = candidates_folder() / f"{_key(fleet, keep)}.json" if is_cache_on() else None
+    path = _path(fleet, keep)
     if path is not None and (known := _read(path)) is not None:
         return known
     # Half of the imports of a short command, which what is kept does not need.
@@ -70,6 +67,20 @@ def kept_candidates(
     if path is not None:
         _write(found, path)
     return found
+
+
+def found_before(fleet: Fleet, keep: Collection[ConfigurationKey] = ()) -> CandidateSet | None:
+    """Return what `kept_candidates` finds in the cache for the same parameters; None where it would build."""
+    path = _path(fleet, keep)
+    return None if path is None else _read(path)
+
+
+def _path(fleet: Fleet, keep: Collection[ConfigurationKey]) -> Path | None:
+    """Where the candidates of a fleet are kept; None where nothing is."""
+    # A file that cannot be read is an error of whoever needs it, who says where it is named.
+    with contextlib.suppress(OSError):
+        return candidates_folder() / f"{_key(fleet, keep)}.json" if is_cache_on() else None
+    return None
 
 
 def _key(fleet: Fleet, keep: Collection[ConfigurationKey]) -> str:

@@ -14,7 +14,7 @@ from typing import Final
 from fleetplan.fleet.figures import counted, figure
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import NoPlanFoundError, Purpose, evaluate_within, solve_problem
-from fleetplan.planner.candidates import CandidateSet, build_candidates
+from fleetplan.planner.candidates import CandidateSet, kept_candidates
 from fleetplan.planner.plan import Infeasible, Plan, Shortage
 from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline
@@ -120,7 +120,7 @@ def compare(
     keep = frozenset().union(*(each.configurations for each in counterfactuals))
     if baseline is not None:
         keep |= configurations_in_force(baseline)
-    candidates, left = evaluate_within(limits, lambda late: build_candidates(fleet, solver.say, keep, late))
+    candidates, left = evaluate_within(limits, lambda late: kept_candidates(fleet, solver.say, keep, late))
     outcome = replace(solver, limits=left).solve("the plan", fleet, candidates)
     told = note or (lambda _: None)
     found = Comparison(outcome, candidates.warnings, ())
@@ -144,7 +144,7 @@ def _compared(
         keep = frozenset() if running is None else configurations_in_force(running)
         try:
             candidates, left = evaluate_within(
-                solver.limits, lambda late: build_candidates(other, solver.say, keep, late)
+                solver.limits, lambda late: kept_candidates(other, solver.say, keep, late)
             )
         except NoPlanFoundError as error:
             late = tuple(OptionResult(each.label, None, False, (str(error),)) for each in against.options)

@@ -10,7 +10,13 @@ from typing import Generic, TypeVar
 from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.api import NoPlanFoundError, Purpose, evaluate_within, solve_problem
-from fleetplan.planner.candidates import CandidateSet, OutOfTimeError, kept_candidates, supplied_hardware
+from fleetplan.planner.candidates import (
+    CandidateSet,
+    OutOfTimeError,
+    found_before,
+    kept_candidates,
+    supplied_hardware,
+)
 from fleetplan.planner.jobs import RunJobs, run_here
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.problem import ConfigurationKey, Problem, build_problem
@@ -91,18 +97,27 @@ class Resolver:
         OutOfTimeError
             If the limits would be over before another one is evaluated.
         """
-        missing = [service for service in fleet.services if self._found(fleet, service) is None]
-        if len(missing) > 1 and self.side_by_side:
-            apart = [replace(fleet, services=(service,)) for service in missing]
-            for number, found in self.each(Resolver.candidates, apart):
-                self.say(f"evaluated {missing[number].name}")
-                self._known.append((fleet, missing[number], found))
-                if late is not None and late():
-                    done = sum(self._found(fleet, service) is not None for service in fleet.services)
-                    raise OutOfTimeError(
-                        f"{done} of {counted(len(fleet.services), 'service')} evaluated and kept"
-                    )
+        missing = tuple(service for service in fleet.services if self._found(fleet, service) is None)
+        if len(missing) > 1:
+            self._know_together(replace(fleet, services=missing), late)
         return _joined([self._of_service(fleet, service, late) for service in fleet.services])
+
+    def _know_together(self, fleet: Fleet, late: Callable[[], bool] | None) -> None:
+        """Take over what a command before has built for services, or evaluate them side by side."""
+        if (found := found_before(fleet, self._kept)) is not None:
+            self.know(fleet, found)
+        elif self.side_by_side:
+            apart = [replace(fleet, services=(service,)) for service in fleet.services]
+            for done, (number, of_one) in enumerate(self.each(Resolver.candidates, apart), start=1):
+                service = fleet.services[number]
+                self.say(f"evaluated {service.name}")
+                self._known.append((fleet, service, of_one))
+                if late is not None and late():
+                    services = counted(len(fleet.services), "service")
+                    raise OutOfTimeError(f"{done} of {services} evaluated and kept")
+        elif math.isinf(self.limits.latest.ends):
+            self.know(fleet, kept_candidates(fleet, self.say, self._kept, late or (lambda: False)))
+        # Where a deadline limits all questions together, what one service takes tells whether to begin another.
 
     @property
     def side_by_side(self) -> bool:

@@ -357,13 +357,13 @@ def test_different_unmet_demand_is_no_saving() -> None:
 
 def test_candidates_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     evaluated = []
-    build = compare.build_candidates
+    build = compare.kept_candidates
 
     def counted(question: Fleet, *rest: object) -> object:
         evaluated.append(question)
         return build(question, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(compare, "build_candidates", counted)
+    monkeypatch.setattr(compare, "kept_candidates", counted)
     question = two_kinds()
     dearer = replace(question, offers=(rent_offer("A", 2.0), rent_offer("B", 4.0)))
     found = compared(

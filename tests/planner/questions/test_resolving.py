@@ -11,14 +11,16 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from tests.cache_home import own_cache_home
 from tests.parts import first_parts
 from tests.planner.builders import fleet, hardware, rent_offer, service
 from tests.planner.questions.tiny import EXACT, engine_table, with_engine_tables
 from tests.planner.random_fleets import tiny_case
 
+from fleetplan.fleet.files import SWITCH
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import Planned
-from fleetplan.planner.candidates import CandidateSet, build_candidates
+from fleetplan.planner.candidates import CandidateSet, build_candidates, kept_candidates
 from fleetplan.planner.jobs import open_jobs
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import KnownBound, Problem
@@ -193,6 +195,37 @@ def test_candidates_of_fewer_kinds_are_those_that_are_evaluated_for_them_alone()
     assert shared.candidates == alone.candidates
     assert shared.rejections == alone.rejections
     assert {each.hardware for each in shared.candidates} == {"H200-SXM"}
+
+
+def test_a_question_after_a_solve_evaluates_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`plan alternatives` after `plan` evaluated one service after the other, and its limit came first."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(own_cache_home(tmp_path)))
+    monkeypatch.delenv(SWITCH, raising=False)
+    question = load_fleet(SCENARIOS / "region-loss.yaml")
+    said: list[str] = []
+    built = kept_candidates(question, said.append)
+    assert said
+    said.clear()
+    found = Resolver(EXACT, said.append).candidates(question)
+    assert not said
+    assert found.candidates == built.candidates
+    assert found.rejections == built.rejections
+    assert found.table_sources == built.table_sources
+    assert found.warnings == built.warnings
+
+
+def test_services_that_nobody_evaluated_before_are_evaluated_together(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What evaluates ahead, and what says how many are left, were told of one service at a time."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(own_cache_home(tmp_path)))
+    monkeypatch.delenv(SWITCH, raising=False)
+    question = load_fleet(SCENARIOS / "region-loss.yaml")
+    said: list[str] = []
+    Resolver(EXACT, said.append).candidates(question)
+    assert said[-1].startswith(f"evaluating {question.services[-1].name} on ")
+    assert said[-1].endswith(f"({len(said)} of {len(said)})")
+    assert len({line.split()[1] for line in said}) == len(question.services)
 
 
 def quarter() -> tuple[Fleet, Plan]:
