@@ -117,7 +117,7 @@ class Resolver:
                     raise OutOfTimeError(f"{done} of {services} evaluated and kept")
         elif math.isinf(self.limits.latest.ends):
             self.know(fleet, kept_candidates(fleet, self.say, self._kept, late or (lambda: False)))
-        # Where a deadline limits all questions together, what one service takes tells whether to begin another.
+        # Where a deadline limits all questions together, a service is begun only if one more fits.
 
     @property
     def side_by_side(self) -> bool:
