@@ -215,15 +215,19 @@ class _Stage:
         )
         if self.priced_offers:
             offers = [offer for offer in self.fleet.offers if offer.name in self.priced_offers]
-            found = replace(found, price=self.price(), priced=tuple(offers))
+            found = replace(found, price=self.price(forced), priced=tuple(offers))
         pays = extra.most_usd < 0
         if self.subject.kind not in (SubjectKind.OFFER, SubjectKind.REGION) and not pays:
             self.resolver.say(f"searching for the break-even speed of {self.subject.name}")
-            found = replace(found, speed=speed_break_even(self.at_speed, self.without))
+            found = replace(found, speed=speed_break_even(self.at_speed, self.without, forced))
         return found
 
     def force(
-        self, fleet: Fleet, ratio: float = 1.0, bound: KnownBound | None = None, verge: Verge | None = None
+        self,
+        fleet: Fleet,
+        ratio: float = 1.0,
+        bound: KnownBound | None = None,
+        verge: Verge | None = None,
     ) -> FleetAnswer:
         """The cheapest plan with it, its rates times a ratio."""
         forced = fleet_edits.with_policy(
@@ -238,12 +242,14 @@ class _Stage:
         change = None if ratio == 1.0 else faster
         return self.resolver.answer(FleetQuestion(forced, change, self.plan, bound, verge))
 
-    def at_speed(self, ratio: float) -> FleetAnswer:
+    def at_speed(self, ratio: float, verge: Verge | None) -> FleetAnswer:
         """The same, as far as it tells whether it belongs in."""
-        return self.force(self.fleet, ratio, verge=self.without.verge)
+        return self.force(self.fleet, ratio, verge=verge)
 
-    def at_price(self, ratio: float) -> FleetAnswer:
-        return self.force(fleet_edits.price_scaled(self.fleet, ratio, self.priced_offers))
+    def at_price(self, ratio: float, verge: Verge | None) -> FleetAnswer:
+        """The cheapest plan with it at another price."""
+        priced = fleet_edits.price_scaled(self.fleet, ratio, self.priced_offers)
+        return self.force(priced, verge=verge)
 
     def extra(self, forced: FleetAnswer) -> Extra:
         """What a plan with it costs more; what the fleet has already, no plan with it can save."""
@@ -253,7 +259,7 @@ class _Stage:
             max(least, forced.most_usd - self.plan.bound_usd),
         )
 
-    def price(self) -> BreakEven:
+    def price(self, forced: FleetAnswer) -> BreakEven:
         """Break-even of the prices of the offers that bring it."""
         self.resolver.say(f"searching for the break-even price of {self.subject.name}")
         today = self.unit_prices(1.0)
@@ -272,7 +278,7 @@ class _Stage:
             )
 
         highest = 1.0 if self.subject.supplied else MOST_ASSUMED_PRICE
-        return price_break_even(self.at_price, priced_usd, self.without, highest)
+        return price_break_even(self.at_price, priced_usd, self.without, forced, highest)
 
     def unit_prices(self, ratio: float) -> dict[tuple[str, str], tuple[float, ...]]:
         """Cost of a unit of each priced offer, by pool and offer, by the period of its order. [USD]"""

@@ -8,21 +8,32 @@ a last value that is proven in and a first one that is proven out; between the t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.fleet_question import FleetAnswer
 from fleetplan.planner.search import Verge
 
+Force = Callable[[float, Verge | None], FleetAnswer]
+"""The cheapest plan with what is asked about at a ratio, as far as it tells on which side of a gap its cost
+lies."""
+
 MOST_PRICE_SOLVES: Final = 8
 """Solves after which the break-even price is taken as it is; a plan of another shape takes one more each."""
+
+SAVING_SHARE: Final = 0.25
+"""Share of what it saves as a gift, from which on a plan at another price is good enough to go on from."""
 
 MOST_SPEED: Final = 16.0
 """Speed from which on nobody would call it the same hardware."""
 
 SPEED_RESOLUTION: Final = 1.02
 """Ratio of speeds that are told apart."""
+
+UNDECIDED_RESOLUTION: Final = 1.1
+"""The same where a solve ended at its limit without deciding. Three runs for L40S on `quarterly.yaml` ended
+between 8.45 and 9.21 times its speed: closer, a solve tells about its search and not about the hardware."""
 
 MONEY_RESOLUTION: Final = 1e-6
 """Relative difference of costs that is rounding."""
@@ -68,9 +79,10 @@ class BreakEven:
 
 
 def price_break_even(
-    force: Callable[[float], FleetAnswer],
+    force: Force,
     priced_usd: Callable[[Plan], float],
     without: Without,
+    today: FleetAnswer,
     highest: float = 1.0,
 ) -> BreakEven:
     """The highest ratio of a price at which something belongs in, 1 being today's price.
@@ -84,6 +96,8 @@ def price_break_even(
         it. [USD]
     without : Without
         The fleet without it.
+    today : FleetAnswer
+        The cheapest plan with it at today's price.
     highest : float
         Ratio up to which is looked.
 
@@ -91,18 +105,24 @@ def price_break_even(
     -----
     The least cost with it is concave in the price, as every plan's cost is a line. So the line of the
     cheapest plan at a price below the break-even meets `without` at a price that is still not above it:
-    going there again and again (Newton's method) ends at the break-even, from below. Lower bounds at two
+    going there again and again (Newton's method) ends at the break-even, from below. On the way there a plan
+    need not be the cheapest: one that saves a good part of what the gift saves leads on. Lower bounds at two
     prices hold on the chord between them, which gives the price that is proven too high.
     """
     ratio, solved = 0.0, []
     proven_in: float | None = None
-    dearest = force(highest)
+    dearest = today if highest == 1.0 else force(highest, None)
+    good_enough: Verge | None = None
     for _ in range(MOST_PRICE_SOLVES):
-        answer = force(ratio)
+        answer = force(ratio, good_enough)
         solved.append((ratio, answer))
         plan = answer.plan
         if plan is None or plan.objective_usd >= without.most_usd * (1 + MONEY_RESOLUTION):
             break
+        if good_enough is None:
+            saving_usd = without.most_usd - plan.objective_usd
+            enough_usd = min(without.verge.below_usd, without.most_usd - SAVING_SHARE * saving_usd)
+            good_enough = Verge(enough_usd, without.most_usd)
         slope = priced_usd(plan)
         rest = plan.objective_usd - ratio * slope
         if slope <= 0:
@@ -111,6 +131,9 @@ def price_break_even(
             proven_in = max(proven_in or 0.0, min(highest, (without.least_usd - rest) / slope))
         meets = (without.most_usd - rest) / slope
         if meets >= highest or meets <= ratio * (1 + MONEY_RESOLUTION):
+            break
+        if plan.objective_usd >= without.least_usd * (1 + MONEY_RESOLUTION):
+            # It is not proven in at this price, so it will not be at a higher one.
             break
         ratio = meets
     return BreakEven(proven_in, _first_out([*solved, (highest, dearest)], without), len(solved) + 1)
@@ -132,7 +155,7 @@ def _first_out(solved: Sequence[tuple[float, FleetAnswer]], without: Without) ->
     return out
 
 
-def speed_break_even(force: Callable[[float], FleetAnswer], without: Without) -> BreakEven:
+def speed_break_even(force: Force, without: Without, today: FleetAnswer) -> BreakEven:
     """The least speed at which something belongs in, 1 being what the rates say today.
 
     Parameters
@@ -141,20 +164,32 @@ def speed_break_even(force: Callable[[float], FleetAnswer], without: Without) ->
         The cheapest plan with it at a ratio of its rates: faster is never dearer.
     without : Without
         The fleet without it.
+    today : FleetAnswer
+        The cheapest plan with it at its speed of today.
     """
-    tried: dict[float, FleetAnswer] = {}
+    tried: dict[float, FleetAnswer] = {1.0: today}
+    side = without.verge
+    if today.least_usd < without.most_usd:
+        # Where not even today's speed is proven not to pay, none above it will be: a bound at which no plan
+        # can prove that it pays is all that is asked.
+        side = replace(side, above_usd=without.least_usd)
 
     def belongs(ratio: float) -> bool:
-        tried[ratio] = force(ratio)
+        tried[ratio] = force(ratio, side)
         return tried[ratio].most_usd < without.least_usd * (1 - MONEY_RESOLUTION)
 
-    low, high = 1.0, MOST_SPEED
+    low, high, resolution = 1.0, MOST_SPEED, SPEED_RESOLUTION
     if belongs(high):
-        while high / low > SPEED_RESOLUTION:
+        while high / low > resolution:
             middle = (low * high) ** 0.5
-            low, high = (low, middle) if belongs(middle) else (middle, high)
+            if belongs(middle):
+                high = middle
+                continue
+            low = middle
+            if tried[middle].least_usd < side.above_usd * (1 - MONEY_RESOLUTION):
+                resolution = UNDECIDED_RESOLUTION
     proven_in = [ratio for ratio, answer in tried.items() if answer.most_usd < without.least_usd]
     proven_out = [ratio for ratio, answer in tried.items() if answer.least_usd >= without.most_usd]
     return BreakEven(
-        min(proven_in) if proven_in else None, max(proven_out) if proven_out else None, len(tried)
+        min(proven_in) if proven_in else None, max(proven_out) if proven_out else None, len(tried) - 1
     )

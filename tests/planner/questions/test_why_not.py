@@ -16,14 +16,22 @@ from tests.planner.random_fleets import tiny_case
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.problem import Candidate
+from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.questions import fleet_edits
+from fleetplan.planner.questions.fleet_question import FleetAnswer
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.why_not.answer import WhyNot, why_not
 from fleetplan.planner.questions.why_not.assumed_offer import ASSUMED_OFFER
-from fleetplan.planner.questions.why_not.break_even import MOST_SPEED, SPEED_RESOLUTION
+from fleetplan.planner.questions.why_not.break_even import (
+    MOST_SPEED,
+    SPEED_RESOLUTION,
+    Without,
+    price_break_even,
+    speed_break_even,
+)
 from fleetplan.planner.questions.why_not.reasons import Cause
 from fleetplan.planner.questions.why_not.subject import Subject, SubjectKind, read_subject
+from fleetplan.planner.search import Verge
 from fleetplan.scenarios.load import load_fleet
 
 HOURS = 2190.0
@@ -83,6 +91,43 @@ def test_the_break_even_speed_is_the_closed_form() -> None:
     assert answer.speed.proven_out is not None
     assert exact <= answer.speed.proven_in <= exact * SPEED_RESOLUTION
     assert exact / SPEED_RESOLUTION <= answer.speed.proven_out < exact
+
+
+def told(least_usd: float, most_usd: float) -> FleetAnswer:
+    """An answer whose plan is known by its cost and bound alone."""
+    question = two_kinds()
+    plan = best_plan(question).model_copy(update={"objective_usd": most_usd, "bound_usd": least_usd})
+    return FleetAnswer(build_problem(question, ()), plan, False)
+
+
+def test_break_evens_are_not_searched_closer_than_the_gaps_decide() -> None:
+    """For L40S on `quarterly.yaml` 15 solves took six minutes, most of them to the end of their time."""
+    without, today = Without(990.0, 1000.0), told(995.0, 1010.0)
+    asked: list[float] = []
+
+    def at_speed(ratio: float, verge: Verge | None) -> FleetAnswer:
+        asked.append(ratio)
+        # Today is not proven not to pay, so a bound that forbids a proof that it pays is enough.
+        assert verge is not None
+        assert verge.above_usd == without.least_usd
+        return told(970.0, 980.0) if ratio > 8.1 else told(985.0, 995.0)
+
+    speed = speed_break_even(at_speed, without, today)
+    assert speed.proven_in is not None
+    assert 8.1 < speed.proven_in < 8.1 * 1.21
+    assert speed.solves == len(asked) <= 6
+
+    def at_price(ratio: float, verge: Verge | None) -> FleetAnswer:
+        asked.append(ratio)
+        # A plan that saves a quarter of what the gift saves leads on.
+        assert verge == (None if ratio == 0 else Verge(975.0, 1000.0))
+        return told(800.0, 900.0) if ratio == 0 else told(950.0, 992.0)
+
+    asked.clear()
+    price = price_break_even(at_price, lambda _: 200.0, without, today)
+    # Today's price is not solved again, nor a price above one that is not proven in.
+    assert asked == [0.0, 0.5]
+    assert price.proven_in == pytest.approx(0.49)
 
 
 def test_a_larger_share_costs_more() -> None:
