@@ -5,9 +5,9 @@
 
 Each command runs as a user runs it, with its defaults for gap and time limit. The first check finds a cache
 without landscapes, but with operator tables that were imported and modules that were compiled, as after an
-installation. A command that takes longer than the limit gets Ctrl-C, at which it keeps its rows, and is ended
-half a minute later. What commands print is kept in the folder. The load is that of the machine before the
-command: where it is more than a tenth of the cores, wall times say what else ran there, and solves
+installation. A command that takes longer than the limit gets SIGTERM, at which it keeps its rows,
+and is ended half a minute later. What commands print is kept in the folder. The load is that of the machine
+before the command: where it is more than a tenth of the cores, wall times say what else ran there, and solves
 that a time limit ends have done less. A table of all of them stands at the end.
 """
 
@@ -32,7 +32,7 @@ NOT_USED: Final = "L40S"
 """Hardware of which it is asked why it is not used."""
 GRID: Final = ("demand=0.8,1,1.25",)
 GRACE_S: Final = 30.0
-"""What a command has after Ctrl-C to say what it has. [s]"""
+"""What a command has after SIGTERM to say what it has. [s]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,8 @@ def ended(command: Sequence[str], shown: Path, environment: dict[str, str], limi
         try:
             return f"exit {process.wait(limit_s)}"
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGINT)
+            # Programs that a shell runs in the background do not hear SIGINT.
+            process.terminate()
         try:
             return f"stopped after {limit_s:g} s, exit {process.wait(GRACE_S)}"
         except subprocess.TimeoutExpired:

@@ -83,7 +83,7 @@ def sweep(
     grid: Sequence[str],
     limits: SearchLimits,
     folder: Path,
-    workers: tuple[int, str],
+    workers: tuple[int | None, str],
     say: Callable[[str], None],
 ) -> Swept:
     """Solve a grid, and write its table and plots.
@@ -99,7 +99,7 @@ def sweep(
     folder : Path
         Receives points/, sweep.csv and plots/.
     workers : tuple[int, str]
-        Points solved at a time, and the backend.
+        Points solved at a time, as `run_sweep` has it, and the backend.
     say : callable
         Told what is done.
     """

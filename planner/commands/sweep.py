@@ -39,7 +39,15 @@ def sweep(
     ],
     scenario: Scenarios = None,
     assignment: Assignments = None,
-    jobs: Annotated[int, typer.Option(help="points to solve in parallel", min=1, max=MOST_WORKERS)] = 1,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            help="points to solve in parallel (default: a point for each core, at most 8)",
+            min=1,
+            max=MOST_WORKERS,
+            show_default=False,
+        ),
+    ] = None,
     backend: Backend = "local",
     time_limit: Annotated[float, typer.Option(help="seconds for each point", metavar="S", min=0.1)] = 120.0,
     gap: SolveGap = "1%",

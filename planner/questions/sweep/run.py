@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.jobs import open_jobs
+from fleetplan.fleet.machine import usable_cores
+from fleetplan.planner.jobs import LOCAL, open_jobs
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.sweep.axes import SweepPoint
 from fleetplan.planner.questions.sweep.results import (
@@ -21,6 +24,12 @@ from fleetplan.planner.questions.sweep.results import (
 )
 from fleetplan.planner.questions.waited import Waited
 from fleetplan.planner.search import SearchLimits
+
+MOST_UNASKED: Final = 8
+"""Most points at a time where nobody says how many. Each takes a core and about 400 MB."""
+
+LEAST_LEFT_S: Final = 6.0
+"""Work left for which no other process is started: one takes two seconds of a core to start. [s]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +68,7 @@ def solve_point(resolver: Resolver, task: SweepTask) -> PointResult:
 
 
 def run_sweep(
-    tasks: Sequence[SweepTask], folder: Path, jobs: int, backend: str, say: Callable[[str], None]
+    tasks: Sequence[SweepTask], folder: Path, jobs: int | None, backend: str, say: Callable[[str], None]
 ) -> Iterator[list[PointResult]]:
     """Solve what has no result yet, and yield all results so far in their order, each time there is one more.
 
@@ -70,8 +79,8 @@ def run_sweep(
     folder : Path
         Holds a file for each result, written as soon as it is there: a sweep that was interrupted goes on
         where it stopped.
-    jobs : int
-        Points solved at a time.
+    jobs : int or None
+        Points solved at a time; None for one a core where what is left after the first point takes long.
     backend : str
         `local`, or `dask://` with the address of a scheduler.
     say : callable
@@ -93,16 +102,33 @@ def run_sweep(
     if not missing:
         return
     waited = Waited(len(missing))
-    with open_jobs(backend, jobs) as run:
-        resolver = Resolver(missing[0][0].limits, run=run)
+    resolver = Resolver(missing[0][0].limits)
+    for number, result in _solved([task for task, _ in missing], resolver, jobs, backend):
+        task, path = missing[number]
+        write_result(path, result)
+        known[path] = result
+        say(f"{task.point.text}: {result.status} ({waited.next()})")
+        yield _in_order(known)
+
+
+def _solved(
+    tasks: Sequence[SweepTask], resolver: Resolver, jobs: int | None, backend: str
+) -> Iterator[tuple[int, PointResult]]:
+    """Yield numbered results of points as they are solved."""
+    alone = 0
+    if jobs is None and backend == LOCAL:
+        resolver.candidates(tasks[0].fleet)
+        began_s = time.monotonic()
+        yield 0, solve_point(resolver, tasks[0])
+        alone, left = 1, len(tasks) - 1
+        took_s = time.monotonic() - began_s
+        jobs = min(usable_cores(), MOST_UNASKED, left) if took_s * left > LEAST_LEFT_S else 1
+    with open_jobs(backend, jobs or usable_cores()) as run:
+        own = replace(resolver, run=run)
         # Points share what their fleets have in common; what a point has of its own is evaluated with it.
-        resolver.candidates(missing[0][0].fleet)
-        for number, result in resolver.each(solve_point, [task for task, _ in missing]):
-            task, path = missing[number]
-            write_result(path, result)
-            known[path] = result
-            say(f"{task.point.text}: {result.status} ({waited.next()})")
-            yield _in_order(known)
+        own.candidates(tasks[0].fleet)
+        for number, result in own.each(solve_point, tasks[alone:]):
+            yield alone + number, result
 
 
 def _in_order(known: Mapping[Path, PointResult | None]) -> list[PointResult]:

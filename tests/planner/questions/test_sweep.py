@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
@@ -21,7 +23,9 @@ from typer.testing import CliRunner
 from fleetplan.fleet.errors import InputError
 from fleetplan.planner import cli
 from fleetplan.planner.commands.run_sweep import Ground, tasks_of
+from fleetplan.planner.jobs import RunJobs, run_here
 from fleetplan.planner.problem import build_problem
+from fleetplan.planner.questions.sweep import run as sweep_run
 from fleetplan.planner.questions.sweep.axes import SweepPoint, grid_points, read_axes, split_values
 from fleetplan.planner.questions.sweep.plots import write_sweep_plots
 from fleetplan.planner.questions.sweep.results import (
@@ -83,6 +87,27 @@ def test_two_processes_and_a_dask_cluster_make_the_same_table(tmp_path: Path) ->
     options = ["--backend", "dask://", "--jobs", "1"]
     ran([*sweeping(GRID), "--out", str(tmp_path / "dask"), *options]).check_returncode()
     assert (tmp_path / "dask" / "sweep.csv").read_text(encoding="utf-8") == alone
+
+
+def test_points_that_take_long_are_solved_on_all_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sweep of three points of `quarterly.yaml` used one core of two for three minutes."""
+    asked: list[int] = []
+
+    @contextmanager
+    def opened(_: str, workers: int) -> Iterator[RunJobs]:
+        asked.append(workers)
+        yield run_here
+
+    monkeypatch.setattr(sweep_run, "open_jobs", opened)
+    monkeypatch.setattr(sweep_run, "usable_cores", lambda: 4)
+    alone = swept(tmp_path / "short")
+    monkeypatch.setattr(sweep_run, "LEAST_LEFT_S", 0.0)
+    assert swept(tmp_path / "long") == alone
+    assert swept(tmp_path / "two", grid=("demand=0.5,1,2",))
+    assert swept(tmp_path / "said", "--jobs", 3) == alone
+    assert asked == [1, 4, 2, 3]
 
 
 LONG_POINTS = first_parts((24, 240), 1)
