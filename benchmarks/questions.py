@@ -36,7 +36,7 @@ GRACE_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class QuestionTimes:
     """What a question took.
 
     Attributes
@@ -83,7 +83,7 @@ def first_service(plan: Path) -> str:
     return str(json.loads(plan.read_text(encoding="utf-8"))["placements"][0]["service"])
 
 
-def measured(fleet: Path, out: Path, only: Sequence[str], limit_s: float) -> Iterator[Measured]:
+def measured(fleet: Path, out: Path, only: Sequence[str], limit_s: float) -> Iterator[QuestionTimes]:
     """Ask the questions of a fleet in turn, and yield what each took."""
     out.mkdir(parents=True, exist_ok=True)
     home = out.parent / "cache"
@@ -105,7 +105,7 @@ def measured(fleet: Path, out: Path, only: Sequence[str], limit_s: float) -> Ite
         end = ended([*program, *arguments], shown, environment, limit_s)
         after = os.times()
         core_s = after.children_user + after.children_system - before.children_user - before.children_system
-        yield Measured(fleet.stem, name, time.monotonic() - began_s, core_s, load, end)
+        yield QuestionTimes(fleet.stem, name, time.monotonic() - began_s, core_s, load, end)
 
 
 def ended(command: Sequence[str], shown: Path, environment: dict[str, str], limit_s: float) -> str:
@@ -127,7 +127,7 @@ def ended(command: Sequence[str], shown: Path, environment: dict[str, str], limi
             return f"killed after {limit_s + GRACE_S:g} s"
 
 
-def table(rows: Sequence[Measured]) -> Iterator[str]:
+def table(rows: Sequence[QuestionTimes]) -> Iterator[str]:
     """Yield the lines of a table in Markdown: a row for each question, wall and processor time by fleet."""
     fleets = list(dict.fromkeys(row.fleet for row in rows))
     yield f"| wall / core seconds | {' | '.join(fleets)} |"
@@ -138,7 +138,7 @@ def table(rows: Sequence[Measured]) -> Iterator[str]:
         yield f"| {question} | {' | '.join(cells)} |"
 
 
-def _cell(row: Measured | None) -> str:
+def _cell(row: QuestionTimes | None) -> str:
     if row is None:
         return ""
     how = "" if row.end == "exit 0" else f" ({row.end})"
@@ -155,7 +155,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for each question", metavar="S")
     asked = parser.parse_args()
     only = [word.strip() for word in asked.only.split(",") if word]
-    rows: list[Measured] = []
+    rows: list[QuestionTimes] = []
     for fleet in asked.fleets:
         for row in measured(fleet, (asked.out / fleet.stem).resolve(), only, asked.limit):
             rows.append(row)
