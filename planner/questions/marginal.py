@@ -33,6 +33,13 @@ MILLISECONDS: Final = (1.0, 10.0)
 BUDGET_RATIOS: Final = (0.01,)
 """Shares of a budget that are added, beside one dollar."""
 
+UNITS_OF_SUPPLY: Final = ("host", "accelerator")
+"""Units of the maximum of an offer."""
+
+ALSO_HIDDEN: Final = 0.1
+"""Share of the asked gap by which several things together may save more than the gap, and none of them is
+asked for alone: what the gap hides is then told as this much more."""
+
 
 @dataclass(frozen=True, slots=True)
 class More:
@@ -216,16 +223,17 @@ def _limits_together(
     """Yield what room within limits is worth, of several at once where one bound answers them.
 
     No plan with room within one limit is cheaper than the cheapest with room within several, or with more
-    room within it. Where that is within the asked gap of the plan, every one of them is; else parts are asked
-    for.
+    room within it. Where that is within the asked gap of the plan, or little beyond it, every one of them is;
+    else parts are asked for.
     """
     fleet, gap_ratio = before.fleet, max(resolver.limits.gap_ratio, OPTIMAL_GAP)
-    enough_usd = plan.objective_usd * (1 - gap_ratio)
+    # The bound of the plan itself is often just within the gap: that of a wider fleet rarely is.
+    hidden_usd = plan.objective_usd * gap_ratio
+    enough_usd = min(plan.objective_usd - hidden_usd, plan.bound_usd) - ALSO_HIDDEN * hidden_usd
     side = Verge(math.nextafter(enough_usd, -math.inf), enough_usd)
     # Limits of a kind first: some kinds are worth nothing, and one that is worth something spoils its group.
-    level: list[tuple[Sequence[More], KnownBound | None]] = [
-        (list(kind), None) for _, kind in groupby(limits, key=lambda more: more.unit)
-    ]
+    kinds = groupby(limits, key=lambda more: "supply" if more.unit in UNITS_OF_SUPPLY else more.unit)
+    level: list[tuple[Sequence[More], KnownBound | None]] = [(list(kind), None) for _, kind in kinds]
     while level:
         asked = [
             FleetQuestion(

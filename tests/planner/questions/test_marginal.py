@@ -83,7 +83,9 @@ def test_limits_that_are_relaxed_together_hold_what_each_is_worth(fleets: int) -
 
 def test_what_saves_less_together_than_the_gap_is_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
     offers = [rent_offer(name, usd, hardware="A", maximum=40) for name, usd in (("a", 3.0), ("b", 9.0))]
-    question = short(offers=[*offers, rent_offer("c", 9.5, hardware="A", maximum=40)])
+    # Hosts and cards in turn, as offers of a fleet are.
+    by_host = rent_offer("c", 9.5, hardware="A", maximum=40, unit="host", per_unit=8)
+    question = short(offers=[offers[0], by_host, offers[1]])
     resolver = Resolver(EXACT)
     plan = resolver.solve(question).plan
     assert plan is not None
@@ -98,7 +100,7 @@ def test_what_saves_less_together_than_the_gap_is_solved_once(monkeypatch: pytes
     limits = [more for more in one_more(question) if more.is_limit]
     rows = list(worths(limits, plan, question, resolver))
     assert [(row.more.name, row.most_usd) for row in rows] == [
-        (f"maximum of offer {name}", pytest.approx(0.0, abs=0.01)) for name in "abc"
+        (f"maximum of offer {name}", pytest.approx(0.0, abs=0.01)) for name in "acb"
     ]
     assert len(solved) == 1
     raised = {offer.name: offer.max_units for offer in solved[0].offers}
