@@ -107,8 +107,6 @@ def require_current(asked: AskedPlan, resolver: Resolver) -> AskedPlan:
 
     Raises
     ------
-    NoPlanFoundError
-        If the limit came before all candidates of its fleet were evaluated.
     InputError
         If the plan does not hold with the rates of this program, leaves demand unserved, or was not made
         for the least TCO.
@@ -120,7 +118,8 @@ def require_current(asked: AskedPlan, resolver: Resolver) -> AskedPlan:
     if plan.shortages:
         hint = "plan explain without options says what would serve it"
         raise _mistake(asked.path, "unmet", "the plan leaves demand unserved, so its cost says little", hint)
-    (_, problem), _ = resolver.problem_in_time(asked.fleet)
+    # No solve and no answer without its candidates: the limit of a solve does not end this, Ctrl-C does.
+    _, problem = resolver.problem(asked.fleet)
     broken = verify(problem, plan)
     if broken:
         message = f"the plan does not hold with the rates of this version: {broken[0].message}"

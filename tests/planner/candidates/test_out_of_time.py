@@ -191,6 +191,22 @@ def test_plan_verify_and_replay_keep_their_limits(
     assert "0 of 1 service in a region simulated; choose a --service" in said.err
 
 
+def test_a_question_evaluates_the_fleet_of_its_plan_whatever_a_solve_may_take(
+    fleet_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a busy machine `alternatives` ended without a row: 20 of 84 pairs within 30 s."""
+    plan = fleet_file.parent / "out/plan.json"
+    assert run("solve", fleet_file, "--out", plan.parent) == 0
+    for kept in ("candidates", "landscapes"):
+        shutil.rmtree(user_cache(kept))
+    monkeypatch.setattr(api, "EXPLANATION_S", api.LEAST_EXPLANATION_S - 1.0)
+    run("alternatives", plan, "--time-limit", 0.5)
+    said = capsys.readouterr()
+    assert "evaluating chat on" in said.err
+    assert "evaluated and kept within" not in said.err
+    assert "fewest kinds of hardware" in said.out
+
+
 def test_compare_counts_candidates_against_the_limit_of_their_fleet(
     fleet_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
