@@ -204,15 +204,7 @@ def _of_closed(slotted: _Slotted, closed: Mask, duals: Array, solver: Solver) ->
     known = duals.copy()
     known[own] = 0.0
     reduced = slotted.cost - program.rows.T @ known
-    few = Rows(
-        rows=program.rows[own][:, variables].tocsr(),
-        row_lower=program.row_lower[own],
-        row_upper=program.row_upper[own],
-        lower=program.lower[variables],
-        upper=program.upper[variables],
-        whole=program.whole[variables],
-    )
-    answer = solver(Job(few, reduced[variables], None))
+    answer = solver(Job(program.among(variables, own), reduced[variables], None))
     if answer.values is None or answer.row_duals is None:
         return replace(answer, values=None, infeasible=False)
     saved = np.zeros(len(reduced))

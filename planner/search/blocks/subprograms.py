@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -74,17 +74,10 @@ class Parts:
         kept = np.flatnonzero(self.rows_of(variables) if rows is None else rows & self.rows_of(variables))
         others = held.copy()
         others[variables] = 0.0
-        own: sp.csr_array = whole.rows[kept]
-        used = own @ others
-        program = Rows(
-            rows=own[:, variables].tocsr(),
-            row_lower=whole.row_lower[kept] - used,
-            row_upper=whole.row_upper[kept] - used,
-            lower=whole.lower[variables],
-            upper=whole.upper[variables],
-            whole=whole.whole[variables],
-        )
-        return Part(program, variables, kept)
+        used = whole.rows[kept] @ others
+        own = whole.among(variables, kept)
+        left = replace(own, row_lower=own.row_lower - used, row_upper=own.row_upper - used)
+        return Part(left, variables, kept)
 
 
 def in_order(numbers: Indices) -> Indices:

@@ -41,15 +41,7 @@ class GrowingLinear:
         self._program, self._cost, self._variables = program, cost, variables
         self._unit = cost_unit(cost)
         self._by_variable: sp.csc_array = program.rows.tocsc()
-        few = Rows(
-            rows=self._by_variable[:, variables].tocsr(),
-            row_lower=program.row_lower,
-            row_upper=program.row_upper,
-            lower=program.lower[variables],
-            upper=program.upper[variables],
-            whole=program.whole[variables],
-        )
-        self._solver = model_of(few, cost[variables] / self._unit, linear=True)
+        self._solver = model_of(program.among(variables), cost[variables] / self._unit, linear=True)
         self.work_s = 0.0
 
     def add(self, variables: Indices) -> None:

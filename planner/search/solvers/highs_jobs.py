@@ -43,6 +43,14 @@ class Rows:
     upper: Array
     whole: Mask
 
+    def among(self, variables: Indices, rows: Indices | None = None) -> Rows:
+        """The same with some variables alone, in some rows or in all, with the limits that these have."""
+        own, limits = self.rows, (self.row_lower, self.row_upper)
+        if rows is not None:
+            own, limits = own[rows], (self.row_lower[rows], self.row_upper[rows])
+        bounds = self.lower[variables], self.upper[variables]
+        return Rows(own[:, variables].tocsr(), *limits, *bounds, self.whole[variables])
+
     def within(self, lower: Array, upper: Array) -> Rows:
         """The same with other bounds of its variables."""
         return replace(self, lower=lower, upper=upper)
