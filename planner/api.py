@@ -17,7 +17,6 @@ from fleetplan.planner.plan import (
     UNMET_GAP_RATIO,
     Infeasible,
     Plan,
-    Shortage,
     WrongForecast,
 )
 from fleetplan.planner.problem import Problem
@@ -28,6 +27,7 @@ from fleetplan.planner.search import (
     Evaluation,
     SearchLimits,
     SearchResult,
+    Shortages,
     SolveStatus,
     Stop,
     Watcher,
@@ -233,9 +233,11 @@ def solve_problem(
         deadline = deadline.within(max(limits.explained.left_s, LEAST_EXPLANATION_S))
         if purpose is not Purpose.STEP:
             say("proven infeasible; looking for the shortage")
+        short = _shortages(problem, candidates, limits, deadline, purpose)
         infeasible = Infeasible(
             fleet=problem.fleet.name,
-            shortages=_shortages(problem, candidates, limits, deadline, purpose),
+            shortages=short.rows,
+            shortages_complete=short.complete,
             rejections=candidates.rejections,
             provenance=stated,
             solve=solve,
@@ -249,10 +251,10 @@ def solve_problem(
 
 def _shortages(
     problem: Problem, candidates: CandidateSet, limits: SearchLimits, deadline: Deadline, purpose: Purpose
-) -> tuple[Shortage, ...]:
+) -> Shortages:
     """What an infeasible problem lacks, as closely as its purpose needs it; nothing for a step."""
     if purpose is Purpose.STEP:
-        return ()
+        return Shortages((), complete=False)
     part = deadline.share(SHORTAGES_SHARE_OF_TIME)
     gap_ratio = UNMET_GAP_RATIO if purpose is Purpose.ANSWER else ROW_SHORTAGE_GAP_RATIO
     return find_shortages(problem, candidates.rejections, limits.seed, limits.workers, part, gap_ratio)

@@ -207,7 +207,7 @@ def compare(
     for folder in kept.written:
         say_written(errors, folder / PLAN_FILE)
     if isinstance(found.outcome, Infeasible):
-        print_infeasible(found.outcome, console())
+        print_infeasible(found.outcome, False, console())
         raise typer.Exit(ExitCode.INFEASIBLE)
     print_comparison(found.outcome, found.rows, console())
     if stopped or found.outcome.open_gap > limits.gap_ratio:

@@ -143,7 +143,7 @@ def _print_outcome(outcome: Plan | Infeasible, as_json: bool, full: bool) -> Non
     if not isinstance(outcome, Infeasible):
         print_plan(outcome, console(), full)
         return
-    print_infeasible(outcome, console())
+    print_infeasible(outcome, full, console())
     if outcome.conflict is not None:
         print_conflict(outcome.conflict, console())
 

@@ -81,8 +81,22 @@ class Infeasible(Record):
     fleet: str
     status: str = "infeasible"
     shortages: tuple[Shortage, ...]
+    """Empty where the limits leave no plan even if no demand is served, if `shortages_complete`."""
+    shortages_complete: bool = True
+    """False where the time was too short to find what stays unserved at best: what is listed is short, and
+    more may be."""
     rejections: tuple[Rejections, ...]
     provenance: PlanProvenance
     solve: Solve
     conflict: Conflict | None = None
     """None where the time was too short to find it."""
+
+    @property
+    def more_short(self) -> str:
+        """Say what the shortages do not show; empty where they show all."""
+        if not self.shortages_complete:
+            which = "what else" if self.shortages else "what"
+            return f"the time was too short to find {which} is short: raise --time-limit"
+        if not self.shortages:
+            return "the limits leave no plan even if no demand is served: check budgets and power"
+        return ""

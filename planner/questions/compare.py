@@ -233,10 +233,8 @@ def _trial(
     except NoPlanFoundError as error:
         return OptionResult(option.label, None, False, (str(error),))
     if isinstance(outcome, Infeasible):
-        short = tuple(_shortage_text(row) for row in outcome.shortages)
-        return OptionResult(
-            option.label, None, True, short or ("the budgets do not cover the hardware already owned",)
-        )
+        more = [outcome.more_short] if outcome.more_short else []
+        return OptionResult(option.label, None, True, (*map(_shortage_text, outcome.shortages), *more))
     dearer = (
         verge is not None and outcome.bound_usd >= verge.above_usd and outcome.gap > solver.limits.gap_ratio
     )

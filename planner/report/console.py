@@ -18,7 +18,7 @@ from fleetplan.fleet.figures import (
     shown_in,
 )
 from fleetplan.fleet.units import KWH_PER_MWH
-from fleetplan.planner.plan import Infeasible, MomentKey, Placement, Plan, currency_of
+from fleetplan.planner.plan import Infeasible, MomentKey, Placement, Plan, Shortage, currency_of
 from fleetplan.planner.report.beyond_horizon import LEAST_WIDTH, print_beyond_the_horizon, print_options
 from fleetplan.planner.report.brief_console import (
     MOST_LISTED,
@@ -308,17 +308,44 @@ def _limits(plan: Plan, brief: bool, console: Console) -> None:
     console.print(f"[bold]Binding constraints[/]: {'; '.join(parts)}{more}")
 
 
-def print_infeasible(outcome: Infeasible, console: Console) -> None:
-    """Print what is short, by how much, and what would serve it."""
+def print_infeasible(outcome: Infeasible, full: bool, console: Console) -> None:
+    """Print what is short, by how much, and what would serve it.
+
+    Parameters
+    ----------
+    outcome : Infeasible
+        With its shortages.
+    full : bool
+        Whether each of many shortages has a line, and not the largest of a service and a reason alone.
+    console : Console
+        Where to.
+    """
     console.print(f"[bold red]{escape(outcome.fleet)} cannot be served[/]: proven infeasible.")
-    for row in outcome.shortages:
+    each = full or len(outcome.shortages) <= MOST_LISTED
+    alike: dict[object, list[Shortage]] = defaultdict(list)
+    for number, row in enumerate(outcome.shortages):
+        alike[number if each else (row.service, row.reason)].append(row)
+    for rows in alike.values():
+        _print_shortages(rows, console)
+    if len(alike) < len(outcome.shortages):
         console.print(
-            f"  {escape(asked_by(row))}: "
-            f"{figure(row.unmet_requests_per_s)} of {figure(row.demand_requests_per_s)} requests/s unserved; "
-            f"missing: {escape(row.reason)}",
-            soft_wrap=True,
+            f"All {len(outcome.shortages)} shortages: `plan solve --full`, plan.json and report of `--out`"
         )
-        if row.would_take:
-            console.print(f"    additional capacity needed: {escape(row.would_take)}")
-    if not outcome.shortages:
-        console.print("  the limits leave no plan even if no demand is served: check budgets and power")
+    if outcome.more_short:
+        console.print(f"  {outcome.more_short}")
+
+
+def _print_shortages(rows: Sequence[Shortage], console: Console) -> None:
+    """Print the largest of some shortages of one service for one reason, and how many there are."""
+    most = max(rows, key=lambda row: row.unmet_requests_per_s)
+    regions = ", ".join(dict.fromkeys(row.region for row in rows if row.region != DEFAULT_REGION))
+    place = f" in {escape(regions)}" if regions else ""
+    others = f" ({len(rows)} shortages like it{place})" if len(rows) > 1 else ""
+    console.print(
+        f"  {escape(asked_by(most))}: "
+        f"{figure(most.unmet_requests_per_s)} of {figure(most.demand_requests_per_s)} requests/s unserved"
+        f"{others}; missing: {escape(most.reason)}",
+        soft_wrap=True,
+    )
+    if most.would_take:
+        console.print(f"    additional capacity needed: {escape(most.would_take)}")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.scenarios import LEAST_REGRET as LEAST_REGRET
     from fleetplan.planner.search.scenarios import Evaluation as Evaluation
     from fleetplan.planner.search.scenarios import unmet_requests_per_s as unmet_requests_per_s
+    from fleetplan.planner.search.shortage import Shortages as Shortages
     from fleetplan.planner.search.shortage import find_shortages as find_shortages
     from fleetplan.planner.search.solvers.interrupt import Stop as Stop
     from fleetplan.planner.search.solvers.interrupt import run_interruptibly as run_interruptibly
@@ -44,6 +45,7 @@ _MODULE_OF: Final = {
     "Progress": "result",
     "SearchLimits": "result",
     "SearchResult": "result",
+    "Shortages": "shortage",
     "SolveStatus": "result",
     "Verge": "result",
     "Watcher": "result",

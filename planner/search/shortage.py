@@ -48,6 +48,24 @@ LIFTING_TIME_LIMIT_S = 5.0
 """Time to find a plan with one limit lifted. [s]"""
 
 
+@dataclass(frozen=True, slots=True)
+class Shortages:
+    """What a fleet is short of.
+
+    Attributes
+    ----------
+    rows : tuple[Shortage, ...]
+        The least total of unmet requests/s, within a gap; empty if the limits do not even leave room for what
+        exists.
+    complete : bool
+        False where the time was too short for that: `rows` are then of demand that no configuration could
+        serve with whatever supply.
+    """
+
+    rows: tuple[Shortage, ...]
+    complete: bool = True
+
+
 def find_shortages(
     problem: Problem,
     rejections: tuple[Rejections, ...],
@@ -55,7 +73,7 @@ def find_shortages(
     workers: int,
     deadline: Deadline = NEVER,
     gap_ratio: float = UNMET_GAP_RATIO,
-) -> tuple[Shortage, ...]:
+) -> Shortages:
     """Demand that no plan serves, with the accelerators that would serve it.
 
     Parameters
@@ -73,13 +91,12 @@ def find_shortages(
 
     Returns
     -------
-    tuple[Shortage, ...]
-        The least total of unmet requests/s, within that gap; empty if the budget does not even pay for what
-        exists, or if there was no time.
+    Shortages
+        Of all services and moments, where the time was long enough.
     """
     if not problem.cells:
         # Nothing is asked for, so no demand is short: what exists costs more than the budget.
-        return ()
+        return Shortages(())
     planning = build_model(problem, allow_unmet=True)
     scales = rate_scales(problem)
     finest = max(scale.exponent for scale in scales.values())
@@ -95,28 +112,47 @@ def find_shortages(
     limits = SolverLimits(max(first.left_s, LEAST_SHORTAGE_S), seed, workers, Stop(), latest=first)
     found = solve_planning(planning, limits, lambda value, bound: value - bound <= gap_ratio * value)
     if found.values is None:
-        return ()
+        known = found.status is ModelStatus.INFEASIBLE
+        return Shortages((), True) if known else Shortages(_never_served(problem, rejections), False)
     blocking = blocking_limits(problem, seed, workers, deadline)
-    rows = []
-    for (cell_index, k), unmet in _unserved(problem, planning.variables.unmet, found.values).items():
-        cell = problem.cells[cell_index]
-        service = problem.services[cell.service]
-        short = accelerators_needed(problem, cell, k, unmet)
-        by_power = bool(short) and POWER in blocking.names
-        rows.append(
-            Shortage(
-                **problem.row_moment(cell.moment),
-                region=cell.region,
-                service=cell.service,
-                request_class=service.classes[k].name,
-                unmet_requests_per_s=min(unmet, cell.requests_per_s[k]),
-                demand_requests_per_s=cell.requests_per_s[k],
-                accelerators_short=short,
-                power_short_kw=power_needed_kw(problem, cell, k, unmet) if by_power else None,
-                reason=_unsupplied(problem, cell) or _reason(cell.service, bool(short), blocking, rejections),
-            )
-        )
-    return tuple(rows)
+    unserved = _unserved(problem, planning.variables.unmet, found.values).items()
+    return Shortages(tuple(_shortage(problem, key, unmet, blocking, rejections) for key, unmet in unserved))
+
+
+def _never_served(problem: Problem, rejections: tuple[Rejections, ...]) -> tuple[Shortage, ...]:
+    """Demand that no configuration serves, whatever there is of the hardware that is supplied."""
+    return tuple(
+        _shortage(problem, (number, k), rate, Blocking((), decided=False), rejections)
+        for number, cell in enumerate(problem.cells)
+        for k, rate in enumerate(cell.requests_per_s)
+        if rate > 0 and not accelerators_needed(problem, cell, k, rate)
+    )
+
+
+def _shortage(
+    problem: Problem,
+    key: tuple[int, int],
+    unmet: float,
+    blocking: Blocking,
+    rejections: tuple[Rejections, ...],
+) -> Shortage:
+    """The row of what is unmet of one class of a cell. [requests/s]"""
+    number, k = key
+    cell = problem.cells[number]
+    service = problem.services[cell.service]
+    short = accelerators_needed(problem, cell, k, unmet)
+    by_power = bool(short) and POWER in blocking.names
+    return Shortage(
+        **problem.row_moment(cell.moment),
+        region=cell.region,
+        service=cell.service,
+        request_class=service.classes[k].name,
+        unmet_requests_per_s=min(unmet, cell.requests_per_s[k]),
+        demand_requests_per_s=cell.requests_per_s[k],
+        accelerators_short=short,
+        power_short_kw=power_needed_kw(problem, cell, k, unmet) if by_power else None,
+        reason=_unsupplied(problem, cell) or _reason(cell.service, bool(short), blocking, rejections),
+    )
 
 
 def _unserved(

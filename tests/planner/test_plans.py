@@ -156,7 +156,7 @@ def test_an_infeasible_fleet_says_what_is_short() -> None:
     ]
     assert is_infeasible(question, runs)
     problem = build_problem(question, runs)
-    (row,) = find_shortages(problem, (), seed=1, workers=1)
+    (row,) = find_shortages(problem, (), seed=1, workers=1).rows
     # Four replicas carry 6 of 12 requests/s with headroom, so 5 of 10 without.
     assert (row.service, row.region, row.request_class) == ("chat", "here", "all")
     assert row.unmet_requests_per_s == pytest.approx(5.0)
@@ -164,7 +164,7 @@ def test_an_infeasible_fleet_says_what_is_short() -> None:
     # 6 requests/s are four replicas of A; six of two B would do, and nothing brings a B here.
     assert row.accelerators_short == {"A": 4}
     offered = replace(question, offers=(rent_offer("B", 1.0, maximum=1),))
-    (row,) = find_shortages(build_problem(offered, runs), (), seed=1, workers=1)
+    (row,) = find_shortages(build_problem(offered, runs), (), seed=1, workers=1).rows
     assert row.accelerators_short == {"A": 4, "B": 12}
     assert row.power_short_kw is None
     assert row.would_take == "4 A or 12 B accelerators"
@@ -179,7 +179,8 @@ def test_hardware_that_stands_idle_is_not_said_to_be_used() -> None:
         pools=[rented_pool("B", 4, 1.0)],
         offers=[rent_offer("A", 1.0, maximum=1)],
     )
-    (row,) = find_shortages(build_problem(question, [candidate("chat", "A", 1.0)]), (), seed=1, workers=1)
+    problem = build_problem(question, [candidate("chat", "A", 1.0)])
+    (row,) = find_shortages(problem, (), seed=1, workers=1).rows
     assert row.reason == "hardware (what can serve it is fully used, or arrives later)"
 
 
@@ -194,11 +195,11 @@ def test_load_units_of_a_fast_replica_are_no_shortage() -> None:
         pools=[rented_pool("A", 1, 1.0, per_host=1), rented_pool("B", 1, 1.0, per_host=1)],
     )
     runs = [candidate("chat", "A", (2.0, 2.0)), candidate("long", "B", 4.0)]
-    rows = find_shortages(build_problem(question, runs), (), seed=1, workers=1)
+    rows = find_shortages(build_problem(question, runs), (), seed=1, workers=1).rows
     assert [(row.service, row.unmet_requests_per_s) for row in rows] == [("long", pytest.approx(6.0))]
     # Where nothing else is short, that is what has to be said.
     alone = replace(question, services=question.services[:1])
-    (row,) = find_shortages(build_problem(alone, runs[:1]), (), seed=1, workers=1)
+    (row,) = find_shortages(build_problem(alone, runs[:1]), (), seed=1, workers=1).rows
     assert row.unmet_requests_per_s < 4e-5
 
 
@@ -220,7 +221,7 @@ def test_shares_are_told_by_the_keys_that_state_them(
         policy={"max_share_per_pool": by_policy},
     )
     problem = build_problem(question, [candidate("chat", "A", 1.0)])
-    (row,) = find_shortages(problem, (), seed=1, workers=1)
+    (row,) = find_shortages(problem, (), seed=1, workers=1).rows
     assert (row.unmet_requests_per_s, row.reason) == (pytest.approx(5.0), f"share of a pool ({keys})")
 
 
@@ -232,7 +233,7 @@ def test_regions_without_hardware_are_named() -> None:
         regions=[region("here"), region("there")],
     )
     problem = build_problem(question, [candidate("chat", "A", 1.0)])
-    (row,) = find_shortages(problem, (), seed=1, workers=1)
+    (row,) = find_shortages(problem, (), seed=1, workers=1).rows
     assert (row.region, row.unmet_requests_per_s) == ("there", pytest.approx(2.0))
     assert row.reason == "a pool or an offer in there"
 
@@ -245,13 +246,13 @@ def test_want_of_power_is_said_in_kilowatts() -> None:
         regions=[region("here", power_kw=(6.0,), pue=1.5)],
     )
     runs = [candidate("chat", "A", 1.5, power_kw=1.0), candidate("chat", "B", 100.0, power_kw=0.1)]
-    (row,) = find_shortages(build_problem(question, runs), (), seed=1, workers=1)
+    (row,) = find_shortages(build_problem(question, runs), (), seed=1, workers=1).rows
     # Four replicas carry 6 of 12 requests/s; four more draw 4 kW behind a PUE of 1.5. There is no B.
     assert row.reason == "power"
     assert row.power_short_kw == pytest.approx(6.0)
     assert row.would_take == "6 kW"
     screen = Console(width=200, record=True, file=io.StringIO())
-    print_infeasible(infeasible(question, (row,)), screen)
+    print_infeasible(infeasible(question, (row,)), False, screen)
     assert "missing: power\n    additional capacity needed: 6 kW" in screen.export_text()
 
 
@@ -265,7 +266,7 @@ def test_no_demand_is_short_where_nothing_is_asked_for() -> None:
     )
     runs = [candidate("chat", "A", 1.5)]
     assert is_infeasible(question, runs)
-    assert find_shortages(build_problem(question, runs), (), seed=1, workers=1) == ()
+    assert find_shortages(build_problem(question, runs), (), seed=1, workers=1).rows == ()
 
 
 def infeasible(question: Fleet, shortages: tuple[Shortage, ...]) -> Infeasible:

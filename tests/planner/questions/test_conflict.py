@@ -32,7 +32,7 @@ from fleetplan.planner import api
 from fleetplan.planner.api import Planned, plan_fleet, solve_problem
 from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.formulation import PlanningModel, build_model
-from fleetplan.planner.plan import Conflict, Infeasible, Shortage
+from fleetplan.planner.plan import Conflict, Infeasible
 from fleetplan.planner.plan.infeasible import GivenWay, StatedWayOut
 from fleetplan.planner.questions import resolving
 from fleetplan.planner.questions.conflict import explain
@@ -49,6 +49,7 @@ from fleetplan.planner.search import (
     Deadline,
     PowerLimit,
     SearchLimits,
+    Shortages,
     feasible,
     least_power,
     more_power,
@@ -341,9 +342,9 @@ def test_reasons_of_what_is_soon_proven_take_no_time_of_the_search(monkeypatch: 
     """Where candidates took long, the reasons had all of the limit, too, after a proof of half a second."""
     left: list[float] = []
 
-    def shortages(*arguments: object) -> tuple[Shortage, ...]:
+    def shortages(*arguments: object) -> Shortages:
         left.extend(each.left_s for each in arguments if isinstance(each, Deadline))
-        return ()
+        return Shortages(())
 
     monkeypatch.setattr(api, "find_shortages", shortages)
     question = one_kind(services=[service("chat", 1e6, engines=engine_table([("aggregated", "A", 1, 1.0)]))])

@@ -73,7 +73,7 @@ def test_a_plan_without_a_day_and_scenarios_looks_as_ever() -> None:
 def test_an_infeasible_fleet_says_in_which_slice_it_is_short() -> None:
     example = EXAMPLES["tidal"]()
     problem = build_problem(replace(example.infeasible, policy=example.fleet.policy), example.candidates)
-    shortage = find_shortages(problem, (), 1, 1)
+    shortage = find_shortages(problem, (), 1, 1).rows
     assert {row.slice for row in shortage} <= {"day", "night"}
     outcome = Infeasible(
         fleet="test",
@@ -83,6 +83,6 @@ def test_an_infeasible_fleet_says_in_which_slice_it_is_short() -> None:
         solve=Solve(wall_s=0.0, deterministic_time=0.0, status="infeasible", bound_source="test"),
     )
     stream = StringIO()
-    print_infeasible(outcome, Console(file=stream, width=160, color_system=None))
+    print_infeasible(outcome, False, Console(file=stream, width=160, color_system=None))
     first = outcome.shortages[0]
     assert f"in here {first.slice}: " in stream.getvalue()

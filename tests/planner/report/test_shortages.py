@@ -1,4 +1,4 @@
-"""Unmet demand below the rounding of the model is stated in the document, and called no shortage."""
+"""Unmet demand below the rounding of the model is no shortage; many shortages fit a screen."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import pytest
 from rich.console import Console
 from tests.planner.verify.plans import PLANS
 
-from fleetplan.planner.plan import Plan
+from fleetplan.planner.plan import Infeasible, Plan, Shortage
 from fleetplan.planner.plan.document import UNMET_ROUNDING_SHARE
-from fleetplan.planner.report.console import print_plan
-from fleetplan.planner.report.html.page import report_page
+from fleetplan.planner.report.brief_console import MOST_LISTED
+from fleetplan.planner.report.console import print_infeasible, print_plan
+from fleetplan.planner.report.html.page import infeasible_page, report_page
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 
@@ -47,3 +48,73 @@ def test_rounding_is_no_shortage(requests_per_s: float, is_short: bool) -> None:
     assert ("unmet" in shown(plan)) == is_short
     assert ("Demand that is not served" in report_page(plan, (), None)) == is_short
     assert plan.model_copy(update={"inputs": None}).shortages == plan.unmet
+
+
+LIMITS_LEAVE_NO_PLAN = "the limits leave no plan even if no demand is served"
+TOO_SHORT = "the time was too short to find what is short"
+
+
+def infeasible(periods: int, complete: bool = True) -> Infeasible:
+    """A fleet that lacks 1, 2, 3 ... of 9 requests/s of chat in its periods."""
+    plan = PLANS["scarce"]()[1]
+    rows = tuple(
+        Shortage(
+            period=f"P{number}",
+            region="west" if number % 2 else "east",
+            service="chat",
+            request_class="all",
+            unmet_requests_per_s=float(number),
+            demand_requests_per_s=9.0,
+            accelerators_short={"A": number},
+            reason="hardware",
+        )
+        for number in range(1, periods + 1)
+    )
+    return Infeasible(
+        fleet="f",
+        shortages=rows,
+        shortages_complete=complete,
+        rejections=(),
+        provenance=plan.provenance,
+        solve=plan.solve,
+    )
+
+
+def infeasible_lines(outcome: Infeasible, full: bool = False) -> list[str]:
+    screen = io.StringIO()
+    print_infeasible(outcome, full, Console(file=screen, width=160))
+    return screen.getvalue().splitlines()
+
+
+def test_many_shortages_for_one_reason_are_one_line_with_the_largest() -> None:
+    few = infeasible_lines(infeasible(MOST_LISTED))
+    assert sum("requests/s unserved;" in line for line in few) == MOST_LISTED
+    most = MOST_LISTED + 3
+    many = infeasible_lines(infeasible(most))
+    (line,) = [line for line in many if "unserved" in line]
+    assert line.startswith(f"  chat in east P{most}: {most} of 9 requests/s unserved ")
+    assert line.endswith(f"({most} shortages like it in west, east); missing: hardware")
+    assert f"additional capacity needed: {most} A accelerators" in "".join(many)
+    assert any(line.startswith(f"All {most} shortages: `plan solve --full`") for line in many)
+    full = infeasible_lines(infeasible(most), full=True)
+    assert sum("requests/s unserved;" in line for line in full) == most
+    assert "All" not in "".join(full)
+
+
+@pytest.mark.parametrize(
+    ("periods", "complete", "said", "not_said"),
+    [
+        (0, True, LIMITS_LEAVE_NO_PLAN, TOO_SHORT),
+        (0, False, TOO_SHORT, LIMITS_LEAVE_NO_PLAN),
+        (1, False, "the time was too short to find what else is short", LIMITS_LEAVE_NO_PLAN),
+        (1, True, "missing: hardware", "too short"),
+    ],
+)
+def test_shortages_that_were_not_found_in_time_are_no_verdict_on_limits(
+    periods: int, complete: bool, said: str, not_said: str
+) -> None:
+    outcome = infeasible(periods, complete)
+    page = infeasible_page(outcome).lower().replace("<td>hardware", "missing: hardware")
+    for text in ("\n".join(infeasible_lines(outcome)), page):
+        assert said in text
+        assert not_said not in text

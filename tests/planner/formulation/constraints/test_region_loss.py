@@ -162,7 +162,7 @@ def test_a_shortage_names_the_loss() -> None:
     )
     solved = solve(question, RUNS)
     assert solved.plan is None
-    assert all("survive_region_loss" in row.reason for row in find_shortages(solved.problem, (), 1, 1))
+    assert all("survive_region_loss" in row.reason for row in find_shortages(solved.problem, (), 1, 1).rows)
 
 
 @pytest.mark.parametrize("change", ["dropped", "moved", "fewer replicas", "unknown", "too many"])

@@ -27,14 +27,14 @@ USD = 2 * 2.0 * 2190
 """Two cards at 2 USD an hour for a quarter."""
 
 
-def problem(most_cards: int = 9) -> Problem:
-    """Six requests/s on cards that serve three each."""
+def problem(most_cards: int = 9, configurations: int = 1) -> Problem:
+    """Six requests/s on cards that serve three each, if any configuration does."""
     asked = fleet(
         services=[service("chat", 6.0)],
         hardware=[hardware("G", 1)],
         offers=[rent_offer("G", 2.0, maximum=most_cards)],
     )
-    return build_problem(asked, (candidate("chat", "G", 3.0),))
+    return build_problem(asked, (candidate("chat", "G", 3.0),) * configurations)
 
 
 def test_a_plan_cheaper_than_its_bound_loses_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,5 +103,22 @@ def test_limits_are_named_together_only_where_it_is_proven(
         return solve(planning, limits, enough) if planning.variables.unmet else nothing
 
     monkeypatch.setattr(shortage, "solve_planning", lifted)
-    rows = shortage.find_shortages(problem(most_cards=1), (), seed=1, workers=1)
+    rows = shortage.find_shortages(problem(most_cards=1), (), seed=1, workers=1).rows
     assert [row.reason for row in rows] == [reason]
+
+
+@pytest.mark.parametrize("status", [ModelStatus.INFEASIBLE, ModelStatus.UNKNOWN])
+def test_no_time_for_shortages_is_no_proof_that_limits_leave_no_plan(
+    status: ModelStatus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = ModelOutcome(status, None, None, None, "test", 0.0)
+    monkeypatch.setattr(shortage, "solve_planning", lambda *_: nothing)
+    found = shortage.find_shortages(problem(most_cards=1), (), seed=1, workers=1)
+    assert not found.rows
+    assert found.complete == (status is ModelStatus.INFEASIBLE)
+    # What no configuration serves is known without a solve.
+    known = shortage.find_shortages(problem(configurations=0), (), seed=1, workers=1)
+    assert bool(known.rows) == (status is ModelStatus.UNKNOWN)
+    for row in known.rows:
+        assert row.unmet_requests_per_s == row.demand_requests_per_s == pytest.approx(6.0)
+        assert row.reason == "a configuration that meets the SLO and fits memory"
