@@ -20,15 +20,11 @@ import pytest
 import typer.testing
 from _pytest.unraisableexception import gc_collect_iterations_key
 
-from fleetplan.planner.candidates import ahead
 from fleetplan.planner.commands.memory import calm_libraries, look_for_garbage_less_often
 from tests.warm import HIGHS, WarmProcess
 
 # Before anything imports numpy, which reads it once.
 calm_libraries()
-
-# All cores have tests to run.
-os.environ.setdefault(ahead.SWITCH, "off")
 
 # It read the options of all commands from their functions each time: a quarter of a second.
 typer.testing._get_command = cache(typer.testing._get_command)
@@ -99,9 +95,15 @@ def warm_solver() -> subprocess.Popen[bytes]:
 
 @pytest.fixture(scope="session", autouse=True)
 def warm_solvers() -> Iterator[None]:
-    """Start processes of HiGHS warm, for all searches of this process."""
+    """Start processes of HiGHS warm, for all searches of this process; none evaluate beside it.
+
+    Imported here: the process that hands the tests out runs none.
+    """
+    from fleetplan.planner.candidates import ahead  # noqa: PLC0415
     from fleetplan.planner.search.solvers import highs_process, highs_race  # noqa: PLC0415
 
+    # All cores have tests to run.
+    os.environ.setdefault(ahead.SWITCH, "off")
     with pytest.MonkeyPatch.context() as patched:
         for module in (highs_process, highs_race):
             patched.setattr(module, "started_child", warm_solver)

@@ -6,6 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -68,6 +69,11 @@ def load_architecture(reference: str, folder: Path) -> ModelArchitecture:
             # A pipe, a device, or a folder without a config: why it cannot be read is said by the reader.
             return architecture_from_config(_read_config(path), reference)
         raise
+    return _of_catalogue(identifier)
+
+
+@cache
+def _of_catalogue(identifier: str) -> ModelArchitecture:
     return architecture_from_config(model_catalog()[identifier].config, identifier)
 
 

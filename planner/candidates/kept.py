@@ -11,6 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +22,7 @@ from fleetplan.fleet.input_files import input_sha256, is_file
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.packages import installed_version, source_sha256
 from fleetplan.fleet.tables import once_per_table
-from fleetplan.perfmodel.optables.measured.folders import own_tables_folder, table_roots
+from fleetplan.perfmodel.optables.measured.folders import PACKAGE, own_tables_folder, table_roots
 from fleetplan.planner.candidates.candidate_set import CandidateSet
 from fleetplan.planner.problem import ConfigurationKey
 
@@ -111,7 +112,21 @@ def _model_configs(fleet: Fleet) -> Iterator[str]:
 
 def _table_files() -> Iterator[str]:
     """Yield name, size and time of change of every operator table, the user's own before the package's."""
-    waiting = [str(folder) for folder in (own_tables_folder(), *(root.path for root in table_roots()))]
+    yield from _files_below(str(own_tables_folder()))
+    for root in table_roots():
+        yield from (
+            _packaged_files(str(root.path)) if root.package == PACKAGE else _files_below(str(root.path))
+        )
+
+
+@cache
+def _packaged_files(folder: str) -> tuple[str, ...]:
+    """List the files of an installed package once: they stay as they are while a process runs."""
+    return tuple(_files_below(folder))
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    waiting = [folder]
     # A thousand files in as many folders: without `Path` and `os.walk` they take a third of the time.
     while waiting:
         folder = waiting.pop()

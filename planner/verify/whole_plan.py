@@ -124,25 +124,30 @@ def verify(problem: Problem, plan: Plan, evidence: Evidence | None = None) -> li
     list[Violation]
         Empty for a plan that holds.
     """
+    return list(violations(problem, plan, evidence))
+
+
+def violations(problem: Problem, plan: Plan, evidence: Evidence | None = None) -> Iterator[Violation]:
+    """Yield the rules that a plan breaks as they are found; parameters are those of `verify`."""
     names, pools = Names(problem), fleet_pools(problem)
-    found = list(names_of_plan(problem, plan.fleet, plan.periods))
+    yield from names_of_plan(problem, plan.fleet, plan.periods)
     rows, wrong = sound_rows("placement", plan.placements, partial(placement_faults, names), placement_key)
-    found += wrong
+    yield from wrong
     unmet, wrong = sound_rows("coverage", plan.unmet, partial(unmet_faults, names), unmet_key)
     flows, wrong_flows = sound_rows("kv_transfer", plan.kv_flows, partial(flow_faults, names), flow_key)
     work, wrong_work = sound_rows("offline", plan.offline_work, partial(work_faults, names), work_key)
     lost, wrong_losses = sound_rows(
         "region_loss", plan.region_losses, partial(surviving_faults, names), surviving_key
     )
-    found += [*wrong, *wrong_flows, *wrong_work, *wrong_losses]
+    yield from (*wrong, *wrong_flows, *wrong_work, *wrong_losses)
     bought, gone = [], []
     for purchase in plan.purchases:
         faults_of = purchase_faults(problem, pools, purchase)
-        found += [Violation("purchases", fault) for fault in faults_of]
+        yield from (Violation("purchases", fault) for fault in faults_of)
         bought += [] if faults_of else [purchase]
     for retired in plan.retirements:
         faults_of = retirement_faults(problem, pools, retired)
-        found += [Violation("retirement", fault) for fault in faults_of]
+        yield from (Violation("retirement", fault) for fault in faults_of)
         gone += [] if faults_of else [retired]
     # The rules are checked on what is left, so that one wrong name does not hide the rest.
     kept = {
@@ -156,10 +161,9 @@ def verify(problem: Problem, plan: Plan, evidence: Evidence | None = None) -> li
     runs = tuple((row, names.candidates[row.key]) for row in rows)
     check = PlanCheck(problem, plan.model_copy(update=kept), runs)
     for family_of in CHECKS:
-        found.extend(family_of(check))
+        yield from family_of(check)
     if evidence is not None:
-        found.extend(check_evidence(plan, evidence))
-    return found
+        yield from check_evidence(plan, evidence)
 
 
 def require_valid(problem: Problem, plan: Plan, evidence: Evidence | None = None) -> None:
@@ -170,7 +174,7 @@ def require_valid(problem: Problem, plan: Plan, evidence: Evidence | None = None
     PlanError
         With every violation.
     """
-    violations = verify(problem, plan, evidence)
-    if violations:
-        lines = "\n".join(f"  {violation.family}: {violation.message}" for violation in violations)
+    broken = verify(problem, plan, evidence)
+    if broken:
+        lines = "\n".join(f"  {violation.family}: {violation.message}" for violation in broken)
         raise PlanError(f"the plan does not hold; this is a bug of fleetplan:\n{lines}")

@@ -123,20 +123,15 @@ def block_of(key: str) -> str | None:
 @cache
 def possible_pairs() -> frozenset[Pair]:
     """Return the pairs of keys that may go together."""
-    return frozenset(
-        frozenset(pair) for pair in itertools.combinations(documented_keys(), 2) if not _apart(*pair)
-    )
+    apart = {
+        frozenset(pair) for left, right in APART for pair in itertools.product(_below(left), _below(right))
+    }
+    return frozenset(map(frozenset, itertools.combinations(documented_keys(), 2))) - apart
 
 
-def _apart(one: str, other: str) -> bool:
-    return any(
-        (_under(one, left) and _under(other, right)) or (_under(other, left) and _under(one, right))
-        for left, right in APART
-    )
-
-
-def _under(key: str, roots: tuple[str, ...]) -> bool:
-    return any(key == root or key.startswith(f"{root}.") for root in roots)
+def _below(roots: tuple[str, ...]) -> list[str]:
+    """Return the documented keys that are one of these or below one."""
+    return [key for key in documented_keys() if any(f"{key}.".startswith(f"{root}.") for root in roots)]
 
 
 def keys_of(file: Mapping[str, Any]) -> set[str]:

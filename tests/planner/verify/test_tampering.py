@@ -17,6 +17,7 @@ from fleetplan.planner.plan import CalibrationUse, Plan, Rejections, StatedTable
 from fleetplan.planner.plan.inputs import PlanInputs
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.verify import Evidence, launches, verify
+from fleetplan.planner.verify.whole_plan import violations
 
 NO_EVIDENCE = Evidence((), (), (), "")
 
@@ -60,7 +61,7 @@ def missed(
     for each, changed in meaningful(document, plan, once=once, seen=set() if seen is None else seen):
         count += 1
         # What cannot be read any more is noticed.
-        if changed is not None and not verify(problem, changed, evidence):
+        if changed is not None and next(violations(problem, changed, evidence), None) is None:
             found.append(f"{each.pattern} {each.kind}")
     return count, found
 

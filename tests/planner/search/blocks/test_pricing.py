@@ -67,7 +67,7 @@ def steps_of_a_search(
             return whole(self, *given)  # type: ignore[operator]
 
         monkeypatch.setattr(PricingSearch, name, noted)
-    case = large_case(2, 4, 2, 3) if large else large_case(1, 3, 2, 2)
+    case = large_case(2, 4, 2, 3) if large else large_case(1, 2, 2, 1)
     problem = build_problem(case.fleet, case.candidates)
     limits = SearchLimits(10.0 if large else work_s, 0.0, 1, 2, reproducible=True)
     result = search(problem, limits, stop=stop)
@@ -246,7 +246,7 @@ def test_neighbourhoods_are_priced_at_the_supply_of_the_plan_or_of_the_mixture(
 
     monkeypatch.setattr(neighbourhoods.Neighbourhoods, "improve", noted_improve)
     monkeypatch.setattr(Master, "linear_job", noted_job)
-    case = large_case(2, 4, 2, 3) if whole_search else large_case(1, 3, 2, 2)
+    case = large_case(2, 4, 2, 3) if whole_search else large_case(1, 2, 2, 1)
     limits = SearchLimits(12.0, 0.0, 1, 2, reproducible=True)
     search(build_problem(case.fleet, case.candidates), limits, stop=stop)
     assert len(held) >= ENOUGH_JOBS

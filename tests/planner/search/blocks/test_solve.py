@@ -71,23 +71,30 @@ def in_parts() -> tuple[PlanningModel, Split]:
     return planning, parts
 
 
-def cases() -> list[PlanningCase]:
-    return [several_periods_case(2), tiny_case(4), tiny_case(9), large_case(1, 4, 2, 2)]
+def cases(large: tuple[int, int, int, int]) -> list[PlanningCase]:
+    return [several_periods_case(2), tiny_case(4), tiny_case(9), large_case(*large)]
 
 
 @pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize(
-    ("whole_effort", "parts_effort"),
-    first_parts((((0.02, 3.0), (0.01, 2.0)), ((0.01, 8.0), (0.005, 4.0))), 1),
+    ("large", "whole_effort", "parts_effort"),
+    first_parts(
+        (
+            ((1, 3, 2, 1), (0.02, 3.0), (0.01, 2.0)),
+            ((1, 4, 2, 2), (0.01, 8.0), (0.005, 4.0)),
+        ),
+        1,
+    ),
     ids=("short", "long"),
 )
 def test_plans_of_blocks_hold_and_are_no_better_than_the_optimum(
     number: int,
+    large: tuple[int, int, int, int],
     whole_effort: tuple[float, float],
     parts_effort: tuple[float, float],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    case = cases()[number]
+    case = cases(large)[number]
     gap, limit_s = whole_effort
     whole = solve(case.fleet, case.candidates, gap=gap, time_limit_s=limit_s)
     send_all_to_blocks(monkeypatch)
@@ -244,7 +251,7 @@ def test_explain_search_tells_the_steps_of_a_search_without_a_plan(monkeypatch: 
 @pytest.mark.usefixtures("blocks_for_all")
 @pytest.mark.parametrize(
     ("size", "limit_s", "counted"),
-    first_parts((((1, 4, 2, 2), 0.4, True), ((1, 4, 2, 2), 15.0, False), ((1, 8, 3, 4), 36.0, False)), 1),
+    first_parts((((1, 2, 2, 1), 0.3, True), ((1, 4, 2, 2), 15.0, False), ((1, 8, 3, 4), 36.0, False)), 1),
     ids=("counted", "small", "large"),
 )
 def test_who_may_leave_demand_unmet_and_need_not_has_all_of_the_time(
@@ -319,15 +326,17 @@ def test_where_supply_is_scarce_the_lower_priority_goes_without(
 
 
 @pytest.mark.usefixtures("blocks_for_all")
-@pytest.mark.parametrize("limit_s", first_parts((1.0, 2.0), 1))
+@pytest.mark.parametrize(
+    ("size", "limit_s"), first_parts((((1, 2, 2, 1), 0.5), ((1, 6, 2, 3), 2.0)), 1), ids=("small", "large")
+)
 def test_who_gives_up_on_serving_everything_can_still_find_that_it_is_possible(
-    limit_s: float, monkeypatch: pytest.MonkeyPatch
+    size: tuple[int, int, int, int], limit_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unmet, "PATIENCE_ROUNDS", 1)
     monkeypatch.setattr(restricted_masters, "FIRST_MASTERS", 0)
     # A construction would have a plan before the first round.
     monkeypatch.setattr(PlanSearch, "_constructions", lambda _: [])
-    case = with_priorities(large_case(1, 6, 2, 3), None)
+    case = with_priorities(large_case(*size), None)
     seen: list[Progress] = []
     found = solve(case.fleet, case.candidates, time_limit_s=limit_s, watch=seen.append, reproducible=True)
     assert stages_of(seen) == ["cost", "unmet demand and cost", "cost of what is served"]
