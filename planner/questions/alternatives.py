@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,6 +22,9 @@ TRANSITION_PRICES: Final = (1e2, 1e3, 1e4)
 
 GAP_PART: Final = 0.25
 """Part of the allowance that a solve may leave open."""
+
+FEWEST_UNDECIDED: Final = 2
+"""Fewest kinds of a set that is not decided by its single kinds being asked."""
 
 ROUNDING_RATIO: Final = 1e-6
 """Relative difference of a cost in the model and in the plan that is rounding."""
@@ -102,35 +105,32 @@ def kinds_of(plan: Plan) -> frozenset[str]:
 def fewest_kinds(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver) -> Alternative:
     """The plan on the fewest kinds of hardware that costs no more than a cap.
 
-    Sets of kinds are tried from the largest down; what a set cannot serve within the cap, no part of it can,
-    and what is served within it on a part of a set is served on the set. Of each set that is left it is only
-    asked on which side of the cap it lies; the best one is then solved for its least cost.
+    Single kinds are tried first, which are solved soonest, and often one is enough. Otherwise sets of kinds
+    are tried from the largest down; what a set cannot serve within the cap, no part of it can, and what is
+    served within it on a part of a set is served on the set. Of each set that is left it is only asked on
+    which side of the cap it lies; the best one is then solved for its least cost.
     """
     candidates = resolver.candidates(fleet).candidates
     start = frozenset(candidate.hardware for candidate in candidates)
     side = Verge(cap_usd - abs(cap_usd) * ROUNDING_RATIO, math.nextafter(cap_usd, math.inf))
     asked = FleetQuestion(fleet, begin=plan, bound=bound_of(plan, fleet), verge=side)
-    within, beyond = {kinds_of(plan): plan}, list[frozenset[str]]()
-    level, proven = {start}, True
-    while level:
-        open_sets = [
-            kinds for kinds in sorted(level, key=sorted) if not any(kinds <= other for other in beyond)
-        ]
-        unknown = [kinds for kinds in open_sets if not any(known <= kinds for known in within)]
-        for kinds in unknown:
-            resolver.say(f"on {', '.join(sorted(kinds))} alone")
-        answers = resolver.answers([replace(asked, change=OnHardwareAlone(kinds)) for kinds in unknown])
-        for kinds, answer in zip(unknown, answers, strict=True):
-            if answer.plan is None or answer.most_usd > cap_usd:
-                beyond.append(kinds)
-                proven = proven and answer.least_usd > cap_usd
-            else:
-                within[kinds_of(answer.plan)] = answer.plan
+    sets = _Kinds(resolver, asked, cap_usd, plan)
+    if len(kinds_of(plan)) > 1:
+        sets.ask([frozenset((each,)) for each in start])
+    level = {start}
+    # A set of two may hold no smaller one that is open: its single kinds are decided.
+    while level and sets.fewest > FEWEST_UNDECIDED:
+        open_sets = [kinds for kinds in sorted(level, key=sorted) if not sets.is_beyond(kinds)]
+        sets.ask(open_sets)
         level = {
-            kinds - {each} for kinds in open_sets if kinds not in beyond and len(kinds) > 1 for each in kinds
+            kinds - {each}
+            for kinds in open_sets
+            if not sets.is_beyond(kinds) and len(kinds) > FEWEST_UNDECIDED
+            for each in kinds
         }
-    best_kinds = min(within, key=lambda kinds: (len(kinds), within[kinds].objective_usd))
-    best = within[best_kinds]
+    best_kinds = min(sets.within, key=lambda kinds: (len(kinds), sets.within[kinds].objective_usd))
+    best = sets.within[best_kinds]
+    proven = sets.proven or len(best_kinds) == 1
     figure = (
         f"{counted(len(best_kinds), 'kind')} ({', '.join(sorted(best_kinds))}), the plan has "
         f"{len(kinds_of(plan))}"
@@ -144,6 +144,61 @@ def fewest_kinds(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver) -
     if cheapest is not None and cheapest.objective_usd < best.objective_usd:
         best = cheapest
     return Alternative("fewest kinds of hardware", figure, best, best.objective_usd, proven)
+
+
+class _Kinds:
+    """Which sets of kinds of hardware serve a fleet within a cap, as far as that was asked.
+
+    Parameters
+    ----------
+    resolver : Resolver
+        Solves.
+    asked : FleetQuestion
+        The question of the fleet on all kinds.
+    cap_usd : float
+        The cap. [USD]
+    plan : Plan
+        Known to cost no more than that.
+
+    Attributes
+    ----------
+    within : dict[frozenset[str], Plan]
+        A plan within the cap by the kinds that it runs on.
+    proven : bool
+        Whether it is proven of all sets beyond the cap that they are.
+    """
+
+    def __init__(self, resolver: Resolver, asked: FleetQuestion, cap_usd: float, plan: Plan) -> None:
+        self._resolver, self._asked, self._cap_usd = resolver, asked, cap_usd
+        self.within = {kinds_of(plan): plan}
+        self._beyond: list[frozenset[str]] = []
+        self.proven = True
+
+    @property
+    def fewest(self) -> int:
+        """Least number of kinds of a plan within the cap."""
+        return min(map(len, self.within))
+
+    def is_beyond(self, kinds: frozenset[str]) -> bool:
+        """Whether a set costs more than the cap, as far as is known."""
+        return any(kinds <= other for other in self._beyond)
+
+    def ask(self, sets: Sequence[frozenset[str]]) -> None:
+        """Ask of each of some sets on which side of the cap it lies, where that is not known."""
+        unknown = [
+            kinds
+            for kinds in sorted(sets, key=sorted)
+            if not self.is_beyond(kinds) and not any(known <= kinds for known in self.within)
+        ]
+        for kinds in unknown:
+            self._resolver.say(f"on {', '.join(sorted(kinds))} alone")
+        asked = [replace(self._asked, change=OnHardwareAlone(kinds)) for kinds in unknown]
+        for kinds, answer in zip(unknown, self._resolver.answers(asked), strict=True):
+            if answer.plan is None or answer.most_usd > self._cap_usd:
+                self._beyond.append(kinds)
+                self.proven = self.proven and answer.least_usd > self._cap_usd
+            else:
+                self.within[kinds_of(answer.plan)] = answer.plan
 
 
 @dataclass(frozen=True, slots=True)

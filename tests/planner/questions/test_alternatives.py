@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,6 +72,42 @@ def test_one_kind_within_the_allowance_is_found_and_none_beyond_it() -> None:
     none = next(alternatives(plan, mixed(), 0.2, Resolver(EXACT)))
     assert none.plan is None
     assert none.proven
+
+
+@pytest.mark.parametrize(
+    ("within", "fewest"), [(0.22, {"B"}), (0.2, {"A", "B"})], ids=("one is enough", "none is enough")
+)
+def test_each_kind_is_asked_once_where_a_plan_has_two(
+    within: float, fewest: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five kinds have thirty sets; whether a plan on one is within the cap decides it."""
+    others = ("C", "D", "E")
+    kinds = [
+        ("prefill", "A", 1, 10.0),
+        ("decode", "A", 1, 4.0),
+        ("prefill", "B", 1, 9.0),
+        ("decode", "B", 1, 20.0),
+    ]
+    kinds += [(phase, name, 1, 5.0) for name in others for phase in ("prefill", "decode")]
+    question = mixed(
+        services=[service("chat", 180.0, engines=engine_table(kinds, power_kw=1.0))],
+        hardware=[hardware(name, 1, 1000.0) for name in ("A", "B", *others)],
+        offers=[rent_offer("A", 1.0), rent_offer("B", 1.2), *(rent_offer(name, 9.0) for name in others)],
+    )
+    plan = best_plan(question)
+    assert kinds_of(plan) == {"A", "B"}
+    asked: list[int] = []
+    answers = Resolver.answers
+
+    def noted(resolver: Resolver, questions: Sequence[FleetQuestion]) -> Iterator[FleetAnswer]:
+        asked.append(len(questions))
+        return answers(resolver, questions)
+
+    monkeypatch.setattr(Resolver, "answers", noted)
+    found = fewest_kinds(plan, question, plan.objective_usd * (1 + within), Resolver(EXACT))
+    assert kinds_of(found.plan or plan) == fewest
+    assert found.proven
+    assert asked == [5]
 
 
 @pytest.mark.parametrize("seeds", first_parts(([10, 12, 16, 17], range(6, 18)), 1), ids=("first", "all"))
