@@ -98,7 +98,7 @@ def sweep(
         Of each solve.
     folder : Path
         Receives points/, sweep.csv and plots/.
-    workers : tuple[int, str]
+    workers : tuple[int or None, str]
         Points solved at a time, as `run_sweep` has it, and the backend.
     say : callable
         Told what is done.
