@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 from fleetplan.fleet.document import Document, compose
 from fleetplan.fleet.document.plain import yaml_text
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.figures import figure, money, percent
+from fleetplan.fleet.figures import money, percent
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.resolve import build_fleet
 from fleetplan.perfmodel.predict import predict as predict_cases
@@ -47,12 +47,11 @@ class InfeasibleFleetError(Exception):
 
     def __init__(self, outcome: Infeasible) -> None:
         lines = [
-            f"{row.service} ({row.request_class}) in {row.region} {row.period}: "
-            f"{figure(row.unmet_requests_per_s)} of {figure(row.demand_requests_per_s)} requests/s, "
-            f"missing: {row.reason}"
+            f"{row.service} ({row.request_class}) in {row.region} {row.period}: {row.what_is_missing}"
             for row in outcome.shortages
         ]
-        super().__init__("\n".join([f"{outcome.fleet} cannot be served", *lines]))
+        more = [outcome.more_short] if outcome.more_short else []
+        super().__init__("\n".join([f"{outcome.fleet} cannot be served", *lines, *more]))
         self.outcome = outcome
 
 

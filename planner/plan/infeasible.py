@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from fleetplan.fleet.figures import figure
 from fleetplan.planner.plan.document import FORMAT_VERSION
 from fleetplan.planner.plan.provenance import PlanProvenance, Rejections, Solve
 from fleetplan.planner.plan.record import AtMoment, Record
@@ -23,6 +24,12 @@ class Shortage(AtMoment):
     power_short_kw: float | None = None
     """Least facility power that would run them, with PUE; None where power is not what is missing. [kW]"""
     reason: str
+
+    @property
+    def what_is_missing(self) -> str:
+        """Say how much is unserved, of how much, and for what reason."""
+        rates = f"{figure(self.unmet_requests_per_s)} of {figure(self.demand_requests_per_s)} requests/s"
+        return f"{rates} unserved; missing: {self.reason}"
 
     @property
     def would_take(self) -> str:

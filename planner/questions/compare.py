@@ -254,11 +254,7 @@ def _bound_usd(trials: Sequence[OptionResult], cheapest: Plan, unrestricted: Pla
 
 
 def _shortage_text(row: Shortage) -> str:
-    text = (
-        f"{row.service} ({row.request_class}) in {row.region} {row.period}: "
-        f"{figure(row.unmet_requests_per_s)} of {figure(row.demand_requests_per_s)} requests/s unserved; "
-        f"missing: {row.reason}"
-    )
+    text = f"{row.service} ({row.request_class}) in {row.region} {row.period}: {row.what_is_missing}"
     return f"{text}; additional capacity needed: {row.would_take}" if row.would_take else text
 
 

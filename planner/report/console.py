@@ -340,12 +340,7 @@ def _print_shortages(rows: Sequence[Shortage], console: Console) -> None:
     most = max(rows, key=lambda row: row.unmet_requests_per_s)
     regions = ", ".join(dict.fromkeys(row.region for row in rows if row.region != DEFAULT_REGION))
     place = f" in {escape(regions)}" if regions else ""
-    others = f" ({len(rows)} shortages like it{place})" if len(rows) > 1 else ""
-    console.print(
-        f"  {escape(asked_by(most))}: "
-        f"{figure(most.unmet_requests_per_s)} of {figure(most.demand_requests_per_s)} requests/s unserved"
-        f"{others}; missing: {escape(most.reason)}",
-        soft_wrap=True,
-    )
+    others = f" ({len(rows)} such shortages{place})" if len(rows) > 1 else ""
+    console.print(f"  {escape(asked_by(most))}: {escape(most.what_is_missing)}{others}", soft_wrap=True)
     if most.would_take:
         console.print(f"    additional capacity needed: {escape(most.would_take)}")
