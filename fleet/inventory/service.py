@@ -239,6 +239,11 @@ class Service:
         return min(limits_ms, default=math.inf) - self.outside_ms.total_ms
 
     @property
+    def ends_with_prompts(self) -> bool:
+        """Whether all requests end with their first token, as those of classifiers and embeddings do."""
+        return all(each.output_tokens == 1 for each in self.classes)
+
+    @property
     def planned_ratio(self) -> float:
         """Capacity that is planned for a unit of demand: one, and the headroom."""
         return 1 + self.headroom

@@ -159,7 +159,8 @@ class ServiceSpec(Spec):
     """Measured requests per second of a replica at full load over what the model, or the engine table, gives:
     a number, or numbers by hardware, as `plan track` finds them. Latencies stay as they are. Default: 1."""
     runtimes: Annotated[list[Runtime], Field(min_length=1)] = Field(default_factory=lambda: list(RUNTIMES))
-    """Allowed runtimes."""
+    """Allowed runtimes. Where all requests have one output token, replicas that compute prompts are all that
+    is needed: they count as aggregated, and none decodes."""
     framework: Literal["trtllm", "sglang", "vllm"] = "vllm"
     """Whose measured operator tables are read, and whose layouts are searched."""
     framework_version: Text | None = None

@@ -257,8 +257,12 @@ def _phase_numbers(
     result = evaluate_phase(evaluator, phase, configurations, option.scheduling, noted)
     transfer_ms, rate = np.zeros((1, 1, 1)), result.requests_per_s
     if phase == PREFILL:
-        transfer_ms = evaluator.kv_transfer_ms(configurations, result.latency_ms)
-        rate = np.minimum(rate, evaluator.transfer_requests_per_s(configurations))
+        # A request of one token ends with its prompt: no decode waits for its cache.
+        is_handed_on = configurations.output_tokens > 1
+        sent_ms = evaluator.kv_transfer_ms(configurations, result.latency_ms)
+        transfer_ms = np.where(is_handed_on, sent_ms, 0.0)
+        sent_per_s = np.where(is_handed_on, evaluator.transfer_requests_per_s(configurations), np.inf)
+        rate = np.minimum(rate, sent_per_s)
     return {
         "latency_ms": result.latency_ms,
         "ttft_ms": result.ttft_ms + transfer_ms,

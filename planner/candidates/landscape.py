@@ -107,6 +107,10 @@ def landscape_candidates(
         _candidate_of_rows(service, hardware, Phase(phase), layout, rows, way_ms)
         for (phase, layout), rows in best.items()
     ]
+    if _is_prefill_alone(service):
+        candidates = [
+            replace(each, phase=Phase.AGGREGATED) for each in candidates if each.phase is Phase.PREFILL
+        ]
     if fleet.kv_links:
         caches = _caches_gb(service, evaluator)
         prefill = [replace(each, kv_gb=caches) for each in candidates if each.phase is Phase.PREFILL]
@@ -206,6 +210,15 @@ def check_framework_version(fleet: Fleet, service: Service) -> None:
     raise InputError([service_issue(fleet, service.name, key, message, hint)])
 
 
+def _is_prefill_alone(service: Service) -> bool:
+    """Whether the replicas that compute the prompts of a service are all that it needs.
+
+    Requests of one token leave nothing to decode. A server that takes both phases never does anything but
+    prefill, and a server of prefill hands no cache on: they are the same, and count as aggregated.
+    """
+    return service.ends_with_prompts and "aggregated" in service.runtimes
+
+
 def service_space(service: Service, space: SearchSpace = EVERYTHING) -> SearchSpace:
     """The configurations of a service that are searched, within a space.
 
@@ -219,7 +232,7 @@ def service_space(service: Service, space: SearchSpace = EVERYTHING) -> SearchSp
     asked = service.search
     return replace(
         space,
-        runtimes=service.runtimes,
+        runtimes=("disaggregated",) if _is_prefill_alone(service) else service.runtimes,
         max_accelerators=space.max_accelerators or asked.max_accelerators,
         pipeline_stages=asked.pipeline_stages or space.pipeline_stages,
         context_ranks=asked.context_ranks or space.context_ranks,

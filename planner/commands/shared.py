@@ -164,11 +164,14 @@ def ratio(text: str, option: str = "--gap") -> float:
 
 
 def load(path: Path, scenario: list[str] | None, assignment: list[str] | None, errors: Console) -> Fleet:
-    """The resolved fleet of a file, its warnings shown."""
+    """The resolved fleet of a file, its warnings shown, those of old prices too."""
+    from datetime import UTC, datetime
+
+    from fleetplan.fleet.resolve import stale_prices
     from fleetplan.scenarios.load import load_fleet
 
     fleet = load_fleet(path, scenario or (), assignment or ())
-    for warning in fleet.warnings:
+    for warning in (*fleet.warnings, *stale_prices(fleet, datetime.now(UTC).date())):
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     return fleet
 

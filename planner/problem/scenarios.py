@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from fleetplan.planner.plan import UNMET_GAP_RATIO
+from fleetplan.planner.plan import UNMET_GAP_RATIO, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,8 @@ class ScenarioOptimum:
         What it buys, rents and retires.
     unmet_gap : float
         Share of what it leaves unserved that another plan might serve, which may cost more.
+    plan : Plan or None
+        All of it, where searches of other scenarios may begin with what it runs.
     """
 
     usd: float
@@ -45,6 +47,7 @@ class ScenarioOptimum:
     unmet_requests_per_s: float
     supply: FixedSupply
     unmet_gap: float = 0.0
+    plan: Plan | None = field(default=None, compare=False, repr=False)
 
     @property
     def unmet_is_least(self) -> bool:

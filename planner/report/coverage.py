@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import asdict
+from typing import Final
 
 from rich.console import Console
 from rich.markup import escape
@@ -14,6 +15,9 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.candidates import CandidateSet, model_errors
 from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.report.weak_parts import print_weak_parts
+
+WHOLE_SERVICE: Final = ({Phase.AGGREGATED}, {Phase.PREFILL, Phase.DECODE})
+"""Phases that serve a request together."""
 
 KINDS = ("measured", "interpolated", "extrapolated", "roofline", "given")
 
@@ -51,6 +55,9 @@ def print_coverage(fleet: Fleet, candidates: CandidateSet, console: Console) -> 
             lines.add_row(escape(service.name), escape(name), *counts, *shares, escape(text))
     console.print(lines)
     console.print(f"{escape(fleet.name)} is valid: {counted(len(candidates.candidates), 'candidate')}")
+    for name in unserved_services(fleet, candidates):
+        message = f"nothing can serve {name}: every configuration is excluded, for the reasons above"
+        console.print(f"  {escape(message)}", style="yellow", highlight=False)
     errors = model_errors((each.hardware, asdict(each.provenance)) for each in candidates.candidates)
     print_weak_parts(errors, console)
     read = {
@@ -61,6 +68,20 @@ def print_coverage(fleet: Fleet, candidates: CandidateSet, console: Console) -> 
         console.print(f"  measured tables of {escape(line)}", style="dim")
     for warning in candidates.warnings:
         console.print(f"  {escape(warning)}", style="yellow", highlight=False)
+
+
+def unserved_services(fleet: Fleet, candidates: CandidateSet) -> list[str]:
+    """Return the names of services with demand of which some class has no configuration, or half of one."""
+    found = []
+    for service in fleet.services:
+        own = [each for each in candidates.candidates if each.service == service.name]
+        asked = {name for (_, _, name), rate in service.demand.peak.items() if rate > 0}
+        for k, request_class in enumerate(service.classes):
+            phases = {each.phase for each in own if each.requests_per_s[k] > 0}
+            if request_class.name in asked and not any(phases >= whole for whole in WHOLE_SERVICE):
+                found.append(service.name)
+                break
+    return found
 
 
 def _share(rows: list[Candidate], kind: str) -> str:

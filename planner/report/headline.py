@@ -95,8 +95,12 @@ def _unmet(plan: Plan) -> str:
     at_moment: dict[MomentKey, float] = defaultdict(float)
     for row in plan.shortages:
         at_moment[row.moment_key] += row.requests_per_s
+    text = f"[bold red]{figure(max(at_moment.values()))} requests/s unmet[/]"
+    if plan.goal is not None and plan.goal.objective == "served":
+        # The bound on what is served follows with the goal.
+        return text
     gap = max((each.gap for each in plan.shortage_gaps), default=0.0)
-    return f"[bold red]{figure(max(at_moment.values()))} requests/s unmet[/] ({how_sure_all_unmet(gap)})"
+    return f"{text} ({how_sure_all_unmet(gap)})"
 
 
 def _goal(goal: StatedGoal) -> str:

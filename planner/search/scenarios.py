@@ -137,7 +137,8 @@ def with_scenario_optima(
         supply = FixedSupply(result.solution.acquired, result.solution.retired)
         unmet = unmet_requests_per_s(part, built.unmet, scenario.name)
         gap = max((each.gap for each in built.unmet_gaps), default=0.0)
-        found[scenario.name] = ScenarioOptimum(built.objective_usd, built.bound_usd, unmet, supply, gap)
+        usd, bound_usd = built.objective_usd, built.bound_usd
+        found[scenario.name] = ScenarioOptimum(usd, bound_usd, unmet, supply, gap, built)
     return replace(problem, scenario_optima=found), results
 
 
@@ -171,12 +172,22 @@ def wrong_forecasts(
         left_s = (ends_s - evaluation.spent.seconds) / (len(pairs) - done)
         part = replace(single_scenario(problem, turns_out), fixed_supply=best[planned_for].supply)
         lenient = replace(part.fleet.policy, unmet="penalise")
-        part = replace(part, fleet=replace(part.fleet, policy=lenient))
+        # What runs where the purchases turn out right fits into them, and serves much of this.
+        begin = _turned_out(best[planned_for].plan, turns_out) or problem.begins_with
+        part = replace(part, fleet=replace(part.fleet, policy=lenient), begins_with=begin)
         result = evaluation.search(part, left_s)
         results[planned_for, turns_out] = result
         plan = None if result.solution is None else evaluation.build(part, result)
         rows.append(_wrong_forecast(part, planned_for, turns_out, plan, best[turns_out]))
     return tuple(rows), results
+
+
+def _turned_out(plan: Plan | None, scenario: str) -> Plan | None:
+    """A plan for one scenario with what it runs in another one."""
+    if plan is None:
+        return None
+    rows = tuple(row.model_copy(update={"scenario": scenario}) for row in plan.placements)
+    return plan.model_copy(update={"placements": rows})
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +243,7 @@ class KnownScenarios:
                 bound_usd=min(best[name].bound_usd, usd),
                 unmet_requests_per_s=unmet,
                 supply=supplies[of[name]],
+                plan=best[name].plan if of[name] == name else None,
             )
         wrong = []
         for stated in self.wrong:

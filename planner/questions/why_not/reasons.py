@@ -142,6 +142,9 @@ def _rejected(subject: Subject, service: Service, candidates: CandidateSet) -> I
     if subject.kind is SubjectKind.RUNTIME and subject.name not in service.runtimes:
         yield Reason(Cause.POLICY, service.name, f"uses only the runtime {', '.join(service.runtimes)}")
         return
+    if subject.kind is SubjectKind.RUNTIME and service.ends_with_prompts:
+        yield Reason(Cause.SHAPE, service.name, "its requests of one token leave nothing to decode")
+        return
     counts: Counter[str] = Counter()
     for row in candidates.rejections:
         if row.service == service.name:

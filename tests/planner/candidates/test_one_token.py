@@ -11,7 +11,9 @@ from fleetplan.planner.candidates import build_candidates
 from fleetplan.planner.landscape.answer import answer
 from fleetplan.planner.landscape.plots import frontier_figure
 from fleetplan.planner.landscape.question import question_of_service
-from fleetplan.planner.problem import Candidate
+from fleetplan.planner.problem import Candidate, Phase
+from fleetplan.planner.questions.why_not.reasons import standing_reasons
+from fleetplan.planner.questions.why_not.subject import read_subject
 from fleetplan.scenarios.load import load_fleet
 
 FLEET: Final = """\
@@ -56,3 +58,30 @@ def test_what_no_request_has_is_not_drawn(tmp_path: Path) -> None:
             figure = frontier_figure(found)
         assert figure is not None
         assert [axes.get_title() for axes in figure.axes] == panels
+
+
+def test_prompts_of_one_token_leave_nothing_to_decode(tmp_path: Path) -> None:
+    # A classifier had one replica in every region that decoded nothing.
+    found = candidates(tmp_path, 1, "null")
+    assert {each.phase for each in found} == {Phase.AGGREGATED}
+    assert {each.phase for each in candidates(tmp_path, 2, "null")} == set(Phase)
+
+
+def test_a_server_of_prompts_alone_is_one_of_prefill_that_hands_no_caches_on(
+    tmp_path: Path,
+) -> None:
+    whole = {each.config: each for each in candidates(tmp_path, 1, "null")}
+    for each in candidates(tmp_path, 2, "null"):
+        if each.phase is Phase.PREFILL and each.config in whole:
+            (server_ms,), (prefill_ms,) = whole[each.config].ttft_ms, each.ttft_ms
+            assert server_ms is not None
+            assert prefill_ms is not None
+            assert server_ms < prefill_ms
+            assert whole[each.config].requests_per_s >= each.requests_per_s
+
+
+def test_why_nothing_is_decoded_is_said(tmp_path: Path) -> None:
+    fleet = load_fleet(fleet_file(tmp_path, 1, "null"))
+    subject = read_subject("disaggregated", fleet, 0.1)
+    reasons = list(standing_reasons(subject, fleet, build_candidates(fleet, lambda _: None)))
+    assert [each.text for each in reasons] == ["its requests of one token leave nothing to decode"]

@@ -302,3 +302,23 @@ def test_no_scenario_alone_costs_more_than_the_plan_for_all_of_them(monkeypatch:
     assert {(row.scenario, row.units) for row in plan.scenario_purchases} == {("low", 5), ("high", 10)}
     wrong = {(row.planned_for, row.turns_out): row.usd for row in plan.wrong_forecasts}
     assert wrong["high", "low"] == pytest.approx(20_000)
+
+
+def test_a_wrong_forecast_begins_with_what_was_planned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Purchases for a high demand left 5.9 requests/s of a low one unserved, in the time that there was."""
+    real = scenarios.search
+    begun: dict[str, int] = {}
+
+    def watched(problem: Problem, *given: Any) -> SearchResult:
+        if problem.fixed_supply is not None and problem.begins_with is not None:
+            rows = problem.begins_with.placements
+            (turns_out,) = (each.name for each in problem.fleet.demand_scenarios)
+            assert {row.scenario for row in rows} == {turns_out}
+            begun[turns_out] = sum(row.replicas for row in rows)
+        return real(problem, *given)
+
+    monkeypatch.setattr(scenarios, "search", watched)
+    planned(question())
+    assert begun == {"low": 10, "high": 5}

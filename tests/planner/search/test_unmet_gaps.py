@@ -30,7 +30,7 @@ from fleetplan.planner.verify import verify
 RUNS = [candidate("batch", "A", 2.0), candidate("chat", "A", 1.0)]
 
 
-def scarce() -> Solved:
+def scarce(**more: Any) -> Solved:
     """Five accelerators: chat takes three of them, and batch lacks four requests of its eight."""
     question = fleet(
         services=[service("batch", 8.0, priority=2), service("chat", 3.0, priority=1)],
@@ -38,7 +38,7 @@ def scarce() -> Solved:
         pools=[rented_pool("A", 5, 1.0, per_host=1)],
         policy={"unmet": "penalise"},
     )
-    return solve(question, RUNS)
+    return solve(replace(question, **more), RUNS)
 
 
 def doubting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,6 +65,18 @@ def test_a_small_fleet_proves_what_it_leaves_unmet() -> None:
     print_plan(solved.plan, console)
     assert "4 requests/s unmet (proven least)" in console.export_text().splitlines()[0]
     assert solved.result.unmet[2].value == pytest.approx(4.0)
+
+
+def test_how_much_more_another_plan_might_serve_is_said_of_the_goal_alone() -> None:
+    """Demand was called unmet for certain within the gap of a plan that could serve it."""
+    plan = scarce(objective="served").plan
+    assert plan is not None
+    assert plan.unmet
+    console = Console(width=200, record=True, file=io.StringIO())
+    print_plan(plan, console)
+    first = console.export_text().splitlines()[0]
+    assert "requests/s unmet, served" in first
+    assert "upper bound" in first
 
 
 def test_rounding_that_is_unmet_in_the_model_alone_has_no_gap() -> None:
