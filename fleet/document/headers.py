@@ -6,9 +6,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint, nearest
+from fleetplan.fleet.figures import counted
 
 _OTHER_DIVIDERS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
 """What spreadsheets write in place of commas."""
+
+UNKNOWN_SHOWN: Final = 3
+"""Unknown columns that are mistakes of their own, each with what was probably meant."""
+
+UNKNOWN_NAMED: Final = 6
+"""Further ones that are named."""
 
 
 def divider_issue(path: str, header: Sequence[str]) -> Issue | None:
@@ -49,9 +56,11 @@ def header_issues(
         Where each column starts in its line, from 1; the line itself where left out.
     """
     every = tuple(dict.fromkeys((*known, *needed)))
+    if not any(header):
+        return [Issue(path, 1, 1, "", "is empty", f"a table has the columns {', '.join(needed)}")]
     if (divided := divider_issue(path, header)) is not None:
         return [divided]
-    issues = []
+    issues, unknown = [], []
     for position, name in enumerate(header):
         start = starts[position] if starts else 1
         if not name:
@@ -61,7 +70,14 @@ def header_issues(
         elif name in header[:position]:
             issues.append(Issue(path, 1, start, name, "the column is given twice"))
         elif closed and name not in every:
-            issues.append(Issue(path, 1, start, name, "unknown column", names_hint(name, every)))
+            unknown.append(Issue(path, 1, start, name, "unknown column", names_hint(name, every)))
+    issues += unknown[:UNKNOWN_SHOWN]
+    if more := unknown[UNKNOWN_SHOWN:]:
+        # It is the file of another tool: its columns are not mistakes one by one.
+        names = ", ".join(each.key_path for each in more[:UNKNOWN_NAMED])
+        dots = ", ..." if len(more) > UNKNOWN_NAMED else ""
+        message = f"{counted(len(more), 'more column', 'are')} unknown: {names}{dots}"
+        issues.append(Issue(path, 1, more[0].column, "", message, "is it the right file?"))
     for name in needed:
         if name not in header:
             meant = None if closed else nearest(name, [other for other in header if other not in every])

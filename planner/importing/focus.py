@@ -185,8 +185,11 @@ def _words(value: object) -> Iterator[str]:
 
 def _moment(record: Record, name: str) -> datetime:
     value = record.get(name)
+    # BigQuery, where Google Cloud puts its bill, exports `2026-10-01 00:00:00 UTC`.
+    text = str(value).strip().removesuffix(" UTC")
     try:
-        found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
+        found = value if isinstance(value, datetime) else datetime.fromisoformat(text)
     except ValueError as error:
-        raise RejectedRowError(f"{name} is {value!r}, no time such as 2026-10-01T00:00:00Z") from error
+        # Without the value, which differs from row to row: the rows are told as one.
+        raise RejectedRowError(f"{name} is no time such as 2026-10-01T00:00:00Z") from error
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

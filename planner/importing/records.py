@@ -58,6 +58,8 @@ def read_json(path: Path) -> object:
         text = read_text(path)
     except (OSError, NotTextError) as error:
         raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error}")]) from error
+    if not text.strip():
+        raise InputError([Issue(str(path), 1, 1, "", "is empty")])
     try:
         return parse_json(text, infinite=True)
     except json.JSONDecodeError as error:

@@ -48,6 +48,9 @@ LEAST_CONFIG_WIDTH = 28
 PHASES = {"prefill": "P", "decode": "D", "aggregated": "A"}
 """Letters of the phases in the placement lines."""
 
+FLOWS_SHOWN = 4
+"""Flows of a service to other regions, the largest ones; the tables hold all of them."""
+
 
 def print_plan(plan: Plan, console: Console, full: bool = False) -> None:
     """Print the decision first (cost, gap, purchases, binding constraints), then pools, placements, evidence.
@@ -244,17 +247,26 @@ def _survivors(plan: Plan, console: Console) -> None:
 
 
 def _served_elsewhere(plan: Plan, console: Console) -> None:
-    """What regions serve for others, the busiest moment of each."""
-    rates: dict[tuple[str, str, str], dict[MomentKey, float]] = defaultdict(lambda: defaultdict(float))
+    """What regions serve for others, the busiest moment of each: the largest flows of every service."""
+    rates: dict[str, dict[tuple[str, str], dict[MomentKey, float]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(float))
+    )
     for row in plan.placements:
         for origin, by_class in row.requests_per_s_by_origin.items():
             if row.phase != "decode":
-                rates[row.service, origin, row.region][row.moment_key] += sum(by_class.values())
-    lines = [
-        f"{escape(service)}: {figure(max(by_moment.values()))} requests/s of {escape(origin)} "
-        f"by {escape(region)}"
-        for (service, origin, region), by_moment in rates.items()
-    ]
+                rates[row.service][origin, row.region][row.moment_key] += sum(by_class.values())
+    lines = []
+    for service, ways in rates.items():
+        most = {way: max(by_moment.values()) for way, by_moment in ways.items()}
+        largest = sorted(most, key=lambda way: -most[way])[:FLOWS_SHOWN]
+        text = ", ".join(f"{figure(most[way])} requests/s of {way[0]} by {way[1]}" for way in largest)
+        if more := len(most) - len(largest):
+            moments: dict[MomentKey, float] = defaultdict(float)
+            for by_moment in ways.values():
+                for moment, rate in by_moment.items():
+                    moments[moment] += rate
+            text += f" and {more} more, {figure(max(moments.values()))} requests/s in all"
+        lines.append(f"{escape(service)}: {escape(text)}")
     if lines:
         console.print(f"[bold]Served from other regions[/]: {'; '.join(lines)}")
 

@@ -28,6 +28,7 @@ NEEDED, KNOWN = ("name", "hardware"), ("name", "hardware", "hosts")
         ]),
         (["name", "hardware", ""], True, ["t.csv:1:10: a column has no name; delete it, or name it"]),
         (["name", "hardware", "", ""], False, []),
+        ([], True, ["t.csv:1:1: is empty; a table has the columns name, hardware"]),
         (["name\thardware"], False, [
             "t.csv:1:1: fields are divided by tabs; divide them by commas; decimals have a point",
         ]),
@@ -37,6 +38,17 @@ def test_every_mistake_of_a_header_is_told(header: list[str], closed: bool, said
     starts = [1, 5, 10, 11][: len(header)]
     found = header_issues("t.csv", header, NEEDED, KNOWN, closed=closed, starts=starts)
     assert [str(each) for each in found] == said
+
+
+def test_the_columns_of_another_tool_are_no_mistakes_one_by_one() -> None:
+    """A bill of 45 columns that was given for a price list had 46 lines, each with all that is allowed."""
+    header = ["name", "hardware", *(f"BilledCost{k}" for k in range(12))]
+    found = [str(each) for each in header_issues("t.csv", header, NEEDED, KNOWN, closed=True)]
+    assert [each.split(": ")[2] for each in found[:3]] == ["unknown column; allowed"] * 3
+    assert found[3:] == [
+        "t.csv:1:1: 9 more columns are unknown: BilledCost3, BilledCost4, BilledCost5, BilledCost6, "
+        "BilledCost7, BilledCost8, ...; is it the right file?"
+    ]
 
 
 def test_a_table_without_a_column_is_refused() -> None:

@@ -312,6 +312,20 @@ def test_the_report_says_who_serves_whom() -> None:
     assert "Served from other regions: chat: 1 requests/s of east by west" in captured.get()
 
 
+def test_of_many_flows_the_largest_are_named_and_the_others_added() -> None:
+    """Twelve regions with two services printed forty flows, of 0.00002 requests/s some."""
+    plan = plan_of(solve(question(), (timed(1.0, 240.0, "x"),)))
+    away = next(row for row in plan.placements if row.requests_per_s_by_origin)
+    flows = {f"r{k}": {"all": float(k)} for k in range(1, 8)}
+    row = away.model_copy(update={"requests_per_s_by_origin": flows})
+    console = Console(width=400)
+    with console.capture() as captured:
+        print_plan(plan.model_copy(update={"placements": (row,)}), console)
+    shown = next(line for line in captured.get().splitlines() if "Served from" in line)
+    assert "chat: 7 requests/s of r7 by west, 6 requests/s of r6 by west" in shown
+    assert shown.rstrip().endswith("4 requests/s of r4 by west and 3 more, 28 requests/s in all")
+
+
 def test_regions_do_not_swap_their_requests() -> None:
     # Both regions are as cheap, and either may serve the other: every plan costs the same.
     asked = question(serve_from={"east": ("west",), "west": ("east",)})

@@ -232,6 +232,17 @@ def test_a_bill_is_prices_paid_and_capacity_that_is_held(tmp_path: Path, form: s
     assert spot["rent_usd_per_accelerator_hour"] == 1.0
 
 
+def test_times_are_read_as_bigquery_exports_them_and_unread_ones_are_told_once(tmp_path: Path) -> None:
+    times = {"ChargePeriodStart": "2026-10-01 00:00:00 UTC", "ChargePeriodEnd": "2026-10-01 04:00:00 UTC"}
+    path = tmp_path / "billing.csv"
+    pd.DataFrame([billed(**times)]).to_csv(path, index=False)
+    assert "2026-10-01 to 2026-10-01 (4 hours)" in read(path).text
+    pd.DataFrame([billed(), *(billed(ChargePeriodStart=f"day {k}") for k in range(9))]).to_csv(
+        path, index=False
+    )
+    assert [each.place for each in read(path).rejected] == ["row 3 and 8 more"]
+
+
 @pytest.mark.parametrize("null", ["NULL", "null", "", "\\N"])
 def test_nothing_is_no_region_and_no_currency_of_a_bill(tmp_path: Path, null: str) -> None:
     rows = [
