@@ -64,6 +64,9 @@ def resolve_budget(context: Context, spec: BudgetSpec) -> Budget:
     by_period: tuple[float | None, ...] = (None,) * len(context.periods)
     if isinstance(capex, Mapping):
         context.check_periods(("budget", "capex_usd"), capex)
+        without = [period for period in context.stated if period not in capex]
+        if without:
+            context.warn(("budget", "capex_usd"), f"names no {', '.join(without)}: no limit there")
         by_period = context.extended([capex.get(period) for period in context.stated])
     whole = {
         "capex_usd": None if isinstance(capex, Mapping) else capex,

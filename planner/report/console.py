@@ -187,9 +187,10 @@ def _purchases(plan: Plan, brief: bool, console: Console) -> None:
         return
     lines = []
     for row in orders:
+        price = f", price {money(row.capex_usd)}" if row.capex_usd else ""
         lines.append(
             f"{verb(row)} {counted(row.units, row.unit)} {escape(row.hardware)}"
-            f"{escape(where_and_when(row.region, row.period))} ({escape(row.offer)}, {money(row.usd)})"
+            f"{escape(where_and_when(row.region, row.period))} ({escape(row.offer)}, {money(row.usd)}{price})"
         )
     console.print(f"[bold]Orders[/]: {_listed(lines, brief)}")
 

@@ -35,6 +35,9 @@ def decision(plan: Plan) -> str:
     orders = decided(plan)
     spent = sum(row.usd for row in orders)
     cost = f"{money(spent)} of {money(plan.objective_usd)}" if orders else money(plan.objective_usd)
+    if price := sum(row.capex_usd for row in orders):
+        # The plan is charged the write-off within its periods; who approves it pays the price.
+        cost += f" (purchase price {money(price)})"
     parts = [f"{', '.join(steps)}: {cost}", _how_good(plan), *_binding(plan), *_weakest(plan)]
     return "; ".join(parts)
 

@@ -127,6 +127,7 @@ def test_what_has_no_effect_is_said() -> None:
         "count as extrapolated",
         "offers.b200-buy.max_hosts: names no 2027Q1, 2027Q3, 2027Q4: no supply there",
         "services.assistant.demand: none is given for 2027Q2, 2027Q3, 2027Q4: the period before is repeated",
+        "budget.capex_usd: names no 2027Q2, 2027Q3, 2027Q4: no limit there",
     )
 
 

@@ -74,6 +74,11 @@ def test_the_last_period_is_repeated() -> None:
     assert not [text for text in fleet.warnings if "2027Q3" in text]
 
 
+def test_periods_that_a_budget_leaves_out_are_named() -> None:
+    fleet = loaded(more="budget: {capex_usd: {2027Q2: 7}}\n")
+    assert "budget.capex_usd: names no 2027Q1: no limit there" in fleet.warnings
+
+
 def test_demand_that_grows_goes_on_growing() -> None:
     growing = "demand: {2027Q1: 1, 2027Q2: 2}\n    growth: 10 %/quarter\n"
     fleet = loaded(("demand: {2027Q1: 1, 2027Q2: 2}\n", growing))

@@ -69,6 +69,13 @@ def test_few_orders_are_told_one_by_one_with_what_they_cost() -> None:
     )
 
 
+def test_the_price_of_purchases_is_told_beside_their_write_off() -> None:
+    """Four hosts of 280 k$ were `buy 4 hosts: $175 k`, their write-off within the year."""
+    bought = order("B200", 3).model_copy(update={"capex_usd": 1_338_000.0})
+    told = decision(plan(bought, order("H100", 1, "spot")))
+    assert "$160 k of $1.17 M (purchase price $1.338 M); at most" in told
+
+
 def test_what_a_plan_may_cost_beyond_the_optimum_is_a_share_of_the_optimum() -> None:
     assert "at most $585 k (100%) above the optimum" in decision(plan(order("B200", 1), bound_usd=0.585e6))
     # Where plans may pay, by resale, there is no such share.
