@@ -16,7 +16,8 @@ Services that are not protected then stop, and hosts in reserve may serve: it is
 what the plan has in any case, so the loss costs the units that are bought and rented for it, no more. The
 limits on configurations, on the share of a pool and of the links do not hold then, and the way to another
 region adds nothing to TTFT. Limits under load hold: a pool carries what its lines say, as in family 2, with
-the rows `surviving_pooled[...]`, `surviving_one_line[...]` and `surviving_pooled_replicas[...]`.
+the rows `surviving_pooled[...]`, `surviving_one_line[...]`, `surviving_pooled_replicas[...]` and
+`surviving_share[...]`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from fleetplan.planner.formulation.bounds import most_units, replicas_needed
 from fleetplan.planner.formulation.constraints.capacity import add_patterns, installed_units
 from fleetplan.planner.formulation.constraints.power import watts_drawn
 from fleetplan.planner.formulation.constraints.replica_load import carried_load
+from fleetplan.planner.formulation.pool_lines import most_a_replica
 from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import RateScale, watts_floor
 from fleetplan.planner.formulation.variables import Variables, replica_label, with_label
@@ -90,6 +92,10 @@ def _create_replicas(
             ]
             carried = carried_load(model, candidate.pooling, replicas, chosen, label, "surviving_")
             model.add(sum(loads) <= carried).with_name(f"surviving_load[{label}]")
+            if candidate.pooling and loads:
+                asked = sum(load.proto.domain[1] for load in loads)
+                each = most_a_replica(candidate.pooling, asked, bound)
+                model.add(sum(loads) <= each * replicas).with_name(f"surviving_share[{label}]")
 
 
 def _line_variables(

@@ -14,6 +14,10 @@ which line is chosen, and pooled_replicas counts the replicas that it bounds::
     least[c,l] pooled[l] <= pooled_replicas[l] <= U pooled[l]             pooled[...]
     sum_l pooled[l] <= 1                                                  one_line[...]
     sum_l pooled_replicas[l] <= n[c,p,m]                                  pooled_replicas[...]
+    sum_{k,i} w[c,k,p,i] <= most[c,p,m] n[c,p,m]                          replica_share[...]
+
+The last row follows from the others for whole replicas, with most the largest load of a replica in any pool
+that is no larger than demand asks for. A linear relaxation would take a part of a large pool for a small one.
 
 A class that takes mu[c,k] requests/s alone uses 1/mu of a replica for each request/s: replicas are
 shared by classes, which is what lets small requests run on small accelerators.
@@ -27,6 +31,7 @@ from collections.abc import Sequence
 from ortools.sat.python import cp_model
 
 from fleetplan.perfmodel.queueing import CapacityLine
+from fleetplan.planner.formulation.pool_lines import asked_loads, most_a_replica
 from fleetplan.planner.formulation.scaling import line_units
 from fleetplan.planner.formulation.variables import ReplicaKey, Variables, replica_label
 from fleetplan.planner.problem import Problem
@@ -44,14 +49,19 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
     for (c, k, p, cell), load in variables.load.items():
         finest = max(parts[c])
         loads[c, p, problem.cells[cell].moment].append(finest // parts[c][k] * load)
+    asked = asked_loads(problem, variables)
     for key, replicas in variables.replicas.items():
         label = replica_label(problem, key)
         lines = problem.candidates[key[0]].pooling
         chosen = [
             (variables.pooled[(*key, j)], variables.pooled_replicas[(*key, j)]) for j in range(len(lines))
         ]
-        carried = carried_load(model, lines, replicas, chosen, label, parts=max(parts[key[0]]))
+        finest = max(parts[key[0]])
+        carried = carried_load(model, lines, replicas, chosen, label, parts=finest)
         model.add(sum(loads[key]) <= carried).with_name(f"replica_load[{label}]")
+        if lines and loads[key]:
+            most = most_a_replica(lines, asked[key], replicas.proto.domain[1], finest)
+            model.add(sum(loads[key]) <= most * replicas).with_name(f"replica_share[{label}]")
 
 
 def carried_load(
