@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Final
 
 from ortools.sat.python import cp_model
 
+from fleetplan.fleet.units import W_PER_KW
 from fleetplan.planner.formulation import build_model, rate_scales, replicas_for_load
 from fleetplan.planner.formulation.constraints import (
     budgets,
@@ -24,7 +25,7 @@ from fleetplan.planner.formulation.constraints import (
 from fleetplan.planner.formulation.constraints.placement import max_share
 from fleetplan.planner.plan import UNMET_GAP_RATIO, Rejections, Shortage
 from fleetplan.planner.problem import Candidate, Cell, Phase, Problem
-from fleetplan.planner.problem.load_units import units_requests_per_s
+from fleetplan.planner.problem.load_units import part_of, units_requests_per_s
 from fleetplan.planner.search.blocks.solve import solve_planning
 from fleetplan.planner.search.deadline import NEVER, Deadline
 from fleetplan.planner.search.solvers.interrupt import Stop
@@ -114,7 +115,7 @@ def find_shortages(
     if found.values is None:
         known = found.status is ModelStatus.INFEASIBLE
         return Shortages((), True) if known else Shortages(_never_served(problem, rejections), False)
-    blocking = blocking_limits(problem, seed, workers, deadline)
+    blocking = blocking_limits(_servable(problem), seed, workers, deadline)
     unserved = _unserved(problem, planning.variables.unmet, found.values).items()
     return Shortages(tuple(_shortage(problem, key, unmet, blocking, rejections) for key, unmet in unserved))
 
@@ -127,6 +128,23 @@ def _never_served(problem: Problem, rejections: tuple[Rejections, ...]) -> tuple
         for k, rate in enumerate(cell.requests_per_s)
         if rate > 0 and not accelerators_needed(problem, cell, k, rate)
     )
+
+
+def _servable(problem: Problem) -> Problem:
+    """The problem without demand that nothing can serve: no limit is in its way, and it would hide those."""
+    cells = []
+    for cell in problem.cells:
+        served = [
+            bool(accelerators_needed(problem, cell, k, rate)) and not _unsupplied(problem, cell)
+            for k, rate in enumerate(cell.most_requests_per_s)
+        ]
+        rates, most = (
+            tuple(rate if is_served else 0.0 for rate, is_served in zip(each, served, strict=True))
+            for each in (cell.requests_per_s, cell.most_requests_per_s)
+        )
+        if any(most):
+            cells.append(replace(cell, requests_per_s=rates, most_requests_per_s=most))
+    return problem if tuple(cells) == problem.cells else part_of(problem, cells=tuple(cells))
 
 
 def _shortage(
@@ -246,6 +264,8 @@ class Blocking:
 
 def blocking_limits(problem: Problem, seed: int, workers: int, deadline: Deadline = NEVER) -> Blocking:
     """Limits of which each one alone, if it were lifted, would let all demand be served."""
+    if not problem.cells:
+        return Blocking((), decided=True)
     found: list[str] = []
     decided = True
     stated = [(name, family) for name, family in LIMITS.items() if _states(problem, family)]
@@ -292,8 +312,21 @@ def accelerators_needed(problem: Problem, cell: Cell, k: int, requests_per_s: fl
 
 
 def power_needed_kw(problem: Problem, cell: Cell, k: int, requests_per_s: float) -> float | None:
-    """Least facility power that would serve a rate of one class, PUE included; None where none is known."""
-    kilowatts = _needed(problem, cell, k, requests_per_s, lambda candidate: candidate.power_kw or 0.0)
+    """Least facility power that would serve a rate of one class, PUE included; None where none is known.
+
+    Accelerators that stand in the region draw their idle power already.
+    """
+    standing = {
+        pool.hardware for pool in problem.pools if pool.region == cell.region and pool.existing_units > 0
+    }
+
+    def more_kw(candidate: Candidate) -> float:
+        idle_w = 0.0
+        if candidate.hardware in standing:
+            idle_w = candidate.accelerators * problem.hardware[candidate.hardware].idle_w_per_accelerator
+        return max((candidate.power_kw or 0.0) - idle_w / W_PER_KW, 0.0)
+
+    kilowatts = _needed(problem, cell, k, requests_per_s, more_kw)
     return min(kilowatts.values(), default=0.0) * problem.regions[cell.region].pue or None
 
 

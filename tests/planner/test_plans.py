@@ -225,6 +225,22 @@ def test_shares_are_told_by_the_keys_that_state_them(
     assert (row.unmet_requests_per_s, row.reason) == (pytest.approx(5.0), f"share of a pool ({keys})")
 
 
+def test_demand_that_nothing_serves_does_not_hide_what_others_lack() -> None:
+    """A service without a configuration made a want of power one of `several limits together`."""
+    question = fleet(
+        services=[service("chat", 10.0), service("fast", 1.0), service("far", 1.0, regions=("there",))],
+        hardware=[hardware("A", 4)],
+        pools=[rented_pool("A", 4, 1.0, per_host=4)],
+        regions=[region("here", power_kw=(6.0,)), region("there")],
+    )
+    runs = [candidate("chat", "A", 1.5, power_kw=1.0), candidate("far", "A", 1.0, power_kw=1.0)]
+    rows = find_shortages(build_problem(question, runs), (), seed=1, workers=1).rows
+    reasons = {row.service: row.reason for row in rows}
+    assert reasons["chat"] == "power"
+    assert reasons["far"] == "a pool or an offer in there"
+    assert reasons["fast"].startswith("a configuration that meets the SLO")
+
+
 def test_regions_without_hardware_are_named() -> None:
     question = fleet(
         services=[service("chat", 2.0, regions=("here", "there"))],
@@ -238,22 +254,24 @@ def test_regions_without_hardware_are_named() -> None:
     assert row.reason == "a pool or an offer in there"
 
 
-def test_want_of_power_is_said_in_kilowatts() -> None:
+@pytest.mark.parametrize(("idle_w", "limit_kw", "short_kw"), [(0.0, 6.0, 6.0), (250.0, 10.5, 4.5)])
+def test_want_of_power_is_said_in_kilowatts(idle_w: float, limit_kw: float, short_kw: float) -> None:
+    """What stands there draws its idle power already: 38.6 kW were asked for, and 32.1 kW are enough."""
     question = fleet(
         services=[service("chat", 10.0, headroom=0.2)],
-        hardware=[hardware("A", 4)],
+        hardware=[hardware("A", 4, idle_w=idle_w)],
         pools=[rented_pool("A", 4, 1.0, per_host=4)],
-        regions=[region("here", power_kw=(6.0,), pue=1.5)],
+        regions=[region("here", power_kw=(limit_kw,), pue=1.5)],
     )
     runs = [candidate("chat", "A", 1.5, power_kw=1.0), candidate("chat", "B", 100.0, power_kw=0.1)]
     (row,) = find_shortages(build_problem(question, runs), (), seed=1, workers=1).rows
     # Four replicas carry 6 of 12 requests/s; four more draw 4 kW behind a PUE of 1.5. There is no B.
     assert row.reason == "power"
-    assert row.power_short_kw == pytest.approx(6.0)
-    assert row.would_take == "6 kW"
+    assert row.power_short_kw == pytest.approx(short_kw)
+    assert row.would_take == f"{short_kw:g} kW"
     screen = Console(width=200, record=True, file=io.StringIO())
     print_infeasible(infeasible(question, (row,)), False, screen)
-    assert "missing: power\n    additional capacity needed: 6 kW" in screen.export_text()
+    assert f"missing: power\n    additional capacity needed: {short_kw:g} kW" in screen.export_text()
 
 
 def test_no_demand_is_short_where_nothing_is_asked_for() -> None:
