@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import numpy as np
@@ -95,6 +95,11 @@ class StepEvaluator:
     techniques: Techniques = NO_TECHNIQUES
     phase_ratios: PhaseRatios = UNCALIBRATED
     software: Software = TODAYS_SOFTWARE
+
+    @property
+    def without_source(self) -> tuple[object, ...]:
+        """What tells it from the other evaluators of its source."""
+        return tuple(getattr(self, each.name) for each in fields(self) if each.name != "source")
 
     @property
     def software_date(self) -> str:

@@ -19,8 +19,7 @@ import json
 import os
 import zipfile
 from collections import OrderedDict
-from dataclasses import asdict, fields
-from functools import cache
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -83,20 +82,23 @@ def cached_landscape(
         The model has layers that are not evaluated.
     """
     family = family_key(evaluator, request, space, framework, scheduling)
-    if family is None or not is_cache_on():
+    source = evaluator.source
+    if family is None or not isinstance(source, OperatorSource) or not is_cache_on():
         return service_landscape(evaluator, request, target, space, framework, scheduling, usable_alone=True)
     place = cache_folder() if folder is None else folder
     path = place / f"{file_key(family, target)}.npz"
     kept = _remembered(place, family, target) or _read(path)
-    if kept is not None and isinstance(evaluator.source, OperatorSource):
+    if kept is not None:
         _remember(place, family, target, kept)
-        evaluator.source.recall(kept[1])
+        source.recall(kept[1])
         return kept[0]
     found = service_landscape(evaluator, request, target, space, framework, scheduling, usable_alone=True)
-    _remember(place, family, target, (found, _sources_of(evaluator)))
+    # Those that the source has read so far, for whatever reason.
+    read = source.table_sources()
+    _remember(place, family, target, (found, read))
     # A full disk or a folder that cannot be written costs time, not the answer.
     with contextlib.suppress(OSError):
-        _write(found, _sources_of(evaluator), path)
+        _write(found, read, path)
         forget_oldest(place, "*.npz", KEPT_FILES)
     return found
 
@@ -118,12 +120,7 @@ def family_key(
         return None
     parts = [*program_parts(), *evaluator.source.fingerprint()]
     # Frozen dataclasses of numbers and names: equal ones are written alike.
-    parts += [
-        f"{field.name}={getattr(evaluator, field.name)!r}"
-        for field in fields(evaluator)
-        if field.name != "source"
-    ]
-    parts += [repr(request), repr(space), framework, repr(scheduling)]
+    parts += [repr(evaluator.without_source), repr(request), repr(space), framework, repr(scheduling)]
     return cache_key(parts)
 
 
@@ -164,12 +161,6 @@ def program_parts() -> list[str]:
 def program_sha256() -> str:
     """Hash of the source of the performance model and of the catalogue's types."""
     return source_sha256("perfmodel", "fleet")
-
-
-@cache
-def _sources_of(evaluator: Evaluator) -> tuple[TableSource, ...]:
-    """Files behind the answers: those that the source has read so far, for whatever reason."""
-    return evaluator.source.table_sources() if isinstance(evaluator.source, OperatorSource) else ()
 
 
 def _read(path: Path) -> tuple[Landscape, tuple[TableSource, ...]] | None:

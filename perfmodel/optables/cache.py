@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import io
 import zipfile
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -61,55 +62,93 @@ def _sha256_of_state(path: Path, size_bytes: int, changed_ns: int) -> str:
     return file_sha256(path)
 
 
-def imported(file: TableFile, sha256: str, folder: Path | None = None) -> list[MeasuredRows]:
-    """Read a source file from the cache; import it, and keep the import, where the cache has none.
+class ImportedTables(Mapping[tuple[OperatorKind, str], MeasuredRows]):
+    """The tables of a source file by kind and data type, each read from our copy when it is asked for.
+
+    Nothing is kept in memory but their names: operators ask for a third of what the files hold, and each
+    table once.
 
     Parameters
     ----------
     file : TableFile
-        What to read.
+        What to read; it is imported where the cache has no copy.
     sha256 : str
         Hash of its contents.
     folder : Path, optional
         Cache folder; that of the user by default.
-
-    Returns
-    -------
-    list[MeasuredRows]
-        Tables by kind and data type, as `read_table` returns them.
     """
-    # An import may also depend on tables beside the file.
-    beside = "".join(f"-{known_sha256(path)[:_BESIDE_DIGITS]}" for path in file.quantisation_files)
-    name = f"{sha256}{beside}-v{IMPORTER_VERSION}.npz"
-    target = (cache_folder() if folder is None else folder) / name
-    if target.exists():
+
+    def __init__(self, file: TableFile, sha256: str, folder: Path | None = None) -> None:
+        self._file = file
+        # An import may also depend on tables beside the file.
+        beside = "".join(f"-{known_sha256(path)[:_BESIDE_DIGITS]}" for path in file.quantisation_files)
+        name = f"{sha256}{beside}-v{IMPORTER_VERSION}.npz"
+        self._path = (cache_folder() if folder is None else folder) / name
+        self._held: dict[tuple[OperatorKind, str], MeasuredRows] = {}
         try:
-            return _load(target)
+            self._names = _names(self._path)
         except _UNREADABLE:
-            # Damaged: imported anew, and replaced, below.
-            pass
-    tables = read_table(file)
-    # A read-only or full cache costs time in every process, but no plan.
-    with contextlib.suppress(OSError):
-        _store(target, tables)
-    return tables
+            self._names = tuple(self._imported())
+
+    def __getitem__(self, key: tuple[OperatorKind, str]) -> MeasuredRows:
+        if key not in self._names:
+            raise KeyError(key)
+        if key in self._held:
+            return self._held[key]
+        try:
+            return _table(*key, _columns(self._path, key))
+        except _UNREADABLE:
+            # Damaged, or gone since.
+            return self._imported()[key]
+
+    def __iter__(self) -> Iterator[tuple[OperatorKind, str]]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def _imported(self) -> dict[tuple[OperatorKind, str], MeasuredRows]:
+        """Import the file, in the place of a copy that is damaged."""
+        tables = {(rows.kind, rows.dtype): rows for rows in read_table(self._file)}
+        try:
+            _store(self._path, tables.values())
+        except OSError:
+            # A read-only or full cache costs time in every process, but no plan.
+            self._held = tables
+        return tables
 
 
-def _load(path: Path) -> list[MeasuredRows]:
-    columns: dict[tuple[str, str, str], dict[str, _AnyArray]] = {}
-    own_name = ""
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open a copy that says that it is for its name."""
     with zipfile.ZipFile(path) as archive:
-        for entry in archive.namelist():
-            values = _values(archive.read(entry))
-            name = entry.removesuffix(_ENTRY_SUFFIX)
-            if name == _OWN_NAME:
-                own_name = values.tobytes().decode()
-                continue
-            number, kind, dtype, column = name.split(".")
-            columns.setdefault((number, kind, dtype), {})[column] = values
-    if own_name != path.name:
-        raise ValueError("this is the import of another file")
-    return [_table(OperatorKind(kind), dtype, found) for (_, kind, dtype), found in columns.items()]
+        if _values(archive.read(f"{_OWN_NAME}{_ENTRY_SUFFIX}")).tobytes().decode() != path.name:
+            raise ValueError("this is the import of another file")
+        yield archive
+
+
+def _key_and_column(entry: str) -> tuple[tuple[OperatorKind, str], str]:
+    """Table and column of an entry as `_store` names it."""
+    _, kind, dtype, column = entry.removesuffix(_ENTRY_SUFFIX).split(".")
+    return (OperatorKind(kind), dtype), column
+
+
+def _names(path: Path) -> tuple[tuple[OperatorKind, str], ...]:
+    """Kinds and data types of a copy, in its order."""
+    with _opened(path) as archive:
+        entries = archive.namelist()[1:]
+    return tuple(dict.fromkeys(_key_and_column(entry)[0] for entry in entries))
+
+
+def _columns(path: Path, key: tuple[OperatorKind, str]) -> dict[str, _AnyArray]:
+    """Columns of one table of a copy."""
+    with _opened(path) as archive:
+        return {
+            column: _values(archive.read(entry))
+            for entry in archive.namelist()[1:]
+            for of, column in [_key_and_column(entry)]
+            if of == key
+        }
 
 
 def _values(entry: bytes) -> _AnyArray:
@@ -143,10 +182,9 @@ def _table(kind: OperatorKind, dtype: str, found: dict[str, _AnyArray]) -> Measu
     return MeasuredRows(kind, dtype, dims, latency_ms, label)
 
 
-def _store(target: Path, tables: list[MeasuredRows]) -> None:
+def _store(target: Path, tables: Iterable[MeasuredRows]) -> None:
     arrays: dict[str, _AnyArray] = {_OWN_NAME: np.frombuffer(target.name.encode(), dtype=np.uint8)}
     for number, table in enumerate(tables):
-        # A file may hold several tables of one kind: kernels for small batches beside those for large ones.
         prefix = f"{number}.{table.kind}.{table.dtype}."
         for name, column in table.dims.items():
             arrays[prefix + name] = _smallest(column)

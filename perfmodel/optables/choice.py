@@ -40,7 +40,7 @@ from typing import Final
 import numpy as np
 
 from fleetplan.perfmodel.operators import ActivationScales, OperatorKind
-from fleetplan.perfmodel.optables.cache import file_sha256, imported
+from fleetplan.perfmodel.optables.cache import ImportedTables, known_sha256
 from fleetplan.perfmodel.optables.hashed_files import hashed_names
 from fleetplan.perfmodel.optables.measured.folders import table_roots
 from fleetplan.perfmodel.optables.measured.products import PRODUCT_ALONE, QUANTISATION_FAMILIES
@@ -138,7 +138,7 @@ class TableLibrary:
         self.activation_scales: ActivationScales = activation_scales
         self._data_folder = data_folder
         self._cache_folder = cache_folder
-        self._read: dict[Path, tuple[list[MeasuredRows], TableSource]] = {}
+        self._read: dict[Path, tuple[ImportedTables, TableSource]] = {}
         self._found: dict[tuple[str, str], tuple[TableFile, ...]] = {}
 
     def versions(self, framework: str) -> tuple[str, ...]:
@@ -200,9 +200,9 @@ class TableLibrary:
         for file in self._files(FAMILIES[kind][0], framework):
             if file.version == version:
                 tables, source = self._table(file)
-                for rows in tables:
-                    if rows.kind is kind and rows.dtype == dtype:
-                        return ChosenRows(rows, (source,))
+                rows = tables.get((kind, dtype))
+                if rows is not None:
+                    return ChosenRows(rows, (source,))
         return None
 
     def _own_product(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
@@ -238,16 +238,16 @@ class TableLibrary:
         for family in FAMILIES[kind]:
             for file in self._files(family, framework):
                 tables, source = self._table(file)
+                rows = tables.get((kind, dtype))
+                if rows is None:
+                    continue
                 sources = (source, *self._quantisation_sources(file)) if dtype == PRODUCT_ALONE else (source,)
-                chosen = [
-                    ChosenRows(rows, sources) for rows in tables if rows.kind is kind and rows.dtype == dtype
-                ]
                 if file.system != self.system:
-                    chosen = [ChosenRows(each.rows.borrowed(), each.sources) for each in chosen]
+                    rows = rows.borrowed()
                 if version and file.framework == framework and file.version != version:
-                    borrowed += [ChosenRows(each.rows.borrowed(), each.sources) for each in chosen]
+                    borrowed.append(ChosenRows(rows.borrowed(), sources))
                 else:
-                    found += chosen
+                    found.append(ChosenRows(rows, sources))
         everything = [*found, *borrowed]
         return reduce(_with_missing_sites, everything) if everything else None
 
@@ -261,10 +261,10 @@ class TableLibrary:
             self._found[key] = next(filter(None, found), ())
         return self._found[key]
 
-    def _table(self, file: TableFile) -> tuple[list[MeasuredRows], TableSource]:
+    def _table(self, file: TableFile) -> tuple[ImportedTables, TableSource]:
         if file.path not in self._read:
             source = self._source(file, file.family, file.path)
-            self._read[file.path] = (imported(file, source.sha256, self._cache_folder), source)
+            self._read[file.path] = (ImportedTables(file, source.sha256, self._cache_folder), source)
         return self._read[file.path]
 
     def _quantisation_sources(self, file: TableFile) -> list[TableSource]:
@@ -280,7 +280,7 @@ class TableLibrary:
             file.framework,
             file.version,
             "/".join(path.parts[-5:]),
-            file_sha256(path),
+            known_sha256(path),
         )
 
 

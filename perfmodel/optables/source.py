@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from threading import Lock
 from typing import Final
 
@@ -40,6 +40,10 @@ from fleetplan.perfmodel.optables.scaled import scaled_rows
 from fleetplan.perfmodel.optables.special import SPECIAL
 from fleetplan.perfmodel.optables.times import MAY_BE_ZERO, OperatorTimes
 from fleetplan.perfmodel.optables.unique import unique_rows
+
+KEPT_SOURCES: Final = 32
+"""Sources that a process keeps, those used last: about as many as a large fleet has kinds of hardware and
+frameworks. Each takes up to 15 MB."""
 
 FEW_ROWS: Final = 16
 """So many rows are answered faster than they are searched for equal ones."""
@@ -273,14 +277,14 @@ class OperatorSource:
         return small_kernel_ms(self.accelerator, self.framework, dims["traffic_bytes"])
 
 
-@cache
+@lru_cache(maxsize=KEPT_SOURCES)
 def operator_source(
     accelerator: Accelerator,
     framework: str,
     version: str = "",
     activation_scales: ActivationScales = "static",
 ) -> OperatorSource:
-    """Operator times of `accelerator` under `framework`, kept for this process.
+    """Operator times of `accelerator` under `framework`, kept while it is in use.
 
     Parameters
     ----------

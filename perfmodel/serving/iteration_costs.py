@@ -12,10 +12,11 @@ at least `prompt_floor_ms`, the time of its launches.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.serving.step_costs import PROMPT_GRAIN_TOKENS, StepCosts
-from fleetplan.perfmodel.steps import StepShape, StepTimes
+from fleetplan.perfmodel.steps import OperatorTimesSource, StepShape, StepTimes
 from fleetplan.perfmodel.steps.host_launches import HOST_NAME
 from fleetplan.perfmodel.techniques.speculative import step_cost_ratio
 
@@ -40,8 +41,9 @@ _SHARED_WITHOUT_EP: Final = ("shared_experts", "ffn_")
 _PROMPT_OPERATORS: Final = "prefill_"
 """What the names of operators start with whose time depends on where in its prompt a token stands."""
 
-_KEPT_EVALUATORS: Final = 64
-"""Pairs of an evaluator and a range whose grids are kept, about 3 kB a layout; those used last."""
+_KEPT_EVALUATORS: Final = 16
+"""Pairs of an evaluator and a range whose grids are kept with a source of times, about 3 kB a layout; those
+used last. A service is evaluated on one hardware with all its ranges before the next one is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +144,21 @@ def step_grids(evaluator: Evaluator, layouts: Sequence[Parallelism], wanted: Ran
     return replace(parts[0], **rows)
 
 
-@lru_cache(maxsize=_KEPT_EVALUATORS)
-def _kept_grids(evaluator: Evaluator, wanted: Range) -> dict[Parallelism, StepGrids]:
-    """Grids of single layouts that were evaluated before; empty at first."""
-    return {}
+_GridsOfLayouts = dict[Parallelism, StepGrids]
+_grids_of_sources: WeakKeyDictionary[OperatorTimesSource, OrderedDict[object, _GridsOfLayouts]] = (
+    WeakKeyDictionary()
+)
+
+
+def _kept_grids(evaluator: Evaluator, wanted: Range) -> _GridsOfLayouts:
+    """Grids of single layouts that were evaluated before; empty at first. They live as long as the source."""
+    kept = _grids_of_sources.setdefault(evaluator.source, OrderedDict())
+    key = (evaluator.without_source, wanted)
+    found = kept.setdefault(key, {})
+    kept.move_to_end(key)
+    if len(kept) > _KEPT_EVALUATORS:
+        kept.popitem(last=False)
+    return found
 
 
 def _evaluated_grids(evaluator: Evaluator, layouts: Sequence[Parallelism], wanted: Range) -> StepGrids:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet, Service
@@ -35,6 +36,11 @@ from fleetplan.planner.search import SearchLimits, Verdict, Watcher, feasibility
 
 _ArgumentT = TypeVar("_ArgumentT")
 _ResultT = TypeVar("_ResultT")
+
+
+KNOWN_OF_A_SERVICE: Final = 16
+"""Ways to run a service whose candidates a resolver keeps, those found last; the cache folder has the others.
+About a hundred candidates of 1 kB each, and the fleet."""
 
 
 def quiet(text: str) -> None:
@@ -68,7 +74,7 @@ class Resolver:
     baseline: Plan | None = None
     keep: frozenset[ConfigurationKey] = frozenset()
     run: RunJobs = run_here
-    _known: list[tuple[Fleet, Service, CandidateSet]] = field(default_factory=list)
+    _known: dict[str, deque[tuple[Fleet, Service, CandidateSet]]] = field(default_factory=dict)
     _took_s: list[float] = field(default_factory=list)
     _latest: str = ""
 
@@ -80,7 +86,12 @@ class Resolver:
                 candidates=tuple(each for each in found.candidates if each.service == service.name),
                 rejections=tuple(each for each in found.rejections if each.service == service.name),
             )
-            self._known.append((fleet, service, own))
+            self._know(fleet, service, own)
+
+    def _know(self, fleet: Fleet, service: Service, own: CandidateSet) -> None:
+        """Take over the candidates of one service."""
+        known = self._known.setdefault(service.name, deque(maxlen=KNOWN_OF_A_SERVICE))
+        known.append((fleet, service, own))
 
     def candidates(self, fleet: Fleet, late: Callable[[], bool] | None = None) -> CandidateSet:
         """Candidates of a fleet; a service that runs as in a fleet before is not evaluated again.
@@ -111,7 +122,7 @@ class Resolver:
             for done, (number, of_one) in enumerate(self.each(Resolver.candidates, apart), start=1):
                 service = fleet.services[number]
                 self.say(f"evaluated {service.name}")
-                self._known.append((fleet, service, of_one))
+                self._know(fleet, service, of_one)
                 if late is not None and late():
                     services = counted(len(fleet.services), "service")
                     raise OutOfTimeError(f"{done} of {services} evaluated and kept")
@@ -235,7 +246,7 @@ class Resolver:
 
     def _found(self, fleet: Fleet, service: Service) -> CandidateSet | None:
         """Candidates of a service that are known."""
-        for known_fleet, known, found in self._known:
+        for known_fleet, known, found in self._known.get(service.name, ()):
             if not runs_alike(known, service):
                 continue
             if same_hardware(known_fleet, fleet):
@@ -260,7 +271,7 @@ class Resolver:
         )
         if left_s < math.inf:
             self._took_s.append(left_s - self.limits.latest.left_s)
-        self._known.append((fleet, service, found))
+        self._know(fleet, service, found)
         return found
 
     @property

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from fleetplan.perfmodel.optables import cache
-from fleetplan.perfmodel.optables.cache import file_sha256, imported
+from fleetplan.perfmodel.optables.cache import ImportedTables, file_sha256
 from fleetplan.perfmodel.optables.measured.tables import FAMILIES, FRAMEWORKS, TableFile, table_files
 
 from .conftest import TableWriter
@@ -24,7 +24,7 @@ def file(write_table: TableWriter, gemm_frame: Callable[..., pd.DataFrame]) -> T
 
 
 def latencies(file: TableFile, folder: Path) -> list[float]:
-    (rows,) = imported(file, file_sha256(file.path), folder)
+    (rows,) = ImportedTables(file, file_sha256(file.path), folder).values()
     return sorted(rows.latency_ms.tolist())
 
 
@@ -57,7 +57,7 @@ def test_tables_of_steps_with_prompts_and_without_are_kept_both(
     file = TableFile(path, "trtllm_alltoall", "trtllm", "1.0", "test")
 
     def read() -> list[tuple[str, str, list[int], list[float]]]:
-        tables = imported(file, file_sha256(file.path), tmp_path / "cache")
+        tables = ImportedTables(file, file_sha256(file.path), tmp_path / "cache").values()
         return [
             (rows.kind, rows.dtype, rows.dims["low_latency"].tolist(), rows.latency_ms.tolist())
             for rows in tables
@@ -144,9 +144,9 @@ def test_the_cache_returns_every_table_of_a_file(family: str, tmp_path: Path) ->
     for framework in FRAMEWORKS:
         for file in table_files("h100_sxm", family, framework)[:1]:
             sha256 = file_sha256(file.path)
-            first, again = (imported(file, sha256, tmp_path) for _ in range(2))
-            assert [(rows.kind, rows.dtype) for rows in first] == [(rows.kind, rows.dtype) for rows in again]
-            for one, other in zip(first, again, strict=True):
+            first, again = (ImportedTables(file, sha256, tmp_path) for _ in range(2))
+            assert list(first) == list(again) == [(rows.kind, rows.dtype) for rows in again.values()]
+            for one, other in zip(first.values(), again.values(), strict=True):
                 assert list(one.dims) == list(other.dims)
                 assert all(np.array_equal(one.dims[name], other.dims[name]) for name in one.dims)
                 assert np.array_equal(one.latency_ms, other.latency_ms)

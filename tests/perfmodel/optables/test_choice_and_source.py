@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.live_objects import live_objects
 
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import OperatorKind, Provenance
 from fleetplan.perfmodel.optables import (
+    MeasuredRows,
     OperatorSource,
     TableLibrary,
     UnsupportedDtype,
@@ -313,3 +315,13 @@ def test_experts_in_mxfp4_that_nobody_measured_take_the_kernel_of_int4(
     again = TableLibrary(SYSTEM, library._data_folder).rows(OperatorKind.MOE, "mxfp4", "vllm")
     assert again is not None
     assert again.rows.latency_ms.min() == 1.0
+
+
+def test_a_library_keeps_no_rows(
+    library: TableLibrary, write_table: TableWriter, gemm_frame: GemmFrame
+) -> None:
+    """The files of a system hold 50 MB; operators ask for a third of it, and for each table once."""
+    write_table("gemm", "vllm", "1.0", "gemm", gemm_frame({(1, 64, 32): 1.0}))
+    before = live_objects(MeasuredRows)
+    assert library.rows(OperatorKind.GEMM, "bf16", "vllm") is not None
+    assert live_objects(MeasuredRows) == before
