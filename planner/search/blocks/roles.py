@@ -8,6 +8,7 @@ import numpy as np
 
 from fleetplan.planner.formulation import Variables, places
 from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.kv_pairs import KvPairs
 from fleetplan.planner.search.blocks.split import MASTER
 from fleetplan.planner.search.solvers.matrix import IntArray
 
@@ -81,8 +82,17 @@ def roles(problem: Problem, variables: Variables, n_variables: int) -> VariableR
         if place.home is not None:
             home[index] = place.home
         growth[index] = group.growth
+    for (cell, k, pair), variable in variables.disaggregated.items():
+        # Requests of another region run where the replicas that they pass between are, as loads of theirs do.
+        region[variable.index] = regions[_region_of(problem, variables.kv_pairs[cell, k], pair)]
     periods = np.array([each.period for each in problem.moments], dtype=np.int64)
     return VariableRoles(service, moment, region, slot, home, growth, periods)
+
+
+def _region_of(problem: Problem, known: KvPairs, pair: int) -> str:
+    """Where the decode replicas of a pair are, the first of them where they are in several regions."""
+    _, pool = known.decode[known.pairs[pair].decode].slots[0]
+    return problem.pools[pool].region
 
 
 def block_keys(problem: Problem, variables: Variables, n_variables: int) -> IntArray:
