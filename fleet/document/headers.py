@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint, nearest
-from fleetplan.fleet.figures import counted
 
 _OTHER_DIVIDERS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
 """What spreadsheets write in place of commas."""
@@ -76,7 +75,7 @@ def header_issues(
         # It is the file of another tool: its columns are not mistakes one by one.
         names = ", ".join(each.key_path for each in more[:UNKNOWN_NAMED])
         dots = ", ..." if len(more) > UNKNOWN_NAMED else ""
-        message = f"{counted(len(more), 'more column', 'are')} unknown: {names}{dots}"
+        message = f"further unknown columns ({len(more)}): {names}{dots}"
         issues.append(Issue(path, 1, more[0].column, "", message, "is it the right file?"))
     for name in needed:
         if name not in header:

@@ -46,7 +46,7 @@ def test_the_columns_of_another_tool_are_no_mistakes_one_by_one() -> None:
     found = [str(each) for each in header_issues("t.csv", header, NEEDED, KNOWN, closed=True)]
     assert [each.split(": ")[2] for each in found[:3]] == ["unknown column; allowed"] * 3
     assert found[3:] == [
-        "t.csv:1:1: 9 more columns are unknown: BilledCost3, BilledCost4, BilledCost5, BilledCost6, "
+        "t.csv:1:1: further unknown columns (9): BilledCost3, BilledCost4, BilledCost5, BilledCost6, "
         "BilledCost7, BilledCost8, ...; is it the right file?"
     ]
 
