@@ -48,7 +48,16 @@ def predicted_blind(rows: pd.DataFrame | None = None) -> pd.DataFrame:
 
 
 def blind_text(rows: pd.DataFrame) -> str:
-    """Errors by set and by part and model, as Markdown."""
+    """Errors of blind rows by part and by mode, and of all by set and by part and model, as Markdown."""
+    blind = rows[~is_used(rows)]
+    apart = [
+        markdown_table(
+            [by, "error"],
+            [[str(name), error_figures(group["error"])] for name, group in blind.groupby(by, sort=True)],
+        )
+        for by in ("hardware", "mode")
+    ]
+    whole = markdown_table(["blind rows", "error"], [["any part", error_figures(blind["error"])]])
     rows = rows.assign(rows=is_used(rows).map({True: "used", False: "blind"}))
     keys = ["set", "rows", "quantity", "hardware", "model"]
     by_set = [
@@ -61,6 +70,8 @@ def blind_text(rows: pd.DataFrame) -> str:
     ]
     return "\n\n".join(
         [
+            whole,
+            *apart,
             markdown_table([*keys[:3], "error", "error of TTFT"], by_set),
             markdown_table([*keys, "error", "bias"], by_model),
         ]

@@ -21,6 +21,7 @@ from fleetplan.perfmodel.optables import OperatorSource
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.serving import Load, default_scheduling
 from fleetplan.perfmodel.serving.replica_loops import closed_loop
+from fleetplan.perfmodel.steps.software_versions import Software
 
 SEED: Final = 20260101
 """Of every draw of rows, so that a table can be repeated."""
@@ -33,7 +34,7 @@ ROOFLINE_ROWS: Final = 120
 """Rows of one hardware kind that a roofline is fitted on: more do not move the constants."""
 
 _SAME_DEPLOYMENT: Final = ["hardware", "framework", "version", "model", "weights"]
-_ONE_EVALUATOR: Final = ["model", "hardware", "framework", "weights", "kv", "sampling"]
+_ONE_EVALUATOR: Final = ["model", "hardware", "framework", "weights", "kv", "sampling", "month"]
 _FITTED: Final = (
     "gemm_ratio",
     "weight_read_ratio",
@@ -144,6 +145,7 @@ def _roofline_tpot_ms(rows: pd.DataFrame, efficiency: Efficiency) -> FloatArray:
         OperatorSource(part, framework, None),
         Precision(weights, cache_dtype(framework, weights, str(first["kv"]))),
         techniques=Techniques(sampling="top-p" if first["sampling"] == "top-p" else "greedy"),
+        software=Software(str(first["month"])),
     )
     layouts = Layouts.of([Parallelism(pp=1, tp=int(tp), dp=1, ffn_tp=int(tp), ep=1) for tp in rows["tp"]])
     inputs, outputs = (rows[name].to_numpy(dtype=np.int64) for name in ("input_tokens", "output_tokens"))

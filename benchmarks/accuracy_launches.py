@@ -31,10 +31,17 @@ A client that asks for no temperature gets it (documentation of vLLM, `--generat
 constant for each sequence, whatever the tensor parallelism. InferenceX asks for temperature 0, as vLLM's
 benchmark did until January 2026 (vLLM pull request 32723)."""
 
-RELEASE_MONTHS: Final = {"v0.5": "2023-10", "v0.6.1": "2023-12", "v0.8.0": "2024-02", "v0.9.0": "2024-04"}
-"""When the versions of TensorRT-LLM came out whose documentation has tables of static batches.
+RELEASE_MONTHS: Final = {
+    "v0.5": "2023-10",
+    "v0.6.1": "2023-12",
+    "v0.8.0": "2024-02",
+    "v0.9.0": "2024-04",
+    "0.12.0": "2025-12",
+}
+"""When the versions of TensorRT-LLM came out whose documentation has tables of static batches, and that of
+vLLM in NVIDIA's comparisons.
 
-Source: dates of its releases on GitHub."""
+Source: dates of their releases on GitHub."""
 
 MADE_AT_LOAD: Final = ("Qwen/Qwen3-32B",)
 """Checkpoints in BF16 that rows of NVIDIA's comparisons under TensorRT-LLM name with weights in FP8.
@@ -66,8 +73,9 @@ and sa-bench of srt-slurm for disaggregated rows."""
 
 def release_months(rows: pd.DataFrame) -> pd.Series[str]:
     """Month of the software: what the row says, or when the version came out that it names."""
-    from_docs = rows["source"] == "trtllm_docs"
-    return rows["month"].where(~from_docs, rows["version"].map(RELEASE_MONTHS)).fillna("")
+    unsaid = (rows["source"] == "trtllm_docs") | (rows["month"] == "")
+    named = rows["version"].str.removeprefix("vllm ").map(RELEASE_MONTHS)
+    return rows["month"].where(~unsaid, named).fillna("")
 
 
 def activation_scales(rows: pd.DataFrame) -> pd.Series[str]:

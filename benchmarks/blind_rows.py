@@ -32,7 +32,8 @@ from typing import Final
 
 import pandas as pd
 from benchmarks.blind_submissions import submitted_rows
-from benchmarks.blind_threads import LAMBDA_SETS, offline_case, thread_rows
+from benchmarks.blind_threads import SETS_IN_VIEW, offline_case, thread_rows
+from benchmarks.blind_users import user_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +270,7 @@ USED_PARTS: Final = ("MI300X", "MI325X")
 def is_used(rows: pd.DataFrame) -> pd.Series[bool]:
     """Whether the model was changed with a row in view, by row."""
     of_parts = rows["set"].isin(USED_SETS) & rows["hardware"].isin(USED_PARTS)
-    return of_parts | rows["set"].isin(LAMBDA_SETS)
+    return of_parts | rows["set"].isin(SETS_IN_VIEW)
 
 
 def blind_rows() -> pd.DataFrame:
@@ -304,7 +305,9 @@ def blind_rows() -> pd.DataFrame:
         | {"batch": batch, "measured": 1e3 * latency_s}
         for batch, latency_s in ORACLE_LATENCY
     ]
-    found = pd.DataFrame([*loops, *long_prompts, *amd, *oracle, *submitted_rows(), *thread_rows()])
+    found = pd.DataFrame(
+        [*loops, *long_prompts, *amd, *oracle, *submitted_rows(), *thread_rows(), *user_rows()]
+    )
     return found.assign(case_id=[f"blind-{row}" for row in range(len(found))])
 
 

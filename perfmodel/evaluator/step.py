@@ -274,10 +274,12 @@ class StepEvaluator:
             architecture = merged_experts(architecture, self.dtypes)
         if isinstance(self.source, OperatorSource) and self.source.framework in DENSE_PROMPT_FRAMEWORKS:
             architecture = with_dense_prompts(architecture)
-        operators = step_operators(architecture, self.dtypes, computed, self._spread(shape.layouts))
+        of_decoder = step_operators(architecture, self.dtypes, computed, self._spread(shape.layouts))
+        step = TechniqueStep(architecture, shape, computed, self.techniques)
+        operators = with_their_operators(of_decoder, step)
         if isinstance(self.source, OperatorSource):
             operators = as_run(operators, architecture, self.source.framework, self.software_date)
-        return with_their_operators(operators, TechniqueStep(architecture, shape, computed, self.techniques))
+        return operators
 
     @property
     def _routed_source(self) -> OperatorTimesSource:

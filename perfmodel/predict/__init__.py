@@ -1,7 +1,8 @@
 """Latency, throughput, memory and power of given configurations: the table of `plan predict`.
 
 In: a table of cases (`read_cases`). Out: the same rows with the predicted figures (`predict`). `TPOT_ERROR`
-is the error against published benchmarks, by hardware; `own_error_text` says that of some architectures.
+is the error against published benchmarks, by hardware; `BLIND_ERROR` that against figures of users and
+vendors that nothing was chosen with; `own_error_text` says that of some architectures.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from fleetplan.perfmodel.predict.columns import NUMBER_COLUMNS, OUTPUT_COLUMNS
     from fleetplan.perfmodel.predict.prediction import predict
     from fleetplan.perfmodel.predict.published_error import (
+        BLIND_ERROR,
         OWN_TPOT_ERROR,
         TPOT_ERROR,
         WEAK_RATIO,
@@ -23,6 +25,7 @@ else:
     __getattr__ = imported_when_asked(__name__)
 
 __all__ = [
+    "BLIND_ERROR",
     "DEFAULT_FRAMEWORK",
     "FRAMEWORKS",
     "NUMBER_COLUMNS",

@@ -34,20 +34,31 @@ WEAK_RATIO: Final = 0.25
 the fleet. A chosen figure."""
 
 TPOT_ERROR: Final[dict[str, PublishedError]] = {
+    "A100-SXM-80GB": PublishedError(0.167, 0.284, 28),
     "Arc-Pro-B60": PublishedError(0.326, 0.401, 6),
     "B200-SXM": PublishedError(0.095, 0.289, 1073),
     "B300-SXM": PublishedError(0.097, 0.287, 250),
     "GB200-NVL72": PublishedError(0.192, 0.775, 79),
     "Gaudi3": PublishedError(0.091, 0.210, 24),
+    "H100-NVL": PublishedError(0.445, 0.636, 4),
     "H100-SXM": PublishedError(0.050, 0.141, 755),
-    "H200-SXM": PublishedError(0.065, 0.375, 591),
+    "H20-SXM": PublishedError(0.471, 0.689, 12),
+    "H200-SXM": PublishedError(0.058, 0.255, 591),
     "MI300X": PublishedError(0.088, 0.145, 37),
     "MI325X": PublishedError(0.063, 0.160, 34),
     "MI355X": PublishedError(0.087, 0.402, 209),
+    "RTX-PRO-6000-Server": PublishedError(0.167, 0.392, 14),
 }
 """Source: docs/accuracy.md, errors by slice, 2026-11-28. The AMD rows are DeepSeek R1 alone. Of GB200 it is
 the error of tokens a second at saturation, and of Gaudi3 that of the time of static batches: TPOT of neither
-was published with all that a prediction needs."""
+was published with all that a prediction needs. Of A100, H100 NVL, H20 and RTX PRO 6000 it is that of blind
+rows, tokens a second among them."""
+
+BLIND_ERROR: Final = PublishedError(0.216, 0.545, 246)
+"""Error of all blind rows, on any part: figures of users' threads, blogs, vendors' pages and pull requests
+that nothing in the model was chosen with. It says what to expect of one's own servers, of any version and
+with any client, better than the errors of closed loops that one harness measured. Source: docs/accuracy.md,
+2026-11-28."""
 
 OWN_TPOT_ERROR: Final[dict[str, dict[str, PublishedError]]] = {
     "deepseek_v4": {

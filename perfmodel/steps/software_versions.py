@@ -10,8 +10,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+
 from fleetplan.perfmodel.architecture import DenseFfn, ModelArchitecture
-from fleetplan.perfmodel.operators import ActivationScales, Operator, OperatorKind
+from fleetplan.perfmodel.operators import ActivationScales, FloatArray, Operator, OperatorKind
+from fleetplan.perfmodel.optables.formulas.token_sampling import (
+    SAMPLING_NS_PER_LOGIT,
+    SORTED_NS_PER_LOGIT,
+    TRITON_NS_PER_LOGIT,
+)
+from fleetplan.perfmodel.steps.parts import gemm
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +58,18 @@ class OlderKernel:
         What the older software does.
     source : str
         Where that is written.
-    rewritten : Callable[[ModelArchitecture, Operator], Operator]
-        The operator as the older software runs it; any other as it is.
+    rewritten : Callable[[ModelArchitecture, Operator], Iterable[Operator]]
+        What the older software runs in the place of an operator; any other as it is.
+    since : str
+        First month with it; empty where it came with the first version.
     """
 
     framework: str
     until: str
     what: str
     source: str
-    rewritten: Callable[[ModelArchitecture, Operator], Operator]
+    rewritten: Callable[[ModelArchitecture, Operator], Iterable[Operator]]
+    since: str = ""
 
 
 def as_run(
@@ -79,10 +90,10 @@ def as_run(
     """
     older = older_kernels(framework, software_date)
     for operator in operators:
-        found = operator
+        found = [operator]
         for kernel in older:
-            found = kernel.rewritten(architecture, found)
-        yield found
+            found = [each for one in found for each in kernel.rewritten(architecture, one)]
+        yield from found
 
 
 def older_kernels(framework: str, software_date: str) -> tuple[OlderKernel, ...]:
@@ -90,26 +101,71 @@ def older_kernels(framework: str, software_date: str) -> tuple[OlderKernel, ...]
     if not software_date:
         return ()
     return tuple(
-        kernel for kernel in OLDER_KERNELS if kernel.framework == framework and software_date < kernel.until
+        kernel
+        for kernel in OLDER_KERNELS
+        if kernel.framework == framework and kernel.since <= software_date < kernel.until
     )
 
 
-def _cache_read_by_every_head(_: ModelArchitecture, operator: Operator) -> Operator:
-    if operator.kind is not OperatorKind.DECODE_ATTENTION:
-        return operator
-    return replace(operator, dims=operator.dims | {"kv_heads": operator.dims["heads"]})
+def _cache_read_by_every_head(_: ModelArchitecture, operator: Operator) -> Iterator[Operator]:
+    if operator.kind is OperatorKind.DECODE_ATTENTION:
+        operator = replace(operator, dims=operator.dims | {"kv_heads": operator.dims["heads"]})
+    yield operator
 
 
-def _prompts_in_16_bits(_: ModelArchitecture, operator: Operator) -> Operator:
-    return replace(operator, dtype="bf16") if operator.kind is OperatorKind.PREFILL_ATTENTION else operator
+def _prompts_in_16_bits(_: ModelArchitecture, operator: Operator) -> Iterator[Operator]:
+    is_prompts = operator.kind is OperatorKind.PREFILL_ATTENTION
+    yield replace(operator, dtype="bf16") if is_prompts else operator
 
 
-def _gate_apart(architecture: ModelArchitecture, operator: Operator) -> Operator:
+def _gate_apart(architecture: ModelArchitecture, operator: Operator) -> Iterator[Operator]:
     dense = [group.ffn for group in architecture.groups if isinstance(group.ffn, DenseFfn)]
-    if operator.name != "ffn_gate_up" or not all(ffn.gated for ffn in dense):
-        return operator
-    dims = operator.dims | {"n": operator.dims["n"] // 2}
-    return replace(operator, dims=dims, count=2.0 * operator.count)
+    if operator.name == "ffn_gate_up" and all(ffn.gated for ffn in dense):
+        dims = operator.dims | {"n": operator.dims["n"] // 2}
+        operator = replace(operator, dims=dims, count=2.0 * operator.count)
+    yield operator
+
+
+PADDED_ROWS: Final = 128
+"""Rows to which DeepGEMM's grouped product pads the tokens of each expert. Source: its
+get_m_alignment_for_contiguous_layout(); vLLM allots that many to every expert that an accelerator holds
+(`compute_aligned_M` of vllm/model_executor/layers/fused_moe/deep_gemm_utils.py)."""
+
+_UNPADDED_GROUP: Final = 8
+"""Tensor parallelism from which vLLM 0.12 leaves block-FP8 experts to Triton (its pull request 29346)."""
+
+
+def _padded_experts(_: ModelArchitecture, operator: Operator) -> Iterator[Operator]:
+    yield operator
+    if _is_block_scaled_experts(operator):
+        yield from _padding(operator, operator.count)
+
+
+def _padded_experts_below_eight(_: ModelArchitecture, operator: Operator) -> Iterator[Operator]:
+    yield operator
+    if _is_block_scaled_experts(operator):
+        group = operator.dims["moe_tp"] * operator.dims["moe_ep"]
+        yield from _padding(operator, np.where(group == _UNPADDED_GROUP, 0.0, operator.count))
+
+
+def _is_block_scaled_experts(operator: Operator) -> bool:
+    ordinary = operator.kind in (OperatorKind.MOE, OperatorKind.EVEN_MOE)
+    return ordinary and operator.dtype == "fp8_block"
+
+
+def _padding(experts: Operator, count: FloatArray) -> Iterator[Operator]:
+    """Products of the rows that pad the experts of an accelerator, which the tokens of prompts fill.
+
+    Where experts are split, as many rows of less width take what fewer rows of the whole width do: their
+    activations are quantised before the rows are copied.
+    """
+    dims = experts.dims
+    held = PADDED_ROWS * -(-dims["experts"] // dims["moe_ep"])
+    padding = (held - dims["tokens"] * dims["top_k"] // dims["moe_ep"]) // dims["moe_tp"]
+    rows, count = np.maximum(1, padding), np.where(padding > 0, count, 0.0)
+    hidden, width = dims["hidden"], dims["intermediate"]
+    yield gemm("padded_gate_up", experts.dtype, rows, 2 * width, hidden, 1, count)
+    yield gemm("padded_down", experts.dtype, rows, hidden, width, 1, count)
 
 
 _BUILDS: Final = (
@@ -117,6 +173,26 @@ _BUILDS: Final = (
     "(v0.8.0) and docs/source/performance/perf-overview.md (v0.9.0, of April 2024): they switch on "
     "context_fmha, and neither use_fp8_context_fmha nor use_fused_mlp, which are off unless asked for; from "
     "v0.10.0 (June 2024) on the tables come from servers"
+)
+
+
+def _sampled_at(ns_per_logit: float) -> Callable[[ModelArchitecture, Operator], Iterator[Operator]]:
+    """Return the rule by which drawing a token takes so long for a logit under vLLM."""
+
+    def rewritten(_: ModelArchitecture, operator: Operator) -> Iterator[Operator]:
+        if operator.kind is OperatorKind.TOKEN_SAMPLING:
+            ratio = ns_per_logit / SAMPLING_NS_PER_LOGIT["vllm"]
+            operator = replace(operator, count=ratio * operator.count)
+        yield operator
+
+    return rewritten
+
+
+_DEEP_GEMM: Final = (
+    "vLLM 0.11.1 (November 2025): DeepGEMM is on by default and, since pull request 26197, for every batch "
+    "(is_deep_gemm_e8m0_used); vllm-project/recipes pull requests 112 and 120 and vLLM's 29346 and 39331 "
+    "report what that costs at small batches. vLLM 0.15 (end of January 2026, pull request 32414) chooses "
+    "another kernel first"
 )
 
 OLDER_KERNELS: Final = (
@@ -133,5 +209,36 @@ OLDER_KERNELS: Final = (
         "trtllm", "2024-06", "prompts attend in 16 bits over any cache", _BUILDS, _prompts_in_16_bits
     ),
     OlderKernel("trtllm", "2024-06", "gate and up projection are separate GEMMs", _BUILDS, _gate_apart),
+    OlderKernel(
+        "vllm",
+        "2025-12",
+        "experts in block-FP8 compute 128 rows for every expert that an accelerator holds",
+        _DEEP_GEMM,
+        _padded_experts,
+        "2025-11",
+    ),
+    OlderKernel(
+        "vllm",
+        "2026-02",
+        "as before, except on groups of eight",
+        _DEEP_GEMM,
+        _padded_experts_below_eight,
+        "2025-12",
+    ),
+    OlderKernel(
+        "vllm",
+        "2026-03",
+        "top-k and top-p sort all logits",
+        "vLLM pull request 33538, merged in February 2026: Triton kernels in the place of a sort",
+        _sampled_at(SORTED_NS_PER_LOGIT),
+    ),
+    OlderKernel(
+        "vllm",
+        "2026-05",
+        "top-k and top-p by Triton",
+        "vLLM pull request 40376, April 2026: FlashInfer's sampler is on by default",
+        _sampled_at(TRITON_NS_PER_LOGIT),
+        "2026-03",
+    ),
 )
 """Everything that is known of older software, in the order in which operators are rewritten."""

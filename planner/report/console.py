@@ -41,6 +41,7 @@ from fleetplan.planner.report.decision import DEFAULT_REGION, asked_by, decided,
 from fleetplan.planner.report.headline import print_headline
 from fleetplan.planner.report.idle_capacity import all_idle
 from fleetplan.planner.report.queueing import print_unqueued
+from fleetplan.planner.report.weak_parts import blind_error_text
 
 LEAST_CONFIG_WIDTH = 28
 """Columns of what runs: two lines of most placements."""
@@ -301,7 +302,8 @@ def _evidence(plan: Plan, console: Console) -> None:
     unknown = [escape(error.hardware) for error in plan.provenance.model_errors if error.median_ratio is None]
     if known:
         console.print(
-            f"[bold]TPOT error[/] against published benchmarks (median / 90th percentile): {', '.join(known)}"
+            "[bold]TPOT error[/] against published benchmarks (median / 90th percentile): "
+            f"{', '.join(known)}; {blind_error_text()}"
         )
     if unknown:
         console.print(f"[bold]TPOT error unknown[/], no published benchmark: {', '.join(unknown)}")

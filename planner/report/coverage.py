@@ -14,7 +14,7 @@ from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.candidates import CandidateSet, model_errors
 from fleetplan.planner.problem import Candidate, Phase
-from fleetplan.planner.report.weak_parts import print_weak_parts
+from fleetplan.planner.report.weak_parts import blind_error_text, print_weak_parts
 
 WHOLE_SERVICE: Final = ({Phase.AGGREGATED}, {Phase.PREFILL, Phase.DECODE})
 """Phases that serve a request together."""
@@ -60,6 +60,8 @@ def print_coverage(fleet: Fleet, candidates: CandidateSet, console: Console) -> 
         console.print(f"  {escape(message)}", style="yellow", highlight=False)
     errors = model_errors((each.hardware, asdict(each.provenance)) for each in candidates.candidates)
     print_weak_parts(errors, console)
+    if errors:
+        console.print(f"Prediction error (median / 90th percentile): {blind_error_text()}")
     read = {
         f"{each.package} {each.package_version}: {each.system}, {each.framework} {each.framework_version}"
         for each in candidates.table_sources

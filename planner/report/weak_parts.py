@@ -8,8 +8,16 @@ from rich.console import Console
 from rich.markup import escape
 
 from fleetplan.fleet.figures import counted
-from fleetplan.perfmodel.predict import WEAK_RATIO
+from fleetplan.perfmodel.predict import BLIND_ERROR, WEAK_RATIO
 from fleetplan.planner.plan import ModelError
+
+
+def blind_error_text() -> str:
+    """Say how far predictions are from published figures that nothing was chosen with, on any part."""
+    return (
+        f"{BLIND_ERROR.median_ratio:.0%} / {BLIND_ERROR.p90_ratio:.0%} against {BLIND_ERROR.rows} figures of "
+        "users and vendors that the model was not chosen with"
+    )
 
 
 def print_weak_parts(errors: Iterable[ModelError], console: Console) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fleetplan.fleet.catalog import model_catalog
 from fleetplan.perfmodel.architecture import load_architecture
-from fleetplan.perfmodel.predict import OWN_TPOT_ERROR, TPOT_ERROR
+from fleetplan.perfmodel.predict import BLIND_ERROR, OWN_TPOT_ERROR, TPOT_ERROR
 
 PAGE = Path(__file__).parents[3] / "docs" / "accuracy.md"
 ROW = re.compile(r"^\| ([\w-]+) \| ([\d.]+) / ([\d.]+) \((\d+)\) \|", re.MULTILINE)
@@ -21,6 +21,11 @@ def test_the_stated_errors_stand_in_the_accuracy_page() -> None:
     for name, error in TPOT_ERROR.items():
         row = (name, round(error.median_ratio * 100, 1), round(error.p90_ratio * 100, 1), error.rows)
         assert row in published
+
+
+def test_the_error_of_blind_rows_stands_in_the_accuracy_page() -> None:
+    figures = f"{BLIND_ERROR.median_ratio * 100:.1f} / {BLIND_ERROR.p90_ratio * 100:.1f} ({BLIND_ERROR.rows})"
+    assert f"| any part | {figures} |" in PAGE.read_text(encoding="utf-8")
 
 
 def test_models_with_operators_of_their_own_state_the_errors_of_their_own_rows() -> None:

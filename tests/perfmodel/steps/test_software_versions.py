@@ -45,7 +45,13 @@ def operators(model: str, *dates: str) -> list[dict[str, Operator]]:
         ("trtllm", "2024-05", 2),
         ("trtllm", "2024-02", 2),
         ("trtllm", "2024-01", 3),
-        ("vllm", "2023-10", 0),
+        ("vllm", "2023-10", 1),
+        ("vllm", "2025-10", 1),
+        ("vllm", "2025-11", 2),
+        ("vllm", "2025-12", 2),
+        ("vllm", "2026-02", 1),
+        ("vllm", "2026-03", 1),
+        ("vllm", "2026-05", 0),
     ],
 )
 def test_a_month_decides_what_is_missing(framework: str, date: str, count: int) -> None:
@@ -109,3 +115,79 @@ def test_dynamic_scales_are_known_of_one_framework_in_fp8() -> None:
     assert "'sometimes' is not known" in found["reason"][4]
     # Without tables there is nothing to take off.
     assert (found["ttft_ms"][0] != found["ttft_ms"][1]) == (data_folder() is not None)
+
+
+QWEN_FP8 = "Qwen/Qwen3-235B-A22B-FP8"
+
+
+def experts_of(software_date: str, tokens: int, tp: int, ep: int) -> dict[str, Operator]:
+    """Operators of a step that generates so many tokens under vLLM, by name."""
+    architecture = load_architecture(QWEN_FP8, Path())
+    dtypes = part_dtypes(architecture, Precision("fp8", "bf16"))
+    layouts = Layouts.of([Parallelism(1, tp, 1, tp // ep, ep)])
+    batch = ConfigurationBatch(layouts, *(np.array([count]) for count in (tokens, 1, 0, 1000, 1)))
+    steps = step_operators(architecture, dtypes, decode_shape(batch))
+    return {each.name: each for each in as_run(steps, architecture, "vllm", software_date)}
+
+
+@pytest.mark.parametrize(
+    ("date", "tp", "ep", "is_padded"),
+    [
+        ("2025-10", 4, 4, False),
+        ("2025-11", 4, 4, True),
+        ("2025-11", 8, 8, True),
+        ("2025-12", 8, 8, False),
+        ("2025-12", 8, 1, False),
+        ("2026-01", 2, 1, True),
+        ("2026-02", 4, 4, False),
+        ("", 4, 4, False),
+    ],
+)
+def test_experts_in_blocks_are_padded_for_three_months(date: str, tp: int, ep: int, is_padded: bool) -> None:
+    found = experts_of(date, 16, tp, ep)
+    assert ("padded_down" in found and found["padded_down"].count.sum() > 0) == is_padded
+
+
+def test_padding_is_what_the_tokens_do_not_fill() -> None:
+    few, many, split = (
+        experts_of("2025-11", 8, 4, 4),
+        experts_of("2025-11", 8192, 4, 4),
+        experts_of("2025-11", 8, 4, 1),
+    )
+    # 32 of 128 experts on each of four accelerators, 128 rows each; 8 tokens of 8 experts fill 16 of them.
+    assert few["padded_gate_up"].dims["m"].tolist() == [32 * 128 - 16]
+    assert few["padded_gate_up"].dims["n"].tolist() == [2 * 1536]
+    assert few["padded_down"].dims["k"].tolist() == [1536]
+    assert few["padded_down"].count.tolist() == [94]
+    assert many["padded_down"].count.tolist() == [0]
+    # All experts, a quarter of each: as much work.
+    assert split["padded_down"].dims["m"].tolist() == [32 * 128 - 16]
+
+
+@pytest.mark.skipif(data_folder() is None, reason="no measured tables")
+def test_padding_makes_up_for_what_a_step_lacked() -> None:
+    """32 closed loops on H200 under vLLM 0.12, NVIDIA's comparisons: two of them."""
+    plain = {"case_id": "a", "model": QWEN_FP8, "hardware": "H200-SXM", "backend": "vllm", "weights": "fp8"}
+    plain |= {"mode": "closed_loop", "input_tokens": 8000, "output_tokens": 2000, "sampling": "top-p"}
+    rows = [
+        plain | {"software_date": date, "tp": tp, "ep": ep, "concurrency": clients, "iterations_ahead": 1}
+        for date in ("", "2025-12")
+        for tp, ep, clients in ((2, 2, 9), (4, 4, 15))
+    ]
+    tpot = predict(pd.DataFrame(rows), Path())["tpot_ms"].to_numpy().reshape(2, 2)
+    measured = np.array([55.01, 34.04])
+    assert (tpot[0] < 0.7 * measured).all()
+    assert tpot[1] == pytest.approx(measured, rel=0.12)
+
+
+def test_sampling_became_faster_twice() -> None:
+    shared = {"backend": "vllm", "weights": "bf16", "kv": "bf16", "batch": 256, "model": "llama3-8b", "tp": 1}
+    dates = ("2025-12", "2026-03", "")
+    rows = [
+        case(software_date=date, iterations_ahead=1, sampling=sampling, **shared)
+        for sampling in ("greedy", "top-p")
+        for date in dates
+    ]
+    tpot = predict(pd.DataFrame(rows), Path())["tpot_ms"].to_numpy().reshape(2, 3)
+    ns_per_logit = (tpot[1] - tpot[0]) * 1e6 / (256 * 128_256)
+    assert ns_per_logit == pytest.approx([0.2146, 0.030, 0.0159], rel=1e-3)
