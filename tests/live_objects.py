@@ -16,4 +16,5 @@ def live_by_class(package: str) -> Counter[str]:
     """Count the objects of the classes of a package by their names, apart from garbage."""
     gc.collect()
     kinds = (type(each) for each in gc.get_objects())
-    return Counter(kind.__qualname__ for kind in kinds if kind.__module__.startswith(package))
+    # Some foreign classes have a property of that name.
+    return Counter(kind.__qualname__ for kind in kinds if str(kind.__module__).startswith(package))

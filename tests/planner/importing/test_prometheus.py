@@ -12,9 +12,11 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -368,6 +370,19 @@ def real_prometheus(program: str, folder: Path, target: str) -> Iterator[str]:
             process.terminate()
 
 
+def wait_for_scrapes(server: str, number: int) -> None:
+    """Wait until a server has so many values of every series: a busy one begins late and misses some."""
+    asked = urlencode({"query": "min(count_over_time(vllm:request_success_total[1m]))"})
+    ends = time.monotonic() + 60.0
+    while time.monotonic() < ends:
+        time.sleep(0.5)
+        with suppress(OSError), urlopen(f"{server}/api/v1/query?{asked}", timeout=5.0) as answer:
+            result = json.load(answer)["data"]["result"]
+            if result and float(result[0]["value"][1]) >= number:
+                return
+    pytest.fail("Prometheus did not scrape")
+
+
 def test_from_a_real_prometheus_to_a_plan_in_five_commands(tmp_path: Path) -> None:
     program = shutil.which("prometheus")
     if program is None:
@@ -382,7 +397,7 @@ def test_from_a_real_prometheus_to_a_plan_in_five_commands(tmp_path: Path) -> No
         serving(lambda path: (200, exported(started))) as exporter,
         real_prometheus(program, tmp_path, exporter) as server,
     ):
-        time.sleep(7)
+        wait_for_scrapes(server, 28)
         saving = ("--save", tmp_path / "saved", "--force")
         for _ in range(20):
             if run("import", "prometheus", server, *words, *saving, "--out", demand) == 0:
