@@ -2,8 +2,8 @@
 
 Lines say what a pool carries where latencies are limited under load: a large one more a replica than a small
 one. A linear relaxation takes a part of the largest pool for a small one, and chooses what to run and to buy
-by that. Years of teams with limits on percentiles had gaps of 7.8 to 24 % after 60 s, and 2.4 to 4.7 % once
-it knew how large a pool the demand asks for; one plan cost 18 % less (benchmarks/RESULTS.md).
+by that. Years of three teams with limits on percentiles had gaps of 7.8 to 24 % after 60 s, and 2.4 to 10 %
+once it knew how large a pool the demand asks for (benchmarks/RESULTS.md).
 """
 
 from __future__ import annotations
