@@ -38,6 +38,8 @@ def most_a_replica(lines: Sequence[CapacityLine], asked: int, most: int, parts: 
     found = 0
     for line in lines:
         slope, loss = line_units(line, parts)
+        if slope == 0:
+            continue
         enough = max(line.least, -(-(asked + loss) // slope))
         for size in (min(enough, most), enough - 1):
             if line.least <= size <= most:

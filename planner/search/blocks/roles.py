@@ -84,7 +84,8 @@ def roles(problem: Problem, variables: Variables, n_variables: int) -> VariableR
         growth[index] = group.growth
     for (cell, k, pair), variable in variables.disaggregated.items():
         # Requests of another region run where the replicas that they pass between are, as loads of theirs do.
-        region[variable.index] = regions[_region_of(problem, variables.kv_pairs[cell, k], pair)]
+        place_name = _region_of(problem, variables.kv_pairs[cell, k], pair)
+        region[variable.index] = regions.setdefault(place_name, len(regions))
     periods = np.array([each.period for each in problem.moments], dtype=np.int64)
     return VariableRoles(service, moment, region, slot, home, growth, periods)
 

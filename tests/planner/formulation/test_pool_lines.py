@@ -26,7 +26,13 @@ HOUR = 2190.0
 LINES = (CapacityLine(0.5, 0.0), CapacityLine(0.9, 0.6, least=2))
 
 capacity_lines = st.lists(
-    st.builds(CapacityLine, st.floats(0.05, 1.0), st.floats(0.0, 3.0), st.integers(1, 6)),
+    st.builds(
+        CapacityLine,
+        # Of the least of these a replica carries less than a load unit.
+        st.floats(0.05, 1.0) | st.just(1e-6),
+        st.floats(0.0, 3.0),
+        st.integers(1, 6),
+    ),
     min_size=1,
     max_size=3,
 )
