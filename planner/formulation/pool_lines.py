@@ -8,14 +8,10 @@ once it knew how large a pool the demand asks for (benchmarks/RESULTS.md).
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.planner.formulation.scaling import line_units
-from fleetplan.planner.formulation.variables import ReplicaKey, Variables
-from fleetplan.planner.problem import Problem
-from fleetplan.planner.problem.load_units import load_parts
 
 
 def most_a_replica(lines: Sequence[CapacityLine], asked: int, most: int, parts: int = 1) -> int:
@@ -45,13 +41,3 @@ def most_a_replica(lines: Sequence[CapacityLine], asked: int, most: int, parts: 
             if line.least <= size <= most:
                 found = max(found, -(-min(slope * size - loss, asked) // size))
     return found
-
-
-def asked_loads(problem: Problem, variables: Variables) -> Mapping[ReplicaKey, int]:
-    """Load of all that each set of replicas may serve. [parts of load units]"""
-    asked: dict[ReplicaKey, int] = defaultdict(int)
-    parts = load_parts(problem)
-    for (c, k, p, cell), load in variables.load.items():
-        in_parts = max(parts[c]) // parts[c][k]
-        asked[c, p, problem.cells[cell].moment] += in_parts * load.proto.domain[1]
-    return asked

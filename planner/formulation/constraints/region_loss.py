@@ -29,8 +29,7 @@ from ortools.sat.python import cp_model
 from fleetplan.planner.formulation.bounds import most_units, replicas_needed
 from fleetplan.planner.formulation.constraints.capacity import add_patterns, installed_units
 from fleetplan.planner.formulation.constraints.power import watts_drawn
-from fleetplan.planner.formulation.constraints.replica_load import carried_load
-from fleetplan.planner.formulation.pool_lines import most_a_replica
+from fleetplan.planner.formulation.constraints.replica_load import carried_load, share_of_replicas
 from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import RateScale, watts_floor
 from fleetplan.planner.formulation.variables import Variables, replica_label, with_label
@@ -93,9 +92,8 @@ def _create_replicas(
             carried = carried_load(model, candidate.pooling, replicas, chosen, label, "surviving_")
             model.add(sum(loads) <= carried).with_name(f"surviving_load[{label}]")
             if candidate.pooling and loads:
-                asked = sum(load.proto.domain[1] for load in loads)
-                each = most_a_replica(candidate.pooling, asked, bound)
-                model.add(sum(loads) <= each * replicas).with_name(f"surviving_share[{label}]")
+                share = share_of_replicas(candidate.pooling, replicas, [(1, load) for load in loads])
+                model.add(sum(loads) <= share).with_name(f"surviving_share[{label}]")
 
 
 def _line_variables(

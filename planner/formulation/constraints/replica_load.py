@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from ortools.sat.python import cp_model
 
 from fleetplan.perfmodel.queueing import CapacityLine
-from fleetplan.planner.formulation.pool_lines import asked_loads, most_a_replica
+from fleetplan.planner.formulation.pool_lines import most_a_replica
 from fleetplan.planner.formulation.scaling import line_units
 from fleetplan.planner.formulation.variables import ReplicaKey, Variables, replica_label
 from fleetplan.planner.problem import Problem
@@ -43,13 +43,12 @@ LineVariables = Sequence[tuple[cp_model.IntVar, cp_model.IntVar]]
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
-    """Add one row for every set of replicas."""
-    loads: dict[ReplicaKey, list[cp_model.LinearExprT]] = defaultdict(list)
+    """Add the rows of every set of replicas."""
+    loads: dict[ReplicaKey, list[tuple[int, cp_model.IntVar]]] = defaultdict(list)
     parts = load_parts(problem)
     for (c, k, p, cell), load in variables.load.items():
-        finest = max(parts[c])
-        loads[c, p, problem.cells[cell].moment].append(finest // parts[c][k] * load)
-    asked = asked_loads(problem, variables)
+        in_parts = max(parts[c]) // parts[c][k]
+        loads[c, p, problem.cells[cell].moment].append((in_parts, load))
     for key, replicas in variables.replicas.items():
         label = replica_label(problem, key)
         lines = problem.candidates[key[0]].pooling
@@ -58,10 +57,34 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
         ]
         finest = max(parts[key[0]])
         carried = carried_load(model, lines, replicas, chosen, label, parts=finest)
-        model.add(sum(loads[key]) <= carried).with_name(f"replica_load[{label}]")
+        total = sum(size * load for size, load in loads[key])
+        model.add(total <= carried).with_name(f"replica_load[{label}]")
         if lines and loads[key]:
-            most = most_a_replica(lines, asked[key], replicas.proto.domain[1], finest)
-            model.add(sum(loads[key]) <= most * replicas).with_name(f"replica_share[{label}]")
+            share = share_of_replicas(lines, replicas, loads[key], finest)
+            model.add(total <= share).with_name(f"replica_share[{label}]")
+
+
+def share_of_replicas(
+    lines: Sequence[CapacityLine],
+    replicas: cp_model.IntVar,
+    loads: Sequence[tuple[int, cp_model.IntVar]],
+    parts: int = 1,
+) -> cp_model.LinearExpr:
+    """The most that a set of replicas carries, whatever line is chosen. [parts of load units]
+
+    Parameters
+    ----------
+    lines : Sequence[CapacityLine]
+        What a pool carries where latencies are limited under load.
+    replicas : IntVar
+        How many there are.
+    loads : Sequence[tuple[int, IntVar]]
+        All that they may carry, each with its unit in parts of load units.
+    parts : int
+        Parts of a load unit.
+    """
+    asked = sum(size * load.proto.domain[1] for size, load in loads)
+    return most_a_replica(lines, asked, replicas.proto.domain[1], parts) * replicas
 
 
 def carried_load(
