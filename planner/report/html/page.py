@@ -37,6 +37,7 @@ from fleetplan.planner.report.html.service_views import (
 from fleetplan.planner.report.html.svg import SERIES_COLOURS, unique_names
 from fleetplan.planner.report.idle_capacity import all_idle, idle_pools
 from fleetplan.planner.report.sure_purchases import purchases_by_scenario
+from fleetplan.planner.report.weak_parts import blind_error_text
 
 REPORT_FILE: Final = "report.html"
 
@@ -119,6 +120,7 @@ def _report_page(plan: Plan, frontier: Sequence[FrontierPoint], baseline: Plan |
         beyond=beyond_the_horizon(plan),
         owed=owed_by_quarter(plan),
         shares=share_bars(plan),
+        blind_error=blind_error_text(),
         left_out=left_out(plan.rejections),
     )
 

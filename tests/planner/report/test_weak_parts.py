@@ -12,7 +12,8 @@ from tests.planner.verify.plans import PLANS
 from fleetplan.planner.candidates import build_candidates, model_errors
 from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.report.coverage import print_coverage
-from fleetplan.planner.report.weak_parts import print_weak_parts
+from fleetplan.planner.report.html.page import report_page
+from fleetplan.planner.report.weak_parts import blind_error_text, print_weak_parts
 from fleetplan.scenarios.load import load_fleet
 
 FLEET = """
@@ -99,3 +100,11 @@ def test_a_plan_names_weak_parts_before_its_purchases() -> None:
     print_plan(plan.model_copy(update={"provenance": weak}), Console(file=out, width=200))
     screen = out.getvalue()
     assert screen.index("Weak predictions") < screen.index("Cost:")
+
+
+def test_the_page_says_how_far_predictions_are_from_what_users_published() -> None:
+    plan = PLANS["scarce"]()[1]
+    predicted = plan.provenance.model_copy(update={"model_errors": model_errors([("H100-SXM", TABLES)])})
+    page = report_page(plan.model_copy(update={"provenance": predicted}))
+    assert blind_error_text() in page
+    assert blind_error_text() not in report_page(plan)
