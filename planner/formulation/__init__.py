@@ -6,7 +6,7 @@ FORMULATION.md states every row. Entry points: `build.build_model`, `groups` (th
 module.
 """
 
-from fleetplan.planner.formulation.bounds import replicas_for_load
+from fleetplan.planner.formulation.bounds import needed_at_peak, replicas_for_load
 from fleetplan.planner.formulation.build import FAMILIES, PlanningModel, build_model
 from fleetplan.planner.formulation.groups import GROUPS, all_variables, continuous_indices, places
 from fleetplan.planner.formulation.objective.data import data_usd_per_request_per_s
@@ -45,6 +45,7 @@ __all__ = [
     "goal_of",
     "goal_units",
     "grid_kg_per_kwh",
+    "needed_at_peak",
     "places",
     "rate_scales",
     "replicas_for_load",

@@ -71,6 +71,12 @@ def most_replicas(
     return max(*before, *needed, 0)
 
 
+def needed_at_peak(problem: Problem, candidate_index: int, region: str) -> int:
+    """Fewest replicas of a candidate with which a region serves all that it may, when that is most."""
+    # One less than what bounds them, which leaves room for rounding.
+    return max(*_needed_by_moment(problem, served_cells(problem), candidate_index, region), 1) - 1
+
+
 def _needed_by_moment(problem: Problem, served: Served, candidate_index: int, region: str) -> tuple[int, ...]:
     """Most replicas of a candidate in a region that each moment's demand can use; every pool asks for it."""
     known = _needs(problem)

@@ -1,13 +1,16 @@
 """The plan that operators like best among those that cost little more than the cheapest one found.
 
 Where services may pay to be served at home (`services.home_percent`), their requests are sent home first,
-those of services that may pay most before others. Then three steps on the configurations that the plan runs,
-each within its part of a short time:
+those of services that may pay most before others. Then steps within their parts of a short time:
 
 1. the fewest kinds of traffic away from home, then kinds of hardware and configurations of each service in a
-   region, at a cost within what the policy allows (`policy.simpler_percent`) and within the asked gap;
+   region, at a cost within what the policy allows (`policy.simpler_percent`) and within the asked gap: first
+   of the configurations that the plan runs, which takes little, then with others beside them;
 2. the cheapest of these plans;
 3. of about the same cost, the one with the fewest accelerators that start or hold replicas.
+
+The others are, of each service and hardware, the configurations that serve the peak of a region with the
+fewest accelerators: what is paid for and idle may do with fewer what the cheapest plan does with many.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation import PlanningModel, ReplicaKey
+from fleetplan.planner.formulation import PlanningModel, ReplicaKey, needed_at_peak
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.problem.load_units import load_parts
 from fleetplan.planner.search.solvers.cpsat import hint
@@ -43,10 +46,12 @@ ALL_SHARES_OF_TIME: Final = 1 + 2 * HOME_SHARE_OF_TIME
 RATE_RESOLUTION: Final = 10**4
 """Requests/s of the fastest replica in the units that requests away from home are counted in."""
 
-FEWEST_KINDS: Final = SimplerStep(0.4)
+FEWEST_KINDS: Final = SimplerStep(0.3)
+
+FEWEST_WITH_OTHERS: Final = SimplerStep(0.2)
 
 # A fiftieth of what the plan may cost more by default.
-CHEAPEST: Final = SimplerStep(0.3, 1e-4)
+CHEAPEST: Final = SimplerStep(0.2, 1e-4)
 
 LEAST_EFFORT: Final = SimplerStep(0.3)
 
@@ -89,6 +94,20 @@ def _mean_rate(problem: Problem, c: int, k: int, cell: int) -> float:
     return share * candidate.requests_per_s[k] / units * moment.weight
 
 
+def _fewest_accelerators(planning: PlanningModel) -> set[int]:
+    """Candidates that serve the peak of a region with the fewest accelerators of their hardware."""
+    problem = planning.problem
+    places = {(c, problem.pools[p].region) for c, p, _ in planning.variables.replicas}
+    best: dict[tuple[str, Phase, str, str], tuple[int, int]] = {}
+    for c, region in places:
+        candidate = problem.candidates[c]
+        if all(rate > 0 for rate in candidate.requests_per_s):
+            group = candidate.service, candidate.phase, candidate.hardware, region
+            needed = needed_at_peak(problem, c, region) * candidate.accelerators
+            best[group] = min(best.get(group, (needed, c)), (needed, c))
+    return {c for _, c in best.values()}
+
+
 class SimplerPlans:
     """The model of one part, used up by the search for a simpler plan.
 
@@ -106,6 +125,8 @@ class SimplerPlans:
         self.planning, self.values, self.ask = planning, values, ask
         variables = planning.variables.replicas
         self.running = {c for (c, _, _), count in variables.items() if values.value(count)}
+        self.others = _fewest_accelerators(planning)
+        self.with_others = planning.model.new_int_var(0, 0, "other_configurations")
         self.varied = False
         self.home_cost = 0
 
@@ -137,11 +158,12 @@ class SimplerPlans:
         return self.values
 
     def _keep_to_running(self, free: frozenset[str]) -> None:
-        """Run no other configurations than the plan, but of some services."""
+        """Run no other configurations than the plan but of some services, and `others` once let in."""
         model, problem = self.planning.model, self.planning.problem
         for (c, _, _), replicas in self.planning.variables.replicas.items():
             if c not in self.running and problem.candidates[c].service not in free:
-                model.add(replicas == 0)
+                most = replicas.proto.domain[1] if c in self.others else 0
+                model.add(replicas <= most * self.with_others)
 
     def _send_home(self, home: Mapping[frozenset[str], int]) -> None:
         """Serve as few requests as may be away from home, group by group, each at no more than its cost."""
@@ -181,36 +203,43 @@ class SimplerPlans:
         """Take the simplest plan within the cost, then the cheapest that is as simple."""
         model = self.planning.model
         kinds = self._kinds()
-        before = sum(weight * used for weight, _, used in kinds)
+        fewest = sum(weight * used for weight, _, used in kinds)
         variety = cp_model.LinearExpr.weighted_sum([each for _, each, _ in kinds], [w for w, _, _ in kinds])
         for _, each, used in kinds:
             model.add_hint(each, used)
         model.minimize(variety)
-        simpler = self.ask(FEWEST_KINDS)
-        if simpler is None or simpler.value(variety) >= before:
-            model.add(variety <= before)
-            return
-        self.values, self.varied = simpler, True
-        model.add(variety <= int(simpler.value(variety)))
-        hint(model, simpler)
-        model.minimize(self.planning.total_cost)
-        self.values = self.ask(CHEAPEST) or simpler
-        hint(model, self.values)
+        for step in (FEWEST_KINDS, FEWEST_WITH_OTHERS):
+            simpler = self.ask(step)
+            if simpler is not None and simpler.value(variety) < fewest:
+                self.values, self.varied, fewest = simpler, True, int(simpler.value(variety))
+                hint(model, simpler)
+            self._let_others_in()
+        model.add(variety <= fewest)
+        if self.varied:
+            model.minimize(self.planning.total_cost)
+            self.values = self.ask(CHEAPEST) or self.values
+            hint(model, self.values)
+
+    def _let_others_in(self) -> None:
+        """Let the other configurations run from here on."""
+        domain = self.with_others.proto.domain
+        domain[0] = domain[1] = 1
 
     def _kinds(self) -> list[tuple[int, cp_model.IntVar, bool]]:
         """Weight of each relation, whether a plan has it, and whether the cheapest plan does."""
         problem, variables = self.planning.problem, self.planning.variables
+        allowed = self.running | self.others
         configurations: dict[Relation, list[cp_model.IntVar]] = defaultdict(list)
         hardware: dict[Relation, list[cp_model.IntVar]] = defaultdict(list)
         away: dict[Relation, list[cp_model.IntVar]] = defaultdict(list)
         for (c, p, _), replicas in variables.replicas.items():
             candidate, region = problem.candidates[c], problem.pools[p].region
-            if c in self.running:
+            if c in allowed:
                 configurations[candidate.service, region, candidate.label].append(replicas)
                 hardware[candidate.service, region, candidate.hardware].append(replicas)
         for (c, _, p, i), load in variables.load.items():
             cell, region = problem.cells[i], problem.pools[p].region
-            if c in self.running and region != cell.region:
+            if c in allowed and region != cell.region:
                 away[cell.service, cell.region, region].append(load)
         kinds: list[tuple[int, cp_model.IntVar, bool]] = []
         weight = 1
@@ -235,11 +264,12 @@ class SimplerPlans:
         """Accelerators that start, those that hold replicas, and those that are bought or rented."""
         problem, variables = self.planning.problem, self.planning.variables
         parts: list[cp_model.LinearExprT] = []
+        allowed = self.running | self.others
         # Where changes cost, a replica idles rather than to start anew.
         dear = bool(variables.started or variables.switched)
         start_weight = HELD_WEIGHT * len(problem.moments) + 1 if dear else 1
         for (c, p, m), replicas in variables.replicas.items():
-            if c in self.running:
+            if c in allowed:
                 accelerators = problem.candidates[c].accelerators
                 parts.append(HELD_WEIGHT * accelerators * replicas)
                 parts += [start_weight * accelerators * each for each in self._starts((c, p, m))]

@@ -188,3 +188,43 @@ def test_the_price_is_on_the_first_screen_and_in_the_report() -> None:
     print_plan(found, Console(file=stream, width=200))
     assert f"Simpler plan: {text}" in stream.getvalue()
     assert f"Simpler plan: {text}" in report_page(found)
+
+
+def test_idle_accelerators_of_another_kind_serve_with_fewer() -> None:
+    """A fleet ran 23 accelerators of one kind where 8 of another, paid for and idle, serve the same.
+
+    The small ones draw 2.3 kW and the large ones 2.33 kW: the cheapest plan has small ones.
+    """
+    asked = fleet(
+        services=[service("chat", 23.0)],
+        hardware=[hardware("small", 1), hardware("large", 8)],
+        pools=[rented_pool("small", 23, 1.0, per_host=1), rented_pool("large", 1, 4.0)],
+        regions=[region("here", energy_usd_per_kwh=(0.1,))],
+    )
+    runs = (
+        candidate("chat", "small", 1.0, power_kw=0.1),
+        candidate("chat", "large", 2.9, power_kw=0.294),
+        candidate("chat", "large", 5.0, power_kw=0.51, accelerators=2),
+    )
+    found, cheapest = (plan_of(solve(asked, runs, gap=gap)) for gap in (GAP, 0.0))
+    assert [(row.hardware, row.config, row.replicas) for row in found.placements] == [("large", "x1", 8)]
+    assert [(row.hardware, row.replicas) for row in cheapest.placements] == [("small", 23)]
+
+
+def test_one_kind_that_the_cheapest_plan_does_not_run_is_worth_what_the_policy_allows() -> None:
+    """A third kind costs 0.3 % more than the mix of two: it serves alone."""
+    asked = fleet(
+        services=[service("chat", 19.0)],
+        hardware=[hardware("cheap", 1), hardware("scarce", 1), hardware("dear", 1)],
+        offers=[
+            rent_offer("cheap", 1.0, maximum=10),
+            rent_offer("scarce", 1.001, maximum=10),
+            rent_offer("dear", 1.003),
+        ],
+    )
+    runs = tuple(candidate("chat", name, 1.0) for name in ("cheap", "scarce", "dear"))
+    found = plan_of(solve(asked, runs, gap=GAP))
+    assert [(row.hardware, row.replicas) for row in found.placements] == [("dear", 19)]
+    stated = found.simplification
+    assert stated is not None
+    assert stated.usd == pytest.approx((19 * 1.003 - 10 * 1.0 - 9 * 1.001) * HOURS_PER_QUARTER)
