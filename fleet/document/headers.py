@@ -35,6 +35,7 @@ def header_issues(
     known: Sequence[str] = (),
     *,
     closed: bool = False,
+    more: bool = False,
     starts: Sequence[int] = (),
 ) -> list[Issue]:
     """Return what is wrong with the header of a table.
@@ -51,6 +52,8 @@ def header_issues(
         Columns that are read; what is needed is known, too.
     closed : bool
         Whether a column that nothing reads is a mistake, or the table may carry it.
+    more : bool
+        Whether a closed table may carry one that is no slip of a column that is read.
     starts : Sequence[int]
         Where each column starts in its line, from 1; the line itself where left out.
     """
@@ -64,19 +67,19 @@ def header_issues(
         start = starts[position] if starts else 1
         if not name:
             # Spreadsheets end every line with a comma where a cell beside the table once held something.
-            if closed:
+            if closed and not more:
                 issues.append(Issue(path, 1, start, "", "a column has no name", "delete it, or name it"))
         elif name in header[:position]:
             issues.append(Issue(path, 1, start, name, "the column is given twice"))
-        elif closed and name not in every:
+        elif closed and name not in every and not (more and nearest(name, every) is None):
             unknown.append(Issue(path, 1, start, name, "unknown column", names_hint(name, every)))
     issues += unknown[:UNKNOWN_SHOWN]
-    if more := unknown[UNKNOWN_SHOWN:]:
+    if further := unknown[UNKNOWN_SHOWN:]:
         # It is the file of another tool: its columns are not mistakes one by one.
-        names = ", ".join(each.key_path for each in more[:UNKNOWN_NAMED])
-        dots = ", ..." if len(more) > UNKNOWN_NAMED else ""
-        message = f"further unknown columns ({len(more)}): {names}{dots}"
-        issues.append(Issue(path, 1, more[0].column, "", message, "is it the right file?"))
+        names = ", ".join(each.key_path for each in further[:UNKNOWN_NAMED])
+        dots = ", ..." if len(further) > UNKNOWN_NAMED else ""
+        message = f"further unknown columns ({len(further)}): {names}{dots}"
+        issues.append(Issue(path, 1, further[0].column, "", message, "is it the right file?"))
     for name in needed:
         if name not in header:
             meant = None if closed else nearest(name, [other for other in header if other not in every])

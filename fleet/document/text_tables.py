@@ -73,6 +73,8 @@ class TextTable:
         Its header.
     rows : tuple[TextRow, ...]
         At least one.
+    unread : tuple[str, ...]
+        Columns that nothing reads.
     issues : list[Issue]
         What its readers noted.
     """
@@ -80,6 +82,7 @@ class TextTable:
     path: str
     columns: tuple[str, ...]
     rows: tuple[TextRow, ...]
+    unread: tuple[str, ...] = ()
     issues: list[Issue] = field(default_factory=list)
 
     def require_valid(self) -> None:
@@ -94,7 +97,9 @@ class TextTable:
             raise InputError(self.issues)
 
 
-def read_text_table(path: Path, allowed: Sequence[str], needed: Sequence[str]) -> TextTable:
+def read_text_table(
+    path: Path, allowed: Sequence[str], needed: Sequence[str], *, more: bool = False
+) -> TextTable:
     """Return a CSV table with a header.
 
     Parameters
@@ -105,6 +110,8 @@ def read_text_table(path: Path, allowed: Sequence[str], needed: Sequence[str]) -
         Every column there may be.
     needed : Sequence[str]
         Those that must be there.
+    more : bool
+        Whether others may be there that are no slips of these; `unread` of the table names them.
 
     Raises
     ------
@@ -121,18 +128,20 @@ def read_text_table(path: Path, allowed: Sequence[str], needed: Sequence[str]) -
     except CsvError as error:
         raise InputError([Issue(name, error.line, 1, "", f"is not CSV: {error.reason}")]) from error
     header = found[0][1] if found else []
-    issues = header_issues(name, header, needed, allowed, closed=True)
+    issues = header_issues(name, header, needed, allowed, closed=True, more=more)
     if not issues and len(found) < 2:
         issues.append(Issue(name, 1, 1, "", "has a header and no rows"))
     if issues:
         raise InputError(issues)
     noted: list[Issue] = []
-    rows = tuple(_row(name, line, header, cells, noted) for line, cells in found[1:])
-    return TextTable(name, tuple(header), rows, noted)
+    unread = tuple(column for column in header if column and column not in {*allowed, *needed})
+    read = ["" if column in unread else column for column in header]
+    rows = tuple(_row(name, line, read, cells, noted) for line, cells in found[1:])
+    return TextTable(name, tuple(header), rows, unread, noted)
 
 
 def _row(name: str, line: int, header: Sequence[str], cells: Sequence[str], issues: list[Issue]) -> TextRow:
-    row = TextRow(name, line, {c: v for c, v in zip(header, cells, strict=False) if v}, issues)
+    row = TextRow(name, line, {c: v for c, v in zip(header, cells, strict=False) if c and v}, issues)
     if len(cells) > len(header):
         row.note("", f"has {len(cells)} cells, the header {len(header)}")
     for column, value in row.cells.items():

@@ -76,6 +76,8 @@ def run_supply(found: ImportedSupply, path: Path, out: Path, errors: Console) ->
     InputError
         No row can be taken.
     """
+    for note in found.notes:
+        errors.print(f"{path}: {note}", style="yellow", markup=False)
     _say(path, found.taken, found.rejected, errors)
     if not found.taken:
         raise InputError([Issue(str(path), 1, 1, "", "no row can be imported; the reasons are listed above")])

@@ -27,11 +27,12 @@ _KINDS: Final[Mapping[Block, Literal["pool", "offer"]]] = {"pools": "pool", "off
 
 @dataclass(frozen=True, slots=True)
 class ImportedSupply:
-    """A fragment of a fleet file, and the rows that it does not hold."""
+    """A fragment of a fleet file, the rows that it does not hold, and what else was left out of all rows."""
 
     text: str
     taken: int
     rejected: tuple[Rejected, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -44,10 +45,13 @@ class SupplyFragment:
         The file that is read.
     says : list[str]
         Lines of comment: what the file is, its date, what was left out.
+    notes : list[str]
+        Those that the importer is told at once.
     """
 
     path: str
     says: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     _items: dict[Block, list[dict[str, object]]] = field(default_factory=lambda: {"pools": [], "offers": []})
     _hardware: dict[str, dict[str, object]] = field(default_factory=dict)
     _rejected: list[Rejected] = field(default_factory=list)
@@ -103,7 +107,7 @@ class SupplyFragment:
     def done(self) -> ImportedSupply:
         """Return the fragment as text."""
         head = [f"# From {self.path}: import it in a fleet file with `imports: [FILE]`."]
-        head += [f"# {line}" for line in self.says]
+        head += [f"# {line}" for line in (*self.says, *self.notes)]
         blocks: dict[str, object] = {"hardware": self._hardware} if self._hardware else {}
         blocks |= {block: items for block, items in self._items.items() if items}
         text = "\n".join(head) + "\n" + yaml_text(blocks, allow_unicode=True)
@@ -111,7 +115,7 @@ class SupplyFragment:
         for why, many in self._tallied.items():
             place = self._first[why]
             tallied.append(Rejected(place if many == 1 else f"{place} and {many - 1} more", brief(why)))
-        return ImportedSupply(text, self._taken, (*self._rejected, *tallied))
+        return ImportedSupply(text, self._taken, (*self._rejected, *tallied), tuple(self.notes))
 
 
 def check_characters(texts: Sequence[tuple[str, str]]) -> None:

@@ -42,6 +42,8 @@ PRICE_COLUMNS: Final = (
 def import_inventory(path: Path) -> ImportedSupply:
     """Return the pools of an inventory: a CSV file of `INVENTORY_COLUMNS`, whose empty cells say nothing.
 
+    Columns of other names are left out and named, unless they look like slips of these.
+
     Raises
     ------
     InputError
@@ -65,17 +67,19 @@ def _imported(
     needed: tuple[str, ...],
     read: Callable[[_Row], dict[str, object]],
 ) -> ImportedSupply:
-    table = read_text_table(path, columns, needed)
+    table = read_text_table(path, columns, needed, more=True)
     _refuse_commas(table)
     faults = {issue.line: issue.message for issue in table.issues}
 
     def checked(row: TextRow) -> dict[str, object]:
-        check_characters(tuple(row.cells.items()))
+        check_characters([(name, cell) for name, cell in row.cells.items() if name in columns])
         if row.line in faults:
             raise RejectedRowError(faults[row.line])
         return read(row.cells)
 
     fragment = SupplyFragment(str(path))
+    if table.unread:
+        fragment.notes.append(f"columns that are not read: {', '.join(map(repr, table.unread))}")
     for row in table.rows:
         fragment.take(block, f"line {row.line}", partial(checked, row))
     return fragment.done()

@@ -84,5 +84,7 @@ class WrongForecast(Record):
     """No placements cost less. [USD]"""
     unmet_requests_per_s: float | None = None
     """What then stays unserved, the mean over the horizon. [requests/s]"""
+    unmet_gap: float | None = None
+    """Share of it that other placements might serve: unless it is 0, at most so much stays unserved."""
     extra_usd: float | None = None
     """Over the best plan that was found for the scenario that turns out. [USD]"""

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from fleetplan.fleet.figures import figure, money, percent
-from fleetplan.planner.plan import AtMoment, Plan, PoolUse
+from fleetplan.planner.plan import UNMET_GAP_RATIO, AtMoment, Plan, PoolUse
 from fleetplan.planner.report.sure_purchases import purchases_by_scenario
+
+UNMET_AT_MOST: Final = (
+    "At most: other placements may serve more; their search ended without a proof. "
+    "A longer --time-limit narrows it."
+)
+"""What is said below figures of unmet demand that are not proven."""
+
+
+def unproven(unmet_gap: float | None) -> bool:
+    """Whether other placements may serve some of what is unmet, by the share of it; None is not stated."""
+    return unmet_gap is not None and unmet_gap > UNMET_GAP_RATIO
 
 
 def likeliest(plan: Plan) -> str | None:
@@ -104,7 +116,9 @@ def print_scenarios(plan: Plan, console: Console) -> None:
     own = [_outcome(row.usd, row.unmet_requests_per_s) for row in plan.demand_scenarios]
     table.add_row("this plan", *own)
     best = [
-        "" if row.best_usd is None else _outcome(row.best_usd, row.best_unmet_requests_per_s or 0.0)
+        ""
+        if row.best_usd is None
+        else _outcome(row.best_usd, row.best_unmet_requests_per_s or 0.0, row.best_unmet_gap)
         for row in plan.demand_scenarios
     ]
     if any(best):
@@ -117,11 +131,16 @@ def print_scenarios(plan: Plan, console: Console) -> None:
             wrong = known.get((planned.name, turns_out.name))
             found = wrong is not None and wrong.usd is not None
             cells.append(
-                _outcome(wrong.usd or 0.0, wrong.unmet_requests_per_s or 0.0) if wrong and found else ""
+                _outcome(wrong.usd or 0.0, wrong.unmet_requests_per_s or 0.0, wrong.unmet_gap)
+                if wrong and found
+                else ""
             )
         cells[list(plan.demand_scenarios).index(planned)] = best[list(plan.demand_scenarios).index(planned)]
         table.add_row(f"purchases made for {escape(planned.name)}", *cells)
     console.print(table)
+    gaps = [row.unmet_gap for row in plan.wrong_forecasts]
+    if any(map(unproven, [*gaps, *(row.best_unmet_gap for row in plan.demand_scenarios)])):
+        console.print(UNMET_AT_MOST)
     _print_purchases(plan, console)
 
 
@@ -154,6 +173,7 @@ def _regrets(plan: Plan) -> Sequence[str]:
     return cells
 
 
-def _outcome(usd: float, unmet_requests_per_s: float) -> str:
-    unmet = f", {figure(unmet_requests_per_s)} req/s unmet" if unmet_requests_per_s > 0 else ""
+def _outcome(usd: float, unmet_requests_per_s: float, unmet_gap: float | None = None) -> str:
+    at_most = "at most " if unproven(unmet_gap) else ""
+    unmet = f", {at_most}{figure(unmet_requests_per_s)} req/s unmet" if unmet_requests_per_s > 0 else ""
     return f"{money(usd)}{unmet}"

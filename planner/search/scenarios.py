@@ -136,7 +136,7 @@ def with_scenario_optima(
         built = evaluation.build(part, result)
         supply = FixedSupply(result.solution.acquired, result.solution.retired)
         unmet = unmet_requests_per_s(part, built.unmet, scenario.name)
-        gap = max((each.gap for each in built.unmet_gaps), default=0.0)
+        gap = largest_unmet_gap(built)
         usd, bound_usd = built.objective_usd, built.bound_usd
         found[scenario.name] = ScenarioOptimum(usd, bound_usd, unmet, supply, gap, built)
     return replace(problem, scenario_optima=found), results
@@ -287,6 +287,8 @@ def _of_all(plan: Plan, best: Mapping[str, ScenarioOptimum]) -> list[WrongForeca
             usd=row.usd,
             bound_usd=min(best[row.name].bound_usd, row.usd),
             unmet_requests_per_s=row.unmet_requests_per_s,
+            # Its placements were not chosen for this scenario alone.
+            unmet_gap=1.0 if row.unmet_requests_per_s > 0 else 0.0,
         )
         for row in plan.demand_scenarios
         if row.name in best
@@ -301,6 +303,7 @@ def _planned_for_itself(scenario: str, best: ScenarioOptimum) -> WrongForecast:
         usd=best.usd,
         bound_usd=best.bound_usd,
         unmet_requests_per_s=best.unmet_requests_per_s,
+        unmet_gap=best.unmet_gap,
     )
 
 
@@ -315,8 +318,14 @@ def _wrong_forecast(
         usd=plan.objective_usd,
         bound_usd=plan.bound_usd,
         unmet_requests_per_s=unmet_requests_per_s(problem, plan.unmet, turns_out),
+        unmet_gap=largest_unmet_gap(plan),
         extra_usd=plan.objective_usd - best.usd,
     )
+
+
+def largest_unmet_gap(plan: Plan) -> float:
+    """Return the share that another plan might serve of what a plan leaves unserved, of any priority."""
+    return max((each.gap for each in plan.unmet_gaps), default=0.0)
 
 
 def unmet_requests_per_s(problem: Problem, unmet: Sequence[Unmet], scenario: str) -> float:

@@ -127,7 +127,8 @@ def _wrong_forecasts(check: PlanCheck, stated: Mapping[str, DemandScenarioCost])
         label = f"planned for {row.planned_for}, {row.turns_out} turns out"
         best = stated[row.turns_out].best_usd if row.turns_out in stated else None
         if row.usd is None or row.bound_usd is None or row.unmet_requests_per_s is None:
-            if (row.usd, row.bound_usd, row.unmet_requests_per_s, row.extra_usd) != (None,) * 4:
+            stated_figures = (row.usd, row.bound_usd, row.unmet_requests_per_s, row.unmet_gap, row.extra_usd)
+            if any(each is not None for each in stated_figures):
                 yield Violation(FAMILY, f"{label}: stated in part")
             continue
         if best is None or row.extra_usd is None or differs(row.extra_usd, row.usd - best, check.floor_usd):
@@ -135,6 +136,8 @@ def _wrong_forecasts(check: PlanCheck, stated: Mapping[str, DemandScenarioCost])
         if exceeds(row.bound_usd, row.usd) or exceeds(0.0, row.unmet_requests_per_s):
             text = f"{label}: {row.usd} USD, bound {row.bound_usd}, {row.unmet_requests_per_s} unmet"
             yield Violation(FAMILY, text)
+        if not 0.0 <= (row.unmet_gap or 0.0) <= 1.0:
+            yield Violation(FAMILY, f"{label}: another plan serves {row.unmet_gap} of what stays unserved")
 
 
 def _scenario_purchases(check: PlanCheck) -> Iterator[Violation]:

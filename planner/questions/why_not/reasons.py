@@ -137,12 +137,22 @@ def _region_reasons(subject: Subject, fleet: Fleet) -> Iterator[Reason]:
         yield Reason(Cause.POLICY, None, f"no service has demand in {subject.name}")
 
 
+def _wanted_types(service: Service) -> str:
+    """Say which data types a service wants where hardware has none of them: A100 has no FP8, for instance."""
+    own = service.precision
+    wanted = {(each.weights, each.kv) for each in service.variants} or {(own.weights, own.kv)}
+    types = " or ".join(f"weights in {weights} and a KV cache in {kv}" for weights, kv in sorted(wanted))
+    return f"the hardware has no matrix units for {types}"
+
+
 def _rejected(subject: Subject, service: Service, candidates: CandidateSet) -> Iterator[Reason]:
     """Why a service has no configuration of it: what most configurations fail at comes first."""
     if subject.kind is SubjectKind.RUNTIME and subject.name not in service.runtimes:
         yield Reason(Cause.POLICY, service.name, f"uses only the runtime {', '.join(service.runtimes)}")
         return
-    if subject.kind is SubjectKind.RUNTIME and service.ends_with_prompts:
+    one_token = service.engines is None and service.ends_with_prompts
+    if subject.kind is SubjectKind.RUNTIME and subject.name == "disaggregated" and one_token:
+        # Its prefill replicas count as aggregated; a table of one's own may have rates of both phases.
         yield Reason(Cause.SHAPE, service.name, "its requests of one token leave nothing to decode")
         return
     counts: Counter[str] = Counter()
@@ -155,7 +165,8 @@ def _rejected(subject: Subject, service: Service, candidates: CandidateSet) -> I
     total = counts.total()
     for reason, count in counts.most_common():
         of_all = "" if total == 1 else f" ({count:,} of {counted(total, 'configuration')})"
-        yield Reason(cause_of(reason), service.name, f"{reason}{of_all}")
+        text = f"{reason}: {_wanted_types(service)}" if reason == "dtype" else reason
+        yield Reason(cause_of(reason), service.name, f"{text}{of_all}")
     if not counts:
         phases = " and ".join(subject.must_use.phases or RUNTIME_PHASES["aggregated"])
         yield Reason(Cause.SHAPE, service.name, f"it has no configuration of {phases}")

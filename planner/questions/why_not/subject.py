@@ -9,7 +9,7 @@ from typing import Final
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.catalog.hardware_names import hardware_called
-from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.fleet.errors import InputError, Issue, nearest
 from fleetplan.fleet.inventory import Fleet, MustUse, Service
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.landscape import configuration_problem
@@ -118,10 +118,12 @@ def read_subject(text: str, fleet: Fleet, share: float) -> Subject:
         names = [*supplied_hardware(fleet), *accelerators(), *(offer.name for offer in fleet.offers)]
         names += [*RUNTIME_PHASES, *(region.name for region in fleet.regions)]
         names += [candidate.config for candidate in _configurations(fleet)]
+        meant = nearest(name, names)
         hint = (
-            f"{names_hint(name, tuple(dict.fromkeys(names)))}; of a layout the batch that serves most within "
-            "the limits counts"
+            "write a configuration as plans print it, such as 'TP2 b64', with the batch that serves most "
+            "within the limits"
         )
+        hint = hint if meant is None else f"did you mean {meant!r}? If not, {hint}"
         raise _mistake(text, "is not a hardware kind, offer, runtime, region or configuration", hint)
     return replace(found[0], must_use=replace(found[0].must_use, share=share))
 

@@ -22,6 +22,7 @@ from fleetplan.fleet.figures import figure, how_sure_unmet, in_shown, money, per
 from fleetplan.fleet.files import cache_key, forget_oldest, is_cache_on, user_cache, write_whole
 from fleetplan.fleet.packages import installed_version
 from fleetplan.planner.report.beyond_horizon import break_even
+from fleetplan.planner.report.day_console import unproven
 
 KEPT_FILES: Final = 32
 """Most templates whose code is kept, of which there are seven: those of other versions go first."""
@@ -53,6 +54,7 @@ def _environment() -> Environment:
         how_sure_unmet=how_sure_unmet,
         signed=_signed,
         span=span,
+        unproven=unproven,
         break_even=break_even,
     )
     return found

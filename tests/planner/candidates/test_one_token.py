@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from tests.planner.questions.tiny import engine_table
 
 from fleetplan.perfmodel.landscape import SearchSpace
 from fleetplan.planner.candidates import build_candidates
@@ -12,7 +15,7 @@ from fleetplan.planner.landscape.answer import answer
 from fleetplan.planner.landscape.plots import frontier_figure
 from fleetplan.planner.landscape.question import question_of_service
 from fleetplan.planner.problem import Candidate, Phase
-from fleetplan.planner.questions.why_not.reasons import standing_reasons
+from fleetplan.planner.questions.why_not.reasons import Cause, standing_reasons
 from fleetplan.planner.questions.why_not.subject import read_subject
 from fleetplan.scenarios.load import load_fleet
 
@@ -85,3 +88,33 @@ def test_why_nothing_is_decoded_is_said(tmp_path: Path) -> None:
     subject = read_subject("disaggregated", fleet, 0.1)
     reasons = list(standing_reasons(subject, fleet, build_candidates(fleet, lambda _: None)))
     assert [each.text for each in reasons] == ["its requests of one token leave nothing to decode"]
+
+
+def test_other_reasons_against_servers_of_one_token_are_their_own(tmp_path: Path) -> None:
+    """They decode nothing and are aggregated: that was said of `aggregated` too, and of one's own rates."""
+    fleet = load_fleet(fleet_file(tmp_path, 1, "null"))
+    (chat,) = fleet.services
+    hurried = replace(fleet, services=(replace(chat, ttft_ms=1e-3),))
+    candidates_of_it = build_candidates(hurried, lambda _: None)
+    reasons = list(standing_reasons(read_subject("aggregated", hurried, 0.1), hurried, candidates_of_it))
+    assert Cause.LATENCY in {each.cause for each in reasons}
+    assert not any("decode" in each.text for each in reasons)
+    table = engine_table([("aggregated", chat.name, 1, 1.0)])
+    table["hardware"] = sorted(fleet.hardware)[0]
+    own = replace(fleet, services=(replace(chat, model=None, engines=table),))
+    given = build_candidates(own, lambda _: None)
+    texts = [each.text for each in standing_reasons(read_subject("disaggregated", own, 0.1), own, given)]
+    assert texts
+    assert not any("decode" in text and "token" in text for text in texts)
+
+
+def test_the_data_types_that_hardware_lacks_are_named(tmp_path: Path) -> None:
+    """A100 was excluded `as dtype`, and nobody said that it has no FP8."""
+    path = fleet_file(tmp_path, 2, "null")
+    text = path.read_text(encoding="utf-8").replace("MI300X", "A100-SXM-80GB")
+    path.write_text(f"{text}    precision: {{weights: fp8, kv: fp8}}\n", encoding="utf-8")
+    fleet = load_fleet(path)
+    subject = read_subject("A100-SXM-80GB", fleet, 0.1)
+    reasons = list(standing_reasons(subject, fleet, build_candidates(fleet, lambda _: None)))
+    (lacking,) = [each for each in reasons if each.cause is Cause.DATA_TYPE]
+    assert "dtype: the hardware has no matrix units for weights in fp8 and a KV cache in fp8" in lacking.text

@@ -693,6 +693,18 @@ def test_points_between_thousands_are_no_decimals(tmp_path: Path, other: str) ->
         import_inventory(path)
 
 
+def test_columns_that_nothing_reads_are_named_and_refuse_no_file(tmp_path: Path) -> None:
+    """An export of a CMDB was refused for its column `serial`."""
+    text = "name,hardware,hosts,serial,capex_usd_per_host,cost centre,\na,H200-SXM,1,S\x1b[1m77,100,4711,\n"
+    found = import_inventory(written(text, tmp_path))
+    assert [pool["name"] for pool in read_yaml(found.text)["pools"]] == ["a"]
+    assert (found.taken, found.rejected) == (1, ())
+    assert found.notes == ("columns that are not read: 'serial', 'cost centre'",)
+    assert f"# {found.notes[0]}" in found.text
+    with pytest.raises(InputError, match="did you mean 'capex_usd_per_host'"):
+        import_inventory(written("name,hardware,hosts,capex_usd_host\na,H200-SXM,1,1\n", tmp_path))
+
+
 def test_a_misspelt_column_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="did you mean 'hardware'"):
         import_inventory(written("name,hardwear,hosts\na,b,1\n", tmp_path))

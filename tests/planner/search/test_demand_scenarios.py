@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from rich.console import Console
 from tests.oracles.highs import highs_usd
 from tests.planner.builders import buy_offer, candidate, fleet, hardware, region, rent_offer, service
 from tests.planner.families import EXAMPLES, check_deletion, check_golden, check_infeasible, check_optimum
@@ -16,9 +18,11 @@ from fleetplan.fleet.inventory import Budget, DemandScenario, MustUse
 from fleetplan.planner.api import solve_problem
 from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.formulation.build import build_model
-from fleetplan.planner.plan import Plan
+from fleetplan.planner.plan import UNMET_GAP_RATIO, Plan
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.problem.scenarios import FixedSupply
+from fleetplan.planner.report.day_console import UNMET_AT_MOST, print_scenarios
+from fleetplan.planner.report.html.page import report_page
 from fleetplan.planner.report.sure_purchases import purchases_by_scenario
 from fleetplan.planner.search import scenarios, uncertain_demand
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus
@@ -143,10 +147,33 @@ def test_being_wrong_costs_in_either_direction() -> None:
     assert short.usd == pytest.approx(10_000)
     assert short.unmet_requests_per_s == pytest.approx(5.0)
     assert short.extra_usd == pytest.approx(-10_000)
+    assert short.unmet_gap == pytest.approx(0.0, abs=UNMET_GAP_RATIO)
     # Planned for the high demand: ten of A, half of them idle.
     idle = wrong["high", "low"]
     assert (idle.usd, idle.unmet_requests_per_s) == (pytest.approx(20_000), 0.0)
     assert idle.extra_usd == pytest.approx(10_000)
+
+
+def test_unmet_demand_after_a_wrong_forecast_is_at_most_what_no_proof_came_for() -> None:
+    """A search that the clock cut off stated 33 requests/s as a fact; others served more of them."""
+    plan = planned(question())
+    short, idle = plan.wrong_forecasts
+    assert "at most 5" not in printed(plan)
+    open_gap, false_gap = (short.model_copy(update={"unmet_gap": gap}) for gap in (0.4, 1.4))
+    unproven = plan.model_copy(update={"wrong_forecasts": (open_gap, idle)})
+    assert "$10 k, at most 5 req/s unmet" in printed(unproven)
+    assert UNMET_AT_MOST in printed(unproven)
+    assert "at most 5" in report_page(unproven)
+    problem = build_problem(question(), RUNS)
+    assert not verify(problem, unproven)
+    false = plan.model_copy(update={"wrong_forecasts": (false_gap, idle)})
+    assert {violation.family for violation in verify(problem, false)} == {"demand_scenarios"}
+
+
+def printed(plan: Plan) -> str:
+    stream = io.StringIO()
+    print_scenarios(plan, Console(file=stream, width=200))
+    return stream.getvalue()
 
 
 def test_purchases_that_hold_in_every_scenario_are_known() -> None:

@@ -40,6 +40,7 @@ CLAIMS: Final[dict[str, str]] = {
     "scenario_purchases[]": "of another plan, which is not in the document",
     "wrong_forecasts[].bound_usd": "of another search; may be anything below the cost",
     "wrong_forecasts[].unmet_requests_per_s": "of another plan, which is not in the document",
+    "wrong_forecasts[].unmet_gap": "of another search",
     "wrong_forecasts[]": "a search that is stopped leaves out the last pairs",
     "simplification.usd": "of another plan; may be anything that the policy allows and the bound leaves",
     "simplification.hardware_kinds_before": "of another plan, which is not in the document",
