@@ -51,6 +51,8 @@ def simplification(
         hardware_kinds_before=_kinds(problem, before),
         configurations=_configurations(problem, after),
         configurations_before=_configurations(problem, before),
+        flows=_flows(problem, chosen),
+        flows_before=_flows(problem, traffic),
         home=home,
     )
 
@@ -65,6 +67,16 @@ def _away_requests_per_s(problem: Problem, traffic: ServedTraffic) -> float:
             share = 1.0 if candidate.phase is Phase.AGGREGATED else 0.5
             total += share * rate * problem.moments[cell.moment].weight
     return total / len(problem.periods)
+
+
+def _flows(problem: Problem, traffic: ServedTraffic) -> int:
+    """Pairs of regions between which requests of a service pass, added up."""
+    ways = {
+        (problem.cells[i].service, problem.cells[i].region, problem.pools[p].region)
+        for (_, _, p, i), rate in traffic.rates.items()
+        if rate > 0
+    }
+    return sum(origin != region for _, origin, region in ways)
 
 
 def _kinds(problem: Problem, replicas: Iterable[ReplicaKey]) -> int:

@@ -82,6 +82,10 @@ class Simplification(Record):
     """Configurations of each service and phase in each region, added up."""
     configurations_before: int
     """Of the cheapest plan found."""
+    flows: int | None = None
+    """Pairs of regions of which one serves requests of the other, of each service; None is not stated."""
+    flows_before: int | None = None
+    """Of the cheapest plan found."""
     home: HomePreference | None = None
     """Where a service may pay to be served at home (`services.home_percent`)."""
 

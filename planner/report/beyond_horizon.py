@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleetplan.fleet.figures import counted, currency_code, figure, in_shown, money
-from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD
+from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD, kind_of_name
 from fleetplan.planner.plan import Plan, SupplyOption
 
 QUARTERS_NAMED: Final = 4
@@ -47,7 +47,9 @@ def beyond_the_horizon(plan: Plan) -> str:
         book = sum(row.book_usd or 0.0 for row in plan.remaining_values)
         unknown = sum(row.hosts for row in plan.remaining_values if row.book_usd is None)
         hosts = counted(unknown, "host")
-        apart = f"{hosts} of unknown age (in_service is not stated)" if unknown else ""
+        dated = kind_of_name(plan.periods[0]) is not None
+        why = "in_service is not stated" if dated else "the periods have no dates"
+        apart = f"{hosts} of unknown age ({why})" if unknown else ""
         if unknown < sum(row.hosts for row in plan.remaining_values):
             apart = f", without {apart}" if unknown else ""
             parts.append(f"owned hosts are worth {money(book)} in the books{apart}")

@@ -17,6 +17,9 @@ DEFAULT_REGION: Final = "default"
 ORDERS_IN_FULL: Final = 3
 """More orders than this are added up by what is done with which hardware."""
 
+ENDS_WITH_PERIOD: Final = frozenset({"rent", "spot"})
+"""Kinds of orders that are made anew for every period."""
+
 NAMES: Final = 3
 """Limits that are named."""
 
@@ -55,11 +58,18 @@ def _orders(plan: Plan) -> list[str]:
             f"{where_and_when(row.region, row.period)}"
             for row in orders
         ]
-    units: dict[tuple[str, str, str], int] = {}
+    units: dict[tuple[str, str, str], dict[str, int]] = {}
     for row in orders:
-        key = verb(row), row.hardware, row.unit
-        units[key] = units.get(key, 0) + row.units
-    return [f"{done} {counted(count, unit)} {hardware}" for (done, hardware, unit), count in units.items()]
+        by_period = units.setdefault((verb(row), row.hardware, row.unit), {})
+        # Rent ends with its period: the same accelerators are rented again in the next one.
+        period = row.period if row.kind in ENDS_WITH_PERIOD else ""
+        by_period[period] = by_period.get(period, 0) + row.units
+    found = []
+    for (done, hardware, unit), by_period in units.items():
+        varies = len(set(by_period.values())) > 1
+        most = counted(max(by_period.values()), unit)
+        found.append(f"{done} {'up to ' if varies else ''}{most} {hardware}")
+    return found
 
 
 def _retired(plan: Plan) -> list[str]:
@@ -138,14 +148,18 @@ def simpler(plan: Plan) -> str:
     stated = plan.simplification
     if stated is None:
         return ""
-    parts = [
-        f"{after} instead of {before} {what}"
+    counts = [
+        (what, before, after)
         for what, before, after in (
+            ("flows of a service between regions", stated.flows_before, stated.flows),
             ("pairs of service and hardware", stated.hardware_kinds_before, stated.hardware_kinds),
             ("configurations", stated.configurations_before, stated.configurations),
         )
-        if before != after
+        if before is not None and after is not None and before != after
     ]
+    # Fewer of what comes first may take more of what follows: what is gained stands first.
+    counts.sort(key=lambda each: each[2] > each[1])
+    parts = [f"{after} instead of {before} {what}" for what, before, after in counts]
     home = stated.home
     if home is not None and home.away_requests_per_s != home.away_requests_per_s_before:
         away, before = figure(home.away_requests_per_s), figure(home.away_requests_per_s_before)

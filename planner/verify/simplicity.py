@@ -32,11 +32,15 @@ def check_simplicity(check: PlanCheck) -> Iterator[Violation]:
     rows = check.plan.placements
     kinds = {(row.service, row.region, row.hardware) for row in rows}
     configurations = {(row.key, row.region) for row in rows}
+    flows = {(row.service, origin, row.region) for row in rows for origin in row.requests_per_s_by_origin}
+    if (stated.flows is None) != (stated.flows_before is None):
+        yield Violation("simplicity", "flows between regions are stated of one plan alone")
     for name, count, found in (
         ("kinds of hardware", stated.hardware_kinds, len(kinds)),
         ("configurations", stated.configurations, len(configurations)),
+        ("flows between regions", stated.flows, len(flows)),
     ):
-        if count != found:
+        if count is not None and count != found:
             yield Violation("simplicity", f"{count} {name} stated, {found} found")
 
 

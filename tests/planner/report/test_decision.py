@@ -87,6 +87,17 @@ def test_many_orders_are_added_up() -> None:
     assert decision(plan(*orders)).startswith("buy 8 hosts B200: $320 k of")
 
 
+def test_rents_of_several_periods_are_not_added_up() -> None:
+    """Sixteen cards that were rented in each of two months were `rent 32 accelerators`."""
+    both = [order("RTX", units, "rent", f"2027Q{q}") for q in (1, 2) for units in (9, 7)]
+    assert decision(plan(*both)).startswith("rent 16 hosts RTX: $1.28 M of")
+    grown = [*both, order("RTX", 4, "rent", "2027Q2")]
+    assert decision(plan(*grown)).startswith("rent up to 20 hosts RTX: ")
+    # A term is another order each time.
+    terms = [order("RTX", 2, "reserve", f"2027Q{1 + k % 2}") for k in range(4)]
+    assert decision(plan(*terms)).startswith("reserve 8 hosts RTX: ")
+
+
 def test_what_leaves_what_binds_and_what_to_doubt_are_named_once() -> None:
     leaves = [
         Retired.model_construct(period="2027Q1", pool=f"old-{k}", hardware="A100", hosts=2, resale_usd=0.0)
@@ -216,6 +227,23 @@ def test_a_plan_that_is_no_simpler_is_not_called_so() -> None:
     assert "Simpler plan" not in stream.getvalue()
     assert simpler(plan(simplification=simplified(50.0, 2, 2))).startswith(
         "fewer starts of replicas, for $50"
+    )
+
+
+def test_fewer_flows_between_regions_are_told_before_what_they_take() -> None:
+    """An API provider read `6 instead of 5 pairs of service and hardware` as its simpler plan."""
+    local = Simplification(
+        usd=177.0,
+        hardware_kinds=6,
+        hardware_kinds_before=5,
+        configurations=8,
+        configurations_before=10,
+        flows=0,
+        flows_before=1,
+    )
+    assert simpler(plan(simplification=local)).startswith(
+        "0 instead of 1 flows of a service between regions, 8 instead of 10 configurations, "
+        "6 instead of 5 pairs of service and hardware, for $177"
     )
 
 
