@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -48,7 +49,11 @@ def landscapes() -> int:
 
 
 @pytest.mark.skipif(usable_cores() < 2, reason="one core")
-def test_the_last_hardware_is_evaluated_by_another_process(fleet_file: Path) -> None:
+@pytest.mark.parametrize("forks", [True, False])
+def test_the_last_hardware_is_evaluated_by_another_process(
+    forks: bool, fleet_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "_may_fork", lambda: forks)
     fleet = load_fleet(fleet_file)
     steps = Evaluations(fleet).steps
     assert [(len(step.services), step.hardware) for step in steps] == [(3, "MI300X"), (3, "MI325X")]
@@ -86,6 +91,33 @@ def test_what_is_soon_done_is_evaluated_here(fleet_file: Path, monkeypatch: pyte
             with ahead.evaluating_ahead(fleet, steps, least_left_s=0) as about_to_evaluate:
                 for left in (6, 5, 4):
                     about_to_evaluate(left)
+
+
+def test_a_process_with_other_threads_does_not_fork() -> None:
+    goes_on = threading.Event()
+    other = threading.Thread(target=goes_on.wait)
+    other.start()
+    try:
+        assert not ahead._may_fork()
+    finally:
+        goes_on.set()
+        other.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone")
+def test_a_fork_writes_nothing_where_its_parent_does(
+    fleet_file: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def evaluate(*_: object) -> None:
+        print("said by the fork", flush=True)
+        raise ValueError("wrong with the fleet")
+
+    monkeypatch.setattr(ahead, "_evaluate", evaluate)
+    fleet = load_fleet(fleet_file)
+    end = ahead._forked(fleet, Evaluations(fleet).steps)
+    time.sleep(0.5)
+    end()
+    assert capfd.readouterr() == ("", "")
 
 
 def test_services_are_evaluated_by_hardware_and_told_in_their_order(fleet_file: Path) -> None:
