@@ -108,6 +108,12 @@ def other_part(name: str) -> str | None:
     return _first(_other_parts(), name)
 
 
+def taken_for(name: str) -> str | None:
+    """Return which part a name of the catalogue is taken for where others call several parts so."""
+    found: str | None = _table()["taken_for"].get(name)
+    return found
+
+
 def _first(known: Mapping[str, _Found], name: str) -> _Found | None:
     """Return what is known of the first of a name's forms that is known."""
     found = (known.get(plain_hardware(each)) for each in _forms(name))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
+from fleetplan.fleet.catalog.hardware_names import taken_for
 from fleetplan.fleet.inventory import Fleet, Hardware
 from fleetplan.fleet.tables import once_per_table
 from fleetplan.perfmodel.evaluator import maturity_in_force
@@ -73,6 +74,9 @@ def build_candidates(
     run = dict.fromkeys((each.hardware, own) for each in found for own in software[each.service])
     for name, (framework, weights) in run:
         warnings |= dict.fromkeys(_maturity_warnings(fleet.hardware[name], framework, weights))
+    for name in dict.fromkeys(each.hardware for each in found):
+        if (meant := taken_for(name)) is not None:
+            warnings[f"{name} is taken for {meant}"] = None
     energy_counts = any(region.energy_usd_per_kwh is not None for region in fleet.regions)
     for candidate in found:
         if candidate.power_kw is None and energy_counts:

@@ -183,9 +183,9 @@ def _asked_for(
     are not to wait, it is that of the plan.
     """
     edit: Callable[[Fleet, float], Fleet] = _with_headroom
-    text, unit = "headroom {:+.0%}", "more headroom"
+    text, unit = "headroom {:+.0%} of demand", "of demand"
     if against == "latency":
-        edit, text, unit = fleet_edits.latency_limits_scaled, "latency limits times {:g}", "of the limits"
+        edit, text, unit = fleet_edits.latency_limits_scaled, "latency limits times {:g}", "of today's"
     before, bound = plan, bound_of(plan, fleet)
     asked = [FleetQuestion(edit(fleet, ratio), begin=plan, bound=bound) for ratio in ratios]
     apart = resolver.side_by_side or resolver.limits.reproducible

@@ -8,8 +8,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.fleet.figures import agreeing, counted
+from fleetplan.fleet.figures import agreeing, counted, figure
 from fleetplan.planner.replay.outcome import LimitCheck, PlaceOutcome, ReplayOutcome
+
+FEW_REQUESTS: Final = 100
+"""The 99th percentile of fewer requests is that of the slowest one."""
+
+LEAST_TENTHS: Final = 0.05
+"""Requests/s from which tenths show something."""
 
 _NAMES: Final = {"ttft": "TTFT", "tpot": "TPOT"}
 
@@ -54,6 +60,15 @@ def print_replay(outcome: ReplayOutcome, console: Console) -> None:
     if outcome.not_simulated:
         names = ", ".join(escape(name) for name in outcome.not_simulated)
         console.print(f"Not simulated, as they bring their own rates: {names}")
+    few = [place for place in outcome.places if place.requests < FEW_REQUESTS]
+    if few:
+        names = ", ".join(
+            f"{escape(each.service)} in {escape(each.region)} ({each.requests})" for each in few
+        )
+        console.print(
+            f"Fewer than {FEW_REQUESTS} requests of {names}: p99 is of the slowest one; "
+            "a longer --duration says more"
+        )
     console.print(_verdict(outcome))
 
 
@@ -65,7 +80,7 @@ def _cells(place: PlaceOutcome) -> list[str]:
     return [
         escape(place.service),
         escape(place.region),
-        f"{place.requests_per_s:.1f}",
+        f"{rate:.1f}" if (rate := place.requests_per_s) >= LEAST_TENTHS else figure(rate),
         f"{place.ttft.p50_ms:.0f}",
         f"{place.ttft.p95_ms:.0f}",
         f"{place.ttft.p99_ms:.0f}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.markup import escape
@@ -83,11 +83,15 @@ def alternative_text(plan: Plan, each: Alternative) -> str:
     return f"{each.name}: {each.figure}; TCO {money(each.usd)} ({signed_money(more)}{share}){proof}"
 
 
+COLUMNS: Final = {"latency": "limits", "headroom": "headroom added"}
+"""Names of columns of figures that are not minimised."""
+
+
 def print_pareto(points: Sequence[ParetoPoint], against: str, console: Console) -> None:
     """Print a line for each point."""
     table = Table(box=None, pad_edge=False)
     table.add_column("asked")
-    names = ["TCO", "lower bound", against]
+    names = ["TCO", "lower bound", COLUMNS.get(against, against)]
     if against in MINIMISED:
         names.append("lower bound")
     for name in names:
@@ -126,6 +130,6 @@ def pareto_figure(points: Sequence[ParetoPoint], against: str) -> Figure:
     axes.fill_between(
         values, [bound / 1e3 for _, _, bound in solved], [usd / 1e3 for _, usd, _ in solved], alpha=0.2
     )
-    axes.set_xlabel(f"{against} [{points[0].unit}]")
+    axes.set_xlabel(f"{COLUMNS.get(against, against)} [{points[0].unit}]")
     axes.set_ylabel("TCO over the horizon [k USD], shaded down to the bound")
     return figure

@@ -104,6 +104,7 @@ def test_the_table_names_parts_of_the_catalogue_once_each_with_a_source() -> Non
     # Reads every name, and raises where one stands for two parts.
     assert set(hardware_names().values()) == set(accelerators())
     assert not {name for name in table["other_parts"] if name in hardware_names()}
+    assert set(table["taken_for"]) <= set(accelerators())
 
 
 def test_no_instance_has_more_accelerators_than_a_host() -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from fleetplan.planner.candidates import build_candidates
 from fleetplan.planner.candidates.assumptions import assumptions
 from fleetplan.scenarios.load import load_fleet
 
@@ -53,6 +54,20 @@ def test_a_tower_of_known_shapes_is_priced_where_images_are_said(tmp_path: Path)
     (text,) = said(tmp_path, model)
     assert "prompts count as text tokens" in text
     assert said(tmp_path, model, techniques="{image_token_ratio: 0.5}") == ()
+
+
+def test_a_name_of_several_parts_says_which_one_is_meant(tmp_path: Path) -> None:
+    """A bare GH200 was taken for the part of 96 GB without a word."""
+    path = tmp_path / "fleet.yaml"
+    text = FLEET.format(model="llama3-8b", context=2000, techniques="{}").replace("MI300X", "GH200")
+    path.write_text(
+        text.replace("demand: 1", "demand: 1\n    search: {max_accelerators: 1}"), encoding="utf-8"
+    )
+    found = build_candidates(load_fleet(str(path)), lambda _: None)
+    assert found.candidates
+    (said_of_it,) = [text for text in found.warnings if text.startswith("GH200 is taken for")]
+    assert "96 GB" in said_of_it
+    assert "144 GB" in said_of_it
 
 
 def test_errors_of_other_models_are_said_to_be_so(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`plan replay` from a plan and its fleet to files, on a small fleet."""
 
+import io
 import json
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from rich.console import Console
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.serving import Requests
@@ -20,6 +22,7 @@ from fleetplan.planner.replay.outcome import PlaceOutcome, ReplayOutcome
 from fleetplan.planner.replay.plots import latency_figure, timeline_figure, write_replay_plots
 from fleetplan.planner.replay.run import ReplayScope, replay_plan
 from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice, arriving
+from fleetplan.planner.report.replay_console import print_replay
 from fleetplan.planner.search.result import SearchLimits
 from fleetplan.scenarios.load import load_fleet
 
@@ -243,6 +246,24 @@ def test_a_plan_of_another_fleet_is_refused(planned: tuple[Problem, Plan]) -> No
             TrafficChoice(Arrivals.POISSON, 5.0),
             ReplayScope("2027Q1"),
         )
+
+
+def test_few_requests_say_little_and_low_rates_are_not_zero(planned: tuple[Problem, Plan]) -> None:
+    """Two requests in five minutes were `req/s 0.0`, and every limit held."""
+    problem, plan = planned
+    choice = TrafficChoice(Arrivals.POISSON, 20.0)
+    outcome = replay_plan(problem, plan, choice, ReplayScope("2027Q1"))
+    place = outcome.places[0]
+    texts = []
+    for requests, rate in ((2, 0.0067), (2000, 6.67)):
+        seen = place.model_copy(update={"requests": requests, "requests_per_s": rate})
+        stream = io.StringIO()
+        print_replay(outcome.model_copy(update={"places": (seen,)}), Console(file=stream, width=200))
+        texts.append(stream.getvalue())
+    assert f"Fewer than 100 requests of {place.service} in {place.region} (2)" in texts[0]
+    assert " 0.0067 " in texts[0]
+    assert "Fewer than" not in texts[1]
+    assert " 6.7 " in texts[1]
 
 
 # The command -----------------------------------------------------------------------------------------------
