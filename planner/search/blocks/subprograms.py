@@ -151,7 +151,9 @@ class SlotPrices:
     """Says what each slot would gain or cost at some prices of rows.
 
     A slot serves by loads that need replicas: the row that ties them tells how many, and a load at its most
-    costs its own reduced cost and that of its replicas.
+    costs its own reduced cost and that of its replicas. Where several rows tie it, the dearest counts: with
+    limits on percentiles one counts replicas by the line that says what they carry, which cost nothing, and
+    one says what a replica carries at most. By the first alone every slot seems worth looking at.
 
     Parameters
     ----------
@@ -180,14 +182,17 @@ class SlotPrices:
         replicas = np.full(n_rows, -1, dtype=np.int64)
         biggest = whole & (size == largest[row])
         replicas[row[biggest]] = variable[biggest]
-        loads = tied & ~program.whole[variable] & (replicas[row] >= 0)
-        self._load, self._replicas = variable[loads], replicas[row[loads]]
-        self._needed = size[loads] / largest[row[loads]]
-        self._slot = own[loads]
+        tying = tied & ~program.whole[variable] & (replicas[row] >= 0)
+        self._loads, self._load = np.unique(variable[tying], return_inverse=True)
+        self._replicas = replicas[row[tying]]
+        self._needed = size[tying] / largest[row[tying]]
+        self._slot = slot[self._loads]
 
     def at(self, reduced: Array) -> Array:
         """Least price of each slot from the reduced costs of all variables; infinite without any load."""
         prices = np.full(self._count, np.inf)
-        full = reduced[self._load] + reduced[self._replicas] * self._needed
+        replicas = np.full(len(self._loads), -np.inf)
+        np.maximum.at(replicas, self._load, reduced[self._replicas] * self._needed)
+        full = reduced[self._loads] + replicas
         np.minimum.at(prices, self._slot, full)
         return prices

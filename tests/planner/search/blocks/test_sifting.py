@@ -14,6 +14,7 @@ from fleetplan.planner.search.blocks.composite_jobs import SiftingJob
 from fleetplan.planner.search.blocks.construction import sifting_job
 from fleetplan.planner.search.blocks.linear import slotted_job, whole_job
 from fleetplan.planner.search.blocks.sifting import sift
+from fleetplan.planner.search.blocks.subprograms import SlotPrices
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Indices, Job, Mask, Rows
 from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
@@ -130,3 +131,21 @@ def test_what_no_slot_can_keep_is_infeasible() -> None:
         answer = sift(replace(job, program=job.program.within(job.program.lower, upper)), Watched(workers))
     assert answer.infeasible
     assert answer.values is None
+
+
+def test_a_load_costs_its_replicas_where_a_line_says_what_they_carry() -> None:
+    # Load, replicas that a line counts, and replicas, which alone cost something; load and replicas without.
+    counted_load = [1.0, -0.9, 0, 0, 0]
+    counted_replicas = [0.0, 1, -1, 0, 0]
+    share = [1.0, 0, -0.8, 0, 0]
+    load = [0.0, 0, 0, 1, -1]
+    program = Rows(
+        rows=sp.csr_array(np.array([counted_load, counted_replicas, share, load])),
+        row_lower=np.full(4, -np.inf),
+        row_upper=np.zeros(4),
+        lower=np.zeros(5),
+        upper=np.ones(5),
+        whole=np.array([False, True, True, False, True]),
+    )
+    prices = SlotPrices(program, np.array([0, 0, 0, 1, 1])).at(np.array([-1.0, 0, 2, -1, 0.5]))
+    assert prices == pytest.approx([-1 + 2 / 0.8, -0.5])
