@@ -95,7 +95,10 @@ class RootRelaxation:
     values, duals : FloatArray
         Scaled values of all variables, and prices of all scaled rows.
     rank : FloatArray
-        By slot: 0 where the optimum uses it; the others by how much dearer it would be to serve by them.
+        By slot: 0 where the optimum uses it; the others in turns, one of every service and region a turn, by
+        how much dearer it would be to serve by them. By price alone all that a stage looks at more may be of
+        one service: with percentiles a company's moments then had no plan among as many slots again as the
+        relaxation uses, and constructions ended beyond limits after 25 and 45 s instead of in plans after 17.
     """
 
     values: FloatArray
@@ -113,8 +116,27 @@ def root_of(structure: Structure, answer: Answer) -> RootRelaxation | None:
     used = slots_used(structure, answer.values)
     rank = np.zeros(len(price))
     others = np.flatnonzero(~used)
-    rank[others[np.argsort(price[others], kind="stable")]] = np.arange(1, len(others) + 1)
+    others = others[np.argsort(price[others], kind="stable")]
+    turn = _turns(_kinds_of_slots(structure.roles, len(price))[others])
+    rank[others[np.argsort(turn, kind="stable")]] = np.arange(1, len(others) + 1)
     return RootRelaxation(answer.values, answer.row_duals, rank)
+
+
+def _kinds_of_slots(roles: VariableRoles, n_slots: int) -> Indices:
+    """What service each slot serves where, as a number."""
+    kind, n_regions = np.full(n_slots, NONE, dtype=np.int64), int(roles.region.max(initial=NONE)) + 1
+    slotted = roles.slot != NONE
+    kind[roles.slot[slotted]] = roles.service[slotted] * n_regions + roles.region[slotted]
+    return kind
+
+
+def _turns(kind: Indices) -> Indices:
+    """How many of the same kind come before each."""
+    order = np.argsort(kind, kind="stable")
+    _, first, count = np.unique(kind[order], return_index=True, return_counts=True)
+    turn = np.empty(len(kind), dtype=np.int64)
+    turn[order] = np.arange(len(kind)) - np.repeat(first, count)
+    return turn
 
 
 def root_at(structure: Structure, root: RootRelaxation, values: FloatArray) -> RootRelaxation:

@@ -51,6 +51,9 @@ LEAD_SHARE: Final = 0.2
 SETTLED_RATIO: Final = 5e-4
 """Distance of the bound from the master LP at which more rounds gain too little."""
 
+COLUMNS_SHARE_OF_TIME: Final = 0.1
+"""Most time for columns among few slots before the first round, while the plan is far from good."""
+
 COLUMNS_GAIN: Final = 1e-3
 """Gain of the master LP below which columns are not looked for among few slots any more. [master LP]"""
 
@@ -99,6 +102,8 @@ class PricingSearch:
         self._seed = seed
         self._masters = RestrictedMasters(plans.master, plans.pool, plans.mending, state, clock)
         self._blocks = BlockPricing(parts, plans.pool, state, clock, plans.slot)
+        # Time of the last round of pricing. [s]
+        self._round_s = 0.0
 
     def run(self, workers: Workers, prices: Prices, experienced: bool) -> None:
         """Rounds, then bound and plan by turns, until the search ends.
@@ -119,6 +124,8 @@ class PricingSearch:
         """
         if experienced:
             self._learn(workers, prices)
+        elif self._state.far():
+            self._columns_first(workers, prices)
         settled = self._rounds(workers, prices)
         self._alternate(workers, prices, settled)
 
@@ -130,6 +137,18 @@ class PricingSearch:
         """
         columns = list(self._pool.columns)
         self._masters.pending = self._masters.solve_lp(workers, columns, self._penalty(prices))
+
+    def _columns_first(self, workers: Workers, prices: Prices) -> None:
+        """Look for columns among few slots, and put them together, before any round: a round takes longer.
+
+        The first round is at the first prices all the same.
+        """
+        prices.master = prices.best
+        limit_s = COLUMNS_SHARE_OF_TIME * self._clock.limit_s
+        master_lp, found = self._more_columns(workers, prices, self._penalty(prices), math.inf, limit_s)
+        self._state.tell("columns", f"{found} among few slots, master LP {master_lp:.6g}")
+        self._masters.pending = prices.current = prices.best
+        self._masters.choose_pending(workers)
 
     @staticmethod
     def _penalty(prices: Prices) -> float:
@@ -160,13 +179,17 @@ class PricingSearch:
             # Even past the limit: any plan is better than none.
             self._masters.choose_first(workers, prices.best)
             self._plans.repair(workers)
+            if self._state.far():
+                # New columns put together are worth more than neighbourhoods of a plan without them.
+                self._masters.pending = prices.best
+                self._masters.choose_pending(workers)
             self._plans.improve_while_it_pays(workers, open_cost, self._clock.spent_s() - began)
             if self._state.hopeless(prices.rounds):
                 return True
             self._masters.pending = prices.best
             if not self._state.good():
                 self._masters.choose_pending(workers)
-            prices.settled = (found.complete and not found.new) or prices.spread <= SETTLED_RATIO
+            prices.settled = (found.complete and not (found.new or more)) or prices.spread <= SETTLED_RATIO
             steep = prices.bound - before > STEEP_GAIN * abs(prices.bound)
             share = STEEP_ROUNDS_SHARE_OF_TIME if steep else ROUNDS_SHARE_OF_TIME
             spent = self._clock.spent_s() > share * self._clock.limit_s
@@ -221,7 +244,7 @@ class PricingSearch:
         PricingRound or None
             What is known by now; None where the time is over before every block has a column.
         """
-        priced = self._lagrangian.price(prices.current)
+        began, priced = self._clock.spent_s(), self._lagrangian.price(prices.current)
         # For the sake of the bound, every other round does without a master while the plan is near it.
         # One at a time: masters beside two rounds would leave no seat to blocks.
         turn = (prices.rounds % 2 == 0 or self._state.far()) and not self._blocks.side_jobs_run
@@ -246,6 +269,7 @@ class PricingSearch:
             ahead=prices.bound > -math.inf,
         )
         self._plans.mending.decide_supply(workers)
+        self._round_s = self._clock.spent_s() - began
         return found if self._blocks.complete_pool(workers, priced) else None
 
     def _alternate(self, workers: Workers, prices: Prices, settled: bool) -> None:
@@ -256,15 +280,19 @@ class PricingSearch:
             if self._state.incumbent.selection is None:
                 self._plans.try_again(workers)
             began = self._clock.spent_s()
-            # Without a bound, the last round was cut before every block had one.
-            if settled and prices.bound > -math.inf:
-                supply = supply or self._integer_supply(prices)
-                self._settled_round(workers, supply, prices)
+            if self._state.incumbent.selection is not None and self._clock.left_s() < self._round_s:
+                # The bound comes with the last block of a round, which would be too late.
+                until = math.inf
             else:
-                settled = self._rounds(workers, prices)
+                # Without a bound, the last round was cut before every block had one.
+                if settled and prices.bound > -math.inf:
+                    supply = supply or self._integer_supply(prices)
+                    self._settled_round(workers, supply, prices)
+                else:
+                    settled = self._rounds(workers, prices)
+                until = 2 * self._clock.spent_s() - began
             if not self._state.finished():
                 self._masters.choose_pending(workers)
-            until = 2 * self._clock.spent_s() - began
             while not self._state.finished() and self._state.incumbent.selection is not None:
                 self._improve(workers, around, self._state.incumbent.selection)
                 self._plans.mending.decide_supply(workers)

@@ -44,6 +44,9 @@ LEAST_ROUGH_S: Final = 5.0
 """Least time for a plan of all regions of a moment: a company's has one after 1 to 2 s of a core. A stage
 that may violate limits has as much: what nobody decides took neighbourhoods 100 s to mend. [s]"""
 
+ROUGH_SHARE: Final = 0.36
+"""Most of that, over the time of the construction: a team of 30 s has 4.5 s for all its moments."""
+
 ROUGH_PLANS: Final = 2
 """Plans of all regions of a moment, each better than the one before, after which each region is improved."""
 
@@ -109,7 +112,9 @@ class _Construction:
         self._job = job
         self._solver = solver
         self._parts = Parts(job.program)
-        self._ends = time.monotonic() + (job.effort.time_limit_s or np.inf)
+        limit_s = job.effort.time_limit_s or np.inf
+        self._ends = time.monotonic() + limit_s
+        self._rough_s = min(LEAST_ROUGH_S, ROUGH_SHARE * limit_s)
         stage = np.full(len(job.cost), -1, dtype=np.int64)
         for number, variables in enumerate(job.stages):
             stage[variables] = number
@@ -192,7 +197,7 @@ class _Construction:
         for width in self._job.widths[-2:]:
             attempt = _Attempt(width)
             rough = replace(attempt, roughly=True)
-            found = self._decide(variables, rough, max(ends - time.monotonic(), LEAST_ROUGH_S))
+            found = self._decide(variables, rough, max(ends - time.monotonic(), self._rough_s))
             if found is not _Found.IMPOSSIBLE:
                 break
         if found is not _Found.PLAN:
@@ -236,7 +241,7 @@ class _Construction:
         """Decide what cannot keep all limits, or not in time; False where nothing helps in time."""
         # Among few slots before many are looked at: that takes long, and little is to mend.
         ways = (_Attempt(width, elastic=True) for width in self._job.widths[-2:])
-        seconds = max(self._seconds(moments_left), LEAST_ROUGH_S)
+        seconds = max(self._seconds(moments_left), self._rough_s)
         return any(self._decide(variables, way, seconds) is _Found.PLAN for way in ways)
 
     def _seconds(self, moments_left: int) -> float:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from tests.parts import first_parts
 from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, rented_pool, service
-from tests.planner.random_fleets import PlanningCase, several_periods_case
+from tests.planner.random_fleets import PlanningCase, large_case, several_periods_case
 from tests.planner.solving import solve
 
 from fleetplan.planner.formulation.build import PlanningModel, build_model
@@ -74,6 +76,27 @@ def test_what_is_constructed_is_a_plan(seed: int, integer_supply: bool) -> None:
             values = repaired(workers, clock, structure, values)
     assert passed(structure, values) <= TOLERANCE
     assert structure.cost @ values >= linear.objective * (1 - 1e-6)
+
+
+def test_slots_beside_the_optimum_come_in_turns_one_of_each_service_and_region() -> None:
+    structure, _ = structured(large_case(1, 4, 2, 2))
+    known = structure.roles
+    with Workers(ProcessSeats(1)) as workers:
+        root = root_of(structure, workers.solve_one(sifting_job(structure)))
+    assert root is not None
+    kind = {
+        int(slot): (int(service), int(region))
+        for slot, service, region in zip(known.slot, known.service, known.region, strict=True)
+    }
+    turns: Counter[tuple[int, int]] = Counter()
+    numbers = []
+    for slot in np.argsort(root.rank, kind="stable").tolist():
+        if root.rank[slot] > 0:
+            numbers.append(turns[kind[slot]])
+            turns[kind[slot]] += 1
+    assert len(turns) > 1
+    assert max(numbers) > 1
+    assert numbers == sorted(numbers)
 
 
 def repaired(workers: Workers, clock: Clock, structure: Structure, values: np.ndarray) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from fleetplan.planner.search.blocks.composite_jobs import RollingJob
-from fleetplan.planner.search.blocks.rolling import LEAST_ROUGH_S, construct
+from fleetplan.planner.search.blocks.rolling import LEAST_ROUGH_S, ROUGH_SHARE, construct
 from fleetplan.planner.search.solvers.highs_answers import solve
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job, Rows, no_programs
 from fleetplan.planner.search.solvers.seats import ProcessSeats
@@ -183,7 +185,9 @@ def test_the_end_keeps_all_limits_where_the_stages_did() -> None:
     assert found.tolist() == [2, 2]
 
 
-def test_a_stage_without_time_left_is_decided_with_limits_that_give_and_not_rounded_up() -> None:
+def test_a_stage_without_time_left_is_decided_with_limits_that_give_and_not_rounded_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # The relaxation runs half of each replica, and the limit allows one of them.
     halves = job(
         rows=[[1, 1], [1, 1]],
@@ -195,7 +199,9 @@ def test_a_stage_without_time_left_is_decided_with_limits_that_give_and_not_roun
         region=[0, 0],
         growth=[0, 0],
     )
-    late = replace(halves, effort=replace(halves.effort, time_limit_s=1e-3))
+    late = replace(halves, effort=replace(halves.effort, time_limit_s=LEAST_ROUGH_S / ROUGH_SHARE))
+    clock = itertools.count(0.0, late.effort.time_limit_s or 0.0)
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
 
     def slow(asked: Job) -> Answer:
         seconds = asked.effort.time_limit_s if asked.effort is not None else None

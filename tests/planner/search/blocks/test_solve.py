@@ -489,6 +489,44 @@ def test_while_the_plan_is_far_from_good_a_master_runs_beside_every_round(
     assert beside[:3] == [False, far, True]
 
 
+@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.parametrize("far", [True, False])
+def test_a_plan_that_is_far_from_good_has_columns_before_the_first_round(
+    far: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts: list[str] = []
+    monkeypatch.setattr(SearchState, "far", lambda _: far)
+    planning, blocks = in_parts()
+    limits = SolverLimits(60.0, 1, 1, Stop())
+    block_solve.solve_in_blocks(
+        planning, blocks, limits, lambda *_: "pricing" in parts, lambda step: parts.append(step.source), True
+    )
+    assert ("columns" in parts) == far
+    assert parts[-1] == "pricing" or "columns" in parts[: parts.index("pricing")]
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.parametrize("late", [True, False])
+def test_a_round_that_would_end_too_late_does_not_begin(late: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    price, rounds = PricingSearch._price_blocks, []
+
+    def note(self: PricingSearch, workers: Workers, prices: Prices) -> object:
+        rounds.append(self._clock.left_s())
+        found = price(self, workers, prices)
+        self._round_s = math.inf if late else 0.0
+        return found
+
+    monkeypatch.setattr(PricingSearch, "_price_blocks", note)
+    monkeypatch.setattr(IntegerSupply, "pays", lambda _self, _open_cost: False)
+    for share in ("ROUNDS_SHARE_OF_TIME", "STEEP_ROUNDS_SHARE_OF_TIME"):
+        monkeypatch.setattr(pricing_search, share, 0.0)
+    monkeypatch.setattr(pricing_search, "SETTLED_RATIO", -math.inf)
+    planning, blocks = in_parts()
+    limits = SolverLimits(2.0, 1, 1, Stop())
+    block_solve.solve_in_blocks(planning, blocks, limits, lambda *_: False, lambda _: None, True)
+    assert (len(rounds) == 1) == late
+
+
 def solve_in_overtime(
     good: bool = False,
     stop: Stop | None = None,
