@@ -59,7 +59,7 @@ def run_marginal(
 def worth_text(row: Worth) -> str:
     """Return what one more is worth in a line."""
     worth = money_range(row.least_usd, row.most_usd, signed=True)
-    return f"{row.more.amount:,.4g} {row.more.unit} of {row.more.name}: {worth}"
+    return f"{row.more.amount_text} of {row.more.name}: {worth}"
 
 
 def print_marginal(rows: list[Worth], console: Console) -> None:
@@ -73,7 +73,7 @@ def print_marginal(rows: list[Worth], console: Console) -> None:
         table.add_column(name, justify="right")
     worthless = []
     for row in rows:
-        amount = f"{row.more.amount:,.4g} {row.more.unit}"
+        amount = row.more.amount_text
         if row.most_usd < 1.0:
             worthless.append(f"{amount} of {row.more.name}")
             continue
@@ -96,7 +96,7 @@ def marginal_figure(rows: list[Worth]) -> Figure:
     places = range(len(shown))
     axes.barh(places, [row.most_usd for row in shown], color="#c9d4e5", label="at most")
     axes.barh(places, [row.least_usd for row in shown], color="#33558b", label="at least")
-    names = [f"{row.more.amount:,.4g} {row.more.unit} of {row.more.name}" for row in shown]
+    names = [f"{row.more.amount_text} of {row.more.name}" for row in shown]
     axes.set_yticks(places, [drawn_name(name) for name in names])
     axes.set_xlabel("lower TCO over the horizon [USD], excluding the price of the unit itself")
     add_legend(axes, place="lower right", font_size="medium")

@@ -68,10 +68,14 @@ def stress(
     with asking(plan_file, fleet_file, solving) as (opened, resolver):
         regions = tuple(region.name for region in opened.fleet.regions)
         lost = {ALL_REGIONS: regions if len(regions) > 1 else (), "none": ()}.get(lose)
+        buys = any(row.kind == "buy" for row in opened.plan.purchases)
+        left_out = ["late purchases: the plan buys nothing"] if late and not buys else []
+        if lose == ALL_REGIONS and not lost:
+            left_out.append("a lost region: there is one region")
         kinds = Stress(
             demand_ratios=signed_ratios(demand),
             price_ratios=signed_ratios(price),
-            late_quarters=late if any(row.kind == "buy" for row in opened.plan.purchases) else 0,
+            late_quarters=late if buys else 0,
             regions=known_regions(lose, regions) if lost is None else lost,
             slower_ratios=signed_ratios(slower),
         )
@@ -81,7 +85,7 @@ def stress(
         found, code = collected(
             rows, len(cases), (asked, resolver), stress_text, table_writer(csv, stress_table)
         )
-    print_stress(asked.plan, found, console())
+    print_stress(asked.plan, found, left_out, console())
     raise typer.Exit(code)
 
 
@@ -160,22 +164,28 @@ def pareto(
     """
     from fleetplan.planner.drawing import save
     from fleetplan.planner.questions.asked_plan import require_current
+    from fleetplan.planner.questions.pareto import (
+        known_from_later,
+        pareto_table,
+        point_count,
+        require_figures,
+    )
     from fleetplan.planner.questions.pareto import pareto as find_frontier
-    from fleetplan.planner.questions.pareto import pareto_table, point_count, require_figures
     from fleetplan.planner.report.what_if_console import pareto_figure, print_pareto
 
     solving = Solving(time_limit, gap, seed, workers, backend, deterministic)
     with asking(plan_file, fleet_file, solving) as (opened, resolver):
         require_figures(opened.fleet, against)
         asked = require_current(opened, resolver)
-        rows = find_frontier(asked.plan, asked.fleet, against, resolver)
-        points, code = collected(
-            rows,
-            point_count(against),
-            (asked, resolver),
-            lambda point: point.asked,
+        rows, keep = (
+            find_frontier(asked.plan, asked.fleet, against, resolver),
             table_writer(csv, pareto_table),
         )
+        solved, code = collected(
+            rows, point_count(against), (asked, resolver), lambda point: point.asked, keep
+        )
+    points = known_from_later(solved, against)
+    keep(points)
     print_pareto(points, against, console())
     if plot is not None:
         save(pareto_figure(points, against), plot)

@@ -11,6 +11,7 @@ from typing import Final
 
 import pandas as pd
 
+from fleetplan.fleet.figures import figure
 from fleetplan.fleet.inventory import Budget, Fleet
 from fleetplan.planner.api import NoPlanFoundError
 from fleetplan.planner.formulation import fixed_usd
@@ -64,6 +65,11 @@ class More:
     unit: str
     edit: Edit
     is_limit: bool = True
+
+    @property
+    def amount_text(self) -> str:
+        """How much more, with its unit."""
+        return f"{figure(self.amount)} {self.unit}"
 
 
 @dataclass(frozen=True, slots=True)

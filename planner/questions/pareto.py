@@ -157,6 +157,31 @@ def _minimised(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> It
         yield point
 
 
+def known_from_later(points: Sequence[ParetoPoint], against: str) -> list[ParetoPoint]:
+    """Return the points with what plans of later ones do better.
+
+    Parameters
+    ----------
+    points : Sequence[ParetoPoint]
+        In the order in which they are solved, each within the asked gap.
+    against : str
+        Their figure. A plan that costs no more than that of an earlier point is within its cap. One with more
+        headroom or tighter limits keeps what an earlier point asks for.
+    """
+    found: list[ParetoPoint] = []
+    best: ParetoPoint | None = None
+    for point in reversed(points):
+        known = point
+        if best is not None and best.usd is not None and (point.usd is None or best.usd < point.usd):
+            if against not in MINIMISED:
+                known = replace(point, usd=best.usd)
+            elif point.value is not None and best.value is not None and best.value <= point.value:
+                known = replace(point, usd=best.usd, value=best.value, bound_usd=None)
+        best = best if known.usd is None else known
+        found.append(known)
+    return found[::-1]
+
+
 def _capped(plan: Plan, fleet: Fleet, against: str, allowance: float) -> Fleet:
     """The fleet with another figure to minimise, below a cap on TCO."""
     # Where sales of hosts bring more than all else costs, a TCO is below zero.

@@ -26,8 +26,13 @@ LARGER_UNITS = {"kWh": "MWh", "kg": "t"}
 """Units of a thousand others."""
 
 
-def print_stress(plan: Plan, found: Sequence[StressOutcome], console: Console) -> None:
-    """Print a line for each case: what breaks on the plan's hardware, what keeping everything costs."""
+def print_stress(
+    plan: Plan, found: Sequence[StressOutcome], left_out: Sequence[str], console: Console
+) -> None:
+    """Print a line for each case: what breaks on the plan's hardware, what keeping everything costs.
+
+    Then the cases that do not arise, with the reason.
+    """
     console.print(f"{plan.fleet}: TCO {money(plan.objective_usd)} as planned", markup=False)
     table = Table(box=None, pad_edge=False)
     table.add_column("case")
@@ -36,6 +41,8 @@ def print_stress(plan: Plan, found: Sequence[StressOutcome], console: Console) -
     for outcome in found:
         table.add_row(escape(outcome.case.name), escape(_broken_text(outcome.broken)), escape(_cost(outcome)))
     console.print(table)
+    if left_out:
+        console.print(f"Does not arise: {'; '.join(left_out)}", markup=False)
 
 
 def stress_text(outcome: StressOutcome) -> str:

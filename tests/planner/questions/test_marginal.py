@@ -198,3 +198,10 @@ def test_the_table_and_the_figure_have_every_row() -> None:
     assert list(marginal_table([]).columns) == list(table.columns)
     with_price = replace(rows[0], price_usd=1.0)
     assert marginal_table([with_price])["price_usd"].tolist() == [1.0]
+
+
+def test_amounts_are_written_as_people_write_them() -> None:
+    """One per cent of a budget of two millions was `2e+04 USD`."""
+    budget = More("capex budget", 20_000.0, "USD", lambda fleet: fleet)
+    assert budget.amount_text == "20,000 USD"
+    assert replace(budget, amount=0.5, unit="kW").amount_text == "0.5 kW"
