@@ -99,6 +99,7 @@ class Solve(Record):
     deterministic_time: float
     status: str
     bound_source: str
-    """Who proved the bound, or that there is no plan: `HiGHS`, `CP-SAT confirmed by HiGHS`, `CP-SAT confirmed
-    without presolve`, `CP-SAT without presolve`, a part of the search over blocks (`pricing of blocks`), or
-    `bounds of the variables`; of parts that share nothing each one, with `;` between."""
+    """Who proved the bound, or that there is no plan: `HiGHS`, `CP-SAT, confirmed by HiGHS`,
+    `CP-SAT, confirmed without presolve`, `CP-SAT without presolve`, a part of the search over blocks
+    (`pricing of blocks`), or `bounds of the variables`; of parts that share nothing each one, with `;`
+    between."""

@@ -122,7 +122,7 @@ def print_scenarios(plan: Plan, console: Console) -> None:
         for row in plan.demand_scenarios
     ]
     if any(best):
-        table.add_row("optimum of this scenario", *best)
+        table.add_row("best found for it alone", *best)
         table.add_row("regret", *_regrets(plan))
     known = {(row.planned_for, row.turns_out): row for row in plan.wrong_forecasts}
     for planned in plan.demand_scenarios if known else ():
@@ -149,7 +149,7 @@ def _print_purchases(plan: Plan, console: Console) -> None:
     rows = purchases_by_scenario(plan)
     if not rows:
         return
-    title = "Purchases and rents, in units, beside the optimum of each scenario"
+    title = "Purchases and rents, in units, beside the best found for each scenario"
     table = Table(title=title, box=None, pad_edge=False, title_justify="left")
     for name in ("period", "offer", "pool"):
         table.add_column(name, overflow="fold")

@@ -104,6 +104,8 @@ def _how_good(plan: Plan) -> str:
     if plan.status == "optimal":
         return "optimal"
     more_usd = plan.objective_usd - plan.bound_usd
+    if money(more_usd) == money(0.0):
+        return f"optimal to the cent{plan.bound_scope}"
     # The gap is a share of what the plan costs; this one is of what it must cost.
     share = f" ({percent(more_usd / plan.bound_usd)})" if plan.bound_usd > 0 else ""
     return f"at most {money(more_usd)}{share} above the optimum{plan.bound_scope}"

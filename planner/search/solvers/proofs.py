@@ -110,7 +110,7 @@ class Proofs:
         near = claim - best.bound <= CONFIRMED_RATIO * abs(claim)
         if best.source == VARIABLES or claim < best.bound or not near:
             return best
-        return Proof(claim, f"{CPSAT} confirmed {_how(best.source)}")
+        return Proof(claim, f"{CPSAT}, confirmed {_how(best.source)}")
 
     @property
     def claimed(self) -> float:
@@ -127,7 +127,7 @@ class Proofs:
         """Who has proven that there is no plan."""
         others = sorted(self._infeasible - {CPSAT})
         if CPSAT in self._infeasible and others:
-            return f"{CPSAT} confirmed {_how(others[0])}"
+            return f"{CPSAT}, confirmed {_how(others[0])}"
         return " and ".join(sorted(self._infeasible))
 
     def calls_infeasible(self, prover: str) -> bool:

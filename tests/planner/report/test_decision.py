@@ -82,6 +82,11 @@ def test_what_a_plan_may_cost_beyond_the_optimum_is_a_share_of_the_optimum() -> 
     assert "at most $1.27 M above the optimum" in decision(plan(order("B200", 1), bound_usd=-0.1e6))
 
 
+def test_a_gap_of_less_than_a_cent_is_none() -> None:
+    """A plan was `at most $0 (0.00%) above the optimum`."""
+    assert decision(plan(order("B200", 1), bound_usd=1.17e6 - 0.004)).endswith("; optimal to the cent")
+
+
 def test_many_orders_are_added_up() -> None:
     orders = [order("B200", 2, period=f"2027Q{1 + k % 2}") for k in range(ORDERS_IN_FULL + 1)]
     assert decision(plan(*orders)).startswith("buy 8 hosts B200: $320 k of")

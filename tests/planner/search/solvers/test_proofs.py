@@ -43,7 +43,7 @@ def test_a_proof_that_does_not_rest_on_presolve_is_told(proofs: Proofs, prover: 
 
 @pytest.mark.parametrize(
     ("prover", "source"),
-    [(HIGHS, "CP-SAT confirmed by HiGHS"), (WITHOUT_PRESOLVE, "CP-SAT confirmed without presolve")],
+    [(HIGHS, "CP-SAT, confirmed by HiGHS"), (WITHOUT_PRESOLVE, "CP-SAT, confirmed without presolve")],
 )
 def test_a_claim_is_told_in_full_once_it_is_confirmed(proofs: Proofs, prover: str, source: str) -> None:
     proofs.prove(CPSAT, 100.0)
@@ -67,7 +67,7 @@ def test_claims_below_zero_are_confirmed_as_closely() -> None:
     proofs = Proofs(-1000.0)
     proofs.prove(CPSAT, -100.0)
     proofs.prove(HIGHS, -100.0 * (1 + CONFIRMED_RATIO / 2))
-    assert proofs.told == Proof(-100.0, "CP-SAT confirmed by HiGHS")
+    assert proofs.told == Proof(-100.0, "CP-SAT, confirmed by HiGHS")
 
 
 def test_a_plan_below_a_claim_withdraws_it_and_its_prover_is_not_believed_again(proofs: Proofs) -> None:
@@ -106,7 +106,7 @@ def test_it_takes_two_proofs_that_there_is_no_plan(proofs: Proofs) -> None:
     assert proofs.calls_infeasible(CPSAT)
     proofs.prove_infeasible(HIGHS)
     assert proofs.infeasible
-    assert proofs.infeasible_by == "CP-SAT confirmed by HiGHS"
+    assert proofs.infeasible_by == "CP-SAT, confirmed by HiGHS"
 
 
 def test_a_plan_withdraws_a_proof_that_there_is_none(proofs: Proofs) -> None:
