@@ -22,9 +22,17 @@ import pandas as pd
 from benchmarks.accuracy_table import error_figures, markdown_table, print_refused
 from benchmarks.blind_rows import blind_rows, is_used
 
+from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.predict import predict
 
 ROOT: Final = Path(__file__).resolve().parent.parent
+
+RECENT: Final = "2025-07"
+"""Month from which software is like that of a plan, in a chosen rule: rows of older software are off by twice
+as much, and too fast."""
+
+ENOUGH_ROWS: Final = 10
+"""Rows from which a group of them is a figure of its own, chosen."""
 
 
 def predicted_blind(rows: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -57,7 +65,23 @@ def blind_text(rows: pd.DataFrame) -> str:
         )
         for by in ("hardware", "mode")
     ]
-    whole = markdown_table(["blind rows", "error"], [["any part", error_figures(blind["error"])]])
+    recent = blind[blind["software_date"] >= RECENT]
+    families = recent["model"].map(lambda name: load_architecture(name, ROOT).model_type)
+    whole = markdown_table(
+        ["blind rows", "error"],
+        [["any part", error_figures(blind["error"])], [f"since {RECENT}", error_figures(recent["error"])]],
+    )
+    of_now = [
+        markdown_table(
+            [f"{by}, software since {RECENT}", "error"],
+            [
+                [str(name), error_figures(group["error"])]
+                for name, group in recent.groupby(keys, sort=True)
+                if len(group) >= ENOUGH_ROWS
+            ],
+        )
+        for by, keys in (("hardware", recent["hardware"]), ("family", families))
+    ]
     rows = rows.assign(rows=is_used(rows).map({True: "used", False: "blind"}))
     keys = ["set", "rows", "quantity", "hardware", "model"]
     by_set = [
@@ -71,6 +95,7 @@ def blind_text(rows: pd.DataFrame) -> str:
     return "\n\n".join(
         [
             whole,
+            *of_now,
             *apart,
             markdown_table([*keys[:3], "error", "error of TTFT"], by_set),
             markdown_table([*keys, "error", "bias"], by_model),

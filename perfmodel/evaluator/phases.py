@@ -41,6 +41,7 @@ from fleetplan.perfmodel.steps import (
     part_dtypes,
     prefill_shape,
     steady_shape,
+    triton_experts,
 )
 from fleetplan.perfmodel.steps.latency import with_wait
 from fleetplan.perfmodel.techniques.chunked_prefill import (
@@ -317,5 +318,12 @@ def build_evaluator(
     architecture = load_architecture(model, folder)
     weights = part_dtypes(architecture, precision).dense_ffn
     accelerator = matured(accelerator, framework, software.date, weights)
-    source = operator_source(accelerator, framework, activation_scales=software.activation_scales)
+    source = operator_source(
+        accelerator,
+        framework,
+        activation_scales=software.activation_scales,
+        triton_experts=triton_experts(
+            framework, accelerator.measured_system, architecture.model_type, software.date
+        ),
+    )
     return Evaluator(architecture, accelerator, source, precision, techniques=techniques, software=software)

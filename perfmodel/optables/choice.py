@@ -23,6 +23,8 @@ The rules come from predictions of published closed-loop results, without any fi
   on B200 have steps where one algorithm takes over from another.
 * Experts split by tensor parallelism that the framework did not measure take its own measurement of as many
   experts split by expert parallelism: an accelerator then holds as much of them.
+* Experts that a server runs by Triton because it was not told otherwise (`steps.expert_kernels`) take the
+  measurements of Triton, those of other frameworks too: it is one kernel.
 * Experts behind a dispatch have kernels of their own, of which a framework that has tables borrows none. What
   they stand for is in `fleetplan.perfmodel.optables.dispatched`.
 * Experts in MXFP4 that no framework measured on a system (A100) take those in INT4, with weights of the same
@@ -42,6 +44,7 @@ import numpy as np
 from fleetplan.perfmodel.operators import ActivationScales, OperatorKind
 from fleetplan.perfmodel.optables.cache import ImportedTables, known_sha256
 from fleetplan.perfmodel.optables.hashed_files import hashed_names
+from fleetplan.perfmodel.optables.measured.experts import TRITON
 from fleetplan.perfmodel.optables.measured.folders import table_roots
 from fleetplan.perfmodel.optables.measured.products import PRODUCT_ALONE, QUANTISATION_FAMILIES
 from fleetplan.perfmodel.optables.measured.tables import (
@@ -123,6 +126,8 @@ class TableLibrary:
         others are borrowed. The newest of every site where it is empty.
     activation_scales : {"static", "dynamic"}
         How activations are quantised for products in FP8.
+    triton_experts : frozenset[str]
+        Data types of experts for which the measurements of Triton stand, whatever else was measured.
     """
 
     def __init__(
@@ -132,10 +137,12 @@ class TableLibrary:
         cache_folder: Path | None = None,
         version: str = "",
         activation_scales: ActivationScales = "static",
+        triton_experts: frozenset[str] = frozenset(),
     ) -> None:
         self.system = system
         self.version = version
         self.activation_scales: ActivationScales = activation_scales
+        self.triton_experts = triton_experts
         self._data_folder = data_folder
         self._cache_folder = cache_folder
         self._read: dict[Path, tuple[ImportedTables, TableSource]] = {}
@@ -164,6 +171,8 @@ class TableLibrary:
         if found is None and kind in _ORDINARY_EXPERTS and dtype in _SAME_KERNEL:
             alike = self._chosen(kind, _SAME_KERNEL[dtype], framework)
             return alike and ChosenRows(replace(alike.rows.borrowed(), dtype=dtype), alike.sources)
+        if found is not None and kind in _ORDINARY_EXPERTS and dtype in self.triton_experts:
+            return self._by_triton(kind, dtype, framework, found)
         if found is None or kind is not OperatorKind.ALL_REDUCE:
             return found
         return ChosenRows(_never_slower_than_larger(found.rows), found.sources)
@@ -212,6 +221,14 @@ class TableLibrary:
             return None
         found = self._of_framework(kind, name, framework, self.version)
         return None if found is None else ChosenRows(replace(found.rows, dtype=dtype), found.sources)
+
+    def _by_triton(self, kind: OperatorKind, dtype: str, framework: str, instead: ChosenRows) -> ChosenRows:
+        """Experts by Triton: its own measurements, those of others, and for sites without any `instead`."""
+        names = (framework, *(name for name in FRAMEWORKS if name != framework))
+        tables = [self._of_framework(kind, dtype + TRITON, name) for name in names]
+        named = [ChosenRows(replace(each.rows, dtype=dtype), each.sources) for each in tables if each]
+        lent = [ChosenRows(each.rows.borrowed(), each.sources) for each in (*named[1:], instead)]
+        return reduce(_with_missing_sites, [*named[:1], *lent])
 
     def _takes_fastest(self, kind: OperatorKind, dtype: str, framework: str) -> bool:
         if kind is OperatorKind.GEMM:

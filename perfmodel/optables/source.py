@@ -137,9 +137,11 @@ class OperatorSource:
         """Everything that its answers depend on, beside the program: the part, the rules, the files."""
         library = () if self._library is None else self._library.file_hashes()
         own = () if self._own is None else self._own.fingerprint()
-        scales = "" if self._library is None else self._library.activation_scales
-        rules = (repr(self.accelerator), self.framework, self.version, self.network_all_reduce, scales)
-        return (*rules, *library, *own)
+        settings: tuple[str, ...] = ()
+        if self._library is not None:
+            settings = (self._library.activation_scales, *sorted(self._library.triton_experts))
+        rules = (repr(self.accelerator), self.framework, self.version, self.network_all_reduce)
+        return (*rules, *settings, *library, *own)
 
     def table(self, kind: OperatorKind, dtype: str) -> LookupTable | None:
         """Measured sites of an operator; None where nothing was measured."""
@@ -283,6 +285,7 @@ def operator_source(
     framework: str,
     version: str = "",
     activation_scales: ActivationScales = "static",
+    triton_experts: frozenset[str] = frozenset(),
 ) -> OperatorSource:
     """Operator times of `accelerator` under `framework`, kept while it is in use.
 
@@ -298,6 +301,8 @@ def operator_source(
         under it borrows from the versions that it was measured under; see `measured_versions`.
     activation_scales : {"static", "dynamic"}
         How activations are quantised for products in FP8; see `fleetplan.perfmodel.optables.choice`.
+    triton_experts : frozenset[str]
+        Data types of experts that run by Triton; see there.
 
     Raises
     ------
@@ -308,7 +313,11 @@ def operator_source(
         raise ValueError(f"unknown framework {framework!r}; known are {', '.join(FRAMEWORKS)}")
     system = accelerator.measured_system
     library = (
-        None if system is None else TableLibrary(system, version=version, activation_scales=activation_scales)
+        None
+        if system is None
+        else TableLibrary(
+            system, version=version, activation_scales=activation_scales, triton_experts=triton_experts
+        )
     )
     own = OwnTables(accelerator.name, accelerator.operator_tables)
     return OperatorSource(accelerator, framework, library, own=own)

@@ -2,7 +2,7 @@
 
 In: a table of cases (`read_cases`). Out: the same rows with the predicted figures (`predict`). `TPOT_ERROR`
 is the error against published benchmarks, by hardware; `BLIND_ERROR` that against figures of users and
-vendors that nothing was chosen with; `own_error_text` says that of some architectures.
+vendors that nothing was chosen with; `own_error_text` and `far_family_text` say those of some architectures.
 """
 
 from typing import TYPE_CHECKING
@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from fleetplan.perfmodel.predict.prediction import predict
     from fleetplan.perfmodel.predict.published_error import (
         BLIND_ERROR,
+        FAR_FAMILIES,
+        FAR_RATIO,
         OWN_TPOT_ERROR,
+        RECENT_BLIND_ERROR,
         TPOT_ERROR,
         WEAK_RATIO,
+        far_family_text,
         own_error_text,
     )
 else:
@@ -27,13 +31,17 @@ else:
 __all__ = [
     "BLIND_ERROR",
     "DEFAULT_FRAMEWORK",
+    "FAR_FAMILIES",
+    "FAR_RATIO",
     "FRAMEWORKS",
     "NUMBER_COLUMNS",
     "OUTPUT_COLUMNS",
     "OWN_TPOT_ERROR",
+    "RECENT_BLIND_ERROR",
     "TPOT_ERROR",
     "WEAK_RATIO",
     "Cases",
+    "far_family_text",
     "own_error_text",
     "parse_cases",
     "predict",

@@ -11,8 +11,8 @@ so many iterations W; with x arrivals an iteration it waits for W, those that jo
 and in both cases all that have come are computed together.
 
 Sources: vLLM's `--async-scheduling`, and the overlap schedulers of SGLang and TensorRT-LLM, on by default;
-SGLang's server arguments and `SchedulerRecvSkipper` (a decode iteration counts one, a prompt ends the
-interval); TensorRT-LLM's `TorchLlmArgs.batch_wait_timeout_iters`.
+SGLang's server arguments and `SchedulerRecvSkipper` (a decode iteration counts one, one with prompts 1,000,
+which ends any shorter interval); TensorRT-LLM's `TorchLlmArgs.batch_wait_timeout_iters`.
 """
 
 from __future__ import annotations

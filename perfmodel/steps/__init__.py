@@ -6,6 +6,7 @@ their times with provenance; `memory_use`, what weights, activations and KV cach
 """
 
 from fleetplan.perfmodel.steps.decoder_step import step_operators
+from fleetplan.perfmodel.steps.expert_kernels import triton_experts
 from fleetplan.perfmodel.steps.latency import (
     NO_DETAIL,
     OperatorTimesSource,
@@ -47,5 +48,6 @@ __all__ = [
     "steady_shape",
     "step_operators",
     "step_times",
+    "triton_experts",
     "weakest_provenance",
 ]

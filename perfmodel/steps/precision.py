@@ -16,6 +16,7 @@ BLOCK_FP8_MODEL_TYPES: Final = frozenset(
         "deepseek_v3",
         "deepseek_v4",
         "glm4_moe",
+        "glm_moe_dsa",
         "kimi_k2",
         "minimax",
         "minimax_m1",
@@ -25,13 +26,14 @@ BLOCK_FP8_MODEL_TYPES: Final = frozenset(
         "qwen3_5_moe_text",
         "qwen3_moe",
         "qwen3_next",
+        "qwen3_vl_moe_text",
     }
 )
 """Decoders whose published FP8 checkpoints scale blocks of 128 x 128 weights.
 
 Source: `quantization_config.weight_block_size` in the config.json of deepseek-ai/DeepSeek-V3,
 Qwen/Qwen3-235B-A22B-FP8, zai-org/GLM-4.5-FP8, zai-org/GLM-5-FP8 and MiniMaxAI/MiniMax-M2
-and sgl-project/DeepSeek-V4-Flash-FP8.
+and sgl-project/DeepSeek-V4-Flash-FP8; the model card of Qwen/Qwen3-VL-235B-A22B-Instruct-FP8.
 MiniMax-M3 is published in MXFP8, with a scale for each 32 weights, which no table holds: blocks are near."""
 
 FP8_BESIDE_FP4_EXPERTS: Final = frozenset({"deepseek_v4"})

@@ -11,7 +11,7 @@ from fleetplan.fleet.inventory.techniques import MTP_ACCEPTANCE_RATIO
 from fleetplan.fleet.units import BYTES_PER_GIB
 from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
-from fleetplan.perfmodel.predict import own_error_text
+from fleetplan.perfmodel.predict import far_family_text, own_error_text
 from fleetplan.perfmodel.steps import part_dtypes
 
 _PRICED_APART: Final = frozenset({"draft layers"})
@@ -71,6 +71,13 @@ def _uncompared(service: Service, architecture: ModelArchitecture) -> Iterator[s
             f"{service.name}: errors by hardware are of other models than {architecture.name}; TPOT error of "
             f"its own published benchmarks (median / 90th percentile): {known}; measure your own "
             "(`plan calibrate`) before you buy"
+        )
+    far = far_family_text(architecture.model_type)
+    if far:
+        yield (
+            f"{service.name}: the error against figures of users and vendors on models like "
+            f"{architecture.name} (median / 90th percentile) is {far}; measure your own (`plan calibrate`) "
+            "before you buy"
         )
 
 

@@ -21,6 +21,7 @@ from fleetplan.perfmodel.optables import OperatorSource, measured_versions, newe
 from fleetplan.perfmodel.parallelism import Configuration, parse_parallelism
 from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.perfmodel.serving import Scheduling, default_scheduling
+from fleetplan.perfmodel.steps import triton_experts
 from fleetplan.perfmodel.techniques import technique_problem
 from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.figures import (
@@ -170,7 +171,10 @@ def service_evaluator(fleet: Fleet, service: Service, hardware: Hardware) -> Eva
         raise InputError([service_issue(fleet, service.name, "techniques", problem)])
     check_framework_version(fleet, service)
     accelerator = matured(hardware.accelerator, service.framework)
-    source = operator_source(accelerator, service.framework, service.framework_version)
+    by_triton = triton_experts(service.framework, accelerator.measured_system, architecture.model_type)
+    source = operator_source(
+        accelerator, service.framework, service.framework_version, triton_experts=by_triton
+    )
     return Evaluator(architecture, accelerator, source, service.precision, techniques=service.techniques)
 
 

@@ -6,6 +6,7 @@ power law (a skew of real traffic), and the even one, which is what a load balan
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -44,15 +45,38 @@ _SPREADS: Final = {
 }
 
 
+TRITON: Final = "_triton"
+"""What an import adds to the data type of experts that Triton runs, where others were measured as well."""
+
+_TRITON_DTYPES: Final = ("bf16", "fp8_block")
+_TRITON_KERNELS: Final = "triton_tritonexperts|sglang_fused_moe_triton|vllm_fused_moe"
+"""Kernels of Triton by their names in the tables: `fused_experts` of vLLM, which is what its tables before
+0.24 call, and of SGLang."""
+
+_MODELOPT_KERNEL: Final = "vllm_modeloptfp8moe_flashinfer_cutlass"
+"""A kernel for checkpoints of ModelOpt that takes four to five times as long on H100 as CUTLASS under
+TensorRT-LLM, and as Triton with scales in blocks (64 tokens of Llama-4-Maverick at TP8: 1.44, 0.27 and 0.31
+ms). Published mixtures in FP8 without blocks (Llama 4's own, of compressed-tensors) do not run it: vLLM pull
+request 16537 (April 2025), by CUTLASS, or by Triton at three quarters of its rate."""
+
+
 def expert_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
-    """Ordinary kernels, with and without gates."""
+    """Ordinary kernels, with and without gates; those of Triton once more where they are not alone."""
+    kernels = frame["kernel_source"].astype(str)
     # Experts without a gate are another operator: two products instead of three.
-    ungated = frame["kernel_source"].str.contains("nongated")
-    gated = frame[~ungated] if ungated.any() else frame
+    ungated = kernels.str.contains("nongated")
+    gated = frame[~(ungated | kernels.str.startswith(_MODELOPT_KERNEL))]
+    by_triton = frame[kernels.str.contains(_TRITON_KERNELS)]
     return [
         *_moe(gated, OperatorKind.MOE),
         *_moe(gated, OperatorKind.EVEN_MOE),
         *_moe(frame[ungated], OperatorKind.UNGATED_MOE),
+        *(
+            replace(table, dtype=table.dtype + TRITON)
+            for kind in (OperatorKind.MOE, OperatorKind.EVEN_MOE)
+            for table in _moe(by_triton, kind)
+            if table.dtype in _TRITON_DTYPES
+        ),
     ]
 
 

@@ -45,7 +45,7 @@ from fleetplan.perfmodel.optables.rows import MeasuredRows, fastest, measured_ro
 if TYPE_CHECKING:
     import pandas as pd
 
-IMPORTER_VERSION: Final = 8
+IMPORTER_VERSION: Final = 9
 """Raised whenever the rows that come out of the same file change: older cached imports are not read."""
 
 FRAMEWORKS: Final = ("trtllm", "sglang", "vllm")

@@ -39,6 +39,7 @@ class Library:
     system = "made_up"
     version = ""
     activation_scales = "static"
+    triton_experts: frozenset[str] = frozenset()
 
     def __init__(self, *hashes: str) -> None:
         self.hashes = hashes

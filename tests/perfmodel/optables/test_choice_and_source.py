@@ -235,6 +235,26 @@ def test_experts_split_the_other_way_come_before_those_of_another_framework(
     assert found.rows.provenance.tolist().count(Provenance.INTERPOLATED) == 2
 
 
+def test_experts_by_triton_take_its_measurements_of_any_framework(
+    write_table: TableWriter, tmp_path: Path
+) -> None:
+    sites = {"vllm": {(1, 1): 1.0, (2, 1): 1.5, (4, 1): 2.0}, "sglang": {(1, 1): 3.0, (2, 1): 4.0}}
+    kernels = {"vllm": "vllm_fused_moe", "sglang": "sglang_fused_moe_triton"}
+    for framework, times in sites.items():
+        fast = moe_frame({site: ms / 2 for site, ms in times.items()})
+        by_triton = moe_frame(dict(list(times.items())[: 1 if framework == "vllm" else None]))
+        frame = pd.concat([fast, by_triton.assign(kernel_source=kernels[framework])])
+        write_table("moe", framework, "1.0", "moe", frame)
+    chosen = TableLibrary(
+        SYSTEM, tmp_path / "data", tmp_path / "cache", triton_experts=frozenset({"bf16"})
+    ).rows(OperatorKind.MOE, "bf16", "vllm")
+    assert chosen is not None
+    by_site = dict(zip(chosen.rows.dims["moe_tp"].tolist(), chosen.rows.latency_ms.tolist(), strict=True))
+    # Its own, then Triton of another framework, then whatever else was measured.
+    assert by_site == {1: 1.0, 2: 4.0, 4: 1.0}
+    assert chosen.rows.provenance.tolist().count(Provenance.INTERPOLATED) == 2
+
+
 def latent_prompts(ms: float) -> pd.DataFrame:
     shape = {"op_name": "context_mla", "kv_cache_dtype": "bfloat16", "num_heads": 128, "batch_size": 1}
     return pd.DataFrame([{**shape, "isl": 1024, "step": 0, "latency": ms}])

@@ -77,6 +77,13 @@ def test_errors_of_other_models_are_said_to_be_so(tmp_path: Path) -> None:
     assert not any("other models" in each for each in said(tmp_path, model="deepseek-r1"))
 
 
+def test_models_whose_family_is_farther_off_than_others_say_so(tmp_path: Path) -> None:
+    (text,) = said(tmp_path, model="MiniMaxAI/MiniMax-M2.5")
+    assert text.startswith("chat: the error against figures of users and vendors on models like MiniMaxAI/M")
+    assert "32% / 40% (21 rows), that of all models 18% / 40%" in text
+    assert said(tmp_path, model="qwen3-32b") == ()
+
+
 def test_requests_longer_than_the_model_was_made_for_are_said(tmp_path: Path) -> None:
     texts = said(tmp_path, "Qwen/Qwen2.5-7B", context=140_000)
     assert texts[0].startswith(

@@ -43,10 +43,11 @@ def printed(*hardware: str, shares: Mapping[str, float] = TABLES) -> str:
 
 def test_weak_parts_are_named_with_their_error() -> None:
     assert "Arc-Pro-B60 33% (median of 6 rows)" in printed("H100-SXM", "Arc-Pro-B60")
+    assert "MI300X 27% (median of 14 rows)" in printed("MI300X")
 
 
 def test_nothing_is_said_of_parts_that_are_known_well_or_not_at_all() -> None:
-    assert printed("H100-SXM", "MI300X", "TPU-v6e") == ""
+    assert printed("H100-SXM", "MI325X", "TPU-v6e") == ""
 
 
 def test_the_error_of_tables_is_none_of_the_roofline() -> None:

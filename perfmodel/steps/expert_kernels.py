@@ -1,0 +1,108 @@
+"""Experts that a server runs by Triton on Blackwell, though faster kernels were measured for them.
+
+Tables stand for the fastest kernel of a framework (`optables.choice`). A framework comes to choose that
+kernel by itself at some time, which differs by data type and model; servers before then ran Triton unless
+their command named another kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from fleetplan.perfmodel.optables.measured.tables import BLACKWELL_SYSTEMS
+
+
+@dataclass(frozen=True, slots=True)
+class TritonExperts:
+    """Experts that a framework runs by Triton on Blackwell.
+
+    Attributes
+    ----------
+    framework : str
+        sglang or vllm.
+    dtype : str
+        Data type of the experts.
+    until : str
+        First month (YYYY-MM) in which it chooses another kernel; empty where it does not.
+    source : str
+        Where that is written.
+    model_types : frozenset[str]
+        Decoders for which it does; empty for all.
+    """
+
+    framework: str
+    dtype: str
+    until: str
+    source: str
+    model_types: frozenset[str] = frozenset()
+
+
+_QWEN: Final = frozenset({"qwen3_moe", "qwen3_next"})
+_MINIMAX: Final = frozenset({"minimax_m2"})
+
+TRITON_EXPERTS: Final = (
+    TritonExperts(
+        "vllm",
+        "bf16",
+        "2026-04",
+        "vLLM pull requests 28238 (November 2025) and 32954 (January 2026): VLLM_USE_FLASHINFER_MOE_FP16 "
+        "asks for another kernel; since 36286 (March 2026) vLLM chooses among those that there are",
+    ),
+    TritonExperts(
+        "sglang",
+        "bf16",
+        "2026-01",
+        "SGLang's server_args.py of late 2025 chooses FlashInfer for fp8 and modelopt_fp4 alone; its kernel "
+        "for BF16 is as old as vLLM pull request 28238",
+    ),
+    TritonExperts(
+        "sglang",
+        "fp8_block",
+        "2025-11",
+        "SGLang pull request 11816 (October 2025): FlashInfer's kernel replaces Triton, for DeepSeek",
+    ),
+    TritonExperts(
+        "sglang",
+        "fp8_block",
+        "2025-12",
+        "SGLang pull requests 12543 and 13489 (November 2025): FlashInfer's kernel for Qwen3-Next and Qwen3",
+        _QWEN,
+    ),
+    TritonExperts(
+        "sglang",
+        "fp8_block",
+        "",
+        "SGLang's arg_groups/overrides.py (July 2026), _minimax_m2_overrides: another kernel than Triton for "
+        "modelopt_fp4 alone",
+        _MINIMAX,
+    ),
+)
+"""Everything that is known."""
+
+
+def triton_experts(
+    framework: str, system: str | None, model_type: str, software_date: str = ""
+) -> frozenset[str]:
+    """Return the data types of experts that a server runs by Triton though faster kernels were measured.
+
+    Parameters
+    ----------
+    framework : str
+        trtllm, sglang or vllm.
+    system : str or None
+        What was measured of the part; of parts without tables nothing is known.
+    model_type : str
+        Of the decoder's config.
+    software_date : str
+        Year and month of the framework (YYYY-MM); the newest where it is empty.
+    """
+    if system not in BLACKWELL_SYSTEMS:
+        return frozenset()
+    return frozenset(
+        fact.dtype
+        for fact in TRITON_EXPERTS
+        if fact.framework == framework
+        and (not fact.until or "" < software_date < fact.until)
+        and (not fact.model_types or model_type in fact.model_types)
+    )

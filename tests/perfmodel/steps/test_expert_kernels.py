@@ -1,0 +1,65 @@
+"""Experts that servers on Blackwell run by Triton."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tests.measured import needs_tables
+
+from fleetplan.fleet.catalog import model_catalog
+from fleetplan.perfmodel.architecture import load_architecture
+from fleetplan.perfmodel.predict import predict
+from fleetplan.perfmodel.steps.expert_kernels import TRITON_EXPERTS, triton_experts
+
+
+@pytest.mark.parametrize(
+    ("framework", "system", "model_type", "date", "dtypes"),
+    [
+        ("vllm", "b200_sxm", "qwen3_moe", "2025-11", {"bf16"}),
+        ("vllm", "b200_sxm", "qwen3_moe", "2026-04", set()),
+        ("vllm", "b200_sxm", "qwen3_moe", "", set()),
+        ("vllm", "h100_sxm", "qwen3_moe", "2025-11", set()),
+        ("sglang", "b200_sxm", "deepseek_v3", "2025-06", {"bf16", "fp8_block"}),
+        ("sglang", "b200_sxm", "deepseek_v3", "2025-11", {"bf16"}),
+        ("sglang", "b200_sxm", "qwen3_moe", "2025-11", {"bf16", "fp8_block"}),
+        ("sglang", "b200_sxm", "qwen3_moe", "2025-12", {"bf16"}),
+        ("sglang", "gb300", "minimax_m2", "", {"fp8_block"}),
+        ("trtllm", "b200_sxm", "minimax_m2", "2025-06", set()),
+        ("sglang", None, "minimax_m2", "", set()),
+    ],
+)
+def test_month_model_and_part_decide(
+    framework: str, system: str | None, model_type: str, date: str, dtypes: set[str]
+) -> None:
+    assert triton_experts(framework, system, model_type, date) == dtypes
+
+
+def test_facts_have_a_source_and_name_known_decoders() -> None:
+    types = {load_architecture(name, Path()).model_type for name in model_catalog()}
+    for fact in TRITON_EXPERTS:
+        assert fact.source
+        assert fact.model_types <= types
+
+
+@needs_tables
+def test_a_server_before_the_other_kernel_is_slower() -> None:
+    rows = [
+        {
+            "case_id": date,
+            "model": "Qwen/Qwen3-30B-A3B",
+            "hardware": "B200-SXM",
+            "backend": "vllm",
+            "weights": "bf16",
+            "mode": "decode",
+            "tp": 1,
+            "input_tokens": 1000,
+            "batch": 64,
+            "iterations_ahead": 1,
+            "software_date": date,
+        }
+        for date in ("2025-11", "2026-04")
+    ]
+    before, after = predict(pd.DataFrame(rows), Path())["tpot_ms"]
+    assert 1.05 < before / after < 1.3
