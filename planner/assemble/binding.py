@@ -205,8 +205,11 @@ def _budgets(problem: Problem, purchases: Sequence[Purchase], costs: dict[str, f
     spent: list[tuple[str, float, float | None, list[float]]] = [
         ("capex", capex, budget.capex_usd, [usd for _, usd in cash])
     ]
+    # A purchase takes next to nothing of an operating budget: it is what a plan buys that may not rent.
+    rents = [each.running_usd for each in lots if not each.capex_usd]
     for name, used, most in spent_usd(problem, costs):
-        spent.append((name, used, most, [each.running_usd if name == "opex" else each.usd for each in lots]))
+        running = rents or [each.running_usd for each in lots]
+        spent.append((name, used, most, running if name == "opex" else [each.usd for each in lots]))
     for period, limit in zip(periods, budget.capex_usd_by_period, strict=True):
         used = sum(purchase.capex_usd for purchase in purchases if purchase.period == period)
         spent.append((f"capex {period}", used, limit, [usd for when, usd in cash if when == period]))

@@ -164,10 +164,13 @@ def _budgets(check: PlanCheck) -> Iterator[Found]:
         kinds = {kind: sum(values) for kind, values in unit_usd(fleet, pool, offer, q).items()}
         whole = sum(kinds.values())
         steps["tco"].append(offer.lot_units * whole)
-        steps["opex"].append(offer.lot_units * (whole - sum(kinds.get(kind, 0.0) for kind in CAPITAL_KINDS)))
+        running = offer.lot_units * (whole - sum(kinds.get(kind, 0.0) for kind in CAPITAL_KINDS))
+        steps["opex of purchases" if capex_usd(offer) else "opex"].append(running)
         if cash := offer.lot_units * capex_usd(offer):
             steps["capex"].append(cash)
             steps[f"capex {periods[q]}"].append(cash)
+    # Operating money pays rents; what hosts take of it counts where nothing can be rented.
+    steps["opex"] = steps["opex"] or steps["opex of purchases"]
     capex: dict[str, float] = defaultdict(float)
     for row in check.plan.purchases:
         capex[row.period] += row.units * capex_usd(check.pool(row.pool).offers[row.offer])

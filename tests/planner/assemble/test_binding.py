@@ -70,3 +70,13 @@ def test_a_lot_counts_as_a_whole() -> None:
     lots = Offer(**{**{name: getattr(rent, name) for name in rent.__slots__}, "lot_units": 3})
     assert binding_budgets([rent], opex_usd=2.0 * usd) == set()
     assert binding_budgets([lots], opex_usd=2.0 * usd) == {"opex"}
+
+
+def test_an_operating_budget_is_used_up_by_what_could_not_be_rented() -> None:
+    """Two hosts were bought for 72 k USD where a card more for rent made 44 k, and no limit was named."""
+    usd = 8 * HOURS_PER_QUARTER
+    rent = rent_offer("rent", 1.0, hardware="B", unit="host", per_unit=8, periods=QUARTERS)
+    assert binding_budgets([rent, buy()], opex_usd=usd - 1.0) == {"opex"}
+    assert binding_budgets([rent, buy()], opex_usd=usd) == set()
+    # Without rents, what hosts take to run counts: here nothing.
+    assert binding_budgets([buy()], opex_usd=1.0) == set()
