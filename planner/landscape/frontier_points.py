@@ -14,7 +14,7 @@ import pandas as pd
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.input_files import read_bytes
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.perfmodel.landscape import PREFILL, LatencyTarget, Points, SearchSpace, pareto_mask
+from fleetplan.perfmodel.landscape import AGGREGATED, PREFILL, LatencyTarget, Points, SearchSpace, pareto_mask
 from fleetplan.perfmodel.parallelism import Configuration
 from fleetplan.planner.cells import as_text, from_text
 from fleetplan.planner.landscape.answer import answer
@@ -38,7 +38,7 @@ class FrontierPoint:
     request_class : str
         The class that it serves, the first of the service.
     latency_ms : float
-        TTFT of prefill, TPOT of decode and aggregated. [ms]
+        TTFT of prefill and of requests of one token, TPOT of decode and aggregated. [ms]
     requests_per_s_per_accelerator : float
         What one accelerator sustains. [1/s]
     """
@@ -75,14 +75,18 @@ def frontier_points(fleet: Fleet, services: Collection[str]) -> tuple[FrontierPo
             # The landscape says what it cannot compare; a plan of such a service is still a plan.
             continue
         free = replace(question, space=replace(question.space, target=LatencyTarget(None, None)))
+        # Servers of prompts alone compute them as prefill does, and count as aggregated.
+        alone = service.ends_with_prompts and "aggregated" in service.runtimes
         for phase, points in answer(free).phase_points.items():
+            if alone and phase != PREFILL:
+                continue
             first = points.take(points.request == 0)
             for position, option in enumerate(free.space.options):
                 own = _best(first.take(first.option == position), phase)
                 found += [
                     FrontierPoint(
                         service.name,
-                        phase,
+                        AGGREGATED if alone else phase,
                         option.hardware,
                         Configuration(own.layout[row], int(own.batch[row])).label,
                         free.request_names[0],

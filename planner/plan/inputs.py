@@ -65,6 +65,11 @@ class ServiceInput(InputRecord):
     draft_model: str | None = None
     """Checkpoint of the draft; None for mtp."""
 
+    @property
+    def ends_with_prompts(self) -> bool:
+        """Whether all requests end with their first token: they have no time per output token."""
+        return bool(self.classes) and all(each.output_tokens == 1 for each in self.classes)
+
 
 class DemandInput(InputRecord):
     """Peak demand, headroom not included."""

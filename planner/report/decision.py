@@ -50,6 +50,18 @@ def decided(plan: Plan) -> list[Purchase]:
     return [row for row in plan.purchases if not row.assumed]
 
 
+def ordered_accelerators(plan: Plan) -> int:
+    """Return how many accelerators a plan orders; of those rented by the period the most in one of them."""
+    lasting = 0
+    by_period: dict[str, int] = {}
+    for row in decided(plan):
+        if row.kind in ENDS_WITH_PERIOD:
+            by_period[row.period] = by_period.get(row.period, 0) + row.accelerators
+        else:
+            lasting += row.accelerators
+    return lasting + max(by_period.values(), default=0)
+
+
 def _orders(plan: Plan) -> list[str]:
     orders = decided(plan)
     if len(orders) <= ORDERS_IN_FULL:

@@ -63,7 +63,7 @@ def frontiers(plan: Plan, points: Sequence[FrontierPoint], services: Sequence[st
     lines: dict[tuple[str, str], dict[str, list[FrontierPoint]]] = defaultdict(lambda: defaultdict(list))
     for point in points:
         if not point.latency_ms:
-            # A request of one token has no TPOT.
+            # Nothing is known of it.
             continue
         name = _without_variant(point.hardware, stated.get(point.service))
         lines[point.service, point.phase][name].append(point)
@@ -74,14 +74,15 @@ def frontiers(plan: Plan, points: Sequence[FrontierPoint], services: Sequence[st
             own = lines.get((service, phase))
             if phase not in running or own is None:
                 continue
+            by_ttft = phase == "prefill" or (service in stated and stated[service].ends_with_prompts)
             found.append(
                 Frontier(
                     service,
                     phase,
-                    "TTFT" if phase == "prefill" else "TPOT",
-                    _limit_ms(stated[service], phase) if service in stated else None,
+                    "TTFT" if by_ttft else "TPOT",
+                    _limit_ms(stated[service], by_ttft) if service in stated else None,
                     {name: _best(each) for name, each in own.items()},
-                    _chosen(plan, service, phase),
+                    _chosen(plan, service, phase, by_ttft),
                 )
             )
     return tuple(found)
@@ -104,16 +105,16 @@ def _best(points: Sequence[FrontierPoint]) -> tuple[FrontierPoint, ...]:
     return tuple(found)
 
 
-def _limit_ms(service: ServiceInput, phase: str) -> float | None:
-    if phase != "prefill":
+def _limit_ms(service: ServiceInput, by_ttft: bool) -> float | None:
+    if not by_ttft:
         return service.tpot_ms
     return None if service.ttft_ms is None else service.ttft_ms - service.outside_ms
 
 
-def _chosen(plan: Plan, service: str, phase: str) -> tuple[Chosen, ...]:
+def _chosen(plan: Plan, service: str, phase: str, by_ttft: bool) -> tuple[Chosen, ...]:
     found: dict[tuple[str, str], Chosen] = {}
     for row in plan.placements:
-        latency_ms = row.ttft_ms if phase == "prefill" else row.tpot_ms
+        latency_ms = row.ttft_ms if by_ttft else row.tpot_ms
         if (row.service, row.phase) != (service, phase) or latency_ms is None or row.utilisation <= 0:
             continue
         rate = row.requests_per_s / row.utilisation / row.accelerators

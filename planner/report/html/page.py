@@ -9,14 +9,14 @@ from typing import Final
 
 from markupsafe import Markup
 
-from fleetplan.fleet.figures import currency_code, rate_text, shown_in
+from fleetplan.fleet.figures import counted, currency_code, rate_text, shown_in
 from fleetplan.planner.landscape.frontier_points import FrontierPoint
 from fleetplan.planner.plan import Infeasible, Plan, currency_of
 from fleetplan.planner.questions.diff import PlanDiff, diff
 from fleetplan.planner.report.after_tax import after_tax
 from fleetplan.planner.report.beyond_horizon import beyond_the_horizon, owed_by_quarter
 from fleetplan.planner.report.day_console import UNMET_AT_MOST
-from fleetplan.planner.report.decision import decision, simpler
+from fleetplan.planner.report.decision import decision, ordered_accelerators, simpler
 from fleetplan.planner.report.extension import extension
 from fleetplan.planner.report.headline import STATUS_TEXT
 from fleetplan.planner.report.html import money_view, templates
@@ -100,6 +100,7 @@ def _report_page(plan: Plan, frontier: Sequence[FrontierPoint], baseline: Plan |
         currency=currency_code(),
         rate="" if currency is None else rate_text(currency),
         decision=decision(plan),
+        ordered=counted(ordered_accelerators(plan), "accelerator"),
         simpler=simpler(plan),
         extension=extension(plan),
         after_tax=after_tax(plan),

@@ -50,12 +50,13 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class LatencyMeters:
-    """Latency of a service in a region, the worst of its moments and classes."""
+    """Latency of a service in a region, the worst of its moments and classes; why it has no TPOT."""
 
     service: str
     region: str
     ttft: Meter | None
     tpot: Meter | None
+    no_tpot: str = "not known"
 
 
 def latency_rows(plan: Plan) -> tuple[LatencyMeters, ...]:
@@ -78,6 +79,7 @@ def latency_rows(plan: Plan) -> tuple[LatencyMeters, ...]:
                 if ttft is None
                 else Meter(ttft + outside_ms, None if target is None else target.ttft_ms),
                 None if tpot is None else Meter(tpot, None if target is None else target.tpot_ms),
+                "one token" if target is not None and target.ends_with_prompts else "not known",
             )
         )
     return tuple(row for row in found if row.ttft is not None or row.tpot is not None)

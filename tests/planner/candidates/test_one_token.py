@@ -12,6 +12,7 @@ from tests.planner.questions.tiny import engine_table
 from fleetplan.perfmodel.landscape import SearchSpace
 from fleetplan.planner.candidates import build_candidates
 from fleetplan.planner.landscape.answer import answer
+from fleetplan.planner.landscape.frontier_points import frontier_points
 from fleetplan.planner.landscape.plots import frontier_figure
 from fleetplan.planner.landscape.question import question_of_service
 from fleetplan.planner.problem import Candidate, Phase
@@ -81,6 +82,16 @@ def test_a_server_of_prompts_alone_is_one_of_prefill_that_hands_no_caches_on(
             assert prefill_ms is not None
             assert server_ms < prefill_ms
             assert whole[each.config].requests_per_s >= each.requests_per_s
+
+
+def test_frontiers_of_one_token_are_of_the_replicas_that_run(tmp_path: Path) -> None:
+    """A page of classifiers said that there are no frontiers, or that they declare their own rates."""
+    points = frontier_points(load_fleet(fleet_file(tmp_path, 1, "null")), ["safety"])
+    assert points
+    assert {each.phase for each in points} == {"aggregated"}
+    assert all(each.latency_ms > 0 for each in points)
+    longer = frontier_points(load_fleet(fleet_file(tmp_path, 2, "null")), ["safety"])
+    assert {each.phase for each in longer} == set(Phase)
 
 
 def test_why_nothing_is_decoded_is_said(tmp_path: Path) -> None:

@@ -20,7 +20,13 @@ from fleetplan.planner.plan import (
     Unmet,
 )
 from fleetplan.planner.report.console import print_plan
-from fleetplan.planner.report.decision import ORDERS_IN_FULL, asked_by, decision, simpler
+from fleetplan.planner.report.decision import (
+    ORDERS_IN_FULL,
+    asked_by,
+    decision,
+    ordered_accelerators,
+    simpler,
+)
 from fleetplan.planner.report.headline import print_headline
 from fleetplan.planner.report.html.page import report_page
 
@@ -101,6 +107,7 @@ def test_rents_of_several_periods_are_not_added_up() -> None:
     # A term is another order each time.
     terms = [order("RTX", 2, "reserve", f"2027Q{1 + k % 2}") for k in range(4)]
     assert decision(plan(*terms)).startswith("reserve 8 hosts RTX: ")
+    assert ordered_accelerators(plan(*grown, *terms)) == 8 * (20 + 8)
 
 
 def test_what_leaves_what_binds_and_what_to_doubt_are_named_once() -> None:

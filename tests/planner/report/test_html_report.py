@@ -446,6 +446,26 @@ def test_an_objective_before_cost_stands_in_the_headline() -> None:
     assert "1,200 kWh" in words
 
 
+def test_requests_of_one_token_are_seen_by_their_first_one() -> None:
+    """Their TPOT was `not known`, and their frontier was not drawn."""
+    whole = plan()
+    assert whole.inputs is not None
+    (service, *_) = whole.inputs.services
+    classes = tuple(each.model_copy(update={"output_tokens": 1}) for each in service.classes)
+    short_one = service.model_copy(update={"classes": classes, "ttft_ms": 300.0, "outside_ms": 50.0})
+    row = whole.placements[0].model_copy(
+        update={"service": service.name, "phase": "aggregated", "ttft_ms": 90.0, "tpot_ms": None}
+    )
+    changes = {"inputs": whole.inputs.model_copy(update={"services": (short_one,)}), "placements": (row,)}
+    later = whole.model_copy(update=changes)
+    (meters,) = latency_rows(later)
+    assert (meters.tpot, meters.no_tpot) == (None, "one token")
+    points = (FrontierPoint(service.name, "aggregated", "B", "x1", "all", 120.0, 30.0),)
+    (frontier,) = frontiers(later, points, [service.name])
+    assert (frontier.latency, frontier.limit_ms) == ("TTFT", 250.0)
+    assert [each.latency_ms for each in frontier.chosen] == [90.0]
+
+
 def test_a_frontier_has_the_limit_that_is_left_to_inference_and_what_runs() -> None:
     whole = plan()
     assert whole.inputs is not None
