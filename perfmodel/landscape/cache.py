@@ -20,6 +20,7 @@ import os
 import zipfile
 from collections import OrderedDict
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -118,10 +119,16 @@ def family_key(
     """Hash of all that a landscape depends on but its limits; None where its source cannot be told apart."""
     if not isinstance(evaluator.source, OperatorSource):
         return None
-    parts = [*program_parts(), *evaluator.source.fingerprint()]
+    parts = [*program_parts(), _source_sha256(evaluator.source.fingerprint())]
     # Frozen dataclasses of numbers and names: equal ones are written alike.
     parts += [repr(evaluator.without_source), repr(request), repr(space), framework, repr(scheduling)]
     return cache_key(parts)
+
+
+@lru_cache(maxsize=MOST_REMEMBERED)
+def _source_sha256(fingerprint: tuple[str, ...]) -> str:
+    """Hash what a source depends on once: it names a thousand files, and stands for many landscapes."""
+    return cache_key(fingerprint)
 
 
 _Kept = tuple[Landscape, tuple[TableSource, ...]]

@@ -51,7 +51,7 @@ def build_candidates(
     InputError
         If a model has layers that the performance model does not know.
     """
-    evaluations = Evaluations(fleet, announce, out_of_time)
+    evaluations = Evaluations(fleet, announce, out_of_time, prunes=not keep)
     log, calibrator = evaluations.log, evaluations.calibrator
     found: list[Candidate] = []
     warnings: dict[str, None] = {}

@@ -77,14 +77,8 @@ def _reaches_as_far(a: Candidate, b: Candidate, ways: Callable[[Candidate, int],
 
 def replaces(a: Candidate, b: Candidate, accelerators_per_host: int) -> bool:
     """Whether whole replicas of `a` can stand wherever one of `b` does."""
-    multiple, rest = divmod(b.accelerators, a.accelerators)
-    if rest or multiple == 0 or (a.power_kw is None) != (b.power_kw is None):
-        return False
-    # A replica that spans hosts leaves no gaps for parts that do not divide a host (three of 5 need three
-    # hosts of 8, one of 15 needs two).
-    spans_hosts = b.accelerators > accelerators_per_host
-    divides = accelerators_per_host % a.accelerators == 0 or a.accelerators % accelerators_per_host == 0
-    if spans_hosts and multiple > 1 and not divides:
+    multiple = _replicas_in_place(a.accelerators, b.accelerators, accelerators_per_host)
+    if not multiple or (a.power_kw is None) != (b.power_kw is None):
         return False
     # Power is rounded up by accelerator; equal watts an accelerator stay equal after rounding.
     for kw_a, kw_b in ((a.power_kw, b.power_kw), (a.charged_kw, b.charged_kw)):
@@ -94,6 +88,50 @@ def replaces(a: Candidate, b: Candidate, accelerators_per_host: int) -> bool:
     if not a.pooling and not b.pooling:
         return all(multiple * rate_a >= rate_b for rate_a, rate_b in rates)
     return all(rate_b == 0 or _carries(a, rate_a, b, rate_b, multiple) for rate_a, rate_b in rates)
+
+
+def _replicas_in_place(a: int, b: int, accelerators_per_host: int) -> int:
+    """How many whole replicas of `a` accelerators can stand wherever one of `b` does; 0 if not all of it."""
+    multiple, rest = divmod(b, a)
+    if rest:
+        return 0
+    # A replica that spans hosts leaves no gaps for parts that do not divide a host (three of 5 need three
+    # hosts of 8, one of 15 needs two).
+    divides = accelerators_per_host % a == 0 or a % accelerators_per_host == 0
+    return 0 if b > accelerators_per_host and multiple > 1 and not divides else multiple
+
+
+def undominated(
+    accelerators: Sequence[int], requests_per_s: Sequence[float], accelerators_per_host: int
+) -> list[int]:
+    """Find configurations of one phase on one hardware that no other one can always replace.
+
+    What `prune_dominated` says of candidates that carry their rates in pools of any size, and whose way to
+    other regions does not count, before these are made of them.
+
+    Parameters
+    ----------
+    accelerators, requests_per_s : Sequence
+        Of a replica of each.
+    accelerators_per_host : int
+        Of the hardware.
+
+    Returns
+    -------
+    list[int]
+        Their positions, in rising order.
+    """
+    order = sorted(range(len(accelerators)), key=lambda at: (accelerators[at], -requests_per_s[at]))
+    survivors: list[int] = []
+    for at in order:
+        size, rate = accelerators[at], requests_per_s[at]
+        if not any(
+            _replicas_in_place(accelerators[other], size, accelerators_per_host) * requests_per_s[other]
+            >= rate
+            for other in survivors
+        ):
+            survivors.append(at)
+    return sorted(survivors)
 
 
 def _carries(a: Candidate, rate_a: float, b: Candidate, rate_b: float, multiple: int) -> bool:

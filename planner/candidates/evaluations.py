@@ -57,6 +57,8 @@ class Evaluations:
         Told which service is being evaluated on which hardware.
     out_of_time : callable
         Says whether the time is over.
+    prunes : bool
+        Leave out what `prune_dominated` would, where numbers alone tell.
 
     Attributes
     ----------
@@ -75,10 +77,12 @@ class Evaluations:
         fleet: Fleet,
         announce: Callable[[str], None] = lambda _: None,
         out_of_time: Callable[[], bool] = lambda: False,
+        prunes: bool = False,
     ) -> None:
         self._fleet = fleet
         self._announce = announce
         self._out_of_time = out_of_time
+        self._prunes = prunes
         self._supplied = supplied_hardware(fleet)
         self._done = 0
         self._rounds = [
@@ -154,7 +158,7 @@ class Evaluations:
             try:
                 with interruptible(self._out_of_time, self._announce):
                     candidates, sources = candidates_over_ways(
-                        self._fleet, variant, hardware, self.log, self.calibrator
+                        self._fleet, variant, hardware, self.log, self.calibrator, self._prunes
                     )
             except WorkInterruptedError as error:
                 raise self._cut_short from error

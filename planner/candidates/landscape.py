@@ -15,7 +15,13 @@ from fleetplan.fleet.inventory import Fleet, Hardware, RequestClass, Service
 from fleetplan.fleet.units import BYTES_PER_GB
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.evaluator import Evaluator, matured
-from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, SearchSpace, cached_landscape
+from fleetplan.perfmodel.landscape import (
+    PREFILL,
+    LatencyTarget,
+    RequestShape,
+    SearchSpace,
+    cached_landscape,
+)
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT, IntArray
 from fleetplan.perfmodel.optables import OperatorSource, measured_versions, newest_first, operator_source
 from fleetplan.perfmodel.parallelism import Configuration, parse_parallelism
@@ -24,6 +30,7 @@ from fleetplan.perfmodel.serving import Scheduling, default_scheduling
 from fleetplan.perfmodel.steps import triton_experts
 from fleetplan.perfmodel.techniques import technique_problem
 from fleetplan.planner.candidates.calibrations import Calibrator
+from fleetplan.planner.candidates.dominance import undominated
 from fleetplan.planner.candidates.figures import (
     Row,
     optional_figure,
@@ -50,9 +57,8 @@ ROW_COLUMNS: Final = [
     "share_interpolated",
     "share_extrapolated",
     "share_roofline",
-    LOADS,
 ]
-"""What a candidate is made of."""
+"""What a candidate is made of, beside what its pools carry where limits hold under load."""
 
 EVERYTHING: Final = SearchSpace()
 """What is searched where nobody says anything."""
@@ -65,6 +71,7 @@ def landscape_candidates(
     log: RejectionLog,
     calibrator: Calibrator,
     way_ms: float = 0.0,
+    prunes: bool = False,
 ) -> tuple[list[Candidate], tuple[StatedTable, ...]]:
     """Candidates of a service on one hardware from the performance model.
 
@@ -82,6 +89,9 @@ def landscape_candidates(
         Applies the fleet's calibration.
     way_ms : float
         Round trip to the region that is served, which leaves less of the TTFT limit. [ms]
+    prunes : bool
+        Leave out what `prune_dominated` would, where numbers alone tell: to make a candidate takes longer
+        than to see that nobody needs it, and nine of ten go.
 
     Returns
     -------
@@ -98,11 +108,17 @@ def landscape_candidates(
     for k, request_class in enumerate(service.classes):
         without_load = _usable_rows(service, way_ms, hardware, request_class, evaluator, log)
         question = load_question(farther, request_class)
-        usable = under_load(question, evaluator, without_load)
+        usable = without_load if question is None else under_load(question, evaluator, without_load)
         log.add(service.name, hardware.name, UNDER_LOAD, len(without_load) - len(usable))
-        best_rows = _best_of_each(usable)
-        log.add(service.name, hardware.name, DOMINATED, len(usable) - best_rows.size)
-        for row in table_rows(usable, ROW_COLUMNS, best_rows):
+        best_rows = _best_of_each(usable, "requests_per_s" if question is None else CARRIED)
+        left_out = len(usable) - best_rows.size
+        if prunes and question is None and len(service.classes) == 1:
+            needed = _undominated_rows(usable, best_rows, service, hardware)
+            left_out += best_rows.size - needed.size
+            best_rows = needed
+        log.add(service.name, hardware.name, DOMINATED, left_out)
+        columns = ROW_COLUMNS if question is None else [*ROW_COLUMNS, LOADS]
+        for row in table_rows(usable, columns, best_rows):
             best[row["phase"], row["parallelism"]][k] = row
     candidates = [
         _candidate_of_rows(service, hardware, Phase(phase), layout, rows, way_ms)
@@ -131,14 +147,32 @@ def landscape_candidates(
     return candidates, tables
 
 
-def _best_of_each(usable: pd.DataFrame) -> IntArray:
+def _best_of_each(usable: pd.DataFrame, carried: str) -> IntArray:
     """Find the row of each phase and layout that carries most, of the smallest batch of several."""
     phases, layouts = (pd.factorize(usable[name].array)[0] for name in ("phase", "parallelism"))
-    ranked = np.lexsort((usable["batch"].to_numpy(), -usable[CARRIED].to_numpy()))
+    ranked = np.lexsort((usable["batch"].to_numpy(), -usable[carried].to_numpy()))
     groups = (phases.astype(np.int64) * (int(layouts.max(initial=0)) + 1) + layouts)[ranked]
     first_of_each = np.sort(np.unique(groups, return_index=True)[1])
     best: IntArray = ranked[first_of_each]
     return best
+
+
+def _undominated_rows(usable: pd.DataFrame, rows: IntArray, service: Service, hardware: Hardware) -> IntArray:
+    """Find those of some rows that no other one of their phase can always replace, phase by phase."""
+    ratio = service.rate_ratio.get(hardware.name, 1.0)
+    accelerators = usable["accelerators_per_replica"].to_numpy()[rows]
+    rates = usable["requests_per_s"].to_numpy()[rows] * ratio
+    codes, phases = pd.factorize(usable["phase"].array.take(rows))
+    found = [np.zeros(0, dtype=np.int64)]
+    for code, phase in enumerate(phases):
+        at = np.flatnonzero(codes == code)
+        # Of a service that is prefill alone no other phase is a candidate, and none is counted.
+        if phase == PREFILL or not _is_prefill_alone(service):
+            at = at[
+                undominated(accelerators[at].tolist(), rates[at].tolist(), hardware.accelerators_per_host)
+            ]
+        found.append(rows[at])
+    return np.concatenate(found)
 
 
 def _caches_gb(service: Service, evaluator: Evaluator) -> tuple[float, ...]:

@@ -52,7 +52,7 @@ _RATE_SEARCH: Final = 1.3
 
 
 def under_load(
-    question: LoadQuestion | None,
+    question: LoadQuestion,
     evaluator: Evaluator,
     usable: pd.DataFrame,
 ) -> pd.DataFrame:
@@ -60,8 +60,8 @@ def under_load(
 
     Parameters
     ----------
-    question : LoadQuestion or None
-        None where no limit holds under load: a pool then carries the rates of its replicas.
+    question : LoadQuestion
+        The limits that hold under load.
     evaluator : Evaluator
         The model on its accelerator.
     usable : pandas.DataFrame
@@ -72,9 +72,8 @@ def under_load(
     pandas.DataFrame
         Without rows whose pools carry nothing; `requests_per_s` of aggregated rows is the simulated one.
     """
-    if question is None or usable.empty:
-        whole = [POOL_SIZES.astype(np.float64)] * len(usable)
-        return usable.assign(**{CARRIED: usable["requests_per_s"], LOADS: pd.Series(whole, usable.index)})
+    if usable.empty:
+        return usable.assign(**{CARRIED: usable["requests_per_s"], LOADS: pd.Series([], dtype=object)})
     parts = []
     for phase, rows in usable.groupby("phase", sort=False):
         if phase == AGGREGATED:

@@ -36,14 +36,15 @@ def candidates_over_ways(
     hardware: Hardware,
     log: RejectionLog,
     calibrator: Calibrator,
+    prunes: bool = False,
 ) -> tuple[list[Candidate], tuple[StatedTable, ...]]:
     """Candidates for requests that are served where they arise, and those for every way to other regions.
 
     A way leaves less of the TTFT limit, for which smaller batches or other layouts may be needed. Parameters
     and what comes back are those of `landscape_candidates`; figures that hold for both come once.
     """
-    found, tables = landscape_candidates(fleet, service, hardware, log, calibrator)
     ways = _bearable(service, ways_ms(fleet, service))
+    found, tables = landscape_candidates(fleet, service, hardware, log, calibrator, 0.0, prunes and not ways)
     if not ways:
         return found, tables
     known = {candidate.key: candidate for candidate in found}

@@ -83,7 +83,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def steps_each(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> tuple[int, float]:
-    """Candidates before any is left out, and steps of each, of a fleet whose landscapes are known."""
+    """Candidates that were made, and steps of each, of a fleet whose landscapes are known."""
     found: list[int] = []
     whole = remote.landscape_candidates
 
