@@ -319,21 +319,19 @@ class PlanSearch:
         """What plan and bound differ by. [objective units]"""
         return float(self._state.incumbent.objective or math.inf) - self._state.bound
 
-    def improve_while_it_pays(self, workers: Workers, open_cost: float, round_s: float) -> None:
-        """Improve the plan while that closes more of the gap in its time than the last round of pricing.
+    def improve_while_it_pays(self, workers: Workers, raised: float, round_s: float) -> None:
+        """Improve the plan while that closes more of the gap in its time than the bound of the last round.
 
         Parameters
         ----------
         workers : Workers
             Who does it.
-        open_cost : float
-            What plan and bound differed by before the round. [objective units]
+        raised : float
+            What the round raised the bound by. [objective units]
         round_s : float
             Time of the round, and the most for this. [s]
         """
-        closed = open_cost - self.open_cost()
-        # A first plan is no measure of what a round is worth.
-        round_rate = gain_rate(closed, round_s) if closed < math.inf else 0.0
+        round_rate = gain_rate(raised, round_s)
         until = self._clock.spent_s() + round_s
         while self._direct is not None and self._state.incumbent.values is not None:
             began, before = self._clock.spent_s(), self.open_cost()

@@ -164,7 +164,7 @@ class PricingSearch:
         """
         penalty = self._penalty(prices)
         while not self._state.finished():
-            before, began, open_cost = prices.bound, self._clock.spent_s(), self._plans.open_cost()
+            before, began, bound = prices.bound, self._clock.spent_s(), self._state.bound
             found = self._price_blocks(workers, prices)
             if found is None:
                 return True
@@ -183,7 +183,8 @@ class PricingSearch:
                 # New columns put together are worth more than neighbourhoods of a plan without them.
                 self._masters.pending = prices.best
                 self._masters.choose_pending(workers)
-            self._plans.improve_while_it_pays(workers, open_cost, self._clock.spent_s() - began)
+            round_s = self._clock.spent_s() - began
+            self._plans.improve_while_it_pays(workers, self._state.bound - bound, round_s)
             if self._state.hopeless(prices.rounds):
                 return True
             self._masters.pending = prices.best
