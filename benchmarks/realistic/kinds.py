@@ -143,7 +143,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
             models=(
                 Model("qwen3-32b", 11.0),
                 Model("mistral-small-24b", 19.0, variants=_BF16_FP8),
-                Model("llama4-scout", 6.0),
+                Model("llama4-scout", 14.0),
             ),
             workload={"input_tokens": 563, "output_tokens": 219, "context_tokens": 2000},
             slo={"ttft_ms": 300, "tpot_ms": 40},
