@@ -76,6 +76,24 @@ def moe_row(tokens: int, distribution: str, ms: float, kernel: str = "gated") ->
     }
 
 
+def test_experts_by_triton_stand_apart_where_others_are_faster(write_table: TableWriter) -> None:
+    bf16 = {"moe_dtype": "bfloat16"}
+    frame = pd.DataFrame(
+        [
+            moe_row(1, "power_law_1.01", 2.0, "sglang_fused_moe_triton") | bf16,
+            moe_row(1, "power_law_1.01", 1.0, "sglang_flashinfer_trtllm_moe") | bf16,
+        ]
+    )
+    tables = table(write_table("moe", "sglang", "1.0", "moe", frame), "moe", "sglang")
+    assert {rows.dtype: rows.latency_ms.tolist() for rows in tables} == {"bf16": [1.0], "bf16_triton": [2.0]}
+
+
+def test_the_kernel_of_modelopt_is_not_that_of_other_checkpoints(write_table: TableWriter) -> None:
+    kernel = "vllm_modeloptfp8moe_flashinfer_cutlass_flashinferexperts"
+    frame = pd.DataFrame([moe_row(1, "power_law_1.01", 9.0, kernel) | {"moe_dtype": "fp8"}])
+    assert table(write_table("moe", "vllm", "1.0", "moe", frame), "moe") == []
+
+
 def test_experts_use_the_flattest_power_law_and_ungated_ones_are_another_operator(
     write_table: TableWriter,
 ) -> None:
