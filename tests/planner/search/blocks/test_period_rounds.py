@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ from tests.planner.random_fleets import several_periods_case
 from tests.planner.search.blocks.test_bound import built, optimum, parts_of
 
 from fleetplan.planner.search.blocks import solve as block_solve
+from fleetplan.planner.search.blocks.period_rounds import PeriodRounds, Steps
 from fleetplan.planner.search.blocks.periods import Periods
 from fleetplan.planner.search.blocks.plan_search import PlanSearch
 from fleetplan.planner.search.solvers.highs_jobs import Job
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.search.solvers.request import ModelStatus, SolverLimits, Step
 from fleetplan.planner.search.solvers.workers import Batch, Workers
 
@@ -74,3 +77,31 @@ def test_the_best_supply_leads_to_a_plan_where_no_construction_by_the_relaxation
     assert first.detail == "plan moment by moment for the best supply"
     assert outcome.objective is not None
     assert outcome.objective >= best - TOLERANCE * abs(best)
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_rounds_wait_for_the_plan_of_the_supply_that_they_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+    decide, plan = PeriodRounds._decide_supply, PeriodRounds._plan
+
+    def decided(self: PeriodRounds, whole: frozenset[int]) -> Any:
+        events.append("decides")
+        found = yield from decide(self, whole)
+        events.append("decided")
+        return found
+
+    def planned(self: PeriodRounds, supply: FloatArray) -> Steps:
+        events.append("plans")
+        yield from plan(self, supply)
+        events.append("planned")
+
+    monkeypatch.setattr(PeriodRounds, "_decide_supply", decided)
+    monkeypatch.setattr(PeriodRounds, "_plan", planned)
+    planning = built(several_periods_case(5))
+    limits = SolverLimits(20.0, 1, 2, Stop())
+    block_solve.solve_in_blocks(
+        planning, parts_of(planning), limits, lambda *_: events.count("planned") > 1, lambda _: None
+    )
+    steps = ["decides", "decided", "plans", "planned"]
+    assert len(events) > len(steps)
+    assert all(event == steps[number % len(steps)] for number, event in enumerate(events))
