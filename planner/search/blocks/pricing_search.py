@@ -2,9 +2,11 @@
 
 A round prices all blocks at the current prices of the linking rows, which gives a bound and new columns;
 beside it an integer master chooses among the columns found so far, which gives a plan. Prices come from the
-master LP, the first ones from the linear relaxation of the whole program. Once more rounds could close
-little of the gap they take turns with neighbourhoods, in which the blocks around a shared row are priced at
-prices of their own and chosen anew; once they have settled, rounds whose bound knows that supply is whole do.
+master LP, the first ones from the linear relaxation of the whole program. While the plan is far from good,
+columns are looked for among few slots before the first round, which takes longer. Once more rounds could
+close little of the gap they take turns with neighbourhoods, in which the blocks around a shared row are
+priced at prices of their own and chosen anew; once they have settled, rounds whose bound knows that supply
+is whole do.
 """
 
 from __future__ import annotations
@@ -147,8 +149,8 @@ class PricingSearch:
         limit_s = COLUMNS_SHARE_OF_TIME * self._clock.limit_s
         master_lp, found = self._more_columns(workers, prices, self._penalty(prices), math.inf, limit_s)
         self._state.tell("columns", f"{found} among few slots, master LP {master_lp:.6g}")
-        self._masters.pending = prices.current = prices.best
-        self._masters.choose_pending(workers)
+        prices.current = prices.best
+        self._masters.choose(workers, prices.best)
 
     @staticmethod
     def _penalty(prices: Prices) -> float:
@@ -181,8 +183,7 @@ class PricingSearch:
             self._plans.repair(workers)
             if self._state.far():
                 # New columns put together are worth more than neighbourhoods of a plan without them.
-                self._masters.pending = prices.best
-                self._masters.choose_pending(workers)
+                self._masters.choose(workers, prices.best)
             round_s = self._clock.spent_s() - began
             self._plans.improve_while_it_pays(workers, self._state.bound - bound, round_s)
             if self._state.hopeless(prices.rounds):

@@ -156,7 +156,11 @@ class RestrictedMasters:
         """Let integer masters choose among the last columns, if none has done so yet."""
         prices, self.pending = self.pending, None
         if prices is not None:
-            self._choose(workers, prices, self._seconds)
+            self.choose(workers, prices)
+
+    def choose(self, workers: Workers, prices: FloatArray) -> None:
+        """Let integer masters choose among the columns that suit some prices."""
+        self._choose(workers, prices, self._seconds)
 
     def take_pending(self) -> MasterJob | None:
         """The integer master over the last columns, if none has been solved yet."""
