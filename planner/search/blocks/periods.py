@@ -202,7 +202,12 @@ class Periods:
         return tuple(np.round(values[self._shared]).astype(int).tolist())
 
     def plan_jobs(
-        self, supply: FloatArray, effort: Effort, more: bool = False, is_plan: bool = False
+        self,
+        supply: FloatArray,
+        effort: Effort,
+        more: Collection[int] = (),
+        opened: BoolArray | None = None,
+        starts: Sequence[FloatArray | None] | None = None,
     ) -> list[Job]:
         """What runs in each period with some supply.
 
@@ -212,25 +217,36 @@ class Periods:
             Scaled values of all variables; those of shared supply are looked at.
         effort : Effort
             Of each job.
-        more : bool
-            Whether there may be more of it.
-        is_plan : bool
-            Whether the values are a plan, which each job begins with.
+        more : Collection[int]
+            Periods in which there may be more of it.
+        opened : BoolArray, optional
+            Which slots are looked at, by slot; all where nothing is said.
+        starts : sequence of FloatArray or None, optional
+            By period: what each job begins with, values of its own variables.
         """
         found = []
         for period in range(self.count):
-            variables = np.concatenate([np.flatnonzero(self.period == period), self._shared])
+            variables = self._variables_of(period)
             kept = (self.of_row == period) | (self.of_row == SHARED)
             program = self._parts.part(variables, np.zeros(len(supply)), kept).program
             growth, shared = self._growth[variables], self.period[variables] == SHARED
             known = np.clip(np.round(supply[variables]), program.lower, program.upper)
             decided = shared & (growth != 0)
-            lower = np.where(decided & ((growth > 0) | (not more)), known, program.lower)
-            upper = np.where(decided & ((growth < 0) | (not more)), known, program.upper)
-            start = supply[variables] if is_plan else None
+            held = period not in more
+            lower = np.where(decided & ((growth > 0) | held), known, program.lower)
+            upper = np.where(decided & ((growth < 0) | held), known, program.upper)
+            if opened is not None:
+                slot = self._slot[variables]
+                closed = (slot != NONE) & ~opened[slot]
+                upper[closed] = np.maximum(lower[closed], 0.0)
+            start = None if starts is None else starts[period]
             program, cost = program.within(lower, upper), self._cost[variables]
             found.append(Job(program, cost, effort, start, length=float(len(variables))))
         return found
+
+    def _variables_of(self, period: int) -> IntArray:
+        """Variables of the job of a period: its own, then supply that several periods share."""
+        return np.concatenate([np.flatnonzero(self.period == period), self._shared])
 
     def merged(self, answers: Sequence[Answer]) -> FloatArray | None:
         """The plan of all periods, with as much supply as any of them wants; None where one has none."""

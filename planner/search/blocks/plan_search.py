@@ -17,6 +17,7 @@ from fleetplan.planner.search.blocks.construction import (
     construction_job,
     root_at,
     root_of,
+    slots_used,
 )
 from fleetplan.planner.search.blocks.direct_neighbourhoods import DirectNeighbourhoods
 from fleetplan.planner.search.blocks.effort import Clock, GainRate, gain_rate
@@ -25,7 +26,7 @@ from fleetplan.planner.search.blocks.mending import Mending
 from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, CompositeJob
-from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
+from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntArray
 from fleetplan.planner.search.solvers.workers import UNKNOWN, Workers
 
 REPAIR_SHARE_OF_TIME: Final = 0.15
@@ -120,6 +121,12 @@ class PlanSearch:
     def slot(self) -> IntArray:
         """By variable: number of its slot; -1 for none."""
         return self._structure.roles.slot
+
+    def slots_near(self, values: FloatArray) -> BoolArray:
+        """Which slots some scaled values or the best plan use."""
+        best = self._scaled()
+        used = slots_used(self._structure, values)
+        return used if best is None else used | slots_used(self._structure, best)
 
     @property
     def even_share(self) -> float:
