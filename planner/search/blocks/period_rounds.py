@@ -18,32 +18,19 @@ from typing import Final
 from fleetplan.fleet.figures import counted
 from fleetplan.planner.search.blocks.block_cuts import BlockCuts
 from fleetplan.planner.search.blocks.effort import SPREAD_SHARE, Clock
+from fleetplan.planner.search.blocks.period_plans import PeriodPlans, Steps
 from fleetplan.planner.search.blocks.periods import Periods
 from fleetplan.planner.search.blocks.plan_search import PlanSearch
 from fleetplan.planner.search.blocks.pricing import LEAST_SMOOTHING, InfeasibleBlockError, Prices
 from fleetplan.planner.search.blocks.state import SearchState
-from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, Effort, Job
+from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, Job
 from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY
 from fleetplan.planner.search.solvers.workers import LEAST_WITH_BACKGROUND, Workers
 
-Steps = Generator[Sequence[AnyJob], list[Answer], None]
-"""Gives batches of jobs, and is sent their answers."""
-
-PLAN_SHARE_OF_TIME: Final = 0.1
-"""Share of the time limit that the program of one period may take; two run at once on two cores."""
-
-FEW_SLOTS_SHARE_OF_TIME: Final = 0.05
-"""The same among the slots that the supply and the best plan use, which mostly takes less, and gives a start.
-Plans for the first supply of teams 1 to 5: 5.79, 2.78, 3.56, 4.25 and 2.55 instead of 5.81, 2.81, 3.59, 4.31
-and 2.57 M USD, with 3 s for a period among all slots."""
-
-PROOF_S: Final = 0.5
-"""Time for a proof that a period has no plan with some supply: most take 0.3 s of a core for teams. [s]"""
-
 SUPPLY_SHARE_OF_TIME: Final = 0.5
-"""The same for what is worth buying, while plans are improved beside it. It takes 4 to 13 s of a core for
-teams, and its bound comes with its end."""
+"""Share of the time limit for what is worth buying, while plans are improved beside it. It takes 4 to 13 s of
+a core for teams, and its bound comes with its end."""
 
 WHOLE_SHARE_OF_TIME: Final = 0.75
 """The same with periods decided whole."""
@@ -60,9 +47,6 @@ CLOSING_SHARE: Final = 0.05
 
 SOURCE: Final = "supply decided whole"
 """Who proves these bounds."""
-
-GAP: Final = 1e-3
-"""Gap of all periods together at which their programs are content, over the bound."""
 
 SUPPLY_GAP: Final = 3e-3
 """Gap at which what is worth buying is good enough, over the bound."""
@@ -96,9 +80,7 @@ class PeriodRounds:
         self._state = state
         self._clock = clock
         self._plans = plans
-        self._tried: set[tuple[int, ...]] = set()
-        # Periods that have no plan with a supply that parts of replicas have one with.
-        self._impossible: set[int] = set()
+        self._planning = PeriodPlans(periods, state, clock, plans)
         # Where cuts have to bind to be kept.
         self._points: list[FloatArray] = []
         # Supplies to plan for.
@@ -136,7 +118,7 @@ class PeriodRounds:
     def _plan_in_turn(self, workers: Workers) -> None:
         """Plan for the supplies that were found."""
         while self._supplies and not self._over():
-            steps = self._plan(self._supplies.pop())
+            steps = self._planning.steps(self._supplies.pop())
             jobs = next(steps, None)
             while jobs is not None:
                 jobs = _sent(steps, workers.solve(jobs, self._state.expired))
@@ -160,7 +142,7 @@ class PeriodRounds:
                 if batch.complete:
                     further = partial(follow, steps, _sent(steps, batch.ordered), then)
                     if self._supplies:
-                        plan = self._plan(self._supplies.pop())
+                        plan = self._planning.steps(self._supplies.pop())
                         follow(plan, next(plan, None), further)
                     else:
                         further()
@@ -191,7 +173,7 @@ class PeriodRounds:
                 learned = yield from self._price(values)
             if not learned and len(whole) == self._periods.count:
                 return
-            whole |= self._impossible
+            whole |= self._planning.impossible
             if not learned:
                 whole |= self._next(whole)
             before, open_cost = self._state.bound, self._plans.open_cost()
@@ -221,7 +203,8 @@ class PeriodRounds:
         program = self._periods.supply_program(whole)
         gap = SUPPLY_GAP * abs(self._state.bound)
         share = WHOLE_SHARE_OF_TIME if whole else SUPPLY_SHARE_OF_TIME
-        effort = replace(self._effort(share), gap=gap, for_a_bound=True)
+        effort = self._clock.master(share * self._clock.limit_s)
+        effort = replace(effort, gap_ratio=0.0, gap=gap, for_a_bound=True)
         start = None if self._start is None or whole else program.found(self._start)
         best = (yield [Job(program.rows, program.cost, effort, start)])[0]
         if best.infeasible and not self._points:
@@ -284,82 +267,6 @@ class PeriodRounds:
         answers = yield self._cuts.jobs(prices, effort)
         self._periods.add(self._cuts.learned(answers))
         return answers
-
-    def _plan(self, supply: FloatArray) -> Steps:
-        """Plan, once, for some supply, or for more in periods that have no plan with it.
-
-        A plan is constructed moment by moment; then each period is decided as a whole.
-        """
-        key = self._periods.supply_key(supply)
-        if key in self._tried:
-            return
-        self._tried.add(key)
-        impossible = yield from self._construct(supply)
-        answers = yield from self._decided(supply, impossible)
-        values = self._periods.merged(answers)
-        following = None if values is None else self._periods.following_job(values)
-        if values is not None and following is not None:
-            values = self._periods.completed(values, (yield [following])[0])
-        if values is not None and self._plans.offer(values):
-            self._state.tell("periods", "plan period by period for the best supply")
-        # What runs beside whole supply is nearer to plans than what runs beside fractions of it.
-        linear = yield [self._periods.linear_job_at(supply)]
-        self._plans.note_root(linear[0])
-
-    def _construct(self, supply: FloatArray) -> Generator[Sequence[AnyJob], list[Answer], frozenset[int]]:
-        """Construct a plan that begins with some supply.
-
-        Returns
-        -------
-        frozenset[int]
-            Periods that have no plan with that supply, where that is soon known.
-        """
-        job = self._plans.construction_at(supply)
-        if job is None:
-            return frozenset()
-        proof = replace(self._clock.master(PROOF_S), improvements=1)
-        constructed, *answers = yield [job, *self._periods.plan_jobs(supply, proof)]
-        if constructed.values is not None and self._plans.offer(constructed.values):
-            self._state.tell("periods", "plan moment by moment for the best supply")
-        return self._noted_impossible(answers)
-
-    def _noted_impossible(self, answers: Sequence[Answer]) -> frozenset[int]:
-        """Periods that have no plan with a supply that parts of replicas have one with; they are noted."""
-        found = frozenset(number for number, answer in enumerate(answers) if answer.infeasible)
-        self._impossible |= found
-        return found
-
-    def _decided(
-        self, supply: FloatArray, impossible: frozenset[int]
-    ) -> Generator[Sequence[AnyJob], list[Answer], list[Answer]]:
-        """What runs in every period with some supply, or with more in those that have no plan with it.
-
-        That is decided among few slots first, and then among all from what these gave.
-        """
-        few, effort = self._plan_effort(FEW_SLOTS_SHARE_OF_TIME), self._plan_effort(PLAN_SHARE_OF_TIME)
-        opened = self._plans.slots_near(supply)
-        among_few = yield self._periods.plan_jobs(supply, few, impossible, opened)
-        starts = [answer.values for answer in among_few]
-        answers = yield self._periods.plan_jobs(supply, effort, impossible, starts=starts)
-        if short := self._noted_impossible(answers):
-            jobs = self._periods.plan_jobs(supply, effort, short)
-            more = yield [jobs[number] for number in short]
-            found = dict(zip(short, more, strict=True))
-            answers = [found.get(number, answer) for number, answer in enumerate(answers)]
-        return answers
-
-    def _plan_effort(self, share: float) -> Effort:
-        """Effort for what runs in one period where the supply is known, for so much of the time."""
-        return replace(self._effort(share), rounds=True)
-
-    def _effort(self, share: float) -> Effort:
-        """Effort for one program, for so much of the time."""
-        effort = self._clock.master(share * self._clock.limit_s)
-        return replace(effort, gap_ratio=0.0, gap=self._gap_of_period())
-
-    def _gap_of_period(self) -> float:
-        """Gap at which one period is good enough. [objective units]"""
-        return GAP * abs(self._state.bound) / self._periods.count
 
 
 def _sent(steps: Steps, answers: list[Answer]) -> Sequence[AnyJob] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from tests.planner.random_fleets import several_periods_case
 from tests.planner.search.blocks.test_bound import built, optimum, parts_of
 
 from fleetplan.planner.search.blocks import solve as block_solve
-from fleetplan.planner.search.blocks.period_rounds import PeriodRounds, Steps
+from fleetplan.planner.search.blocks.period_plans import PeriodPlans, Steps
+from fleetplan.planner.search.blocks.period_rounds import PeriodRounds
 from fleetplan.planner.search.blocks.periods import Periods
 from fleetplan.planner.search.blocks.plan_search import PlanSearch
-from fleetplan.planner.search.solvers.highs_jobs import Job
+from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, Job
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.search.solvers.request import ModelStatus, SolverLimits, Step
@@ -82,7 +84,7 @@ def test_the_best_supply_leads_to_a_plan_where_no_construction_by_the_relaxation
 @pytest.mark.usefixtures("blocks_for_all")
 def test_rounds_wait_for_the_plan_of_the_supply_that_they_found(monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
-    decide, plan = PeriodRounds._decide_supply, PeriodRounds._plan
+    decide, plan = PeriodRounds._decide_supply, PeriodPlans.steps
 
     def decided(self: PeriodRounds, whole: frozenset[int]) -> Any:
         events.append("decides")
@@ -90,13 +92,13 @@ def test_rounds_wait_for_the_plan_of_the_supply_that_they_found(monkeypatch: pyt
         events.append("decided")
         return found
 
-    def planned(self: PeriodRounds, supply: FloatArray) -> Steps:
+    def planned(self: PeriodPlans, supply: FloatArray) -> Steps:
         events.append("plans")
         yield from plan(self, supply)
         events.append("planned")
 
     monkeypatch.setattr(PeriodRounds, "_decide_supply", decided)
-    monkeypatch.setattr(PeriodRounds, "_plan", planned)
+    monkeypatch.setattr(PeriodPlans, "steps", planned)
     planning = built(several_periods_case(5))
     limits = SolverLimits(20.0, 1, 2, Stop())
     block_solve.solve_in_blocks(
@@ -105,3 +107,44 @@ def test_rounds_wait_for_the_plan_of_the_supply_that_they_found(monkeypatch: pyt
     steps = ["decides", "decided", "plans", "planned"]
     assert len(events) > len(steps)
     assert all(event == steps[number % len(steps)] for number, event in enumerate(events))
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_periods_are_decided_among_few_slots_first_and_among_all_from_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan, plan_jobs = PeriodPlans.steps, Periods.plan_jobs
+    decided: list[list[Job]] = []
+    gave: list[list[Answer]] = []
+
+    def noted(self: Periods, *args: Any, **options: Any) -> list[Job]:
+        decided.append(plan_jobs(self, *args, **options))
+        return decided[-1]
+
+    def planned(self: PeriodPlans, supply: FloatArray) -> Steps:
+        steps = plan(self, supply)
+        jobs = next(steps, None)
+        while jobs is not None:
+            gave.append((yield jobs))
+            jobs = _further(steps, gave[-1])
+
+    monkeypatch.setattr(Periods, "plan_jobs", noted)
+    monkeypatch.setattr(PeriodPlans, "steps", planned)
+    planning = built(several_periods_case(5))
+    limits = SolverLimits(20.0, 1, 2, Stop())
+    block_solve.solve_in_blocks(
+        planning, parts_of(planning), limits, lambda *_: len(gave) > 2, lambda _: None
+    )
+    among_few, among_all = decided[1:3]
+    for few, job, start, answer in zip(among_few, among_all, gave[1], gave[2], strict=True):
+        assert (few.rows.upper <= job.rows.upper).all()
+        assert start.values is not None
+        assert job.start is start.values
+        assert answer.objective <= float(job.cost @ start.values)
+
+
+def _further(steps: Steps, answers: list[Answer]) -> Sequence[AnyJob] | None:
+    try:
+        return steps.send(answers)
+    except StopIteration:
+        return None

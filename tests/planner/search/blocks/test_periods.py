@@ -81,6 +81,25 @@ def plannable(fleets: int) -> Iterator[tuple[int, PlanningModel, float]]:
             yield seed, planning, best
 
 
+def test_a_period_runs_nothing_in_slots_that_are_not_looked_at() -> None:
+    with Workers(ProcessSeats(1)) as workers:
+        planning = built(several_periods_case(5))
+        found = Found(planning, workers)
+        supply = found.supply().values
+        assert supply is not None
+        slot = roles(planning.problem, planning.variables, len(supply)).slot
+        opened = np.arange(slot.max() + 1) % 2 == 0
+        for period, job in enumerate(found.periods.plan_jobs(supply, EXACT, opened=opened)):
+            own = slot[found.periods.period == period]
+            closed = np.flatnonzero((own >= 0) & ~opened[own])
+            assert len(closed)
+            assert (job.rows.upper[closed] == np.maximum(job.rows.lower[closed], 0)).all()
+            everything = found.periods.plan_jobs(supply, EXACT)[period].rows.upper
+            assert (everything[closed] > 0).any()
+            others = np.setdiff1d(np.arange(len(everything)), closed)
+            assert (job.rows.upper[others] == everything[others]).all()
+
+
 @pytest.mark.parametrize("fleets", FLEETS)
 def test_periods_decided_whole_with_supply_raise_its_bound_and_never_pass_the_optimum(fleets: int) -> None:
     checked = higher = exact = 0

@@ -1,0 +1,129 @@
+"""Plans for the supply that is worth buying: moment by moment, then each period as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from fleetplan.planner.search.blocks.effort import Clock
+from fleetplan.planner.search.blocks.periods import Periods
+from fleetplan.planner.search.blocks.plan_search import PlanSearch
+from fleetplan.planner.search.blocks.state import SearchState
+from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, Effort
+from fleetplan.planner.search.solvers.matrix import FloatArray
+
+Steps = Generator[Sequence[AnyJob], list[Answer], None]
+"""Gives batches of jobs, and is sent their answers."""
+
+PLAN_SHARE_OF_TIME: Final = 0.1
+"""Share of the time limit that the program of one period may take; two run at once on two cores."""
+
+FEW_SLOTS_SHARE_OF_TIME: Final = 0.05
+"""The same among the slots that the supply and the best plan use, which mostly takes less, and gives a start.
+Plans for the first supply of teams 1 to 5: 5.79, 2.78, 3.56, 4.25 and 2.55 instead of 5.81, 2.81, 3.59, 4.31
+and 2.57 M USD, with 3 s for a period among all slots."""
+
+PROOF_S: Final = 0.5
+"""Time for a proof that a period has no plan with some supply: most take 0.3 s of a core for teams. [s]"""
+
+GAP: Final = 1e-3
+"""Gap of all periods together at which their programs are content, over the bound."""
+
+
+class PeriodPlans:
+    """Plans with some supply.
+
+    Parameters
+    ----------
+    periods : Periods
+        Their programs.
+    state : SearchState
+        Is told of plans.
+    clock : Clock
+        Says how long.
+    plans : PlanSearch
+        Keeps plans.
+
+    Attributes
+    ----------
+    impossible : set[int]
+        Periods that have no plan with a supply that parts of replicas have one with.
+    """
+
+    def __init__(self, periods: Periods, state: SearchState, clock: Clock, plans: PlanSearch) -> None:
+        self._periods = periods
+        self._state = state
+        self._clock = clock
+        self._plans = plans
+        self._tried: set[tuple[int, ...]] = set()
+        self.impossible: set[int] = set()
+
+    def steps(self, supply: FloatArray) -> Steps:
+        """Plan, once, for some supply, or for more in periods that have no plan with it.
+
+        A plan is constructed moment by moment; then each period is decided as a whole.
+        """
+        key = self._periods.supply_key(supply)
+        if key in self._tried:
+            return
+        self._tried.add(key)
+        impossible = yield from self._construct(supply)
+        answers = yield from self._decided(supply, impossible)
+        values = self._periods.merged(answers)
+        following = None if values is None else self._periods.following_job(values)
+        if values is not None and following is not None:
+            values = self._periods.completed(values, (yield [following])[0])
+        if values is not None and self._plans.offer(values):
+            self._state.tell("periods", "plan period by period for the best supply")
+        # What runs beside whole supply is nearer to plans than what runs beside fractions of it.
+        linear = yield [self._periods.linear_job_at(supply)]
+        self._plans.note_root(linear[0])
+
+    def _construct(self, supply: FloatArray) -> Generator[Sequence[AnyJob], list[Answer], frozenset[int]]:
+        """Construct a plan that begins with some supply.
+
+        Returns
+        -------
+        frozenset[int]
+            Periods that have no plan with that supply, where that is soon known.
+        """
+        job = self._plans.construction_at(supply)
+        if job is None:
+            return frozenset()
+        proof = replace(self._clock.master(PROOF_S), improvements=1)
+        constructed, *answers = yield [job, *self._periods.plan_jobs(supply, proof)]
+        if constructed.values is not None and self._plans.offer(constructed.values):
+            self._state.tell("periods", "plan moment by moment for the best supply")
+        return self._noted_impossible(answers)
+
+    def _noted_impossible(self, answers: Sequence[Answer]) -> frozenset[int]:
+        """Periods that have no plan with a supply that parts of replicas have one with; they are noted."""
+        found = frozenset(number for number, answer in enumerate(answers) if answer.infeasible)
+        self.impossible |= found
+        return found
+
+    def _decided(
+        self, supply: FloatArray, impossible: frozenset[int]
+    ) -> Generator[Sequence[AnyJob], list[Answer], list[Answer]]:
+        """What runs in every period with some supply, or with more in those that have no plan with it.
+
+        That is decided among few slots first, and then among all from what these gave.
+        """
+        few, effort = self._effort(FEW_SLOTS_SHARE_OF_TIME), self._effort(PLAN_SHARE_OF_TIME)
+        opened = self._plans.slots_near(supply)
+        among_few = yield self._periods.plan_jobs(supply, few, impossible, opened)
+        starts = [answer.values for answer in among_few]
+        answers = yield self._periods.plan_jobs(supply, effort, impossible, starts=starts)
+        if short := self._noted_impossible(answers):
+            jobs = self._periods.plan_jobs(supply, effort, short)
+            more = yield [jobs[number] for number in short]
+            found = dict(zip(short, more, strict=True))
+            answers = [found.get(number, answer) for number, answer in enumerate(answers)]
+        return answers
+
+    def _effort(self, share: float) -> Effort:
+        """Effort for what runs in one period where the supply is known, for so much of the time."""
+        effort = self._clock.master(share * self._clock.limit_s)
+        gap = GAP * abs(self._state.bound) / self._periods.count
+        return replace(effort, gap_ratio=0.0, gap=gap, rounds=True)
