@@ -12,7 +12,6 @@ is whole do.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -21,15 +20,14 @@ from fleetplan.fleet.figures import counted
 from fleetplan.planner.search.blocks.block_pricing import BlockPricing, PricingRound
 from fleetplan.planner.search.blocks.bound import Lagrangian
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.integer_supply import IntegerSupply
 from fleetplan.planner.search.blocks.master import Selection
 from fleetplan.planner.search.blocks.neighbourhoods import Neighbourhoods
 from fleetplan.planner.search.blocks.plan_search import PlanSearch, SideJob
-from fleetplan.planner.search.blocks.pricing import PartFailedError, Prices
+from fleetplan.planner.search.blocks.pricing import Prices
 from fleetplan.planner.search.blocks.restricted_masters import RestrictedMasters
 from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.blocks.state import SearchState
-from fleetplan.planner.search.solvers.highs_jobs import Answer
+from fleetplan.planner.search.blocks.supply_rounds import SupplyRounds
 from fleetplan.planner.search.solvers.workers import Workers
 
 PENALTY_RATIO: Final = 20.0
@@ -58,12 +56,6 @@ COLUMNS_SHARE_OF_TIME: Final = 0.1
 
 COLUMNS_GAIN: Final = 1e-3
 """Gain of the master LP below which columns are not looked for among few slots any more. [master LP]"""
-
-SUPPLY_S: Final = 4.0
-"""Time of the program of integer supply. [s]"""
-
-SUPPLY_GAP: Final = 1e-4
-"""Gap at which it is content: the bound loses as much."""
 
 
 class PricingSearch:
@@ -104,6 +96,7 @@ class PricingSearch:
         self._seed = seed
         self._masters = RestrictedMasters(plans.master, plans.pool, plans.mending, state, clock)
         self._blocks = BlockPricing(parts, plans.pool, state, clock, plans.slot)
+        self._supply = SupplyRounds(parts, lagrangian, self._masters, self._blocks, plans, state, clock)
         # Time of the last round of pricing. [s]
         self._round_s = 0.0
 
@@ -252,7 +245,7 @@ class PricingSearch:
         turn = (prices.rounds % 2 == 0 or self._state.far()) and not self._blocks.side_jobs_run
         pending = self._masters.take_pending() if turn else None
         side_jobs: list[SideJob] = [] if pending is None else [self._masters.side_job(pending)]
-        side_jobs += self._integer_supply_side_jobs(prices)
+        side_jobs += self._supply.side_jobs(prices)
         side_jobs += self._plans.construction_side_jobs()
         prices.rounds += 1
 
@@ -277,7 +270,6 @@ class PricingSearch:
     def _alternate(self, workers: Workers, prices: Prices, settled: bool) -> None:
         """Raise the bound and improve the plan for about as long each, until the search ends."""
         around = Neighbourhoods(self._parts, self._master, self._lagrangian, self._pool, prices, self._seed)
-        supply: IntegerSupply | None = None
         while not self._state.finished() and not self._state.hopeless(prices.rounds):
             if self._state.incumbent.selection is None:
                 self._plans.try_again(workers)
@@ -288,8 +280,8 @@ class PricingSearch:
             else:
                 # Without a bound, the last round was cut before every block had one.
                 if settled and prices.bound > -math.inf:
-                    supply = supply or self._integer_supply(prices)
-                    self._settled_round(workers, supply, prices)
+                    if not self._supply.round(workers, prices) and not prices.settled:
+                        self._rounds(workers, prices)
                 else:
                     settled = self._rounds(workers, prices)
                 until = 2 * self._clock.spent_s() - began
@@ -312,70 +304,6 @@ class PricingSearch:
                 continue
             if self._plans.mending.offer(better):
                 self._state.tell("neighbourhood", f"{counted(len(found.scope.blocks), 'block')} chosen anew")
-
-    def _settled_round(self, workers: Workers, supply: IntegerSupply, prices: Prices) -> None:
-        """Raise the bound by integer supply where that pays, else by rounds until they settle."""
-        before = self._state.bound
-        if supply.pays(self._plans.open_cost()):
-            self._supply_round(workers, supply)
-            supply.note_gain(self._state.bound / before - 1 if before else 0.0)
-        elif not prices.settled:
-            self._rounds(workers, prices)
-
-    def _integer_supply(self, prices: Prices) -> IntegerSupply:
-        """The program of integer supply, with what the best prices say of the blocks."""
-        best = self._lagrangian.price(prices.best)
-        supply = IntegerSupply(self._parts, self._master, self._lagrangian, best, self._masters.lp_supply)
-        supply.cut(best, prices.block_bounds)
-        return supply
-
-    def _supply_round(self, workers: Workers, supply: IntegerSupply) -> None:
-        """Find best integer supply for the known cuts, and price the blocks for it."""
-        pending = self._masters.take_pending()
-        columns = list(self._pool.columns)
-        first = [self._supply_side_job(supply)]
-        if pending is None:
-            first.append(self._masters.side_job(self._masters.job(supply.centre, SUPPLY_S)))
-        answers = workers.solve(
-            [job for job, _ in first], on_answer=lambda number, answer: first[number][1](answer)
-        )
-        chosen = answers[0]
-        if chosen.values is None or self._state.finished():
-            return
-        integer_supply = chosen.values[: len(self._masters.lp_supply)]
-        answer = workers.solve_one(supply.prices_job(integer_supply, columns))
-        if answer.row_duals is None:
-            raise PartFailedError(f"HiGHS did not solve the linear program of a supply: {answer.status}")
-        priced = self._lagrangian.price(supply.next_prices(answer.row_duals))
-        side_jobs = [] if pending is None else [self._masters.side_job(pending)]
-        effort, share = self._clock.pricing(spread=0.0), self._plans.even_share
-        found = self._blocks.price(workers, priced, effort, even_share=share, side_jobs=side_jobs)
-        if np.isfinite(found.bounds).all():
-            supply.cut(priced, found.bounds)
-        self._plans.mending.decide_supply(workers)
-        self._state.tell("supply", f"{found.new} new columns of {len(self._pool.columns)}")
-
-    def _integer_supply_side_jobs(self, prices: Prices) -> list[SideJob]:
-        """The program that says what the best prices prove once supply is whole, where that may be much.
-
-        It takes a second; rounds of scarce fleets settle late. With the prices of the fourth round it raised
-        the bound of one (medium, seed 3) by 1.8 %, where that round, of seven seconds, raised it by 0.4 %.
-        """
-        if not prices.block_bounds.size:
-            return []
-        supply = self._integer_supply(prices)
-        return [self._supply_side_job(supply)] if supply.pays(self._plans.open_cost()) else []
-
-    def _supply_side_job(self, supply: IntegerSupply) -> SideJob:
-        """The program of integer supply, and what is done with its answer."""
-        effort = replace(self._clock.master(SUPPLY_S), gap_ratio=SUPPLY_GAP)
-
-        def on_answer(answer: Answer) -> None:
-            self._state.raise_bound(supply.bound(answer), "integer supply")
-            # The search may end by it, and the next step be its last.
-            self._state.tell("supply", "best integer supply for the known cuts")
-
-        return replace(supply.job(effort), length=math.inf), on_answer
 
     def _leads(self, prices: Prices) -> bool:
         """Whether nearly all that plan and bound differ by is the plan's to gain."""

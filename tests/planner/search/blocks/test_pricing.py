@@ -27,6 +27,7 @@ from fleetplan.planner.search.blocks.pricing import (
 )
 from fleetplan.planner.search.blocks.pricing_search import PricingSearch
 from fleetplan.planner.search.blocks.state import SearchState
+from fleetplan.planner.search.blocks.supply_rounds import SupplyRounds
 from fleetplan.planner.search.result import SearchLimits
 from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers.highs_jobs import Effort, Job
@@ -166,18 +167,18 @@ def test_the_program_of_whole_supply_runs_beside_rounds_where_it_pays(
     monkeypatch.setattr(pricing_search, "SETTLED_RATIO", 0.0)
     heard: list[tuple[str, bool]] = []
     supply_rounds: list[str] = []
-    raise_bound, supply_round = SearchState.raise_bound, PricingSearch._supply_round
+    raise_bound, supply_round = SearchState.raise_bound, SupplyRounds.round
 
     def noted_bound(self: SearchState, bound: float, source: str) -> None:
         heard.append((source, bool(supply_rounds)))
         raise_bound(self, bound, source)
 
-    def noted_round(self: PricingSearch, workers: Workers, supply: IntegerSupply) -> None:
+    def noted_round(self: SupplyRounds, workers: Workers, prices: Prices) -> bool:
         supply_rounds.append("supply")
-        supply_round(self, workers, supply)
+        return supply_round(self, workers, prices)
 
     monkeypatch.setattr(SearchState, "raise_bound", noted_bound)
-    monkeypatch.setattr(PricingSearch, "_supply_round", noted_round)
+    monkeypatch.setattr(SupplyRounds, "round", noted_round)
     steps_of_a_search(monkeypatch, whole_search, 0.7)
     assert (("integer supply", False) in heard) == pays
 
