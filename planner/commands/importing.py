@@ -7,17 +7,15 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.planner.commands.import_options import (
-    AsOf,
-    CapexOfHost,
-    Fragment,
-    HourlyRent,
-    NodeKind,
-    NodeRegion,
-    SpotShare,
-    Token,
-    WantedParts,
-    WantedRegions,
+from fleetplan.planner.commands.import_options import Fragment, Token
+from fleetplan.planner.commands.import_supply import (
+    cloud_prices,
+    focus,
+    inventory,
+    kubernetes,
+    prices,
+    skypilot,
+    slurm,
 )
 from fleetplan.planner.commands.shared import output_folder
 from fleetplan.planner.commands.terminal import console
@@ -72,157 +70,13 @@ def benchmark(
     run_benchmarks(form, files, given, input_tokens, out, console(stderr=True))
 
 
-@import_app.command("inventory")
-def inventory(
-    file: Annotated[Path, typer.Argument(help="CSV of the installed hardware", metavar="INVENTORY.csv")],
-    out: Annotated[Path, typer.Option(help="fragment of a fleet file to write", metavar="POOLS.yaml")],
-) -> None:
-    """Convert an inventory to pools of a fleet file.
-
-    They have a name, region, hardware, hosts, and their cost.
-
-    Costs are capex_usd_per_host, or a rent in one of rent_usd_per_accelerator_hour, rent_usd_per_host_hour,
-    rent_usd_per_accelerator_month, rent_usd_per_host_month.
-    Example: plan import inventory inventory.csv --out pools.yaml
-    """
-    from fleetplan.planner.commands.run_import import run_supply
-    from fleetplan.planner.importing.supply_tables import import_inventory
-
-    run_supply(import_inventory(file), file, out, console(stderr=True))
-
-
-@import_app.command("prices")
-def prices(
-    file: Annotated[Path, typer.Argument(help="CSV of the price list", metavar="PRICES.csv")],
-    out: Annotated[Path, typer.Option(help="fragment of a fleet file to write", metavar="OFFERS.yaml")],
-) -> None:
-    """Convert a price list to offers of a fleet file.
-
-    It has the columns name, hardware, regions (with semicolons) and price.
-
-    Prices are columns as in `plan import inventory`; max_hosts or max_accelerators, lead_time_quarters and
-    price_as_of are taken where they are given.
-    Example: plan import prices prices.csv --out offers.yaml
-    """
-    from fleetplan.planner.commands.run_import import run_supply
-    from fleetplan.planner.importing.supply_tables import import_prices
-
-    run_supply(import_prices(file), file, out, console(stderr=True))
-
-
-@import_app.command("kubernetes")
-def kubernetes(
-    file: Annotated[Path, typer.Argument(help="output of `kubectl get nodes -o json`", metavar="NODES.json")],
-    out: Fragment,
-    region: NodeRegion = None,
-    hardware: NodeKind = None,
-    capex_usd_per_host: CapexOfHost = None,
-    rent_usd_per_accelerator_hour: HourlyRent = None,
-    as_of: AsOf = None,
-) -> None:
-    """Convert the nodes of a Kubernetes cluster to pools.
-
-    One for each region and kind of host.
-
-    Example: plan import kubernetes nodes.json --rent-usd-per-accelerator-hour 2.1 --out pools.yaml
-    """
-    from fleetplan.planner.commands.run_import import pool_options, run_cluster
-    from fleetplan.planner.importing.clusters import kubernetes_pools
-
-    options = pool_options(file, as_of, region, hardware, capex_usd_per_host, rent_usd_per_accelerator_hour)
-    run_cluster(kubernetes_pools, file, options, out, console(stderr=True))
-
-
-@import_app.command("slurm")
-def slurm(
-    file: Annotated[Path, typer.Argument(help="output of `sinfo --json`", metavar="SINFO.json")],
-    out: Fragment,
-    region: NodeRegion = None,
-    hardware: NodeKind = None,
-    capex_usd_per_host: CapexOfHost = None,
-    rent_usd_per_accelerator_hour: HourlyRent = None,
-    as_of: AsOf = None,
-) -> None:
-    """Convert the nodes of a Slurm cluster to pools.
-
-    One for each kind of host.
-
-    Example: plan import slurm sinfo.json --region east --capex-usd-per-host 297000 --out pools.yaml
-    """
-    from fleetplan.planner.commands.run_import import pool_options, run_cluster
-    from fleetplan.planner.importing.clusters import slurm_pools
-
-    options = pool_options(file, as_of, region, hardware, capex_usd_per_host, rent_usd_per_accelerator_hour)
-    run_cluster(slurm_pools, file, options, out, console(stderr=True))
-
-
-@import_app.command("skypilot")
-def skypilot(
-    file: Annotated[Path, typer.Argument(help="vms.csv of SkyPilot's catalogue", metavar="VMS.csv")],
-    out: Fragment,
-    region: WantedRegions = None,
-    hardware: WantedParts = None,
-    spot_max_share: SpotShare = None,
-    as_of: AsOf = None,
-) -> None:
-    """Convert SkyPilot's catalogue of a cloud to offers.
-
-    One for each machine and price.
-
-    Example: plan import skypilot vms.csv --hardware h100 --region us-east-1=east --out offers.yaml
-    """
-    from fleetplan.planner.commands.run_import import offer_options, run_price_catalogue
-    from fleetplan.planner.importing.skypilot import skypilot_offers
-
-    options = offer_options(file, as_of, region or (), hardware or (), spot_max_share)
-    run_price_catalogue(skypilot_offers, file, options, out, console(stderr=True))
-
-
-@import_app.command("cloud-prices")
-def cloud_prices(
-    cloud: Annotated[str, typer.Argument(help="whose price list", metavar="aws|azure|gcp")],
-    file: Annotated[Path, typer.Argument(help="price list, CSV or JSON", metavar="PRICES")],
-    out: Fragment,
-    region: WantedRegions = None,
-    hardware: WantedParts = None,
-    spot_max_share: SpotShare = None,
-    terms: Annotated[bool, typer.Option("--terms", help="take reservations for one or more years")] = False,
-    as_of: AsOf = None,
-) -> None:
-    """Convert a public price list of a cloud to offers.
-
-    One for each machine and price.
-
-    AWS: the CSV offer file of AmazonEC2, or what `aws pricing get-products` prints. Azure: pages of the
-    Retail Prices API. Google Cloud: pages of the Cloud Billing Catalog API.
-    Example: plan import cloud-prices azure prices.json --region eastus=us-east --terms --out offers.yaml
-    """
-    from fleetplan.planner.commands.run_import import known_cloud, offer_options, run_cloud_prices
-
-    known_cloud(cloud)
-    options = offer_options(file, as_of, region or (), hardware or (), spot_max_share, terms)
-    run_cloud_prices(cloud, file, options, out, console(stderr=True))
-
-
-@import_app.command("focus")
-def focus(
-    file: Annotated[Path, typer.Argument(help="FOCUS 1.x export, CSV or Parquet", metavar="BILLING")],
-    out: Fragment,
-    region: WantedRegions = None,
-    hardware: WantedParts = None,
-    spot_max_share: SpotShare = None,
-) -> None:
-    """Convert a FOCUS billing export to offers and pools.
-
-    Offers have the prices paid; what is committed becomes rented pools.
-
-    Example: plan import focus billing.parquet --region us-east-1=east --out supply.yaml
-    """
-    from fleetplan.planner.commands.run_import import offer_options, run_price_catalogue
-    from fleetplan.planner.importing.focus import focus_supply
-
-    options = offer_options(file, None, region or (), hardware or (), spot_max_share)
-    run_price_catalogue(focus_supply, file, options, out, console(stderr=True))
+import_app.command("inventory")(inventory)
+import_app.command("prices")(prices)
+import_app.command("kubernetes")(kubernetes)
+import_app.command("slurm")(slurm)
+import_app.command("skypilot")(skypilot)
+import_app.command("cloud-prices")(cloud_prices)
+import_app.command("focus")(focus)
 
 
 @import_app.command("model")

@@ -182,7 +182,7 @@ def compare(
     from fleetplan.planner.plan import PLAN_FILE, Infeasible, read_plan
     from fleetplan.planner.questions.compare import compare as compare_fleets
     from fleetplan.planner.report.compare_console import print_comparison
-    from fleetplan.planner.report.console import print_infeasible
+    from fleetplan.planner.report.infeasible_console import print_infeasible
     from fleetplan.planner.report.progress import ProgressLine
     from fleetplan.planner.search import SearchLimits, default_workers
 

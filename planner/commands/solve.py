@@ -134,8 +134,9 @@ def _planned(
 
 def _print_outcome(outcome: Plan | Infeasible, as_json: bool, full: bool) -> None:
     from fleetplan.planner.plan import Infeasible
-    from fleetplan.planner.report.console import print_infeasible, print_plan
+    from fleetplan.planner.report.console import print_plan
     from fleetplan.planner.report.explain_console import print_conflict
+    from fleetplan.planner.report.infeasible_console import print_infeasible
 
     if as_json:
         echo_json(outcome.model_dump_json(indent=2))

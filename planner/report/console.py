@@ -18,7 +18,7 @@ from fleetplan.fleet.figures import (
     shown_in,
 )
 from fleetplan.fleet.units import KWH_PER_MWH
-from fleetplan.planner.plan import Infeasible, MomentKey, Placement, Plan, Shortage, currency_of
+from fleetplan.planner.plan import MomentKey, Placement, Plan, currency_of
 from fleetplan.planner.report.beyond_horizon import LEAST_WIDTH, print_beyond_the_horizon, print_options
 from fleetplan.planner.report.brief_console import (
     MOST_LISTED,
@@ -37,7 +37,7 @@ from fleetplan.planner.report.day_console import (
     print_scenarios,
     probability,
 )
-from fleetplan.planner.report.decision import DEFAULT_REGION, asked_by, decided, verb, where_and_when
+from fleetplan.planner.report.decision import DEFAULT_REGION, decided, verb, where_and_when
 from fleetplan.planner.report.headline import print_headline
 from fleetplan.planner.report.idle_capacity import all_idle
 from fleetplan.planner.report.queueing import print_unqueued
@@ -321,41 +321,3 @@ def _limits(plan: Plan, brief: bool, console: Console) -> None:
     ]
     more = f" and {len(plan.binding) - 8} more" if len(plan.binding) > 8 else ""
     console.print(f"[bold]Binding constraints[/]: {'; '.join(parts)}{more}")
-
-
-def print_infeasible(outcome: Infeasible, full: bool, console: Console) -> None:
-    """Print what is short, by how much, and what would serve it.
-
-    Parameters
-    ----------
-    outcome : Infeasible
-        With its shortages.
-    full : bool
-        Whether each of many shortages has a line, and not the largest of a service and a reason alone.
-    console : Console
-        Where to.
-    """
-    console.print(f"[bold red]{escape(outcome.fleet)} cannot be served[/]: proven infeasible.")
-    each = full or len(outcome.shortages) <= MOST_LISTED
-    alike: dict[object, list[Shortage]] = defaultdict(list)
-    for number, row in enumerate(outcome.shortages):
-        alike[number if each else (row.service, row.reason)].append(row)
-    for rows in alike.values():
-        _print_shortages(rows, console)
-    if len(alike) < len(outcome.shortages):
-        console.print(
-            f"All {len(outcome.shortages)} shortages: `plan solve --full`, plan.json and report of `--out`"
-        )
-    if outcome.more_short:
-        console.print(f"  {outcome.more_short}")
-
-
-def _print_shortages(rows: Sequence[Shortage], console: Console) -> None:
-    """Print the largest of some shortages of one service for one reason, and how many there are."""
-    most = max(rows, key=lambda row: row.unmet_requests_per_s)
-    regions = ", ".join(dict.fromkeys(row.region for row in rows if row.region != DEFAULT_REGION))
-    place = f" in {escape(regions)}" if regions else ""
-    others = f" ({len(rows)} such shortages{place})" if len(rows) > 1 else ""
-    console.print(f"  {escape(asked_by(most))}: {escape(most.what_is_missing)}{others}", soft_wrap=True)
-    if most.would_take:
-        console.print(f"    additional capacity needed: {escape(most.would_take)}")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.fleet.units import W_PER_KW
-from fleetplan.planner.formulation import build_model, rate_scales, replicas_for_load
+from fleetplan.planner.formulation import build_model, rate_scales
 from fleetplan.planner.formulation.constraints import (
     budgets,
     capacity,
@@ -24,14 +22,15 @@ from fleetplan.planner.formulation.constraints import (
 )
 from fleetplan.planner.formulation.constraints.placement import max_share
 from fleetplan.planner.plan import UNMET_GAP_RATIO, Rejections, Shortage
-from fleetplan.planner.problem import Candidate, Cell, Phase, Problem
+from fleetplan.planner.problem import Cell, Problem
 from fleetplan.planner.problem.load_units import part_of, units_requests_per_s
 from fleetplan.planner.search.blocks.solve import solve_planning
+from fleetplan.planner.search.capacity_needed import accelerators_needed, power_needed_kw
 from fleetplan.planner.search.deadline import NEVER, Deadline
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.request import ModelStatus, SolverLimits
 from fleetplan.planner.search.unmet_prices import hint_nothing
-from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, exact
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 SHORTAGE_TIME_LIMIT_S = 20.0
 """Time to find the least unmet demand; the best found by then is stated. [s]"""
@@ -303,60 +302,3 @@ def _reason(service: str, servable: bool, blocking: Blocking, rejections: tuple[
     excluded = ", ".join(f"{reason}: {count}" for reason, count in sorted(counts.items()))
     what = "a configuration that meets the SLO and fits memory"
     return f"{what} ({excluded})" if excluded else what
-
-
-def accelerators_needed(problem: Problem, cell: Cell, k: int, requests_per_s: float) -> dict[str, int]:
-    """Accelerators that would serve a rate of one class, by hardware that its regions have or are offered."""
-    needed = _needed(problem, cell, k, requests_per_s, lambda candidate: candidate.accelerators)
-    return {name: round(count) for name, count in needed.items()}
-
-
-def power_needed_kw(problem: Problem, cell: Cell, k: int, requests_per_s: float) -> float | None:
-    """Least facility power that would serve a rate of one class, PUE included; None where none is known.
-
-    Accelerators that stand in the region draw their idle power already.
-    """
-    standing = {
-        pool.hardware for pool in problem.pools if pool.region == cell.region and pool.existing_units > 0
-    }
-
-    def more_kw(candidate: Candidate) -> float:
-        idle_w = 0.0
-        if candidate.hardware in standing:
-            idle_w = candidate.accelerators * problem.hardware[candidate.hardware].idle_w_per_accelerator
-        return max((candidate.power_kw or 0.0) - idle_w / W_PER_KW, 0.0)
-
-    kilowatts = _needed(problem, cell, k, requests_per_s, more_kw)
-    return min(kilowatts.values(), default=0.0) * problem.regions[cell.region].pue or None
-
-
-def _needed(
-    problem: Problem, cell: Cell, k: int, requests_per_s: float, of_replica: Callable[[Candidate], float]
-) -> dict[str, float]:
-    """What the replicas that would serve a rate of one class take, by hardware, the least first.
-
-    Both phases on the same hardware or aggregated replicas, whichever takes less; hardware that serves
-    one phase alone is left out.
-    """
-    wanted = requests_per_s * problem.services[cell.service].planned_ratio
-    regions = problem.serving_regions(cell)
-    supplied = {pool.hardware for pool in problem.pools if pool.region in regions}
-    least: dict[str, dict[Phase, float]] = {}
-    for c in problem.candidates_of(cell.service):
-        candidate = problem.candidates[c]
-        if candidate.requests_per_s[k] > 0 and (candidate.hardware in supplied or not supplied):
-            load = exact(wanted) / exact(candidate.requests_per_s[k])
-            replicas = math.ceil(replicas_for_load(candidate, load) - exact(1e-9))
-            by_phase = least.setdefault(candidate.hardware, {})
-            taken = replicas * of_replica(candidate)
-            by_phase[candidate.phase] = min(by_phase.get(candidate.phase, taken), taken)
-    result = {}
-    for hardware, by_phase in least.items():
-        ways = []
-        if Phase.AGGREGATED in by_phase:
-            ways.append(by_phase[Phase.AGGREGATED])
-        if Phase.PREFILL in by_phase and Phase.DECODE in by_phase:
-            ways.append(by_phase[Phase.PREFILL] + by_phase[Phase.DECODE])
-        if ways:
-            result[hardware] = min(ways)
-    return dict(sorted(result.items(), key=lambda item: item[1]))

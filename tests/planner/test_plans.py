@@ -28,7 +28,7 @@ from fleetplan.planner.candidates.engine import engine_candidates, engine_rows
 from fleetplan.planner.candidates.rejections import RejectionLog
 from fleetplan.planner.plan import Infeasible, Shortage, Solve
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.report.console import print_infeasible
+from fleetplan.planner.report.infeasible_console import print_infeasible
 from fleetplan.planner.search.result import Progress, SolveStatus
 from fleetplan.planner.search.shortage import find_shortages
 

@@ -12,7 +12,8 @@ from tests.planner.uncertain_demand import planned, question
 
 from fleetplan.planner.plan import Infeasible, Plan, Solve
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.report.console import print_infeasible, print_plan
+from fleetplan.planner.report.console import print_plan
+from fleetplan.planner.report.infeasible_console import print_infeasible
 from fleetplan.planner.search.shortage import find_shortages
 
 

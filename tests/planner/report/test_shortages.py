@@ -11,8 +11,9 @@ from tests.planner.verify.plans import PLANS
 from fleetplan.planner.plan import Infeasible, Plan, Shortage
 from fleetplan.planner.plan.document import UNMET_ROUNDING_SHARE
 from fleetplan.planner.report.brief_console import MOST_LISTED
-from fleetplan.planner.report.console import print_infeasible, print_plan
+from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.report.html.page import infeasible_page, report_page
+from fleetplan.planner.report.infeasible_console import print_infeasible
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 

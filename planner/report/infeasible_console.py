@@ -1,0 +1,51 @@
+"""What an infeasible fleet is short of, on one screen."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+
+from fleetplan.planner.plan import Infeasible, Shortage
+from fleetplan.planner.report.brief_console import MOST_LISTED
+from fleetplan.planner.report.decision import DEFAULT_REGION, asked_by
+
+
+def print_infeasible(outcome: Infeasible, full: bool, console: Console) -> None:
+    """Print what is short, by how much, and what would serve it.
+
+    Parameters
+    ----------
+    outcome : Infeasible
+        With its shortages.
+    full : bool
+        Whether each of many shortages has a line, and not the largest of a service and a reason alone.
+    console : Console
+        Where to.
+    """
+    console.print(f"[bold red]{escape(outcome.fleet)} cannot be served[/]: proven infeasible.")
+    each = full or len(outcome.shortages) <= MOST_LISTED
+    alike: dict[object, list[Shortage]] = defaultdict(list)
+    for number, row in enumerate(outcome.shortages):
+        alike[number if each else (row.service, row.reason)].append(row)
+    for rows in alike.values():
+        _print_shortages(rows, console)
+    if len(alike) < len(outcome.shortages):
+        console.print(
+            f"All {len(outcome.shortages)} shortages: `plan solve --full`, plan.json and report of `--out`"
+        )
+    if outcome.more_short:
+        console.print(f"  {outcome.more_short}")
+
+
+def _print_shortages(rows: Sequence[Shortage], console: Console) -> None:
+    """Print the largest of some shortages of one service for one reason, and how many there are."""
+    most = max(rows, key=lambda row: row.unmet_requests_per_s)
+    regions = ", ".join(dict.fromkeys(row.region for row in rows if row.region != DEFAULT_REGION))
+    place = f" in {escape(regions)}" if regions else ""
+    others = f" ({len(rows)} such shortages{place})" if len(rows) > 1 else ""
+    console.print(f"  {escape(asked_by(most))}: {escape(most.what_is_missing)}{others}", soft_wrap=True)
+    if most.would_take:
+        console.print(f"    additional capacity needed: {escape(most.would_take)}")
