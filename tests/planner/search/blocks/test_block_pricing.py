@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.parts import first_parts
 from tests.planner.random_fleets import large_case
 from tests.planner.search.blocks.test_bound import EXACT, built, parts_of
 
@@ -67,10 +68,11 @@ def slots_of(planning: PlanningModel) -> IntArray:
 
 
 @pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize("size", first_parts(([1, 2, 2, 1], [1, 4, 2, 2]), 1), ids=("small", "large"))
 def test_a_round_goes_on_without_its_last_block_and_tells_its_bound_once_that_has_come(
-    deterministic: bool,
+    deterministic: bool, size: list[int]
 ) -> None:
-    planning = built(large_case(1, 4, 2, 2))
+    planning = built(large_case(*size))
     parts = parts_of(planning)
     relaxed = relax(parts.program, continuous_indices(planning.variables))
     lagrangian = Lagrangian(parts, relaxed)
@@ -105,9 +107,11 @@ def test_a_round_goes_on_without_its_last_block_and_tells_its_bound_once_that_ha
     assert found.bound == pytest.approx(total_bound(priced, alone), rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_columns_among_few_slots_are_solutions_and_no_dearer_than_those_known(seed: int) -> None:
-    planning = built(large_case(seed, 4, 2, 2))
+@pytest.mark.parametrize(
+    "size", first_parts(([1, 2, 2, 2], [2, 2, 2, 2], [1, 4, 2, 2], [2, 4, 2, 2]), 2), ids=str
+)
+def test_columns_among_few_slots_are_solutions_and_no_dearer_than_those_known(size: list[int]) -> None:
+    planning = built(large_case(*size))
     parts, slot = parts_of(planning), slots_of(planning)
     relaxed = relax(parts.program, continuous_indices(planning.variables))
     lagrangian = Lagrangian(parts, relaxed)

@@ -73,6 +73,7 @@ def test_a_wide_range_beside_a_narrow_one_raises_no_demand() -> None:
 def test_no_whole_solution_breaks_a_cut(unmet: bool) -> None:
     rng = np.random.default_rng(7)
     found = 0
+    replicas = np.array(list(product(range(5), repeat=3)))
     for _ in range(300):
         sizes = rng.integers(1, 12, 3).tolist()
         demand = int(rng.integers(1, 30))
@@ -83,13 +84,13 @@ def test_no_whole_solution_breaks_a_cut(unmet: bool) -> None:
         if not cuts.count:
             continue
         found += 1
-        for whole in product(range(5), repeat=3):
-            # The least unmet demand that serves the rest, in units of the relaxation.
-            rest = max(0, demand - int(np.dot(sizes, whole)))
-            if rest and not unmet:
-                continue
-            values = np.array([*whole, *([rest / relaxed.variable_scale[3]] if unmet else [])], dtype=float)
-            assert (cuts.rows @ values >= cuts.least - 1e-9).all()
+        # The least unmet demand that serves the rest, in units of the relaxation.
+        rest = np.maximum(0, demand - replicas @ sizes)
+        if unmet:
+            values = np.column_stack([replicas, rest / relaxed.variable_scale[3]])
+        else:
+            values = replicas[rest == 0].astype(float)
+        assert (cuts.rows @ values.T >= cuts.least[:, None] - 1e-9).all()
     assert found >= 100
 
 

@@ -61,9 +61,20 @@ from fleetplan.planner.search.solvers.workers import Workers
 TINY = Path(__file__).parents[4] / "scenarios" / "tiny.yaml"
 
 
-def in_parts() -> tuple[PlanningModel, Split]:
-    """A fleet that is to be served at least cost, and its six blocks: a round takes a third of a second."""
-    case = large_case(1, 3, 2, 2)
+@pytest.fixture(params=first_parts((False, True), 1), ids=("four blocks", "six blocks"))
+def large(request: pytest.FixtureRequest) -> bool:
+    """Whether a fleet has six blocks, as `in_parts` makes them."""
+    is_large: bool = request.param
+    return is_large
+
+
+def in_parts(large: bool) -> tuple[PlanningModel, Split]:
+    """A fleet that is to be served at least cost, and its blocks.
+
+    There are six of two kinds of hardware, whose rounds take a third of a second, or four of one kind, whose
+    rounds take a quarter of that.
+    """
+    case = large_case(1, 3, 2, 2) if large else large_case(1, 2, 2, 1)
     planning = build_model(build_problem(case.fleet, case.candidates), allow_unmet=False)
     planning.model.minimize(planning.total_cost)
     parts = block_solve.decomposed(planning)
@@ -111,8 +122,9 @@ def test_plans_of_blocks_hold_and_are_no_better_than_the_optimum(
 
 
 @pytest.mark.usefixtures("blocks_for_all")
-def test_a_stop_ends_the_search_with_its_best_plan() -> None:
-    case = large_case(1, 8, 3, 4)
+@pytest.mark.parametrize("size", first_parts(([1, 4, 2, 2], [1, 8, 3, 4]), 1), ids=("small", "large"))
+def test_a_stop_ends_the_search_with_its_best_plan(size: list[int]) -> None:
+    case = large_case(*size)
     problem = build_problem(case.fleet, case.candidates)
     stop = Stop()
     seen = threading.Event()
@@ -139,10 +151,10 @@ COUNTED = SearchLimits(0.25, 0.0, 1, 2, reproducible=True)
 """Counted work: a slow machine must not end it before the first round."""
 
 
-@pytest.fixture(scope="module")
-def logged() -> tuple[Problem, SearchResult, SearchLog]:
+@pytest.fixture(scope="module", params=first_parts(([1, 2, 2, 1], [1, 4, 2, 2]), 1), ids=("small", "large"))
+def logged(request: pytest.FixtureRequest) -> tuple[Problem, SearchResult, SearchLog]:
     """A search of counted work by two workers, and what it told."""
-    case = large_case(1, 4, 2, 2)
+    case = large_case(*request.param)
     problem, log = build_problem(case.fleet, case.candidates), SearchLog(lambda _: None)
     with pytest.MonkeyPatch.context() as changed:
         send_all_to_blocks(changed)
@@ -171,13 +183,13 @@ def test_reproducible_searches_over_more_blocks_repeat_bit_for_bit() -> None:
     assert first == alone == again
 
 
-@pytest.mark.usefixtures("blocks_for_all", "whole_search")
+@pytest.mark.usefixtures("blocks_for_all")
 @pytest.mark.parametrize(("patience", "rounds"), [(Patience(seconds=1e-9), 1), (Patience(rounds=2), 2)])
 def test_a_search_over_blocks_without_a_plan_gives_up_when_its_patience_ends(
-    patience: Patience, rounds: int, monkeypatch: pytest.MonkeyPatch
+    patience: Patience, rounds: int, monkeypatch: pytest.MonkeyPatch, whole_search: bool
 ) -> None:
     monkeypatch.setattr(Incumbent, "offer", lambda *_: False)
-    planning, parts = in_parts()
+    planning, parts = in_parts(whole_search)
     steps: list[Step] = []
     limits = SolverLimits(3.0, 1, 1, Stop(), patience)
     # Counted work: a slow machine must not end it earlier.
@@ -204,15 +216,19 @@ def test_the_log_names_the_parts_of_the_search(
 
 
 @pytest.mark.usefixtures("blocks_for_all")
-@pytest.mark.parametrize("limit_s", first_parts((0.5, 1.0), 1))
+@pytest.mark.parametrize(
+    ("size", "limit_s"),
+    first_parts((((1, 2, 2, 1), 0.25), ((1, 4, 2, 2), 0.5), ((1, 4, 2, 2), 1.0)), 1),
+    ids=("small", "large", "long"),
+)
 def test_a_part_that_fails_is_given_up_and_the_search_goes_on(
-    limit_s: float, monkeypatch: pytest.MonkeyPatch
+    size: tuple[int, int, int, int], limit_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise PartFailedError("HiGHS did not solve the master LP: Unbounded")
 
     monkeypatch.setattr(restricted_masters.RestrictedMasters, "solve_lp_near_best", fail)
-    case = large_case(1, 4, 2, 2)
+    case = large_case(*size)
     steps: list[Progress] = []
     limits = SearchLimits(limit_s, 0.0, 1, 2, reproducible=True)
     result = search(build_problem(case.fleet, case.candidates), limits, steps.append)
@@ -373,9 +389,9 @@ def test_what_must_be_unmet_is_what_one_solver_proves() -> None:
 
 
 @pytest.mark.usefixtures("blocks_for_all")
-def test_a_plan_that_is_far_from_good_is_given_more_time() -> None:
+def test_a_plan_that_is_far_from_good_is_given_more_time(large: bool) -> None:
     def work_s(overtime: Overtime | None) -> float:
-        planning, parts = in_parts()
+        planning, parts = in_parts(large)
         limits = SolverLimits(0.2, 1, 1, Stop(), overtime=overtime)
         return block_solve.solve_in_blocks(
             planning, parts, limits, lambda *_: False, lambda _: None, True
@@ -386,11 +402,11 @@ def test_a_plan_that_is_far_from_good_is_given_more_time() -> None:
     assert work_s(Overtime(0.4, lambda *_: False)) > 0.5
 
 
-@pytest.mark.usefixtures("blocks_for_all", "whole_search")
+@pytest.mark.usefixtures("blocks_for_all")
 @pytest.mark.parametrize("times", first_parts((0.0, 1.0), 1))
-def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float) -> None:
+def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float, whole_search: bool) -> None:
     """Prices of nothing, and those of the linear relaxation, which is then not solved again."""
-    planning, parts = in_parts()
+    planning, parts = in_parts(whole_search)
     linear = linear_optimum(planning.model, continuous_indices(planning.variables), Stop(), 60.0)
     assert linear is not None
 
@@ -421,9 +437,9 @@ def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float) -> 
     assert (first >= relaxed * (1 - 1e-4)) is bool(times)
 
 
-@pytest.mark.usefixtures("blocks_for_all", "whole_search")
+@pytest.mark.usefixtures("blocks_for_all")
 def test_a_search_that_knows_columns_chooses_among_them_beside_its_first_round(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, whole_search: bool
 ) -> None:
     price, beside = PricingSearch._price_blocks, []
 
@@ -435,7 +451,7 @@ def test_a_search_that_knows_columns_chooses_among_them_beside_its_first_round(
         return price(self, workers, prices)
 
     monkeypatch.setattr(PricingSearch, "_price_blocks", look_and_price)
-    planning, parts = in_parts()
+    planning, parts = in_parts(whole_search)
     beginning, limits = WarmStart(), SolverLimits(0.25, 1, 1, Stop())
     for _ in range(2):
         block_solve.solve_in_blocks(
@@ -444,10 +460,10 @@ def test_a_search_that_knows_columns_chooses_among_them_beside_its_first_round(
     assert beside == [False, True]
 
 
-@pytest.mark.usefixtures("blocks_for_all", "whole_search")
+@pytest.mark.usefixtures("blocks_for_all")
 @pytest.mark.parametrize("good", [True, False])
 def test_a_plan_that_is_far_from_good_is_chosen_anew_after_every_round(
-    good: bool, monkeypatch: pytest.MonkeyPatch
+    good: bool, monkeypatch: pytest.MonkeyPatch, whole_search: bool
 ) -> None:
     settle, waiting = PricingSearch._rounds, []
 
@@ -460,7 +476,7 @@ def test_a_plan_that_is_far_from_good_is_chosen_anew_after_every_round(
         return settled
 
     monkeypatch.setattr(PricingSearch, "_rounds", settle_and_look)
-    solve_in_overtime(good, stop, counted=True)
+    solve_in_overtime(whole_search, good, stop, counted=True)
     # A good plan waits for a master beside the next round.
     assert waiting[0] is good
 
@@ -482,7 +498,8 @@ def test_while_the_plan_is_far_from_good_a_master_runs_beside_every_round(
     monkeypatch.setattr(PlanSearch, "construction_side_jobs", lambda _: [])
     monkeypatch.setattr(IntegerSupply, "pays", lambda _self, _open_cost: False)
     monkeypatch.setattr(pricing_search, "SETTLED_RATIO", -math.inf)
-    planning, parts = in_parts()
+    # Four blocks have all their columns after two rounds.
+    planning, parts = in_parts(True)
     limits = SolverLimits(60.0, 1, 1, Stop())
     block_solve.solve_in_blocks(planning, parts, limits, lambda *_: len(beside) > 2, lambda _: None, True)
     # The first round has no columns yet.
@@ -492,11 +509,11 @@ def test_while_the_plan_is_far_from_good_a_master_runs_beside_every_round(
 @pytest.mark.usefixtures("blocks_for_all")
 @pytest.mark.parametrize("far", [True, False])
 def test_a_plan_that_is_far_from_good_has_columns_before_the_first_round(
-    far: bool, monkeypatch: pytest.MonkeyPatch
+    far: bool, monkeypatch: pytest.MonkeyPatch, large: bool
 ) -> None:
     parts: list[str] = []
     monkeypatch.setattr(SearchState, "far", lambda _: far)
-    planning, blocks = in_parts()
+    planning, blocks = in_parts(large)
     limits = SolverLimits(60.0, 1, 1, Stop())
     block_solve.solve_in_blocks(
         planning, blocks, limits, lambda *_: "pricing" in parts, lambda step: parts.append(step.source), True
@@ -507,11 +524,16 @@ def test_a_plan_that_is_far_from_good_has_columns_before_the_first_round(
 
 @pytest.mark.usefixtures("blocks_for_all")
 @pytest.mark.parametrize("late", [True, False])
-def test_a_round_that_would_end_too_late_does_not_begin(late: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    price, rounds = PricingSearch._price_blocks, []
+def test_a_round_that_would_end_too_late_does_not_begin(
+    late: bool, monkeypatch: pytest.MonkeyPatch, large: bool
+) -> None:
+    price, rounds, stop = PricingSearch._price_blocks, [], Stop()
 
     def note(self: PricingSearch, workers: Workers, prices: Prices) -> object:
         rounds.append(self._clock.left_s())
+        # A second one has begun: more would show nothing else.
+        if len(rounds) > 1:
+            stop.request()
         found = price(self, workers, prices)
         self._round_s = math.inf if late else 0.0
         return found
@@ -521,13 +543,14 @@ def test_a_round_that_would_end_too_late_does_not_begin(late: bool, monkeypatch:
     for share in ("ROUNDS_SHARE_OF_TIME", "STEEP_ROUNDS_SHARE_OF_TIME"):
         monkeypatch.setattr(pricing_search, share, 0.0)
     monkeypatch.setattr(pricing_search, "SETTLED_RATIO", -math.inf)
-    planning, blocks = in_parts()
-    limits = SolverLimits(2.0, 1, 1, Stop())
+    planning, blocks = in_parts(large)
+    limits = SolverLimits(2.0 if large else 1.0, 1, 1, stop)
     block_solve.solve_in_blocks(planning, blocks, limits, lambda *_: False, lambda _: None, True)
     assert (len(rounds) == 1) == late
 
 
 def solve_in_overtime(
+    large: bool,
     good: bool = False,
     stop: Stop | None = None,
     on_step: Listener = lambda _: None,
@@ -535,7 +558,7 @@ def solve_in_overtime(
     counted: bool = False,
 ) -> ModelOutcome:
     """A fleet in blocks that begins with a plan, good or never: 1 s, and some more if it is not."""
-    planning, parts = in_parts()
+    planning, parts = in_parts(large)
     first = cp_model.CpSolver()
     first.parameters.stop_after_first_solution = True
     assert first.solve(planning.model) == cp_model.FEASIBLE
@@ -545,10 +568,10 @@ def solve_in_overtime(
 
 
 @pytest.mark.usefixtures("blocks_for_all")
-def test_who_stops_before_any_bound_is_proven_has_the_plan_it_began_with() -> None:
+def test_who_stops_before_any_bound_is_proven_has_the_plan_it_began_with(large: bool) -> None:
     stop = Stop()
     stop.request()
-    found = solve_in_overtime(stop=stop)
+    found = solve_in_overtime(large, stop=stop)
     assert found.status is ModelStatus.FOUND
     assert found.objective is not None
     assert found.bound is not None
@@ -556,11 +579,13 @@ def test_who_stops_before_any_bound_is_proven_has_the_plan_it_began_with() -> No
     assert found.bound_source == "bounds of the variables"
 
 
-@pytest.mark.usefixtures("blocks_for_all", "whole_search")
-def test_a_bound_that_its_plan_contradicts_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("blocks_for_all")
+def test_a_bound_that_its_plan_contradicts_is_not_told(
+    monkeypatch: pytest.MonkeyPatch, whole_search: bool
+) -> None:
     monkeypatch.setattr(Relaxation, "bound", lambda *_: 1e18)
     steps: list[Step] = []
-    found = solve_in_overtime(on_step=steps.append, overtime_s=0.2)
+    found = solve_in_overtime(whole_search, on_step=steps.append, overtime_s=0.2)
     assert found.status is ModelStatus.FOUND
     assert found.objective is not None
     assert found.bound is not None
@@ -572,9 +597,9 @@ def test_a_bound_that_its_plan_contradicts_is_not_told(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(("true", "status"), [(True, ModelStatus.INFEASIBLE), (False, ModelStatus.SOLVED)])
 @pytest.mark.usefixtures("blocks_for_all")
 def test_a_relaxation_without_a_plan_is_one_of_two_proofs(
-    true: bool, status: ModelStatus, monkeypatch: pytest.MonkeyPatch
+    true: bool, status: ModelStatus, monkeypatch: pytest.MonkeyPatch, large: bool
 ) -> None:
-    planning, parts = in_parts()
+    planning, parts = in_parts(large)
     if true:
         planning.model.add(planning.total_cost <= -1)
     nothing = BlockOutcome(None, None, -math.inf, "", infeasible=True, work_s=0.0)
@@ -584,8 +609,8 @@ def test_a_relaxation_without_a_plan_is_one_of_two_proofs(
     assert found.status is status
 
 
-@pytest.mark.usefixtures("blocks_for_all", "whole_search")
-def test_overtime_lets_a_round_come_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("blocks_for_all")
+def test_overtime_lets_a_round_come_to_its_end(monkeypatch: pytest.MonkeyPatch, whole_search: bool) -> None:
     """The first round of a large scarce fleet took longer than the time for weighing."""
     price, bounds = PricingSearch._price_blocks, []
 
@@ -601,14 +626,16 @@ def test_overtime_lets_a_round_come_to_its_end(monkeypatch: pytest.MonkeyPatch) 
     stop = Stop()
     monkeypatch.setattr(PricingSearch, "_price_blocks", when_time_is_over)
     # As much as a slow machine may take; the first round ends it.
-    assert solve_in_overtime(stop=stop, overtime_s=120.0).objective is not None
+    assert solve_in_overtime(whole_search, stop=stop, overtime_s=120.0).objective is not None
     assert bounds[0] > -math.inf
 
 
-@pytest.mark.usefixtures("blocks_for_all", "whole_search")
-def test_whole_supply_waits_for_a_bound_of_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("blocks_for_all")
+def test_whole_supply_waits_for_a_bound_of_every_block(
+    monkeypatch: pytest.MonkeyPatch, whole_search: bool
+) -> None:
     """A plan that comes after its round was cut may have overtime, and no block has a bound."""
     monkeypatch.setattr(SearchState, "expired", lambda self: not self._late)
-    found = solve_in_overtime(overtime_s=1.0)
+    found = solve_in_overtime(whole_search, overtime_s=1.0)
     assert found.objective is not None
     assert found.bound is not None
