@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.architecture import ModelArchitecture
+from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.steps.memory import kv_gib_per_sequence, memory_use
 from fleetplan.perfmodel.steps.precision import PartDtypes
@@ -15,6 +17,9 @@ from fleetplan.perfmodel.steps.shapes import StepShape
 
 LONGEST_TRIED_TOKENS: Final = 2**22
 """Longer ones are not asked for: no published config allows as many positions. [tokens]"""
+
+TRIED_AT_ONCE: Final = 64
+"""Lengths that are tried together: one takes as long as all of them."""
 
 
 def longest_sequence_tokens(
@@ -45,10 +50,12 @@ def longest_sequence_tokens(
     """
     low, high = 0, LONGEST_TRIED_TOKENS
     while low < high:
-        middle = (low + high + 1) // 2
-        step = middle if step_tokens is None else step_tokens
-        fits = sequence_fits(architecture, dtypes, accelerator, layout, middle, step, beside_gib)
-        low, high = (middle, high) if fits else (low, middle - 1)
+        tried = np.linspace(low + 1, high, min(TRIED_AT_ONCE, high - low)).astype(np.int64)
+        steps = tried if step_tokens is None else np.full_like(tried, step_tokens)
+        fits = _fit(architecture, dtypes, accelerator, layout, tried, steps, beside_gib)
+        fitting = len(tried) if fits.all() else int(np.argmin(fits))
+        high = high if fitting == len(tried) else int(tried[fitting]) - 1
+        low = int(tried[fitting - 1]) if fitting else low
     return low
 
 
@@ -72,9 +79,23 @@ def sequence_fits(
     step_tokens : int
         New tokens of the largest step. [tokens]
     """
-    one = np.ones(1, dtype=np.int64)
-    layouts = Layouts.of([layout])
-    shape = StepShape(layouts, one, step_tokens * one, 0 * one, 0 * one, 0 * one)
+    cached, step = np.array([cached_tokens]), np.array([step_tokens])
+    return bool(_fit(architecture, dtypes, accelerator, layout, cached, step, beside_gib)[0])
+
+
+def _fit(
+    architecture: ModelArchitecture,
+    dtypes: PartDtypes,
+    accelerator: Accelerator,
+    layout: Parallelism,
+    cached_tokens: IntArray,
+    step_tokens: IntArray,
+    beside_gib: float,
+) -> NDArray[np.bool_]:
+    """`sequence_fits` for several sequences, each alone."""
+    one, layouts = np.ones_like(cached_tokens), Layouts.of([layout] * len(cached_tokens))
+    shape = StepShape(layouts, one, step_tokens, 0 * one, 0 * one, 0 * one)
     use = memory_use(architecture, dtypes, accelerator, shape, one, 0 * one)
-    cache = float(kv_gib_per_sequence(architecture, dtypes, layouts, cached_tokens * one)[0])
-    return float(use.without_kv_gib[0]) + beside_gib + cache <= use.capacity_gib
+    cache = kv_gib_per_sequence(architecture, dtypes, layouts, cached_tokens)
+    fits: NDArray[np.bool_] = use.without_kv_gib + beside_gib + cache <= use.capacity_gib
+    return fits
