@@ -143,11 +143,13 @@ def _type(value: Schema) -> str:
 
 def _range(value: Schema) -> str:
     """What numbers are allowed, in words; empty for anything else."""
-    least, above, most = (value.get(key) for key in ("minimum", "exclusiveMinimum", "maximum"))
+    least, above = value.get("minimum"), value.get("exclusiveMinimum")
+    most, below = value.get("maximum"), value.get("exclusiveMaximum")
     words = [
         *([f"from {least:g}"] if least is not None else []),
         *([f"above {above:g}"] if above is not None else []),
         *([f"to {most:g}"] if most is not None and most not in GENERAL_MAXIMA else []),
+        *([f"below {below:g}"] if below is not None else []),
     ]
     return f" {' '.join(words)}" if words else ""
 

@@ -155,7 +155,7 @@ class ServiceSpec(Spec):
     """1 is served first."""
     served_weight: Positive | None = None
     """Weight of a request under `objective: served`. Default: 1 / priority."""
-    rate_ratio: Positive | Annotated[dict[Name, Positive], Field(min_length=1)] | None = None
+    rate_ratio: Positive | Annotated[dict[HardwareName, Positive], Field(min_length=1)] | None = None
     """Measured requests per second of a replica at full load over what the model, or the engine table, gives:
     a number, or numbers by hardware, as `plan track` finds them. Latencies stay as they are. Default: 1."""
     runtimes: Annotated[list[Runtime], Field(min_length=1)] = Field(default_factory=lambda: list(RUNTIMES))

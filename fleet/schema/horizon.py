@@ -48,11 +48,11 @@ class HorizonSpec(Spec):
     """Parts of every day, in the order of the day. Default: one slice of 24 hours. Installed hardware is the
     same all day; placements may change between slices."""
     day_kinds: Annotated[dict[Name, PositiveCount], Field(min_length=2)] | None = None
-    """Kinds of days and how many of them there are, such as {weekday: 5, weekend: 2}. Every kind has all
-    slices, under names such as weekend-night; without slices it is one of 24 hours, under its own name.
-    Default: all days are alike."""
+    """Kinds of days, two or more, and how many of them there are, such as {weekday: 5, weekend: 2}. Every
+    kind has all slices, under names such as weekend-night; without slices it is one of 24 hours, under its
+    own name. Default: all days are alike."""
     first_slice_utc_hour: Annotated[float, Field(ge=0, lt=24, multiple_of=0.25)] = 0.0
-    """When the first slice begins, for shapes of the day by local hour. [h UTC]"""
+    """When the first slice begins, for shapes of the day by local hour: a multiple of 0.25. [h UTC]"""
     extend_quarters: Extension | None = None
     """Quarters after the last period that repeat it (prices, limits and demand, which goes on growing where
     it grows), so that rent for a term, purchases and rent by the period are compared for longer than the

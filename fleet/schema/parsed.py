@@ -48,6 +48,7 @@ _BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
     "greater_than_equal": ("ge", "at least"),
     "greater_than": ("gt", "more than"),
     "less_than_equal": ("le", "at most"),
+    "less_than": ("lt", "less than"),
 }
 
 
@@ -222,6 +223,9 @@ def _wanted_hint(detail: ErrorDetails) -> str:
         return number_hint(given)
     if kind == "string_type" and _location(detail)[-1:] == ("growth",):
         return GROWTH_EXAMPLES
+    if kind == "string_type" and _location(detail)[-1:] in (("as_of",), ("price_as_of",)):
+        # A year alone is a number where it has no quotes.
+        return f"write '{given}'" if type(given) is int else ""
     return ""
 
 

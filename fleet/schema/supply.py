@@ -61,7 +61,7 @@ class RegionSpec(Spec):
     grid_kg_co2_per_kwh: NumberByPeriod | None = None
     """Carbon intensity of the grid, once or by period. Default: carbon is not reported. [kg CO2/kWh]"""
     utc_offset_hours: Annotated[float, Field(ge=-12, le=14, multiple_of=0.25)] | None = None
-    """Local time less UTC, for shapes of the day by local hour. [h]"""
+    """Local time less UTC, for shapes of the day by local hour: a multiple of 0.25. [h]"""
     round_trip_ms: dict[Name, NotNegative] = Field(default_factory=dict)
     """Round-trip time to other regions, by region; a figure applies in both directions. [ms]"""
     network_usd_per_gb: dict[Name, NotNegative] = Field(default_factory=dict)

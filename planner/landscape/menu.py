@@ -88,9 +88,9 @@ def _rows(question: Question, latency: str, quality: str) -> list[dict[str, obje
         apart = apart.assign(runtime="disaggregated", served_by=apart["prefill"] + " + " + apart["decode"])
     points = found.phase_points[AGGREGATED]
     together = found.table(points, evidence=False)
-    together = together.assign(
-        runtime="aggregated", served_by=together["hardware"] + " " + together["config"]
-    )
+    if len(together):
+        served_by = together["hardware"] + " " + together["config"]
+        together = together.assign(runtime="aggregated", served_by=served_by)
     rows: list[dict[str, object]] = []
     for position, request in enumerate(question.request_names):
         shape = question.space.requests[position]

@@ -118,7 +118,7 @@ def _estimate(context: Context, above: Leaf, demand: Mapping[str, object]) -> li
         return []
     if len({(each.total, each.counted) for each in figures.values()}) > 1:
         context.error(above.key_path, "low, mid and high count different things", "give all in one unit")
-    if sorted(amounts := [each.amount for each in figures.values()]) != amounts:
+    elif sorted(amounts := [each.amount for each in figures.values()]) != amounts:
         context.error(above.key_path, "must rise from low over mid to high")
     return [replace(above, figures=figures)] if "mid" in figures else []
 

@@ -140,9 +140,15 @@ def _rate_ratio(context: Context, key_path: KeyPath, spec: ServiceSpec) -> dict[
         return {}
     if not isinstance(spec.rate_ratio, Mapping):
         return dict.fromkeys(context.hardware_names, spec.rate_ratio)
-    for name in spec.rate_ratio:
-        context.check_hardware((*key_path, "rate_ratio", name), name)
-    return {context.hardware_name(name): ratio for name, ratio in spec.rate_ratio.items()}
+    found: dict[str, float] = {}
+    for name, ratio in spec.rate_ratio.items():
+        part = context.hardware_name(name)
+        if not context.check_hardware((*key_path, "rate_ratio", name), part):
+            continue
+        if part in found:
+            context.error((*key_path, "rate_ratio", name), f"{name} is {part}, which has a ratio already")
+        found[part] = ratio
+    return found
 
 
 def _model(context: Context, key_path: KeyPath, reference: str) -> str:

@@ -83,6 +83,22 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         ],
     ),
     (
+        "the hour after the last one",
+        "2027Q2]}\nregions",
+        "2027Q2], first_slice_utc_hour: 24}\nregions",
+        [
+            "3:60: horizon.first_slice_utc_hour: must be less than 24, not 24",
+        ],
+    ),
+    (
+        "year without quotes",
+        "version: 1",
+        "version: 1\nfinance: {currency: {code: EUR, usd_per_unit: 1.08, as_of: 2026, source: bank}}",
+        [
+            "2:60: finance.currency.as_of: must be text, not 2026; write '2026'",
+        ],
+    ),
+    (
         "number for a growth",
         "demand: {us-east",
         "growth: 0.05\n    demand: {us-east",

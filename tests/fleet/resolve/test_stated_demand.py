@@ -279,6 +279,11 @@ def test_every_way_of_stating_the_same_demand_is_the_same_demand(tmp_path: Path)
             "demand.east: low, mid and high count different things",
         ),
         (
+            # Figures of two units are not compared.
+            "demand: {east: {low: 90000 requests/day, mid: 2 requests/s, high: 300000 requests/day}}",
+            "demand.east: low, mid and high count different things",
+        ),
+        (
             "offline: {requests_per_day: {east: 5 requests/s}}",
             "offline.requests_per_day.east: must be a total by day, week or month: offline work has no peak",
         ),

@@ -75,3 +75,16 @@ def test_a_model_is_as_much_slower(tmp_path: Path) -> None:
 def test_unknown_hardware_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no hardware 'C'"):
         plan_of(tmp_path, (1.0, 1.0), "rate_ratio: {C: 0.9}")
+
+
+@pytest.mark.parametrize("name", ["p5.48xlarge", "NVIDIA H100 80GB HBM3", "h100"])
+def test_hardware_goes_by_any_of_its_names(name: str) -> None:
+    path = Path(__file__).parents[3] / "scenarios" / "tiny.yaml"
+    fleet = load_fleet(path, (), [f"services.chat.rate_ratio={{{name}: 0.8}}"])
+    assert fleet.services[0].rate_ratio == {"H100-SXM": 0.8}
+
+
+def test_a_part_has_one_ratio() -> None:
+    path = Path(__file__).parents[3] / "scenarios" / "tiny.yaml"
+    with pytest.raises(InputError, match=r"p5\.48xlarge is H100-SXM, which has a ratio already"):
+        load_fleet(path, (), ["services.chat.rate_ratio={h100: 0.8, p5.48xlarge: 0.9}"])

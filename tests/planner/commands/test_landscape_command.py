@@ -162,3 +162,9 @@ def test_a_tighter_latency_class_is_never_cheaper() -> None:
     priced = [price for price in prices if not np.isnan(price)]
     assert len(priced) >= 2
     assert priced == sorted(priced, reverse=True)
+
+
+def test_a_menu_says_where_nothing_meets_the_limits() -> None:
+    menu = inference_menu(question(0.01, 0.01))
+    assert menu["served_by"].tolist()[:3] == ["nothing meets the limits"] * 3
+    assert menu["runtime"].tolist()[3] != "-"
