@@ -11,7 +11,7 @@ from fleetplan.planner.plan import PoolUse
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.power_draw import idle_kwh
 from fleetplan.planner.problem.supply import SupplyPool
-from fleetplan.planner.verify.packing import fits
+from fleetplan.planner.verify.packing import fewest_units
 
 
 def units_in_pool(problem: Problem, solution: Solution, p: int, q: int) -> int:
@@ -89,7 +89,7 @@ def _pool_use(
     total = units * pool.accelerators_per_unit
     out_units = pool.maintenance_in(moment.period)
     out = out_units * pool.accelerators_per_unit
-    in_use = _units_in_use(sizes, pool.accelerators_per_unit) if pool.reserve_percent else used
+    in_use = fewest_units(sizes, pool.accelerators_per_unit) if pool.reserve_percent else used
     reserve = reserved_accelerators(pool, units - out_units, in_use)
     return PoolUse(
         **problem.row_moment(place[1]),
@@ -117,11 +117,3 @@ def reserved_accelerators(pool: SupplyPool, units: int, in_use: int) -> int:
     if pool.may_stay_empty and in_use == 0:
         return 0
     return min(pool.reserve_of(in_use), units) * pool.accelerators_per_unit
-
-
-def _units_in_use(sizes: list[int], unit: int) -> int:
-    """Fewest units that hold replicas of some sizes. [accelerators]"""
-    in_use = -(-sum(sizes) // unit)
-    while not fits(sizes, unit, in_use):
-        in_use += 1
-    return in_use

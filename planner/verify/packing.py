@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from typing import TypeAlias
+
+Counts: TypeAlias = tuple[tuple[int, int], ...]
+"""Sizes of replicas and how many there are of each, the largest first."""
+
+MAX_FUNCTIONS = 64
+"""Most functions that the lower bound tries."""
 
 
 def fits(sizes: list[int], accelerators_per_unit: int, units: int) -> bool:
@@ -21,50 +28,91 @@ def fits(sizes: list[int], accelerators_per_unit: int, units: int) -> bool:
     bool
         Exact: first-fit decreasing, and a search over all packings where that fails.
     """
-    whole = sum(-(-size // accelerators_per_unit) for size in sizes if size >= accelerators_per_unit)
-    small = sorted((size for size in sizes if size < accelerators_per_unit), reverse=True)
+    whole, small = _parted(sizes, accelerators_per_unit)
     left = units - whole
-    if left < 0 or sum(small) > left * accelerators_per_unit:
+    if left < 0 or _least_units(small, accelerators_per_unit) > left:
         return False
-    if _first_fit(small, accelerators_per_unit) <= left:
-        return True
-    counts: dict[int, int] = defaultdict(int)
-    for size in small:
-        counts[size] += 1
-    return _search_packing(tuple(sorted(counts.items(), reverse=True)), accelerators_per_unit, left, {})
+    return _first_fit(small, accelerators_per_unit) <= left or _search_packing(
+        small, accelerators_per_unit, left
+    )
 
 
-def _first_fit(sizes: list[int], unit: int) -> int:
-    """Units that first-fit decreasing opens; only the distinct free spaces are looked at."""
+def fewest_units(sizes: list[int], accelerators_per_unit: int) -> int:
+    """Fewest hosts or pods that replicas can be packed into; as for `fits`."""
+    whole, small = _parted(sizes, accelerators_per_unit)
+    most = _first_fit(small, accelerators_per_unit)
+    for units in range(_least_units(small, accelerators_per_unit), most):
+        if _search_packing(small, accelerators_per_unit, units):
+            return whole + units
+    return whole + most
+
+
+def _parted(sizes: list[int], unit: int) -> tuple[int, Counts]:
+    """Units of the replicas that take whole ones, and the others."""
+    counts = sorted(Counter(sizes).items(), reverse=True)
+    whole = sum(-(-size // unit) * count for size, count in counts if size >= unit)
+    return whole, tuple((size, count) for size, count in counts if size < unit)
+
+
+def _least_units(counts: Counts, unit: int) -> int:
+    """Fewer units than this never hold the replicas.
+
+    The sum of their sizes over that of a unit, also after dual feasible functions: k replicas of more than
+    1 / (k + 1) of a unit fill it, as if each had 1 / k (Fekete and Schepers, Mathematical Programming 91,
+    2001).
+    """
+    least = -(-sum(size * count for size, count in counts) // unit)
+    for k in range(1, min(unit, MAX_FUNCTIONS) + 1):
+        total = sum(
+            count * (size * k if (k + 1) * size % unit == 0 else (k + 1) * size // unit * unit)
+            for size, count in counts
+        )
+        least = max(least, -(-total // (unit * k)))
+    return least
+
+
+def _first_fit(counts: Counts, unit: int) -> int:
+    """Units that a packing of the largest replicas first opens, each into the least space that holds it."""
     free: dict[int, int] = defaultdict(int)
     opened = 0
-    for size in sizes:
-        space = next((space for space in sorted(free) if space >= size and free[space]), None)
-        if space is None:
-            opened += 1
-            space = unit
-        else:
-            free[space] -= 1
-        free[space - size] += 1
+    for size, count in counts:
+        left = count
+        for space in [*sorted(space for space in free if space >= size), unit]:
+            each = space // size
+            taken = min(free[space], -(-left // each)) if space != unit else -(-left // each)
+            opened += taken if space == unit else 0
+            free[space] -= 0 if space == unit else taken
+            placed = min(left, taken * each)
+            filled, more = divmod(placed, each)
+            free[space - each * size] += filled
+            if more:
+                free[space - more * size] += 1
+            left -= placed
     return opened
 
 
-Counts = tuple[tuple[int, int], ...]
+def _search_packing(small: Counts, unit: int, units: int) -> bool:
+    """Try every maximal filling of the next unit, the largest replica first.
 
-
-def _search_packing(counts: Counts, unit: int, units: int, seen: dict[tuple[Counts, int], bool]) -> bool:
-    """Try every maximal filling of the next unit, the largest replica first."""
-    counts = tuple((size, count) for size, count in counts if count)
-    if not counts:
+    Without recursion: there are as many steps down as units.
+    """
+    if not small:
         return True
-    if units == 0:
-        return False
-    key = (counts, units)
-    if key not in seen:
-        seen[key] = any(
-            _search_packing(rest, unit, units - 1, seen) for rest in _fillings(counts, unit, first=True)
-        )
-    return seen[key]
+    dead: set[tuple[Counts, int]] = set()
+    ways = [_fillings(small, unit, first=True)]
+    while ways:
+        left = units - len(ways)
+        for rest in ways[-1]:
+            counts = tuple((size, count) for size, count in rest if count)
+            if not counts:
+                return True
+            if (counts, left) not in dead and _least_units(counts, unit) <= left:
+                dead.add((counts, left))
+                ways.append(_fillings(counts, unit, first=True))
+                break
+        else:
+            ways.pop()
+    return False
 
 
 def _fillings(counts: Counts, left: int, first: bool = False) -> Iterator[Counts]:

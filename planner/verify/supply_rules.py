@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Pool, Region
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.verify.packing import fits
+from fleetplan.planner.verify.packing import fewest_units
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,7 @@ class FleetPool:
         """Units that stay free while replicas of these sizes run. [accelerators]"""
         if not self.reserve_percent:
             return self.reserve_units
-        in_use = 0
-        while not fits(sizes, self.accelerators_per_unit, in_use):
-            in_use += 1
+        in_use = fewest_units(sizes, self.accelerators_per_unit)
         return -(-self.reserve_percent * in_use // 100)
 
     def maintenance_units(self, period: int) -> int:
