@@ -67,8 +67,9 @@ SWITCHED_WINDOWS: Final = frozenset({"qwen2", "qwen3", "qwen3_moe"})
 
 def grouped_query_layers(reader: ConfigReader) -> list[Attention]:
     """Softmax attention with shared key-value heads; windows as the config or the family says."""
-    layers = reader.count("num_hidden_layers")
-    return [grouped_query(reader, window) for window in _windows(reader, layers)]
+    windows = _windows(reader, reader.count("num_hidden_layers"))
+    made = {window: grouped_query(reader, window) for window in dict.fromkeys(windows)}
+    return [made[window] for window in windows]
 
 
 def gemma4_layers(reader: ConfigReader) -> list[Attention]:

@@ -132,7 +132,7 @@ def test_rounds_wait_for_better_plans_where_these_have_most_to_gain(
     # Nothing else ends rounds: neither their share of the time nor integer supply, which would follow.
     for share in ("ROUNDS_SHARE_OF_TIME", "STEEP_ROUNDS_SHARE_OF_TIME"):
         monkeypatch.setattr(pricing_search, share, 1.0)
-    steps = steps_of_a_search(monkeypatch, whole_search, 1.5, prices_after_an_improvement)
+    steps = steps_of_a_search(monkeypatch, whole_search, 1.0, prices_after_an_improvement)
     assert prices_after_an_improvement(steps) == waits
 
 
