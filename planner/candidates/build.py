@@ -70,8 +70,10 @@ def build_candidates(
     software = {
         service.name: [(service.framework, weights) for weights in feed_forward_weights(fleet, service)]
         for service in fleet.services
+        if service.engines is None
     }
-    run = dict.fromkeys((each.hardware, own) for each in found for own in software[each.service])
+    modelled = [each for each in found if each.service in software]
+    run = dict.fromkeys((each.hardware, own) for each in modelled for own in software[each.service])
     for name, (framework, weights) in run:
         warnings |= dict.fromkeys(_maturity_warnings(fleet.hardware[name], framework, weights))
     for name in dict.fromkeys(each.hardware for each in found):
@@ -82,7 +84,7 @@ def build_candidates(
         if candidate.power_kw is None and energy_counts:
             warnings[f"{candidate.hardware}: no power figure, so its energy is not priced"] = None
     warnings |= dict.fromkeys(calibrator.warnings())
-    warnings |= dict.fromkeys(_missing_tables(fleet, found))
+    warnings |= dict.fromkeys(_missing_tables(fleet, modelled))
     sources = tuple(evaluations.tables)
     return CandidateSet(tuple(found), log.rows(), sources, tuple(warnings), calibrator.used())
 

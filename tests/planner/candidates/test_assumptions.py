@@ -70,6 +70,20 @@ def test_a_name_of_several_parts_says_which_one_is_meant(tmp_path: Path) -> None
     assert "144 GB" in said_of_it
 
 
+def test_rates_of_an_engine_table_take_nothing_of_the_model_for_granted(tmp_path: Path) -> None:
+    """A fleet of given rates was said to carry a factor on launches and gaps."""
+    (tmp_path / "engines.csv").write_text(
+        "phase,hardware,accelerators_per_replica,config,requests_per_s\naggregated,MI300X,1,one,2\n", "utf-8"
+    )
+    path = tmp_path / "fleet.yaml"
+    head = FLEET.format(model="llama3-8b", context=2000, techniques="{}").partition("services:")[0]
+    given = head + "services:\n  - {name: chat, engines: engines.csv, demand: 1}\n"
+    path.write_text(given, encoding="utf-8")
+    found = build_candidates(load_fleet(str(path)), lambda _: None)
+    assert found.candidates
+    assert found.warnings == ()
+
+
 def test_errors_of_other_models_are_said_to_be_so(tmp_path: Path) -> None:
     (text,) = said(tmp_path, model="deepseek-v4-flash")
     assert text.startswith("chat: errors by hardware are of other models than deepseek-ai/DeepSeek-V4")
