@@ -86,6 +86,8 @@ class PeriodRounds:
         # Supplies to plan for.
         self._supplies: list[FloatArray] = []
         self._start: FloatArray | None = None
+        # Time of the last program of the supply. [s]
+        self._supply_s = 0.0
 
     def run(self, workers: Workers) -> None:
         """Raise the bound while that pays, and improve the plan beside it, until the search ends.
@@ -171,7 +173,7 @@ class PeriodRounds:
             if values is not None:
                 self._supplies.append(values)
                 learned = yield from self._price(values)
-            if not learned and len(whole) == self._periods.count:
+            if self._is_late() or (not learned and len(whole) == self._periods.count):
                 return
             whole |= self._planning.impossible
             if not learned:
@@ -181,6 +183,10 @@ class PeriodRounds:
             # Without a plan there is no gap that a round could close little of.
             if self._state.bound - before < CLOSING_SHARE * open_cost < math.inf:
                 whole |= self._next(whole)
+
+    def _is_late(self) -> bool:
+        """Whether another program of the supply would not end in time: its bound comes with its end."""
+        return self._clock.left_s() < self._supply_s
 
     def _next(self, whole: frozenset[int]) -> frozenset[int]:
         """The first period that is not decided whole."""
@@ -206,7 +212,9 @@ class PeriodRounds:
         effort = self._clock.master(share * self._clock.limit_s)
         effort = replace(effort, gap_ratio=0.0, gap=gap, for_a_bound=True)
         start = None if self._start is None or whole else program.found(self._start)
+        began = self._clock.spent_s()
         best = (yield [Job(program.rows, program.cost, effort, start)])[0]
+        self._supply_s = self._clock.spent_s() - began
         if best.infeasible and not self._points:
             raise InfeasibleBlockError
         if not best.infeasible:
@@ -243,6 +251,8 @@ class PeriodRounds:
         first = self._cuts.of_linking_rows(linear.row_duals)
         prices = Prices(first, first, -math.inf, smoothing=LEAST_SMOOTHING)
         for _ in range(PRICING_ROUNDS):
+            if self._is_late():
+                break
             answers = yield from self._learn(prices.current)
             prices.note(prices.current, self._cuts.bound_at(values, answers), prices.block_bounds)
             linear = (yield [self._periods.held_job(values)])[0]

@@ -110,6 +110,41 @@ def test_rounds_wait_for_the_plan_of_the_supply_that_they_found(monkeypatch: pyt
 
 
 @pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.parametrize("counted", [True, False], ids=("in turn", "beside"))
+def test_no_supply_is_decided_that_would_not_end_in_time(
+    counted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decide, improve = PeriodRounds._decide_supply, PlanSearch.improve_or_find
+    events: list[str] = []
+
+    def decided(self: PeriodRounds, whole: frozenset[int]) -> Any:
+        events.append("decides")
+        found = yield from decide(self, whole)
+        # As if it had taken longer than what is left.
+        self._supply_s = math.inf
+        events.append("decided")
+        return found
+
+    def improved(self: PlanSearch, workers: Workers) -> None:
+        if "decided" in events:
+            events.append("improves")
+        improve(self, workers)
+
+    monkeypatch.setattr(PeriodRounds, "_decide_supply", decided)
+    monkeypatch.setattr(PlanSearch, "improve_or_find", improved)
+    planning = built(several_periods_case(5))
+
+    def enough(_objective: float, _bound: float) -> bool:
+        return events.count("improves") > 20
+
+    block_solve.solve_in_blocks(
+        planning, parts_of(planning), SolverLimits(20.0, 1, 2, Stop()), enough, lambda _: None, counted
+    )
+    assert events.count("decides") == 1
+    assert events.count("improves") > 20
+
+
+@pytest.mark.usefixtures("blocks_for_all")
 def test_periods_are_decided_among_few_slots_first_and_among_all_from_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
