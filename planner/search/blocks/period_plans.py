@@ -69,13 +69,7 @@ class PeriodPlans:
             return
         self._tried.add(key)
         impossible = yield from self._construct(supply)
-        answers = yield from self._decided(supply, impossible)
-        values = self._periods.merged(answers)
-        following = None if values is None else self._periods.following_job(values)
-        if values is not None and following is not None:
-            values = self._periods.completed(values, (yield [following])[0])
-        if values is not None and self._plans.offer(values):
-            self._state.tell("periods", "plan period by period for the best supply")
+        yield from self._decide(supply, impossible)
         # What runs beside whole supply is nearer to plans than what runs beside fractions of it.
         linear = yield [self._periods.linear_job_at(supply)]
         self._plans.note_root(linear[0])
@@ -103,16 +97,15 @@ class PeriodPlans:
         self.impossible |= found
         return found
 
-    def _decided(
-        self, supply: FloatArray, impossible: frozenset[int]
-    ) -> Generator[Sequence[AnyJob], list[Answer], list[Answer]]:
-        """What runs in every period with some supply, or with more in those that have no plan with it.
+    def _decide(self, supply: FloatArray, impossible: frozenset[int]) -> Steps:
+        """Plan period by period, with more supply in those that have no plan with it.
 
-        That is decided among few slots first, and then among all from what these gave.
+        What runs is decided among few slots first, and then among all from what these gave.
         """
         few, effort = self._effort(FEW_SLOTS_SHARE_OF_TIME), self._effort(PLAN_SHARE_OF_TIME)
         opened = self._plans.slots_near(supply)
         among_few = yield self._periods.plan_jobs(supply, few, impossible, opened)
+        yield from self._offer(among_few)
         starts = [answer.values for answer in among_few]
         answers = yield self._periods.plan_jobs(supply, effort, impossible, starts=starts)
         if short := self._noted_impossible(answers):
@@ -120,7 +113,16 @@ class PeriodPlans:
             more = yield [jobs[number] for number in short]
             found = dict(zip(short, more, strict=True))
             answers = [found.get(number, answer) for number, answer in enumerate(answers)]
-        return answers
+        yield from self._offer(answers)
+
+    def _offer(self, answers: Sequence[Answer]) -> Steps:
+        """Keep the plan of all periods, where each has one."""
+        values = self._periods.merged(answers)
+        following = None if values is None else self._periods.following_job(values)
+        if values is not None and following is not None:
+            values = self._periods.completed(values, (yield [following])[0])
+        if values is not None and self._plans.offer(values):
+            self._state.tell("periods", "plan period by period for the best supply")
 
     def _effort(self, share: float) -> Effort:
         """Effort for what runs in one period where the supply is known, for so much of the time."""
