@@ -9,7 +9,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from fleetplan.fleet.figures import counted, currency_code, rate_text, shown_in
+from fleetplan.fleet.figures import currency_code, rate_text, shown_in
 from fleetplan.planner.landscape.frontier_points import FrontierPoint
 from fleetplan.planner.plan import Infeasible, Plan, currency_of
 from fleetplan.planner.questions.diff import PlanDiff, diff
@@ -100,7 +100,7 @@ def _report_page(plan: Plan, frontier: Sequence[FrontierPoint], baseline: Plan |
         currency=currency_code(),
         rate="" if currency is None else rate_text(currency),
         decision=decision(plan),
-        ordered=counted(ordered_accelerators(plan), "accelerator"),
+        ordered=ordered_accelerators(plan),
         simpler=simpler(plan),
         extension=extension(plan),
         after_tax=after_tax(plan),
