@@ -183,13 +183,13 @@ def test_reproducible_searches_over_more_blocks_repeat_bit_for_bit() -> None:
     assert first == alone == again
 
 
-@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.usefixtures("blocks_for_all", "whole_search")
 @pytest.mark.parametrize(("patience", "rounds"), [(Patience(seconds=1e-9), 1), (Patience(rounds=2), 2)])
 def test_a_search_over_blocks_without_a_plan_gives_up_when_its_patience_ends(
-    patience: Patience, rounds: int, monkeypatch: pytest.MonkeyPatch, whole_search: bool
+    patience: Patience, rounds: int, monkeypatch: pytest.MonkeyPatch, large: bool
 ) -> None:
     monkeypatch.setattr(Incumbent, "offer", lambda *_: False)
-    planning, parts = in_parts(whole_search)
+    planning, parts = in_parts(large)
     steps: list[Step] = []
     limits = SolverLimits(3.0, 1, 1, Stop(), patience)
     # Counted work: a slow machine must not end it earlier.
@@ -402,11 +402,11 @@ def test_a_plan_that_is_far_from_good_is_given_more_time(large: bool) -> None:
     assert work_s(Overtime(0.4, lambda *_: False)) > 0.5
 
 
-@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.usefixtures("blocks_for_all", "whole_search")
 @pytest.mark.parametrize("times", first_parts((0.0, 1.0), 1))
-def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float, whole_search: bool) -> None:
+def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float, large: bool) -> None:
     """Prices of nothing, and those of the linear relaxation, which is then not solved again."""
-    planning, parts = in_parts(whole_search)
+    planning, parts = in_parts(large)
     linear = linear_optimum(planning.model, continuous_indices(planning.variables), Stop(), 60.0)
     assert linear is not None
 
@@ -437,9 +437,9 @@ def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float, who
     assert (first >= relaxed * (1 - 1e-4)) is bool(times)
 
 
-@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.usefixtures("blocks_for_all", "whole_search")
 def test_a_search_that_knows_columns_chooses_among_them_beside_its_first_round(
-    monkeypatch: pytest.MonkeyPatch, whole_search: bool
+    monkeypatch: pytest.MonkeyPatch, large: bool
 ) -> None:
     price, beside = PricingSearch._price_blocks, []
 
@@ -451,7 +451,7 @@ def test_a_search_that_knows_columns_chooses_among_them_beside_its_first_round(
         return price(self, workers, prices)
 
     monkeypatch.setattr(PricingSearch, "_price_blocks", look_and_price)
-    planning, parts = in_parts(whole_search)
+    planning, parts = in_parts(large)
     beginning, limits = WarmStart(), SolverLimits(0.25, 1, 1, Stop())
     for _ in range(2):
         block_solve.solve_in_blocks(
@@ -460,10 +460,10 @@ def test_a_search_that_knows_columns_chooses_among_them_beside_its_first_round(
     assert beside == [False, True]
 
 
-@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.usefixtures("blocks_for_all", "whole_search")
 @pytest.mark.parametrize("good", [True, False])
 def test_a_plan_that_is_far_from_good_is_chosen_anew_after_every_round(
-    good: bool, monkeypatch: pytest.MonkeyPatch, whole_search: bool
+    good: bool, monkeypatch: pytest.MonkeyPatch, large: bool
 ) -> None:
     settle, waiting = PricingSearch._rounds, []
 
@@ -476,7 +476,7 @@ def test_a_plan_that_is_far_from_good_is_chosen_anew_after_every_round(
         return settled
 
     monkeypatch.setattr(PricingSearch, "_rounds", settle_and_look)
-    solve_in_overtime(whole_search, good, stop, counted=True)
+    solve_in_overtime(large, good, stop, counted=True)
     # A good plan waits for a master beside the next round.
     assert waiting[0] is good
 
@@ -579,13 +579,11 @@ def test_who_stops_before_any_bound_is_proven_has_the_plan_it_began_with(large: 
     assert found.bound_source == "bounds of the variables"
 
 
-@pytest.mark.usefixtures("blocks_for_all")
-def test_a_bound_that_its_plan_contradicts_is_not_told(
-    monkeypatch: pytest.MonkeyPatch, whole_search: bool
-) -> None:
+@pytest.mark.usefixtures("blocks_for_all", "whole_search")
+def test_a_bound_that_its_plan_contradicts_is_not_told(monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
     monkeypatch.setattr(Relaxation, "bound", lambda *_: 1e18)
     steps: list[Step] = []
-    found = solve_in_overtime(whole_search, on_step=steps.append, overtime_s=0.2)
+    found = solve_in_overtime(large, on_step=steps.append, overtime_s=0.2)
     assert found.status is ModelStatus.FOUND
     assert found.objective is not None
     assert found.bound is not None
@@ -609,8 +607,8 @@ def test_a_relaxation_without_a_plan_is_one_of_two_proofs(
     assert found.status is status
 
 
-@pytest.mark.usefixtures("blocks_for_all")
-def test_overtime_lets_a_round_come_to_its_end(monkeypatch: pytest.MonkeyPatch, whole_search: bool) -> None:
+@pytest.mark.usefixtures("blocks_for_all", "whole_search")
+def test_overtime_lets_a_round_come_to_its_end(monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
     """The first round of a large scarce fleet took longer than the time for weighing."""
     price, bounds = PricingSearch._price_blocks, []
 
@@ -626,16 +624,14 @@ def test_overtime_lets_a_round_come_to_its_end(monkeypatch: pytest.MonkeyPatch, 
     stop = Stop()
     monkeypatch.setattr(PricingSearch, "_price_blocks", when_time_is_over)
     # As much as a slow machine may take; the first round ends it.
-    assert solve_in_overtime(whole_search, stop=stop, overtime_s=120.0).objective is not None
+    assert solve_in_overtime(large, stop=stop, overtime_s=120.0).objective is not None
     assert bounds[0] > -math.inf
 
 
-@pytest.mark.usefixtures("blocks_for_all")
-def test_whole_supply_waits_for_a_bound_of_every_block(
-    monkeypatch: pytest.MonkeyPatch, whole_search: bool
-) -> None:
+@pytest.mark.usefixtures("blocks_for_all", "whole_search")
+def test_whole_supply_waits_for_a_bound_of_every_block(monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
     """A plan that comes after its round was cut may have overtime, and no block has a bound."""
     monkeypatch.setattr(SearchState, "expired", lambda self: not self._late)
-    found = solve_in_overtime(whole_search, overtime_s=1.0)
+    found = solve_in_overtime(large, overtime_s=1.0)
     assert found.objective is not None
     assert found.bound is not None
