@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,3 +49,13 @@ def test_landscapes_are_remembered_up_to_a_number(tmp_path: Path, monkeypatch: p
     for step in range(3):
         evaluate(replace(PART, hbm_gb_per_s=PART.hbm_gb_per_s + step), tmp_path)
         assert len(landscape_cache._memory) == min(step + 1, 2)
+
+
+def test_proxies_of_what_is_gone_are_not_asked() -> None:
+    left = weakref.proxy(Forgotten())
+    assert live_objects(Forgotten) == 0
+    del left
+
+
+class Forgotten:
+    """Whose only object is gone at once."""
