@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from benchmarks.accuracy_rules import excluded
-from benchmarks.queueing_launches import ROUNDS, admission
+from benchmarks.queueing_launches import ROUNDS, WITHOUT_PREFIXES, admission
 
 from fleetplan.perfmodel.predict import predict
 
@@ -112,6 +112,7 @@ def _launched(rows: pd.DataFrame) -> dict[str, list[float | None]]:
         for loops, mean, load in zip(closed, rows["ttft_statistic"] == "mean", rows["load"], strict=True)
     ]
     return {
+        "prefix_cache": [0 if model in WITHOUT_PREFIXES else None for model in rows["model"]],
         "iterations_ahead": [None if each is None else each.iterations_ahead for each in rules],
         "polled_iterations": [None if each is None else each.polled_iterations for each in rules],
         "gathering_iterations": [None if each is None else each.gathering_iterations for each in rules],

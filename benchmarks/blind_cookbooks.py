@@ -6,7 +6,10 @@ were left out for it.
 
 * `qwen36-cookbook`: sgl-project/sglang@4b7077b, docs_new/src/snippets/configs/qwen/qwen3.6-benchmarks.jsx and
   qwen3.6.jsx, one accelerator, 1,024 clients, 8,192 tokens in and 1,024 out, SGLang 0.5.15 (B200, July 2026)
-  and 0.5.16 (August). Its cells without drafted tokens ("high-throughput"); 4,096 clients give the same.
+  and 0.5.16 (August). Its cells without drafted tokens ("high-throughput"); 4,096 clients give the same. They
+  were 2 to 194 % too fast before recurrent states had slots (`perfmodel/steps/state_slots.py`), and their
+  command's `--mem-fraction-static 0.8` (BF16 and FP8) was read then, so that they are "used"; sizes of slots
+  are SGLang's own, none is fitted.
 * `inferencex-1544`: SemiAnalysisAI/InferenceX pull request 1544 (May 2026), Qwen3.5-397B-A17B in FP8 on eight
   H100, SGLang, medians; cache in FP8 and 256 sequences at most (benchmarks/single_node/fixed_seq_len).
 * `inferencex-1544-polled`: its runs of June. Experts are spread from 16 clients on (pull request 2968 names
@@ -151,10 +154,15 @@ AT_ONCE: Final[dict[ThreadServer, tuple[tuple[int, int, float], ...]]] = {
 
 _IN_PROCESS: Final = {"front_end_ms": 0.0, "front_end_token_us": 0.0, "kv": "fp8"}
 
+_WITHOUT_PREFIXES: Final = {"prefix_cache": 0, "memory_ratio": 0.8}
+"""`--disable-radix-cache --mem-fraction-static 0.8` of InferenceX's scripts of Qwen3.5 (qwen3.5_fp8_h100.sh,
+qwen3.5_fp8_h200.sh, qwen3.5_fp4_mi355x.sh)."""
+
 STATED: Final[dict[str, dict[str, object]]] = {
-    "inferencex-1544": {"kv": "fp8", "max_sequences": 256},
-    "inferencex-1544-polled": {"kv": "fp8", "max_sequences": 256},
-    "inferencex-2965": {"kv": "fp8"},
+    "inferencex-1544": {"kv": "fp8", "max_sequences": 256, **_WITHOUT_PREFIXES},
+    "inferencex-1544-polled": {"kv": "fp8", "max_sequences": 256, **_WITHOUT_PREFIXES},
+    "inferencex-2965": {"kv": "fp8", **_WITHOUT_PREFIXES},
+    "inferencex-3311": {"max_sequences": 512, **_WITHOUT_PREFIXES},
     "inferencex-3318": {"kv": "fp8"},
     "recipes-nano": {"kv": "fp8", "iterations_ahead": 1},
     "vllm-17530": _IN_PROCESS,
@@ -163,11 +171,13 @@ STATED: Final[dict[str, dict[str, object]]] = {
 """Settings that a command, or the tool it calls, states, by set."""
 
 
-SETS_POLLED: Final = ("inferencex-1544-polled",)
+SETS_CORRECTED: Final = ("inferencex-1544-polled", "qwen36-cookbook")
 """Sets that were in view when their inputs were corrected."""
 
+POLLED_SET: Final = SETS_CORRECTED[0]
+
 POLLED: Final = {1: 2, 2: 2, 4: 2, 8: 60, 16: 30, 32: 200, 64: 600, 128: 920, 256: 920}
-"""Iterations from one look at new requests to the next, by clients, of `inferencex-1544-polled`. Source:
+"""Iterations from one look at new requests to the next, by clients, of `POLLED_SET`. Source:
 benchmarks/single_node/fixed_seq_len/qwen3.5_fp8_h100.sh of InferenceX; intervals above 1,000 less the 1,000
 that SGLang's SchedulerRecvSkipper counts for an iteration of prompts."""
 
@@ -175,7 +185,7 @@ that SGLang's SchedulerRecvSkipper counts for an iteration of prompts."""
 def cookbook_rows() -> list[dict[str, Any]]:
     """Cases of `plan predict` with `set`, `page`, `quantity` and `measured`."""
     found = [
-        server.case | STATED.get(server.name, {}) | loop_case(run, quantity) | _polled(server, run)
+        server.case | STATED.get(server.name, {}) | loop_case(run, quantity) | _flags(server, run)
         for quantity, servers in (("tpot_ms", TPOTS), ("tokens_per_s", RATES))
         for server, runs in servers.items()
         for run in runs
@@ -188,5 +198,10 @@ def cookbook_rows() -> list[dict[str, Any]]:
     return found
 
 
-def _polled(server: ThreadServer, run: Thread) -> dict[str, object]:
-    return {"polled_iterations": POLLED[run[2]]} if server.name in SETS_POLLED else {}
+def _flags(server: ThreadServer, run: Thread) -> dict[str, object]:
+    """Options that differ between the runs of a set."""
+    if server.name == POLLED_SET:
+        return {"polled_iterations": POLLED[run[2]]}
+    if server.name == "qwen36-cookbook" and server.weights != "fp4":
+        return {"memory_ratio": 0.8}
+    return {}

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import pandas as pd
-from benchmarks.blind_cookbooks import SETS_POLLED, cookbook_rows
+from benchmarks.blind_cookbooks import SETS_CORRECTED, cookbook_rows
 from benchmarks.blind_submissions import submitted_rows
 from benchmarks.blind_threads import SETS_IN_VIEW, offline_case, thread_rows
 from benchmarks.blind_users import user_rows
@@ -271,7 +271,7 @@ USED_PARTS: Final = ("MI300X", "MI325X")
 def is_used(rows: pd.DataFrame) -> pd.Series[bool]:
     """Whether the model was changed with a row in view, by row."""
     of_parts = rows["set"].isin(USED_SETS) & rows["hardware"].isin(USED_PARTS)
-    return of_parts | rows["set"].isin((*SETS_IN_VIEW, *SETS_POLLED))
+    return of_parts | rows["set"].isin((*SETS_IN_VIEW, *SETS_CORRECTED))
 
 
 def blind_rows() -> pd.DataFrame:

@@ -12,6 +12,8 @@ Facts of InferenceX (github.com/SemiAnalysisAI/InferenceX, benchmarks/single_nod
   20 iterations (70b_fp8_h200_trt_slurm.sh), of DeepSeek in FP8 on B200 from 64 clients on for 40
   (dsr1_fp8_b200_trt.sh).
 
+* The scripts of Qwen3.5 switch the prefix cache off (`--disable-radix-cache`).
+
 NVIDIA's comparisons with Qwen3.5 repeat figures of InferenceX, so its scripts hold for them; of the other
 clients there nothing is known beyond the defaults.
 """
@@ -50,6 +52,10 @@ LLAMA_GATHERING, DEEPSEEK_GATHERING = 20.0, 40.0
 
 DEEPSEEK_GATHERS_FROM: Final = 64
 """Clients from which on DeepSeek's script gathers prompts."""
+
+
+WITHOUT_PREFIXES: Final = ("Qwen/Qwen3.5-397B-A17B",)
+"""Models with recurrent states, whose servers kept no prefixes."""
 
 
 def admission(row: pd.Series) -> Admission:

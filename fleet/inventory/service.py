@@ -244,6 +244,13 @@ class Service:
         return all(each.output_tokens == 1 for each in self.classes)
 
     @property
+    def keeps_prefixes(self) -> bool:
+        """Whether its servers keep prefixes for later requests: some request has one that was computed."""
+        cached = any((each.context_tokens or 0) > (each.input_tokens or 0) for each in self.classes)
+        techniques = self.techniques
+        return cached or techniques.shared_prefix_tokens > 0 or techniques.persistent_kv is not None
+
+    @property
     def planned_ratio(self) -> float:
         """Capacity that is planned for a unit of demand: one, and the headroom."""
         return 1 + self.headroom

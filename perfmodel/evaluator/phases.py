@@ -40,6 +40,7 @@ from fleetplan.perfmodel.steps import (
     mixed_shape,
     part_dtypes,
     prefill_shape,
+    state_slots,
     steady_shape,
     triton_experts,
 )
@@ -72,9 +73,17 @@ class Evaluator(StepEvaluator):
             shape, configurations.batch, kv_tokens, session_tokens=configurations.prefix_tokens
         )
 
+    def generating(self) -> Evaluator:
+        """Return the evaluator of a server that generates alone.
+
+        It has no prefix cache, so that states share the memory of the tokens. Source: SGLang,
+        `pd_disaggregation_hook.py`, a server of decode has a cache without prefixes and no further slots.
+        """
+        return self if self.state_slots is None else replace(self, state_slots=None)
+
     def decode_memory(self, configurations: ConfigurationBatch) -> MemoryUse:
         """Memory of generation alone, when every sequence is at its end."""
-        return self.memory(
+        return self.generating().memory(
             decode_shape(configurations),
             configurations.batch,
             configurations.held_tokens,
@@ -306,7 +315,7 @@ def build_evaluator(
     techniques : Techniques
         What is switched on.
     software : Software
-        Its date, for software that became faster, and how it quantises activations.
+        Its date, for software that became faster, and how it was started.
 
     Raises
     ------
@@ -326,4 +335,14 @@ def build_evaluator(
             framework, accelerator.measured_system, architecture.model_type, software.date
         ),
     )
-    return Evaluator(architecture, accelerator, source, precision, techniques=techniques, software=software)
+    return Evaluator(
+        architecture,
+        accelerator,
+        source,
+        precision,
+        techniques=techniques,
+        software=software,
+        state_slots=state_slots(
+            framework, accelerator.vendor, architecture, software.date, software.prefix_cache
+        ),
+    )

@@ -31,18 +31,20 @@ from fleetplan.perfmodel.steps import (
 from fleetplan.perfmodel.steps.communication import dispatched
 from fleetplan.perfmodel.steps.experts import ExpertSpread
 from fleetplan.perfmodel.steps.grid_latency import CrossedStep, Places, grid_step_times
-from fleetplan.perfmodel.steps.host_gaps import GAP_NAME, gap_ms, host_gap
+from fleetplan.perfmodel.steps.host_gaps import GAP_NAME, SYNCHRONOUS_GAP, gap_ms, host_gap
 from fleetplan.perfmodel.steps.host_launches import HOST_NAME, US_PER_LAUNCH, launch_ms
 from fleetplan.perfmodel.steps.latency import concatenated_times, with_wait
 from fleetplan.perfmodel.steps.memory import (
     RESERVE_OF_FREE_FRAMEWORKS,
     KvResidency,
     kv_gib_per_sequence,
+    state_gib_per_sequence,
     weights_gib,
 )
 from fleetplan.perfmodel.steps.merged_experts import MERGING_FRAMEWORKS, merged_experts
 from fleetplan.perfmodel.steps.software_versions import TODAYS_SOFTWARE, Software, as_run
 from fleetplan.perfmodel.steps.sparse import DENSE_PROMPT_FRAMEWORKS, with_dense_prompts
+from fleetplan.perfmodel.steps.state_slots import StateSlots
 from fleetplan.perfmodel.techniques.expert_overlap import faster_of, half_batch
 from fleetplan.perfmodel.techniques.expert_routing import RoutedSource, changes_times, expert_spread
 from fleetplan.perfmodel.techniques.kv_transfer import exposed_ms, transfer_ms
@@ -56,6 +58,7 @@ from fleetplan.perfmodel.techniques.memory import (
 from fleetplan.perfmodel.techniques.offload import stream_ms, with_stall
 from fleetplan.perfmodel.techniques.record import TechniqueStep
 from fleetplan.perfmodel.techniques.registry import computed_shape, with_their_operators
+from fleetplan.perfmodel.techniques.speculative import verified_tokens
 
 CHUNK_CONFIGURATIONS: Final = 65_536
 """Configurations that are evaluated at once: their arrays stay in the processor's cache."""
@@ -85,6 +88,8 @@ class StepEvaluator:
         Calibration by measurements; see `fleetplan.perfmodel.evaluator.calibration`.
     software : Software
         Date and settings of the framework; see `fleetplan.perfmodel.steps.software_versions`.
+    state_slots : StateSlots or None
+        How the framework keeps recurrent states; None where they share the memory of the cache.
     """
 
     architecture: ModelArchitecture
@@ -95,6 +100,7 @@ class StepEvaluator:
     techniques: Techniques = NO_TECHNIQUES
     phase_ratios: PhaseRatios = UNCALIBRATED
     software: Software = TODAYS_SOFTWARE
+    state_slots: StateSlots | None = None
 
     @property
     def without_source(self) -> tuple[object, ...]:
@@ -105,6 +111,11 @@ class StepEvaluator:
     def software_date(self) -> str:
         """Year and month of the framework (YYYY-MM); the newest where it is empty."""
         return self.software.date
+
+    @property
+    def overlaps_host(self) -> bool:
+        """Whether the cache of states lets the framework make up its next step while one runs."""
+        return self.state_slots is None or self.state_slots.overlaps_host
 
     @property
     def _framework(self) -> str:
@@ -260,6 +271,8 @@ class StepEvaluator:
     def _scheduled(self, shape: StepShape, times: StepTimes) -> StepTimes:
         """Times with the wait for a host that schedules between two steps."""
         gap = host_gap(self._framework, self.software)
+        if not self.overlaps_host and self.software.iterations_ahead is None:
+            gap = SYNCHRONOUS_GAP
         return times if gap.sequence_us == 0.0 else with_wait(times, gap_ms(shape, gap), GAP_NAME)
 
     def _spread(self, layouts: Layouts) -> ExpertSpread:
@@ -337,18 +350,47 @@ class StepEvaluator:
         if redundant.any():
             weights = weights_gib(self.architecture, dtypes, layouts, redundant_experts=redundant)
             use = replace(use, weights_gib=weights)
-        if techniques == NO_TECHNIQUES:
+        taken = self.software.memory_ratio
+        if taken is not None and not self.accelerator.sram_only:
+            use = replace(use, reserve_ratio=1.0 - taken)
+        slots = self.state_slots
+        if techniques == NO_TECHNIQUES and slots is None:
             return use
         if generated_tokens is None:
             generated_tokens = np.zeros_like(kv_tokens)
             techniques = replace(techniques, samples_per_prompt=1)
         in_flight = layouts.pp if self.kv_residency == "all" else np.ones_like(layouts.pp)
         held = HeldCache(in_flight * sequences, kv_tokens, generated_tokens)
-        running = running_kv_gib(self.architecture, dtypes, layouts, held, techniques)
+        running = running_kv_gib(self.architecture, dtypes, layouts, held, techniques, slots is None)
         kept = np.zeros_like(kv_tokens) if session_tokens is None else session_tokens
         sessions = session_gib(self.architecture, dtypes, kept, techniques)
         layers_per_stage = -(-self.architecture.layer_count // layouts.pp)
-        return with_techniques(use, running, sessions, layers_per_stage, techniques)
+        use = with_techniques(use, running, sessions, layers_per_stage, techniques)
+        if slots is None:
+            return use
+        states = held.sequences * slots.of_request(layouts.pp, verified_tokens(self.techniques))
+        one = state_gib_per_sequence(self.architecture, layouts)
+        return replace(
+            use, kv_gib=slots.with_tokens_gib(use.kv_gib), slots_gib=slots.with_slots_gib(one, states)
+        )
+
+    def most_states(self, layouts: Layouts, room_gib: FloatArray) -> FloatArray:
+        """Sequences of one rank and micro-batch for whose states there are slots, shape (n_configs,).
+
+        Parameters
+        ----------
+        layouts : Layouts
+            Parallelism.
+        room_gib : FloatArray
+            Memory that all but caches and states leaves. [GiB]
+        """
+        slots = self.state_slots
+        if slots is None:
+            return np.full(layouts.pp.shape, np.inf)
+        in_flight = layouts.pp if self.kv_residency == "all" else np.ones_like(layouts.pp)
+        of_request = slots.of_request(layouts.pp, verified_tokens(self.techniques))
+        found = slots.most_slots(state_gib_per_sequence(self.architecture, layouts), room_gib)
+        return np.floor(found / (in_flight * of_request))
 
     def kv_transfer_ms(
         self, configurations: ConfigurationBatch, prefill_ms: FloatArray | None = None

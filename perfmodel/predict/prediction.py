@@ -242,7 +242,12 @@ def _predict_mode(
 
 def _load(cases: Cases, rows: IntArray, layouts: Layouts, evaluator: Evaluator) -> Load:
     first = int(rows[0])
-    default = default_scheduling(str(cases.backend[first]), evaluator.accelerator, evaluator.software_date)
+    default = default_scheduling(
+        str(cases.backend[first]),
+        evaluator.accelerator,
+        evaluator.software_date,
+        overlaps_host=evaluator.overlaps_host,
+    )
     setting = cases.techniques.distinct[int(cases.techniques.codes[first])]
     return Load(
         layouts,

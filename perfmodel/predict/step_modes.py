@@ -66,6 +66,6 @@ def _static_result(evaluator: Evaluator, batch: ConfigurationBatch) -> ModeResul
 
 def _static_memory(evaluator: Evaluator, batch: ConfigurationBatch) -> MemoryUse:
     # One batch is in the pipeline, so one micro-batch's cache is resident, at its full length at the end.
-    alone = replace(evaluator, kv_residency="microbatch")
+    alone = replace(evaluator.generating(), kv_residency="microbatch")
     kv_tokens = batch.input_tokens + batch.prefix_tokens + batch.output_tokens
     return alone.memory(prefill_shape(batch), batch.batch, kv_tokens)

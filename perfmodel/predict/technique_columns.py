@@ -47,6 +47,8 @@ COLUMNS: Final[dict[str, TechniqueColumn]] = {
     "front_end_ms": number(0, 1e6, _LIMITED),
     "front_end_token_us": number(0, 1e6, _LIMITED),
     "length_variation": number(0, 100, frozenset({"offline"})),
+    "prefix_cache": number(0, 1, ALL_MODES, whole=True),
+    "memory_ratio": number(0.01, 1, ALL_MODES),
     "software_date": TechniqueColumn(0, 0, False, ALL_MODES, is_month=True),
     "activation_scales": choice(ACTIVATION_SCALES),
 }
@@ -55,7 +57,9 @@ COLUMNS: Final[dict[str, TechniqueColumn]] = {
 (`Efficiency.maturity`) and for software that is older than a kernel (`older_software`). `activation_scales`
 says how activations are quantised for weights in FP8 (`optables.choice`). `max_sequences` to
 `front_end_token_us` are what a server was started with (`serving.SchedulingOverrides`); `length_variation` is
-the squared coefficient of variation of both lengths of the requests."""
+the squared coefficient of variation of both lengths of the requests. `prefix_cache` is 0 for a server that
+keeps no prefixes, which matters where states have slots (`steps.state_slots`); `memory_ratio` is the part of
+the memory that the server was told to take."""
 
 _MONTH: Final = re.compile(r"20\d\d-(0[1-9]|1[0-2])")
 
@@ -71,7 +75,7 @@ class CaseTechniques:
     power_cap_w : float or None
         Power cap of the accelerator. [W]
     software : Software
-        Its date, and how it quantises activations.
+        Its date, and how it was started.
     scheduling : SchedulingOverrides
         What the server was started with.
     length_variation : float
@@ -152,7 +156,13 @@ def _parse(cells: dict[str, str]) -> CaseTechniques:
     if problems:
         return CaseTechniques(problem="; ".join(problems))
     scales = {str(each): each for each in ACTIVATION_SCALES}[names.get("activation_scales", "static")]
-    software = Software(names.get("software_date", ""), scales, numbers.get("iterations_ahead"))
+    software = Software(
+        names.get("software_date", ""),
+        scales,
+        numbers.get("iterations_ahead"),
+        bool(numbers.get("prefix_cache", 1.0)),
+        numbers.get("memory_ratio"),
+    )
     return CaseTechniques(
         _techniques(
             {name: int(value) if COLUMNS[name].whole else value for name, value in numbers.items()} | names

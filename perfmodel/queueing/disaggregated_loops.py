@@ -127,7 +127,7 @@ def disaggregated_loop(
     prompts = _prompts(evaluator, pools, concurrency)
     engines = pools.decode_replicas * pools.decode.engines
     share = np.maximum(1.0, concurrency / engines)
-    allowed, fits = cache_limit(evaluator, pools.decode, share)
+    allowed, fits = cache_limit(evaluator.generating(), pools.decode, share)
     places = np.minimum(allowed, pools.decode.scheduling.max_sequences)
     tpot_of = _tpot_curve(evaluator, pools.decode, np.minimum(share, places))
     output = pools.decode.output_tokens.astype(np.float64)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetplan.perfmodel.evaluator import Evaluator
+from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.replay.engine_state import EngineLimits
 from fleetplan.perfmodel.serving import Range, StepCosts, default_scheduling, step_costs
-from fleetplan.perfmodel.steps import StepShape
+from fleetplan.perfmodel.steps import MemoryUse, StepShape
 from fleetplan.perfmodel.techniques.memory import session_gib
 from fleetplan.perfmodel.techniques.session_cache import held_sessions
 from fleetplan.perfmodel.techniques.speculative import tokens_per_step
@@ -65,7 +66,11 @@ def deployed_engine(
     """
     techniques = evaluator.techniques
     scheduling = default_scheduling(
-        framework, evaluator.accelerator, evaluator.software_date, techniques.chunk_tokens
+        framework,
+        evaluator.accelerator,
+        evaluator.software_date,
+        techniques.chunk_tokens,
+        evaluator.overlaps_host,
     )
     chunk = scheduling.iteration_tokens
     costs = step_costs(evaluator, parallelism, Range(sequences, max(chunk, 1), longest_tokens))
@@ -94,16 +99,35 @@ def kv_token_capacity(
     sequences, prompt_tokens : int
         Sequences and prompt tokens of the largest iteration, for its activations.
     """
+    use, room_gib = _room(evaluator, Layouts.of([parallelism]), sequences, prompt_tokens)
+    # The cache of all micro-batches in flight is counted, so this is the room of one of them.
+    return max(0, int(float(room_gib[0]) / float(use.kv_gib[0]) * _PROBED_TOKENS))
+
+
+def most_sequences(evaluator: Evaluator, parallelism: Parallelism, sequences: int, prompt_tokens: int) -> int:
+    """Return how many of `sequences` one engine has slots for, where states have slots; at least one.
+
+    Parameters
+    ----------
+    evaluator, parallelism, sequences, prompt_tokens
+        As in `kv_token_capacity`.
+    """
     layouts = Layouts.of([parallelism])
+    _, room_gib = _room(evaluator, layouts, sequences, prompt_tokens)
+    return int(np.clip(evaluator.most_states(layouts, room_gib)[0], 1, sequences))
+
+
+def _room(
+    evaluator: Evaluator, layouts: Layouts, sequences: int, prompt_tokens: int
+) -> tuple[MemoryUse, FloatArray]:
+    """Memory with one sequence, and what it has for caches, shape (1,). [GiB]."""
 
     def one(value: int) -> np.ndarray:
         return np.array([value], dtype=np.int64)
 
     shape = StepShape(layouts, one(1), one(prompt_tokens), one(0), one(sequences), one(_PROBED_TOKENS))
     use = evaluator.memory(shape, one(1), one(_PROBED_TOKENS), one(0))
-    room_gib = use.capacity_gib - float(use.without_kv_gib[0])
-    # The cache of all micro-batches in flight is counted, so this is the room of one of them.
-    return max(0, int(room_gib / float(use.kv_gib[0]) * _PROBED_TOKENS))
+    return use, use.capacity_gib - use.without_kv_gib
 
 
 def _kept_tokens(evaluator: Evaluator, parallelism: Parallelism, session_tokens: int) -> int:

@@ -24,7 +24,7 @@ from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Parallelism
-from fleetplan.perfmodel.replay.deployed import kv_token_capacity
+from fleetplan.perfmodel.replay.deployed import kv_token_capacity, most_sequences
 from fleetplan.perfmodel.replay.engine import PoolRun
 from fleetplan.perfmodel.replay.engine_state import EngineLimits, RequestLog
 from fleetplan.perfmodel.serving import (
@@ -121,13 +121,14 @@ def _run(
     degrees = tuple(int(getattr(layouts, name)[row]) for name in ("pp", "tp", "dp", "ffn_tp", "ep", "cp"))
     requests = _requests(evaluator, load, row, count, length_variation)
     longest = int((requests.prefix_tokens + requests.input_tokens + requests.output_tokens).max())
-    sequences = min(scheduling.max_sequences, count)
+    parallelism = Parallelism(*degrees)
+    wanted = min(scheduling.max_sequences, count)
+    sequences = most_sequences(evaluator, parallelism, wanted, scheduling.iteration_tokens)
     budget = max(scheduling.iteration_tokens, sequences + 1)
     # Ranges in powers of two, so that cases of one layout share their tables.
     reach = Range(_power_of_two(sequences), budget, _power_of_two(longest))
     key = (*degrees, reach.sequences, reach.context_tokens)
     if key not in known:
-        parallelism = Parallelism(*degrees)
         cache = kv_token_capacity(evaluator, parallelism, sequences, budget)
         known[key] = step_costs(evaluator, parallelism, reach), cache
     costs, cache = known[key]

@@ -260,8 +260,25 @@ class IterationTimes:
         if self.admission.prompts_apart:
             # Where less than one sequence runs in the mean, some prompts are followed by no generation.
             generating = np.minimum(1.0, sequences) * self.decode_ms(sequences)
-            return self.mixed_ms(prompt_tokens, np.zeros_like(sequences)) + generating
+            return self._whole_prompts_ms(prompt_tokens) + generating
         return self.mixed_ms(prompt_tokens, sequences)
+
+    def _whole_prompts_ms(self, prompt_tokens: FloatArray) -> FloatArray:
+        """Mean time of the iterations of prompts alone, of which each time some whole number run. [ms].
+
+        Where they are k or k + 1, and not all of them fit into one iteration, each of the two takes as many
+        iterations as it needs: a mean of a token more than one holds is no second iteration for all.
+        """
+        none, prompt = np.zeros_like(prompt_tokens), self.lengths.computed_tokens
+        found = self.mixed_ms(prompt_tokens, none)
+        fewer = np.floor(prompt_tokens / prompt + _ROUNDING)
+        more = np.maximum(0.0, prompt_tokens / prompt - fewer)
+        several = (fewer >= 1) & (more > 0) & ((fewer + 1) * prompt > self.prompt_room(none))
+        if not several.any():
+            return found
+        between = (1 - more) * self.mixed_ms(fewer * prompt, none)
+        between = between + more * self.mixed_ms((fewer + 1) * prompt, none)
+        return np.where(several, between, found)
 
     def prompts_ms(self, prompt_tokens: FloatArray, sequences: FloatArray) -> FloatArray:
         """Time from the start of the first iteration of prompts to their first tokens. [ms]."""

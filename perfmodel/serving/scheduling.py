@@ -194,7 +194,11 @@ _NEWEST: Final = "9999-99"
 
 
 def default_scheduling(
-    framework: str, accelerator: Accelerator, software_date: str = "", chunk_tokens: int | None = None
+    framework: str,
+    accelerator: Accelerator,
+    software_date: str = "",
+    chunk_tokens: int | None = None,
+    overlaps_host: bool = True,
 ) -> Scheduling:
     """Return what a server runs with where nothing is set.
 
@@ -208,6 +212,8 @@ def default_scheduling(
         Year and month of the framework (YYYY-MM); the newest where it is empty.
     chunk_tokens : int or None
         Tokens of an iteration of a service that cuts its prompts; None is the default of the framework.
+    overlaps_host : bool
+        Whether the cache of states lets iterations be made up ahead (`steps.state_slots`).
     """
     small = framework == "vllm" and accelerator.name.startswith(_VLLM_SMALL_LIMITS)
     memory_gib = 0.0 if small else accelerator.hbm_gib
@@ -218,7 +224,8 @@ def default_scheduling(
         if row.framework == framework and row.since <= month and row.least_gib <= memory_gib
     ]
     row = max(known, key=lambda each: (each.since, each.least_gib))
-    admission = Admission(row.iterations_ahead, prompts_apart=framework == "sglang")
+    ahead = row.iterations_ahead if overlaps_host else 0.0
+    admission = Admission(ahead, prompts_apart=framework == "sglang")
     return Scheduling(
         row.max_sequences, chunk_tokens or row.iteration_tokens, admission, FRONT_ENDS[framework]
     )

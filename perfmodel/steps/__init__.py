@@ -26,6 +26,7 @@ from fleetplan.perfmodel.steps.shapes import (
     steady_shape,
 )
 from fleetplan.perfmodel.steps.software_versions import TODAYS_SOFTWARE, Software
+from fleetplan.perfmodel.steps.state_slots import state_slots
 
 __all__ = [
     "KV_PRECISIONS",
@@ -45,6 +46,7 @@ __all__ = [
     "part_dtypes",
     "prefill_shape",
     "provenance_shares",
+    "state_slots",
     "steady_shape",
     "step_operators",
     "step_times",

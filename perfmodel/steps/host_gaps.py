@@ -85,6 +85,18 @@ HOST_GAPS: Final = (
 """Every wait that is known. SGLang (since 0.4, December 2024) and TensorRT-LLM's PyTorch backend overlap the
 host by default, and nothing is known of what TensorRT-LLM's C++ batch manager takes."""
 
+SYNCHRONOUS_GAP: Final = HostGap(
+    "sglang",
+    "",
+    0.6,
+    10.0,
+    "SGLang without its overlap schedule and with it: sgl-project/sglang pull request 5608 (April 2025), "
+    "Llama-3.1-8B on four accelerators, 16 sequences: 5.24 and 4.63 ms a step; pull request 38131 (September "
+    "2026), LFM2 on RTX 5090, one sequence: 2.75 and 2.01 ms; uw-syfi/vibesys pull request 421, Qwen3.5-397B "
+    "on MI300A: 0.9 ms with 16 sessions and 1.3 ms with 48",
+)
+"""The wait of SGLang where the cache of states keeps it from making up the next step while one runs."""
+
 
 def host_gap(framework: str, software: Software) -> HostGap:
     """Return the wait of a framework; that of software that makes up steps one by one where this is set."""

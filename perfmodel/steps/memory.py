@@ -15,6 +15,7 @@ from fleetplan.perfmodel.architecture import (
     CompressedAttention,
     DenseFfn,
     GroupedQueryAttention,
+    LinearAttention,
     ModelArchitecture,
     MoeFfn,
     index_bytes_per_token,
@@ -67,6 +68,9 @@ class MemoryUse:
         Whether it is a part of what all but the cache leaves, or of the capacity.
     capacity_gib : float
         What the accelerator has.
+    slots_gib : FloatArray or float
+        Where states have a pool of slots of their own, what this pool needs with a cache of its size beside
+        it, of which `kv_gib` is the other side (`steps.state_slots`): both hold where the larger one fits.
     """
 
     weights_gib: FloatArray
@@ -76,6 +80,7 @@ class MemoryUse:
     reserve_ratio: float
     reserve_of_free: bool
     capacity_gib: float
+    slots_gib: FloatArray | float = 0.0
 
     @property
     def reserve_gib(self) -> FloatArray:
@@ -88,7 +93,7 @@ class MemoryUse:
     @property
     def total_gib(self) -> FloatArray:
         """All of it, with the reserve, shape (n_configs,). [GiB]."""
-        return self.without_kv_gib + self.kv_gib
+        return self.without_kv_gib + np.maximum(self.kv_gib, self.slots_gib)
 
     @property
     def without_kv_gib(self) -> FloatArray:
@@ -181,23 +186,38 @@ def weights_gib(
 
 
 def kv_gib_per_sequence(
-    architecture: ModelArchitecture, dtypes: PartDtypes, layouts: Layouts, kv_tokens: IntArray | FloatArray
+    architecture: ModelArchitecture,
+    dtypes: PartDtypes,
+    layouts: Layouts,
+    kv_tokens: IntArray | FloatArray,
+    with_states: bool = True,
 ) -> FloatArray:
     """Cache of one sequence on one accelerator of a stage, shape (n_configs,). [GiB].
 
     Context parallelism shares out the tokens. Layers with a window keep that many, and those of compressed
     attention entries of all tokens as well; a key-value head is never split, so from `kv_heads` accelerators
-    on each holds a whole one.
+    on each holds a whole one. Without `with_states`, recurrent states do not count.
     """
     per_layer = np.zeros(layouts.pp.shape)
     size = BYTES_PER_ELEMENT[dtypes.kv]
     for group in architecture.groups:
-        if group.attention is None:
+        if group.attention is None or (isinstance(group.attention, LinearAttention) and not with_states):
             continue
         cache = _cache_bytes(group.attention, size, layouts, -(-kv_tokens // layouts.cp))
         each = cache + state_bytes_per_sequence(group.attention, layouts.tp)
         # Not in place: the layouts and the tokens of a cross product have different shapes.
         per_layer = per_layer + group.count / architecture.layer_count * each
+    total: FloatArray = per_layer * _stage_layers(architecture, layouts) / BYTES_PER_GIB
+    return total
+
+
+def state_gib_per_sequence(architecture: ModelArchitecture, layouts: Layouts) -> FloatArray:
+    """Recurrent states of one sequence on one accelerator of a stage, shape (n_configs,). [GiB]."""
+    per_layer = np.zeros(layouts.pp.shape)
+    for group in architecture.groups:
+        if isinstance(group.attention, LinearAttention):
+            share = group.count / architecture.layer_count
+            per_layer = per_layer + share * state_bytes_per_sequence(group.attention, layouts.tp)
     total: FloatArray = per_layer * _stage_layers(architecture, layouts) / BYTES_PER_GIB
     return total
 
@@ -218,15 +238,22 @@ def _cache_bytes(
 def resident_sequences(one: MemoryUse, many: MemoryUse, many_sequences: IntArray) -> FloatArray:
     """Sequences of one rank and micro-batch that fit, shape (n_configs,).
 
-    Cache and activations grow in a straight line with them. Below one where not even one fits.
+    Cache, slots and activations each grow in a straight line with them. Below one where not even one fits.
 
     Parameters
     ----------
     one, many : MemoryUse
         Memory with one sequence, and with `many_sequences` of them, at least two.
     """
-    each_gib = (many.total_gib - one.total_gib) / (many_sequences - 1)
-    fitting: FloatArray = 1.0 + (one.capacity_gib - one.total_gib) / each_gib
+    pools = [(one.kv_gib, many.kv_gib)]
+    if np.any(many.slots_gib):
+        pools.append((np.asarray(one.slots_gib), np.asarray(many.slots_gib)))
+    found = []
+    for alone, together in pools:
+        first = one.without_kv_gib + alone
+        each_gib = (many.without_kv_gib + together - first) / (many_sequences - 1)
+        found.append(1.0 + (one.capacity_gib - first) / each_gib)
+    fitting: FloatArray = np.minimum.reduce(found)
     return fitting
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -14,12 +15,29 @@ from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.steps.memory import kv_gib_per_sequence, memory_use
 from fleetplan.perfmodel.steps.precision import PartDtypes
 from fleetplan.perfmodel.steps.shapes import StepShape
+from fleetplan.perfmodel.steps.state_slots import StateSlots
 
 LONGEST_TRIED_TOKENS: Final = 2**22
 """Longer ones are not asked for: no published config allows as many positions. [tokens]"""
 
 TRIED_AT_ONCE: Final = 64
 """Lengths that are tried together: one takes as long as all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceTokens:
+    """Tokens of a sequence, or of several, each alone.
+
+    Attributes
+    ----------
+    cached : int or IntArray
+        All of it. [tokens]
+    step : int or IntArray
+        New ones of the largest step. [tokens]
+    """
+
+    cached: int | IntArray
+    step: int | IntArray
 
 
 def longest_sequence_tokens(
@@ -29,6 +47,7 @@ def longest_sequence_tokens(
     layout: Parallelism,
     step_tokens: int | None,
     beside_gib: float = 0.0,
+    slots: StateSlots | None = None,
 ) -> int:
     """Return the most tokens of one sequence that a rank of a replica can cache. [tokens].
 
@@ -42,6 +61,8 @@ def longest_sequence_tokens(
         New tokens of the largest step, whose activations need room; None is the whole sequence. [tokens]
     beside_gib : float
         Other memory of an accelerator, such as a draft's. [GiB]
+    slots : StateSlots or None
+        How the framework keeps recurrent states; None where they share the memory of the cache.
 
     Returns
     -------
@@ -52,7 +73,8 @@ def longest_sequence_tokens(
     while low < high:
         tried = np.linspace(low + 1, high, min(TRIED_AT_ONCE, high - low)).astype(np.int64)
         steps = tried if step_tokens is None else np.full_like(tried, step_tokens)
-        fits = _fit(architecture, dtypes, accelerator, layout, tried, steps, beside_gib)
+        tokens = SequenceTokens(tried, steps)
+        fits = _fit(architecture, dtypes, accelerator, layout, tokens, beside_gib, slots)
         fitting = len(tried) if fits.all() else int(np.argmin(fits))
         high = high if fitting == len(tried) else int(tried[fitting]) - 1
         low = int(tried[fitting - 1]) if fitting else low
@@ -64,23 +86,20 @@ def sequence_fits(
     dtypes: PartDtypes,
     accelerator: Accelerator,
     layout: Parallelism,
-    cached_tokens: int,
-    step_tokens: int,
+    tokens: SequenceTokens,
     beside_gib: float = 0.0,
+    slots: StateSlots | None = None,
 ) -> bool:
     """Return whether a rank has memory for the cache of one sequence beside weights and activations.
 
     Parameters
     ----------
-    architecture, dtypes, accelerator, layout, beside_gib
+    architecture, dtypes, accelerator, layout, beside_gib, slots
         As `longest_sequence_tokens` has them.
-    cached_tokens : int
-        Of the sequence. [tokens]
-    step_tokens : int
-        New tokens of the largest step. [tokens]
+    tokens : SequenceTokens
+        Of the sequence.
     """
-    cached, step = np.array([cached_tokens]), np.array([step_tokens])
-    return bool(_fit(architecture, dtypes, accelerator, layout, cached, step, beside_gib)[0])
+    return bool(_fit(architecture, dtypes, accelerator, layout, tokens, beside_gib, slots)[0])
 
 
 def _fit(
@@ -88,14 +107,17 @@ def _fit(
     dtypes: PartDtypes,
     accelerator: Accelerator,
     layout: Parallelism,
-    cached_tokens: IntArray,
-    step_tokens: IntArray,
+    tokens: SequenceTokens,
     beside_gib: float,
+    slots: StateSlots | None,
 ) -> NDArray[np.bool_]:
     """`sequence_fits` for several sequences, each alone."""
-    one, layouts = np.ones_like(cached_tokens), Layouts.of([layout] * len(cached_tokens))
-    shape = StepShape(layouts, one, step_tokens, 0 * one, 0 * one, 0 * one)
+    cached, step = np.atleast_1d(tokens.cached), np.atleast_1d(tokens.step)
+    one, layouts = np.ones_like(cached), Layouts.of([layout] * len(cached))
+    shape = StepShape(layouts, one, step, 0 * one, 0 * one, 0 * one)
     use = memory_use(architecture, dtypes, accelerator, shape, one, 0 * one)
-    cache = kv_gib_per_sequence(architecture, dtypes, layouts, cached_tokens)
+    cache = kv_gib_per_sequence(architecture, dtypes, layouts, cached, slots is None)
+    if slots is not None:
+        cache = slots.with_tokens_gib(cache)
     fits: NDArray[np.bool_] = use.without_kv_gib + beside_gib + cache <= use.capacity_gib
     return fits

@@ -34,11 +34,18 @@ class Software:
         How activations are quantised for weights in FP8.
     iterations_ahead : float or None
         Iterations that are made up before the running one has ended; None is the default of its framework.
+    prefix_cache : bool
+        Whether the server keeps prefixes for later requests, as frameworks do where nothing is set.
+    memory_ratio : float or None
+        Part of the memory that the framework takes, or of what weights leave where it counts so; None is its
+        default.
     """
 
     date: str = ""
     activation_scales: ActivationScales = "static"
     iterations_ahead: float | None = None
+    prefix_cache: bool = True
+    memory_ratio: float | None = None
 
 
 TODAYS_SOFTWARE: Final = Software()

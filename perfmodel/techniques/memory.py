@@ -40,6 +40,7 @@ def running_kv_gib(
     layouts: Layouts,
     held: HeldCache,
     techniques: Techniques,
+    with_states: bool = True,
 ) -> FloatArray:
     """Cache of the running sequences on one accelerator, shape (n_configs,). [GiB].
 
@@ -51,10 +52,12 @@ def running_kv_gib(
         As elsewhere.
     held : HeldCache
         Sequences and lengths.
+    with_states : bool
+        Whether recurrent states count.
     """
 
     def each(tokens: IntArray) -> FloatArray:
-        return kv_gib_per_sequence(architecture, dtypes, layouts, np.maximum(tokens, 0))
+        return kv_gib_per_sequence(architecture, dtypes, layouts, np.maximum(tokens, 0), with_states)
 
     shared, samples = techniques.shared_prefix_tokens, techniques.samples_per_prompt
     if samples > 1:

@@ -81,7 +81,6 @@ def _periods(problem: Problem) -> tuple[PeriodInput, ...]:
 
 def _service(service: Service) -> ServiceInput:
     techniques, draft = service.techniques, service.techniques.speculative
-    cached = any((each.context_tokens or 0) > (each.input_tokens or 0) for each in service.classes)
     return ServiceInput(
         name=service.name,
         framework=service.framework,
@@ -97,7 +96,7 @@ def _service(service: Service) -> ServiceInput:
         draft_tokens=None if draft is None else draft.draft_tokens,
         draft_method=None if draft is None else draft.method,
         draft_model=None if draft is None else draft.draft_model,
-        prefix_caching=cached or techniques.shared_prefix_tokens > 0 or techniques.persistent_kv is not None,
+        prefix_caching=service.keeps_prefixes,
     )
 
 

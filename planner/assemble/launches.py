@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Final
 
-from fleetplan.fleet.inventory import Precision, Service
+from fleetplan.fleet.inventory import Accelerator, Precision, Service
 from fleetplan.perfmodel.architecture import (
     CompressedAttention,
     GroupedQueryAttention,
@@ -15,8 +15,9 @@ from fleetplan.perfmodel.architecture import (
     load_architecture,
 )
 from fleetplan.perfmodel.parallelism import Configuration
-from fleetplan.perfmodel.steps import part_dtypes
+from fleetplan.perfmodel.steps import part_dtypes, state_slots
 from fleetplan.perfmodel.steps.room import longest_sequence_tokens
+from fleetplan.perfmodel.steps.state_slots import StateSlots
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.plan.inputs import LaunchInput, VariantInput
 from fleetplan.planner.problem import Problem
@@ -91,9 +92,18 @@ def _launch(problem: Problem, service: Service, row: Placement) -> LaunchInput |
             # A decode step computes a token of each sequence.
             (configuration.batch or 1) if row.phase == "decode" else techniques.chunk_tokens,
             0.0 if techniques.speculative is None else techniques.speculative.draft_gib_per_accelerator,
+            _slots(service, row.phase, accelerator, architecture),
         ),
         longest_request_tokens=_longest_request(service),
     )
+
+
+def _slots(
+    service: Service, phase: str, accelerator: Accelerator, architecture: ModelArchitecture
+) -> StateSlots | None:
+    """How servers of a phase keep recurrent states; those that generate alone keep no prefixes."""
+    keeps = service.keeps_prefixes and phase != "decode"
+    return state_slots(service.framework, accelerator.vendor, architecture, prefix_cache=keeps)
 
 
 _LATENT: Final = LatentAttention | CompressedAttention

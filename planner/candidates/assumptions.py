@@ -12,7 +12,7 @@ from fleetplan.fleet.units import BYTES_PER_GIB
 from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
 from fleetplan.perfmodel.predict import far_family_text, own_error_text
-from fleetplan.perfmodel.steps import part_dtypes
+from fleetplan.perfmodel.steps import part_dtypes, state_slots
 
 _PRICED_APART: Final = frozenset({"draft layers"})
 """Parts of a checkpoint that a technique prices where it is switched on."""
@@ -36,6 +36,7 @@ def assumptions(fleet: Fleet, service: Service) -> tuple[str, ...]:
         architecture = load_architecture(model, fleet.path.parent)
         found |= dict.fromkeys((*_uncompared(service, architecture), *_left_out(service, architecture)))
         found |= dict.fromkeys(_too_long(service, architecture))
+        found |= dict.fromkeys(_slots(fleet, service, architecture))
         if position == 0:
             found |= dict.fromkeys(_cached(service, architecture, precision))
     return tuple(found)
@@ -109,6 +110,26 @@ def _too_long(service: Service, architecture: ModelArchitecture) -> Iterator[str
             f"{most:,} that the "
             f"config of {architecture.name} allows (max_position_embeddings); servers refuse them unless its "
             "positions are scaled"
+        )
+
+
+def _slots(fleet: Fleet, service: Service, architecture: ModelArchitecture) -> Iterator[str]:
+    """Say where states, and not the cache, limit the requests that run at once."""
+    vendors = dict.fromkeys(
+        each.accelerator.vendor
+        for name, each in fleet.hardware.items()
+        if each.accelerator is not None
+        and (service.allowed_hardware is None or name in service.allowed_hardware)
+    )
+    kept = (
+        state_slots(service.framework, vendor, architecture, prefix_cache=service.keeps_prefixes)
+        for vendor in vendors
+    )
+    for slots in dict.fromkeys(each for each in kept if each is not None):
+        yield (
+            f"{service.name}: beside its cached prefixes {service.framework} keeps {slots.slots} recurrent "
+            f"states of {architecture.name} a request, in {slots.memory_ratio:g} of the memory of the cache: "
+            "they limit the requests that run at once (`--mamba-full-memory-ratio`)"
         )
 
 

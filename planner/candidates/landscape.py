@@ -27,7 +27,7 @@ from fleetplan.perfmodel.optables import OperatorSource, measured_versions, newe
 from fleetplan.perfmodel.parallelism import Configuration, parse_parallelism
 from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.perfmodel.serving import Scheduling, default_scheduling
-from fleetplan.perfmodel.steps import triton_experts
+from fleetplan.perfmodel.steps import state_slots, triton_experts
 from fleetplan.perfmodel.techniques import technique_problem
 from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.dominance import undominated
@@ -209,13 +209,27 @@ def service_evaluator(fleet: Fleet, service: Service, hardware: Hardware) -> Eva
     source = operator_source(
         accelerator, service.framework, service.framework_version, triton_experts=by_triton
     )
-    return Evaluator(architecture, accelerator, source, service.precision, techniques=service.techniques)
+    slots = state_slots(
+        service.framework, accelerator.vendor, architecture, prefix_cache=service.keeps_prefixes
+    )
+    return Evaluator(
+        architecture,
+        accelerator,
+        source,
+        service.precision,
+        techniques=service.techniques,
+        state_slots=slots,
+    )
 
 
 def service_scheduling(service: Service, evaluator: Evaluator) -> Scheduling:
     """Return how the service's framework fills its iterations: its defaults, and what the service says."""
     default = default_scheduling(
-        service.framework, evaluator.accelerator, evaluator.software_date, service.techniques.chunk_tokens
+        service.framework,
+        evaluator.accelerator,
+        evaluator.software_date,
+        service.techniques.chunk_tokens,
+        evaluator.overlaps_host,
     )
     return replace(default, front_end=front_end_of(service))
 

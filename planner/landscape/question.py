@@ -18,7 +18,7 @@ from fleetplan.perfmodel.evaluator import Evaluator, build_evaluator
 from fleetplan.perfmodel.landscape import LatencyTarget, Option, RequestShape, SearchSpace, SweepSpace
 from fleetplan.perfmodel.optables import FRAMEWORKS
 from fleetplan.perfmodel.serving import default_scheduling
-from fleetplan.perfmodel.steps import KV_PRECISIONS, WEIGHT_PRECISIONS
+from fleetplan.perfmodel.steps import KV_PRECISIONS, WEIGHT_PRECISIONS, Software
 from fleetplan.planner.candidates import (
     Calibrator,
     RejectionLog,
@@ -145,7 +145,7 @@ def question_of_options(asked: LandscapeOptions, search: SearchSpace) -> Questio
         for weights in asked.weights:
             for kv in asked.kv:
                 evaluator = _evaluator(asked, name, Precision(weights, kv))
-                scheduling = default_scheduling(asked.framework, part)
+                scheduling = default_scheduling(asked.framework, part, overlaps_host=evaluator.overlaps_host)
                 options.append(Option(name, evaluator, usd, kw, asked.framework, scheduling))
     space = SweepSpace(tuple(options), (asked.request,), asked.target, search)
     lengths = f"{asked.request.input_tokens} in, {asked.request.output_tokens} out"
@@ -175,7 +175,14 @@ def _check(asked: LandscapeOptions) -> None:
 
 def _evaluator(asked: LandscapeOptions, hardware: str, precision: Precision) -> Evaluator:
     try:
-        return build_evaluator(asked.model, accelerators()[hardware], asked.framework, precision, Path())
+        return build_evaluator(
+            asked.model,
+            accelerators()[hardware],
+            asked.framework,
+            precision,
+            Path(),
+            software=Software(prefix_cache=asked.request.prefix_tokens > 0),
+        )
     except UnsupportedArchitecture as error:
         raise bad_option("--model", str(error)) from error
 

@@ -15,8 +15,9 @@ from fleetplan.perfmodel.architecture import (
     load_architecture,
 )
 from fleetplan.perfmodel.parallelism import Configuration
-from fleetplan.perfmodel.steps import part_dtypes
-from fleetplan.perfmodel.steps.room import LONGEST_TRIED_TOKENS, sequence_fits
+from fleetplan.perfmodel.steps import part_dtypes, state_slots
+from fleetplan.perfmodel.steps.room import LONGEST_TRIED_TOKENS, SequenceTokens, sequence_fits
+from fleetplan.perfmodel.steps.state_slots import StateSlots
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.plan.inputs import LaunchInput
 from fleetplan.planner.verify.plan_check import PlanCheck
@@ -52,9 +53,17 @@ class _Placed:
             part_dtypes(self.architecture, Precision(self.variant.weights, self.variant.kv)),
             self.accelerator,
             configuration.layout,
-            tokens,
-            tokens if step is None else step,
+            SequenceTokens(tokens, tokens if step is None else step),
             0.0 if draft is None else draft.draft_gib_per_accelerator,
+            self._slots,
+        )
+
+    @property
+    def _slots(self) -> StateSlots | None:
+        """How its servers keep recurrent states; those that generate alone keep no prefixes."""
+        keeps = self.service.keeps_prefixes and self.row.phase != "decode"
+        return state_slots(
+            self.service.framework, self.accelerator.vendor, self.architecture, prefix_cache=keeps
         )
 
 
