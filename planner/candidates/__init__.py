@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from fleetplan.planner.candidates.dominance import replaces
     from fleetplan.planner.candidates.figures import supplied_hardware
     from fleetplan.planner.candidates.kept import found_before, kept_candidates
-    from fleetplan.planner.candidates.landscape import (
-        service_evaluator,
-        service_scheduling,
-        service_space,
-    )
     from fleetplan.planner.candidates.load_question import front_end_of, request_kind
     from fleetplan.planner.candidates.out_of_time import OutOfTimeError
     from fleetplan.planner.candidates.preparation import prepare
@@ -32,6 +27,11 @@ if TYPE_CHECKING:
         NOT_ALLOWED,
         UNDER_LOAD,
         RejectionLog,
+    )
+    from fleetplan.planner.candidates.service_evaluation import (
+        service_evaluator,
+        service_scheduling,
+        service_space,
     )
     from fleetplan.planner.candidates.variants import service_variants
 else:

@@ -1,0 +1,125 @@
+"""How services are evaluated: the evaluator of each on one hardware, its scheduling, and what is searched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from fleetplan.fleet.errors import InputError, names_hint
+from fleetplan.fleet.inventory import Fleet, Hardware, Service
+from fleetplan.perfmodel.architecture import load_architecture
+from fleetplan.perfmodel.evaluator import Evaluator, matured
+from fleetplan.perfmodel.landscape import SearchSpace
+from fleetplan.perfmodel.optables import measured_versions, newest_first, operator_source
+from fleetplan.perfmodel.serving import Scheduling, default_scheduling
+from fleetplan.perfmodel.steps import state_slots, triton_experts
+from fleetplan.perfmodel.techniques import technique_problem
+from fleetplan.planner.candidates.load_question import front_end_of
+from fleetplan.planner.problem.places_in_file import service_issue
+
+EVERYTHING: Final = SearchSpace()
+"""What is searched where nobody says anything."""
+
+
+def service_evaluator(fleet: Fleet, service: Service, hardware: Hardware) -> Evaluator:
+    """Return the evaluator of a service on one hardware.
+
+    Raises
+    ------
+    InputError
+        The model cannot use one of the service's techniques, or no table has its version of the framework.
+    UnsupportedArchitecture
+        The model is a decoder that is not understood.
+    """
+    if service.model is None or hardware.accelerator is None:
+        raise ValueError(f"no figures to evaluate {service.name!r} on {hardware.name!r}")
+    architecture = load_architecture(service.model, fleet.path.parent)
+    problem = technique_problem(architecture, service.framework, service.techniques)
+    if problem:
+        raise InputError([service_issue(fleet, service.name, "techniques", problem)])
+    check_framework_version(fleet, service)
+    accelerator = matured(hardware.accelerator, service.framework)
+    by_triton = triton_experts(service.framework, accelerator.measured_system, architecture.model_type)
+    source = operator_source(
+        accelerator, service.framework, service.framework_version, triton_experts=by_triton
+    )
+    slots = state_slots(
+        service.framework, accelerator.vendor, architecture, prefix_cache=service.keeps_prefixes
+    )
+    return Evaluator(
+        architecture,
+        accelerator,
+        source,
+        service.precision,
+        techniques=service.techniques,
+        state_slots=slots,
+    )
+
+
+def service_scheduling(service: Service, evaluator: Evaluator) -> Scheduling:
+    """Return how the service's framework fills its iterations: its defaults, and what the service says."""
+    default = default_scheduling(
+        service.framework,
+        evaluator.accelerator,
+        evaluator.software_date,
+        service.techniques.chunk_tokens,
+        evaluator.overlaps_host,
+    )
+    return replace(default, front_end=front_end_of(service))
+
+
+def check_framework_version(fleet: Fleet, service: Service) -> None:
+    """Refuse a version of the framework that none of the service's hardware was measured under.
+
+    Hardware that was measured under other versions alone borrows from them; hardware without tables has
+    none to choose from.
+
+    Raises
+    ------
+    InputError
+        With the versions that there are, and the nearest of them.
+    """
+    if not service.framework_version:
+        return
+    allowed = service.allowed_hardware or tuple(fleet.hardware)
+    parts = [fleet.hardware[name].accelerator for name in allowed]
+    found = [measured_versions(part, service.framework) for part in parts if part is not None]
+    known = newest_first({version for versions in found for version in versions})
+    if service.framework_version in known:
+        return
+    key = "framework_version"
+    if not known:
+        message = f"none of the service's hardware was measured under {service.framework}"
+        raise InputError([service_issue(fleet, service.name, key, message, "leave it out")])
+    message = f"no table has {service.framework} {service.framework_version}"
+    hint = names_hint(service.framework_version, known)
+    raise InputError([service_issue(fleet, service.name, key, message, hint)])
+
+
+def is_prefill_alone(service: Service) -> bool:
+    """Whether the replicas that compute the prompts of a service are all that it needs.
+
+    Requests of one token leave nothing to decode. A server that takes both phases never does anything but
+    prefill, and a server of prefill hands no cache on: they are the same, and count as aggregated.
+    """
+    return service.ends_with_prompts and "aggregated" in service.runtimes
+
+
+def service_space(service: Service, space: SearchSpace = EVERYTHING) -> SearchSpace:
+    """The configurations of a service that are searched, within a space.
+
+    Parameters
+    ----------
+    service : Service
+        Its runtimes, and what it says of the search.
+    space : SearchSpace
+        Its batch sizes count, and its largest replica where there is one.
+    """
+    asked = service.search
+    return replace(
+        space,
+        runtimes=("disaggregated",) if is_prefill_alone(service) else service.runtimes,
+        max_accelerators=space.max_accelerators or asked.max_accelerators,
+        pipeline_stages=asked.pipeline_stages or space.pipeline_stages,
+        context_ranks=asked.context_ranks or space.context_ranks,
+    )
