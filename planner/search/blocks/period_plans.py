@@ -121,7 +121,7 @@ class PeriodPlans:
         following = None if values is None else self._periods.following_job(values)
         if values is not None and following is not None:
             values = self._periods.completed(values, (yield [following])[0])
-        if values is not None and self._plans.offer(values):
+        if values is not None and self._plans.offer_promising(values):
             self._state.tell("periods", "plan period by period for the best supply")
 
     def _effort(self, share: float) -> Effort:

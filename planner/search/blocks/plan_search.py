@@ -38,6 +38,9 @@ RECENT: Final = 10
 TOGETHER_S: Final = 1.0
 """Most time for that. Most take 0.03 to 0.3 s for a company of twelve services. [s]"""
 
+PROMISING_SHARE_OF_TIME: Final = 0.15
+"""Share of the time for improving a plan with better supply until it is the best."""
+
 SideJob = tuple[AnyJob, Callable[[Answer], None]]
 """A job that runs beside others, and what is called with its answer."""
 
@@ -92,6 +95,9 @@ class PlanSearch:
         self._attempts = 0
         # The best plan that still violates limits, in scaled values.
         self._draft: FloatArray | None = None
+        # A plan that is not the best, with supply that promises more, and until when it is improved. [s]
+        self._promising: FloatArray | None = None
+        self._promising_until_s = 0.0
         # What neighbourhoods found lately.
         self._recent: deque[Selection] = deque(maxlen=RECENT)
 
@@ -270,6 +276,36 @@ class PlanSearch:
         if direct.holds(now) and self.offer(now):
             self._state.tell("construction", "repaired by neighbourhoods")
 
+    def offer_promising(self, scaled: FloatArray) -> bool:
+        """Keep a plan if it is the best; improve it for a while first where its supply promises more.
+
+        Of team 2 the plan for the best supply cost as much as the best one, in whose supply neighbourhoods
+        found nothing for ten seconds, and 2.8 % less after seven seconds of them.
+        """
+        if self.offer(scaled):
+            return True
+        direct, best = self._direct, self._scaled()
+        if direct is None or best is None or not direct.holds(scaled):
+            return False
+        if direct.objective(scaled) - direct.objective(best) < self.open_cost():
+            self._promising = scaled
+            share_s = PROMISING_SHARE_OF_TIME * self._clock.limit_s
+            self._promising_until_s = self._clock.spent_s() + share_s
+        return False
+
+    def _improve_promising(self, workers: Workers, direct: DirectNeighbourhoods, now: FloatArray) -> None:
+        """Try some neighbourhoods of a plan that is not the best, until it is or its time is over."""
+        for change in sorted(direct.improve(workers, self._clock, now), key=lambda each: -each.gain):
+            changed = now.copy()
+            changed[change.variables] = change.values
+            if direct.holds(changed) and direct.objective(changed) < direct.objective(now):
+                now = changed
+        if self.offer(now):
+            self._state.tell("neighbourhood", "plan for better supply improved")
+            self._promising = None
+        else:
+            self._promising = now if self._clock.spent_s() < self._promising_until_s else None
+
     def _scaled(self) -> FloatArray | None:
         """Scaled values of the best plan."""
         values = self._state.incumbent.values
@@ -279,6 +315,9 @@ class PlanSearch:
         """Try some neighbourhoods on the variables themselves, and keep what makes the plan better."""
         now = self._scaled()
         if now is None or self._direct is None:
+            return
+        if self._promising is not None:
+            self._improve_promising(workers, self._direct, self._promising)
             return
         changes = self._direct.improve(workers, self._clock, now, self.open_cost())
         for change in sorted(changes, key=lambda each: -each.gain):

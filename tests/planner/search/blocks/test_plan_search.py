@@ -1,12 +1,14 @@
-"""How long plans are improved between two rounds of pricing."""
+"""How long plans are improved between two rounds of pricing, and which plan is."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from fleetplan.planner.search.blocks.direct_neighbourhoods import Change
 from fleetplan.planner.search.blocks.effort import GainRate
 from fleetplan.planner.search.blocks.plan_search import PlanSearch
 
@@ -43,3 +45,74 @@ def test_a_plan_is_improved_while_that_gains_more_than_the_bound_did(
     raised: float, round_s: float, most: int
 ) -> None:
     assert improvements(raised, round_s) == most
+
+
+class Direct:
+    """Neighbourhoods that each save one of a plan of one variable, whose value is its cost."""
+
+    @staticmethod
+    def objective(values: np.ndarray) -> float:
+        return float(values[0])
+
+    @staticmethod
+    def holds(values: np.ndarray) -> bool:
+        return bool(values[0] > 0)
+
+    @staticmethod
+    def improve(_workers: object, _clock: object, values: np.ndarray) -> list[Change]:
+        return [Change(np.array([0]), values - 1.0, 1.0, "one")]
+
+
+class Promising:
+    """A search with a plan of 10 and a bound of 5, after so much of its 40 s."""
+
+    def __init__(self) -> None:
+        self.spent_s, self.told = 0.0, 0
+        self.search: Any = SimpleNamespace(
+            _direct=Direct(),
+            _promising=None,
+            _promising_until_s=0.0,
+            _clock=SimpleNamespace(limit_s=40.0, spent_s=lambda: self.spent_s),
+            _state=SimpleNamespace(tell=self.tell),
+            offer=lambda values: 0 < values[0] < 10.0,
+            _scaled=lambda: np.array([10.0]),
+            open_cost=lambda: 5.0,
+        )
+
+    def tell(self, _source: str, _detail: str) -> None:
+        self.told += 1
+
+    def offer(self, cost: float) -> bool:
+        return PlanSearch.offer_promising(self.search, np.array([cost]))
+
+    def improve(self) -> None:
+        PlanSearch._improve_promising(self.search, None, self.search._direct, self.search._promising)  # type: ignore[arg-type]
+
+
+def test_a_plan_that_is_not_the_best_is_improved_until_it_is() -> None:
+    searched = Promising()
+    assert not searched.offer(11.5)
+    searched.improve()
+    assert searched.search._promising == 10.5
+    assert not searched.told
+    searched.improve()
+    assert searched.search._promising is None
+    assert searched.told == 1
+
+
+def test_a_plan_that_does_not_become_the_best_in_its_time_is_given_up() -> None:
+    searched = Promising()
+    searched.offer(14.5)
+    searched.spent_s = 5.9
+    searched.improve()
+    assert searched.search._promising == 13.5
+    searched.spent_s = 6.0
+    searched.improve()
+    assert searched.search._promising is None
+
+
+@pytest.mark.parametrize("cost", [9.5, 15.5, -1.0], ids=("the best", "too dear", "beyond limits"))
+def test_no_other_plan_is_improved_before_the_best(cost: float) -> None:
+    searched = Promising()
+    assert searched.offer(cost) == (cost == 9.5)
+    assert searched.search._promising is None
