@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from fleetplan.perfmodel.landscape import AGGREGATED, LatencyTarget, Option
-from fleetplan.planner.landscape.answer import answer, best_rows
+from fleetplan.perfmodel.landscape import AGGREGATED, PREFILL, LatencyTarget, Option
+from fleetplan.planner.landscape.answer import LandscapeAnswer, answer, best_rows
 from fleetplan.planner.landscape.question import Question
 
 
@@ -86,11 +86,7 @@ def _rows(question: Question, latency: str, quality: str) -> list[dict[str, obje
     apart = found.pairs()
     if len(apart):
         apart = apart.assign(runtime="disaggregated", served_by=apart["prefill"] + " + " + apart["decode"])
-    points = found.phase_points[AGGREGATED]
-    together = found.table(points, evidence=False)
-    if len(together):
-        served_by = together["hardware"] + " " + together["config"]
-        together = together.assign(runtime="aggregated", served_by=served_by)
+    together, prompts = (_aggregated(found, phase) for phase in (AGGREGATED, PREFILL))
     rows: list[dict[str, object]] = []
     for position, request in enumerate(question.request_names):
         shape = question.space.requests[position]
@@ -101,7 +97,9 @@ def _rows(question: Question, latency: str, quality: str) -> list[dict[str, obje
             "input_tokens": shape.input_tokens,
             "output_tokens": shape.output_tokens,
         }
-        offered = [part[part["request"] == request] for part in (apart, together) if len(part)]
+        # Of one output token nothing is left to decode: what computes prompts is all that is needed.
+        tables = (prompts if shape.output_tokens == 1 else apart, together)
+        offered = [part[part["request"] == request] for part in tables if len(part)]
         best = (
             best_rows(pd.concat(offered, ignore_index=True)) if any(len(part) for part in offered) else None
         )
@@ -123,3 +121,11 @@ def _rows(question: Question, latency: str, quality: str) -> list[dict[str, obje
             line |= {"runtime": "-", "served_by": "nothing meets the limits"}
         rows.append(line)
     return rows
+
+
+def _aggregated(found: LandscapeAnswer, phase: str) -> pd.DataFrame:
+    """The configurations of a phase as servers of whole requests."""
+    table = found.table(found.phase_points[phase], evidence=False)
+    if table.empty:
+        return table
+    return table.assign(runtime="aggregated", served_by=table["hardware"] + " " + table["config"])

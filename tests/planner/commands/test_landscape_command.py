@@ -27,11 +27,13 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
     return int(stopped.value.code or 0), printed.out, printed.err
 
 
-def question(ttft_ms: float | None = 400.0, tpot_ms: float | None = 40.0) -> Question:
+def question(
+    ttft_ms: float | None = 400.0, tpot_ms: float | None = 40.0, output_tokens: int = 150
+) -> Question:
     asked = LandscapeOptions(
         "llama3-70b",
         ("GPU-A", "MI300X"),
-        RequestShape(2000, 150),
+        RequestShape(2000, output_tokens),
         LatencyTarget(ttft_ms, tpot_ms),
         ("fp8",),
         ("bf16",),
@@ -168,3 +170,11 @@ def test_a_menu_says_where_nothing_meets_the_limits() -> None:
     menu = inference_menu(question(0.01, 0.01))
     assert menu["served_by"].tolist()[:3] == ["nothing meets the limits"] * 3
     assert menu["runtime"].tolist()[3] != "-"
+
+
+def test_nothing_decodes_in_a_menu_of_one_output_token() -> None:
+    menu = inference_menu(question(output_tokens=1))
+    served = menu[menu["served_by"] != "nothing meets the limits"]
+    assert len(served)
+    assert set(served["runtime"]) == {"aggregated"}
+    assert not served["served_by"].str.contains(" + ", regex=False).any()
