@@ -267,12 +267,7 @@ class PlanSearch:
 
     def _mend(self, workers: Workers, direct: DirectNeighbourhoods, now: FloatArray) -> None:
         """Bring a draft closer to its limits by some neighbourhoods, and keep it once it is a plan."""
-        for change in direct.improve(workers, self._clock, now):
-            changed = now.copy()
-            changed[change.variables] = change.values
-            if direct.objective(changed) < direct.objective(now):
-                now = changed
-        self._draft = now
+        self._draft = now = _improved(direct, workers, self._clock, now)
         if direct.holds(now) and self.offer(now):
             self._state.tell("construction", "repaired by neighbourhoods")
 
@@ -295,11 +290,7 @@ class PlanSearch:
 
     def _improve_promising(self, workers: Workers, direct: DirectNeighbourhoods, now: FloatArray) -> None:
         """Try some neighbourhoods of a plan that is not the best, until it is or its time is over."""
-        for change in sorted(direct.improve(workers, self._clock, now), key=lambda each: -each.gain):
-            changed = now.copy()
-            changed[change.variables] = change.values
-            if direct.holds(changed) and direct.objective(changed) < direct.objective(now):
-                now = changed
+        now = _improved(direct, workers, self._clock, now)
         if self.offer(now):
             self._state.tell("neighbourhood", "plan for better supply improved")
             self._promising = None
@@ -385,3 +376,13 @@ class PlanSearch:
                 return
             self.improve(workers)
             self._direct_rate.note(before - self.open_cost(), self._clock.spent_s() - began)
+
+
+def _improved(direct: DirectNeighbourhoods, workers: Workers, clock: Clock, values: FloatArray) -> FloatArray:
+    """Values after some neighbourhoods, each of which makes them better; the price of limits counts."""
+    for change in direct.improve(workers, clock, values):
+        changed = values.copy()
+        changed[change.variables] = change.values
+        if direct.objective(changed) < direct.objective(values):
+            values = changed
+    return values
