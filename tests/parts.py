@@ -18,6 +18,16 @@ def first_parts(values: Iterable[_Value], count: int) -> list[ParameterSet | _Va
     return [*islice(rest, count), *(_slow(value) for value in rest)]
 
 
+def each_once(first: Iterable[_Value], second: Iterable[_Value]) -> list[ParameterSet | _Value]:
+    """Return the pairs of two lists, of which `make test` has each value of either list in one at least."""
+    ones, others = list(first), list(second)
+    few = min(len(ones), len(others))
+    return [
+        one if at % few == to % few else _slow(one)
+        for at, to, one in ((i, k, (a, b)) for i, a in enumerate(ones) for k, b in enumerate(others))
+    ]
+
+
 def _slow(value: object) -> ParameterSet:
     values = value if isinstance(value, tuple) else (value,)
     return pytest.param(*values, marks=pytest.mark.slow)

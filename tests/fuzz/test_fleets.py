@@ -1,4 +1,4 @@
-"""Random fleets hold: 17 in `make test`, 200 with `make slow`; `make soak` tries ten thousand larger ones."""
+"""Random fleets hold: 13 in `make test`, 200 with `make slow`; `make soak` tries ten thousand larger ones."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ FLEETS = 200
 EVERY_KEY = (22, 62, 96, 103, 115, 145, 149, 153, 166, 168, 186)
 """Seeds of fleets that have every documented key together; a greedy choice of the 200."""
 
-ASKED = (0, 1, 4, 8, 9, 17)
-"""Seeds of fleets that are held to a law or asked a question as well."""
+ASKED = (0, 1)
+"""Seeds of fleets of which one is held to a law and one asked a question, as some of the others are."""
 
-FIRST = (*EVERY_KEY, *ASKED)
-"""Seeds of `make test`."""
+FIRST = (*EVERY_KEY, 0, 1, 4, 8, 9, 17)
+"""Seeds of fleets that have most pairs of keys together."""
 
 SIZE = 10
 """Fleets of one test of `make slow`, which tries all of them."""

@@ -75,19 +75,43 @@ def test_a_reader_that_left_ends_the_command_as_a_shell_expects(folder: Path, ar
     assert "written" not in said
 
 
-@pytest.mark.parametrize(
-    "arguments", first_parts((["schema"], ["fleet.yaml", "--out", "out"], ["check", "fleet.yaml"]), 2)
-)
-def test_closed_standard_output_is_said(folder: Path, arguments: list[str]) -> None:
+def without_stream(
+    number: int, arguments: Sequence[str], folder: Path, begins_anew: bool
+) -> subprocess.CompletedProcess[bytes]:
+    """Run `plan` without standard output (1) or standard error (2): none at all, or as Python leaves it."""
+    if not begins_anew:
+        name = {1: "stdout", 2: "stderr"}[number]
+        program = f"""
+import os, sys
+os.close({number})
+sys.{name} = sys.__{name}__ = None
+sys.argv = ["plan", *{list(arguments)!r}]
+from fleetplan.planner.start import main
+main()
+"""
+        return ran(["-c", program], cwd=folder)
     command = " ".join([sys.executable, "-m", "fleetplan.planner", *arguments])
-    done = subprocess.run(
-        ["sh", "-c", f"{command} >&-"],
+    return subprocess.run(
+        ["sh", "-c", f"{command} {number}>&-"],
         cwd=folder,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},
         check=False,
         timeout=100,
     )
+
+
+PLANNING = ["fleet.yaml", "--out", "out"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "begins_anew"),
+    first_parts(
+        ((["schema"], True), (PLANNING, False), (PLANNING, True), (["check", "fleet.yaml"], True)), 2
+    ),
+)
+def test_closed_standard_output_is_said(folder: Path, arguments: list[str], begins_anew: bool) -> None:
+    done = without_stream(1, arguments, folder, begins_anew)
     said = done.stderr.decode()
     assert done.returncode == 2, said
     assert said.endswith("standard output cannot be written: Bad file descriptor\n")
@@ -96,17 +120,17 @@ def test_closed_standard_output_is_said(folder: Path, arguments: list[str]) -> N
         assert json.loads((folder / "out" / "plan.json").read_text())["fleet"] == "zwölf €"
 
 
-def test_closed_standard_error_loses_no_result(folder: Path) -> None:
-    done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m fleetplan.planner fleet.yaml --json 2>&-"],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},
-        check=False,
-        timeout=100,
-    )
+TELLING = ["fleet.yaml", "--json"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "begins_anew"), first_parts(((["schema"], True), (TELLING, False), (TELLING, True)), 2)
+)
+def test_closed_standard_error_loses_no_result(folder: Path, arguments: list[str], begins_anew: bool) -> None:
+    done = without_stream(2, arguments, folder, begins_anew)
     assert done.returncode == 0
-    assert json.loads(done.stdout)["fleet"] == "zwölf €"
+    told = json.loads(done.stdout)
+    assert told.get("fleet") == "zwölf €" if "--json" in arguments else "$schema" in told
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.parts import each_once
 from tests.perfmodel.fakes import WorkSource, accelerator, dense_model, mixture_model
 
 from fleetplan.fleet.catalog import accelerators
@@ -48,33 +49,29 @@ class CallCountingSource(WorkSource):
         return super().times(kind, dtype, dims)
 
 
-@pytest.mark.parametrize(
-    "techniques",
-    [
-        Techniques(),
-        Techniques(chunk_tokens=512),
-        Techniques(speculative=SpeculativeDecoding(2, 0.7, 0.05), samples_per_prompt=2),
-        Techniques(persistent_kv=SESSIONS, chunk_tokens=1024),
-        Techniques(expert_overlap="single-batch"),
-        Techniques(expert_overlap="two-batch"),
-    ],
-    ids=["none", "chunks", "draft", "sessions", "single-batch", "two-batch"],
+TECHNIQUES = {
+    "none": Techniques(),
+    "chunks": Techniques(chunk_tokens=512),
+    "draft": Techniques(speculative=SpeculativeDecoding(2, 0.7, 0.05), samples_per_prompt=2),
+    "sessions": Techniques(persistent_kv=SESSIONS, chunk_tokens=1024),
+    "single-batch": Techniques(expert_overlap="single-batch"),
+    "two-batch": Techniques(expert_overlap="two-batch"),
+}
+ENGINES = (
+    "MI300X deepseek-ai/DeepSeek-V3 sglang fp8",
+    "B200-SXM Qwen/Qwen3-30B-A3B vllm fp8",
+    "H100-SXM llama3-70b sglang fp8",
+    # The host keeps short prompts waiting whose session is found, but not those that are computed again.
+    "A100-SXM-40GB mistralai/Mistral-7B-v0.3 sglang mxfp4",
 )
-@pytest.mark.parametrize(
-    ("hardware", "model", "framework", "weights"),
-    [
-        ("H100-SXM", "llama3-70b", "sglang", "fp8"),
-        ("B200-SXM", "Qwen/Qwen3-30B-A3B", "vllm", "fp8"),
-        ("MI300X", "deepseek-ai/DeepSeek-V3", "sglang", "fp8"),
-        # The host keeps short prompts waiting whose session is found, but not those that are computed again.
-        ("A100-SXM-40GB", "mistralai/Mistral-7B-v0.3", "sglang", "mxfp4"),
-    ],
-)
-def test_rows_rest_on_what_they_do_when_they_are_evaluated_alone(
-    hardware: str, model: str, framework: str, weights: str, techniques: Techniques
-) -> None:
+"""Two with experts, which overlaps act on; `make test` has each technique on one of them, in this order."""
+
+
+@pytest.mark.parametrize(("technique", "engine"), each_once(TECHNIQUES, ENGINES))
+def test_rows_rest_on_what_they_do_when_they_are_evaluated_alone(technique: str, engine: str) -> None:
+    hardware, model, framework, weights = engine.split()
     part = accelerators()[hardware]
-    own = build_evaluator(model, part, framework, Precision(weights, "bf16"), Path(), techniques)
+    own = build_evaluator(model, part, framework, Precision(weights, "bf16"), Path(), TECHNIQUES[technique])
     option = Option("", own, None, None, framework, default_scheduling(framework, part))
     compared = 0
     for requests in (REQUESTS, SHORT):

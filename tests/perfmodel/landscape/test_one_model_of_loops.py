@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from tests.parts import first_parts
+from tests.parts import each_once, first_parts
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Offload, Precision, SpeculativeDecoding, Techniques
@@ -79,9 +79,9 @@ def predicted(case: Case, rows: pd.DataFrame, mode: str, columns: dict[str, floa
 
 
 @pytest.mark.parametrize("count", first_parts((12, 40), 1))
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]} {case[1]}")
-@pytest.mark.parametrize("technique", TECHNIQUES)
-def test_aggregated_rows_are_closed_loops(case: Case, technique: str, count: int) -> None:
+@pytest.mark.parametrize(("technique", "at"), each_once(TECHNIQUES, range(len(CASES))))
+def test_aggregated_rows_are_closed_loops(technique: str, at: int, count: int) -> None:
+    case = CASES[at]
     techniques, columns = TECHNIQUES[technique]
     rows = usable(case, techniques)
     rows = rows[rows["phase"] == "aggregated"]

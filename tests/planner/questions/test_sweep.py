@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.planner import cli
+from fleetplan.planner.commands import run_sweep as sweep_command
 from fleetplan.planner.commands.run_sweep import Ground, tasks_of
 from fleetplan.planner.jobs import RunJobs, run_here
 from fleetplan.planner.problem import build_problem
@@ -55,17 +56,27 @@ def run(*arguments: object) -> tuple[int, str]:
     return result.exit_code, result.stdout
 
 
-def swept(folder: Path, *options: object, grid: tuple[str, ...] = GRID) -> str:
-    """The table of a sweep of the scenario that brings its own rates."""
+def swept(folder: Path, *options: object, grid: tuple[str, ...] = GRID, drawn: bool = False) -> str:
+    """The table of a sweep of the scenario that brings its own rates; its figures take as long as it does."""
     axes = [text for axis in grid for text in ("--grid", axis)]
-    code, _ = run("sweep", SCENARIO, *axes, "--out", folder, *options)
+    with pytest.MonkeyPatch.context() as patched:
+        if not drawn:
+            patched.setattr(sweep_command, "write_sweep_plots", lambda *_: [])
+        code, _ = run("sweep", SCENARIO, *axes, "--out", folder, *options)
     assert code == 0
     return (folder / "sweep.csv").read_text(encoding="utf-8")
 
 
-def test_every_point_is_the_plan_of_its_fleet(tmp_path: Path) -> None:
-    swept(tmp_path)
-    table = pd.read_csv(tmp_path / "sweep.csv")
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a sweep of the whole grid, for those who look at it or copy it."""
+    folder = tmp_path_factory.mktemp("whole")
+    swept(folder, drawn=True)
+    return folder
+
+
+def test_every_point_is_the_plan_of_its_fleet(whole: Path) -> None:
+    table = pd.read_csv(whole / "sweep.csv")
     tco = table[table["metric"] == "tco"].set_index(["demand", "price.big-gpu"])["value"]
     assert len(tco) == 6
     # One big card and one small one, the big one at four fifths of its price.
@@ -74,13 +85,13 @@ def test_every_point_is_the_plan_of_its_fleet(tmp_path: Path) -> None:
     used = table[table["metric"] == "in use: big-gpu"].set_index(["demand", "price.big-gpu"])["value"]
     assert used[1.0, 1.0] == 1
     assert set(table["status"]) == {"optimal"}
-    drawn = {path.name for path in (tmp_path / "plots").iterdir()}
+    drawn = {path.name for path in (whole / "plots").iterdir()}
     assert drawn == {"tco.svg", "hardware.svg", "heatmap.svg"}
 
 
-def test_two_processes_and_a_dask_cluster_make_the_same_table(tmp_path: Path) -> None:
+def test_two_processes_and_a_dask_cluster_make_the_same_table(whole: Path, tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="the extra cluster is not installed")
-    alone = swept(tmp_path / "one")
+    alone = (whole / "sweep.csv").read_text(encoding="utf-8")
     assert swept(tmp_path / "two", "--jobs", 2) == alone
     # A process of its own: a cluster leaves threads and sockets to the interpreter. Two of its workers take
     # five seconds of a CPU to start; the whole grid of `make slow` has them.
@@ -90,7 +101,7 @@ def test_two_processes_and_a_dask_cluster_make_the_same_table(tmp_path: Path) ->
 
 
 def test_points_that_take_long_are_solved_on_all_cores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sweep of three points of `quarterly.yaml` used one core of two for three minutes."""
     asked: list[int] = []
@@ -102,11 +113,12 @@ def test_points_that_take_long_are_solved_on_all_cores(
 
     monkeypatch.setattr(sweep_run, "open_jobs", opened)
     monkeypatch.setattr(sweep_run, "usable_cores", lambda: 4)
-    alone = swept(tmp_path / "short")
+    alone, three = (whole / "sweep.csv").read_text(encoding="utf-8"), ("demand=0.5,1,2",)
+    short = swept(tmp_path / "short", grid=three)
     monkeypatch.setattr(sweep_run, "LEAST_LEFT_S", 0.0)
     assert swept(tmp_path / "long") == alone
-    assert swept(tmp_path / "two", grid=("demand=0.5,1,2",))
-    assert swept(tmp_path / "said", "--jobs", 3) == alone
+    assert swept(tmp_path / "two", grid=three) == short
+    assert swept(tmp_path / "said", "--jobs", 3, grid=three) == short
     assert asked == [1, 4, 2, 3]
 
 
@@ -121,7 +133,7 @@ def long_grid(points: int) -> tuple[str, str]:
 @pytest.mark.parametrize("points", LONG_POINTS)
 def test_a_sweep_that_was_killed_goes_on_where_it_stopped(points: int, tmp_path: Path) -> None:
     grid = long_grid(points)
-    whole = swept(tmp_path / "whole", grid=grid)
+    expected = swept(tmp_path / "whole", grid=grid)
     folder = tmp_path / "killed"
     command = [*sweeping(grid), "--out", str(folder)]
     kill_after_points(command, folder, 3)
@@ -129,7 +141,7 @@ def test_a_sweep_that_was_killed_goes_on_where_it_stopped(points: int, tmp_path:
     assert 3 <= len(before) < points
     assert not (folder / "sweep.csv").exists()
     ran(command).check_returncode()
-    assert (folder / "sweep.csv").read_text(encoding="utf-8") == whole
+    assert (folder / "sweep.csv").read_text(encoding="utf-8") == expected
     after = stamps(folder)
     assert len(after) == points
     assert {name: after[name] for name in before} == before
@@ -245,8 +257,9 @@ def test_a_point_is_solved_again_when_anything_it_depends_on_changes(tmp_path: P
     assert len({key, *others}) == 5
 
 
-def test_a_damaged_result_is_solved_again(tmp_path: Path) -> None:
-    table = swept(tmp_path)
+def test_a_damaged_result_is_solved_again(whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    table = (whole / "sweep.csv").read_text(encoding="utf-8")
     victim = next((tmp_path / "points").glob("*.json"))
     victim.write_text('{"point": [', encoding="utf-8")
     assert read_result(victim) is None
@@ -346,7 +359,7 @@ def test_the_table_of_one_axis_and_of_none_that_is_solved(tmp_path: Path) -> Non
     path = result_file(tmp_path, "key")
     write_result(path, nothing[0])
     assert read_result(path) == nothing[0]
-    swept(tmp_path / "one", grid=("demand=1,2",))
+    swept(tmp_path / "one", grid=("demand=1,2",), drawn=True)
     assert {path.name for path in (tmp_path / "one" / "plots").iterdir()} == {"tco.svg", "hardware.svg"}
 
 
