@@ -33,7 +33,8 @@ from fleetplan.perfmodel.serving import (
     step_grids,
 )
 from fleetplan.perfmodel.serving.closed import closed_loop
-from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Lengths
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes
+from fleetplan.perfmodel.serving.lengths import Lengths
 
 AMPLE_KV: Final = 10**9
 """Tokens of cache that no cell fills: limited caches are the simulator's own tests."""

@@ -27,7 +27,8 @@ from fleetplan.perfmodel.replay import deployed_engine
 from fleetplan.perfmodel.replay.deployed import DeployedEngine
 from fleetplan.perfmodel.serving import Range, StepGrids, default_scheduling, step_grids
 from fleetplan.perfmodel.serving.closed import Outside, closed_loop
-from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Lengths
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes
+from fleetplan.perfmodel.serving.lengths import Lengths
 from fleetplan.perfmodel.serving.replica_load import HELD_OUTPUT_RATIO
 from fleetplan.perfmodel.steps import Software
 

@@ -15,6 +15,7 @@ from fleetplan.perfmodel.evaluator.calibration import (
     with_calibration,
 )
 from fleetplan.perfmodel.evaluator.maturity import matured, maturity_in_force
+from fleetplan.perfmodel.evaluator.model_memory import NO_TECHNIQUES
 from fleetplan.perfmodel.evaluator.phases import Evaluator, build_evaluator
 from fleetplan.perfmodel.evaluator.rates import (
     disaggregated_requests_per_s,
@@ -23,7 +24,7 @@ from fleetplan.perfmodel.evaluator.rates import (
     prefill_to_decode_ratio,
 )
 from fleetplan.perfmodel.evaluator.result import Engines, PhaseResult
-from fleetplan.perfmodel.evaluator.step import NO_TECHNIQUES, StepEvaluator
+from fleetplan.perfmodel.evaluator.step import StepEvaluator
 
 __all__ = [
     "NO_TECHNIQUES",

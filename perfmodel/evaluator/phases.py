@@ -17,6 +17,7 @@ from fleetplan.fleet.inventory import Accelerator, Precision, Techniques
 from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.evaluator.maturity import matured
+from fleetplan.perfmodel.evaluator.model_memory import NO_TECHNIQUES
 from fleetplan.perfmodel.evaluator.rates import (
     continuous_batching_requests_per_s,
     continuous_batching_tpot_ms,
@@ -26,7 +27,7 @@ from fleetplan.perfmodel.evaluator.rates import (
     prompt_iteration_ms,
 )
 from fleetplan.perfmodel.evaluator.result import PhaseResult
-from fleetplan.perfmodel.evaluator.step import NO_TECHNIQUES, StepEvaluator
+from fleetplan.perfmodel.evaluator.step import StepEvaluator
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.optables import operator_source
 from fleetplan.perfmodel.steps import (
@@ -44,7 +45,7 @@ from fleetplan.perfmodel.steps import (
     steady_shape,
     triton_experts,
 )
-from fleetplan.perfmodel.steps.latency import with_wait
+from fleetplan.perfmodel.steps.times import with_wait
 from fleetplan.perfmodel.techniques.chunked_prefill import (
     PromptTimes,
     StepsEvaluator,

@@ -14,7 +14,7 @@ from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.steps import StepShape, StepTimes
 from fleetplan.perfmodel.steps.grid_latency import CrossedStep, Places
-from fleetplan.perfmodel.steps.latency import alike_named
+from fleetplan.perfmodel.steps.times import alike_named
 from fleetplan.perfmodel.techniques.chunked_prefill import StepsEvaluator
 
 

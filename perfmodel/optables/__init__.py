@@ -14,7 +14,8 @@ from fleetplan.fleet.packages import imported_when_asked
 
 if TYPE_CHECKING:
     from fleetplan.perfmodel.optables.choice import ChosenRows, TableLibrary, TableSource
-    from fleetplan.perfmodel.optables.measured.tables import FAMILIES, FRAMEWORKS, newest_first
+    from fleetplan.perfmodel.optables.measured.families import FAMILIES
+    from fleetplan.perfmodel.optables.measured.tables import FRAMEWORKS, newest_first
     from fleetplan.perfmodel.optables.own.formats import OwnTable, read_own_table
     from fleetplan.perfmodel.optables.own.store import store_own_table
     from fleetplan.perfmodel.optables.rows import MeasuredRows, fastest

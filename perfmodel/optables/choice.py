@@ -45,11 +45,11 @@ from fleetplan.perfmodel.operators import ActivationScales, OperatorKind
 from fleetplan.perfmodel.optables.cache import ImportedTables, known_sha256
 from fleetplan.perfmodel.optables.hashed_files import hashed_names
 from fleetplan.perfmodel.optables.measured.experts import TRITON
+from fleetplan.perfmodel.optables.measured.families import FAMILIES
 from fleetplan.perfmodel.optables.measured.folders import table_roots
 from fleetplan.perfmodel.optables.measured.products import PRODUCT_ALONE, QUANTISATION_FAMILIES
 from fleetplan.perfmodel.optables.measured.tables import (
     BLACKWELL_SYSTEMS,
-    FAMILIES,
     FRAMEWORKS,
     TableFile,
     newest_first,

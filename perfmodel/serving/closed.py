@@ -33,7 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetplan.perfmodel.operators import FloatArray, IntArray
-from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Numbers, some_numbers
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes
+from fleetplan.perfmodel.serving.lengths import Numbers, some_numbers
 
 _ROUNDS: Final = 60
 """False positions at most; about eight are needed."""

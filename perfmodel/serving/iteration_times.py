@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,9 +12,7 @@ from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.serving import Admission, StepGrids
 from fleetplan.perfmodel.serving.admission import EVERY_ITERATION
 from fleetplan.perfmodel.serving.iteration_costs import interpolated
-
-Numbers: TypeAlias = float | FloatArray
-"""One number, or one for each of n loads."""
+from fleetplan.perfmodel.serving.lengths import Lengths, Numbers, one_number, some_numbers
 
 _ROUNDING: Final = 1e-9
 """Share of an iteration that is no prompt, but how numbers are rounded."""
@@ -22,69 +20,6 @@ _ROUNDING: Final = 1e-9
 
 def _first_layout() -> IntArray:
     return np.zeros(1, dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class Lengths:
-    """Mean lengths of requests. [tokens].
-
-    Attributes
-    ----------
-    input_tokens, prefix_tokens, output_tokens : Numbers
-        New prompt tokens, cached ones before them, and generated tokens.
-    tokens_per_step : float
-        Tokens that a sequence gains in a decode iteration; more than one where it speculates.
-    samples : int
-        Sequences that one prompt starts.
-    lost_ratio : Numbers
-        Share of the requests that compute their prefix again, because the cache of their session is gone.
-    shared_tokens : int
-        Part of the prefix that is there in any case. [tokens]
-    """
-
-    input_tokens: Numbers
-    prefix_tokens: Numbers
-    output_tokens: Numbers
-    tokens_per_step: float = 1.0
-    samples: int = 1
-    lost_ratio: Numbers = 0.0
-    shared_tokens: int = 0
-
-    @property
-    def computed_tokens(self) -> Numbers:
-        """Prompt tokens that are computed in the mean. [tokens]."""
-        lost: Numbers = np.maximum(0.0, self.prefix_tokens - np.asarray(float(self.shared_tokens)))
-        return self.input_tokens + self.lost_ratio * lost
-
-    @property
-    def context_tokens(self) -> Numbers:
-        """Tokens that a generated one attends to in the mean. [tokens]."""
-        return self.prefix_tokens + self.input_tokens + self.output_tokens / 2
-
-    @property
-    def decode_iterations(self) -> Numbers:
-        """Iterations in which a request generates; its first token comes with its prompt. [iterations]."""
-        return (self.output_tokens - 1.0) / self.tokens_per_step
-
-    def of(self, position: int) -> Lengths:
-        """Return the lengths of one of n loads."""
-        return replace(
-            self,
-            input_tokens=_one(self.input_tokens, position),
-            prefix_tokens=_one(self.prefix_tokens, position),
-            output_tokens=_one(self.output_tokens, position),
-            lost_ratio=_one(self.lost_ratio, position),
-        )
-
-    def take(self, rows: IntArray) -> Lengths:
-        """Return the lengths of some of n loads."""
-        return replace(
-            self,
-            input_tokens=some_numbers(self.input_tokens, rows),
-            prefix_tokens=some_numbers(self.prefix_tokens, rows),
-            output_tokens=some_numbers(self.output_tokens, rows),
-            lost_ratio=some_numbers(self.lost_ratio, rows),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +77,7 @@ class IterationTimes:
             grids=self.grids.of(layout),
             lengths=self.lengths.of(position),
             layouts=_first_layout(),
-            _attention_ms_per_token=_one(self._attention_ms_per_token, position),
+            _attention_ms_per_token=one_number(self._attention_ms_per_token, position),
         )
 
     def take(self, rows: IntArray) -> IterationTimes:
@@ -343,14 +278,3 @@ def after_prefix_ms(
     saved = np.maximum(0.0, attention_ms(shorter) - grids.prompt_ms[layouts, 1][:, None])
     found: FloatArray = (attention_ms(shorter + prompt) - saved).max(axis=1)
     return found
-
-
-def some_numbers(value: Numbers, rows: IntArray) -> Numbers:
-    """Return the numbers of some of n loads; one number stands for all."""
-    numbers = np.asarray(value)
-    return numbers[rows] if numbers.size > 1 else value
-
-
-def _one(value: Numbers, position: int) -> float:
-    numbers = np.atleast_1d(value)
-    return float(numbers[position if numbers.size > 1 else 0])

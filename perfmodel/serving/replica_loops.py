@@ -28,7 +28,8 @@ from fleetplan.perfmodel.serving import (
     mean_iteration,
     step_grids,
 )
-from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Lengths, some_numbers
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes
+from fleetplan.perfmodel.serving.lengths import Lengths, some_numbers
 from fleetplan.perfmodel.serving.replica_load import LARGEST_BATCH, resident_memory
 from fleetplan.perfmodel.techniques.memory import session_gib
 from fleetplan.perfmodel.techniques.session_cache import tier_hits

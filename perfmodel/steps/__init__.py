@@ -7,14 +7,7 @@ their times with provenance; `memory_use`, what weights, activations and KV cach
 
 from fleetplan.perfmodel.steps.decoder_step import step_operators
 from fleetplan.perfmodel.steps.expert_kernels import triton_experts
-from fleetplan.perfmodel.steps.latency import (
-    NO_DETAIL,
-    OperatorTimesSource,
-    StepTimes,
-    provenance_shares,
-    step_times,
-    weakest_provenance,
-)
+from fleetplan.perfmodel.steps.latency import OperatorTimesSource, step_times
 from fleetplan.perfmodel.steps.memory import MemoryUse, memory_use
 from fleetplan.perfmodel.steps.precision import KV_PRECISIONS, WEIGHT_PRECISIONS, PartDtypes, part_dtypes
 from fleetplan.perfmodel.steps.shapes import (
@@ -27,6 +20,7 @@ from fleetplan.perfmodel.steps.shapes import (
 )
 from fleetplan.perfmodel.steps.software_versions import TODAYS_SOFTWARE, Software
 from fleetplan.perfmodel.steps.state_slots import state_slots
+from fleetplan.perfmodel.steps.times import NO_DETAIL, StepTimes, provenance_shares, weakest_provenance
 
 __all__ = [
     "KV_PRECISIONS",

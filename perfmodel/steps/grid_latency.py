@@ -31,11 +31,11 @@ from fleetplan.perfmodel.steps.latency import (
     AnyNumbers,
     FoundTimes,
     OperatorTimesSource,
-    StepTimes,
     added_times,
     overhead_ms_per_kernel,
 )
 from fleetplan.perfmodel.steps.overlap import TRAVELLING, covering_share, occupied_ms, visible_ms
+from fleetplan.perfmodel.steps.times import StepTimes
 
 Shape = tuple[int, ...]
 Places = tuple[IntArray, IntArray, IntArray]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fleetplan.perfmodel.steps import NO_DETAIL, StepShape, StepTimes
 from fleetplan.perfmodel.steps.communication import dispatched
-from fleetplan.perfmodel.steps.latency import breakdown_of
+from fleetplan.perfmodel.steps.times import breakdown_of
 
 
 def half_batch(shape: StepShape) -> StepShape:

@@ -15,7 +15,7 @@ from fleetplan.fleet.inventory import Offload
 from fleetplan.fleet.units import BYTES_PER_GIB, BYTES_PER_MS_OF_GB_PER_S
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.steps import StepTimes
-from fleetplan.perfmodel.steps.latency import with_wait
+from fleetplan.perfmodel.steps.times import with_wait
 from fleetplan.perfmodel.techniques.record import ALL_MODES, LARGEST, SMALLEST, Technique, number
 
 STREAMED_LAYERS: Final = 2

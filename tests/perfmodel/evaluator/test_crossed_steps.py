@@ -13,7 +13,7 @@ from fleetplan.perfmodel.evaluator import build_evaluator, step
 from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.steps import StepShape
-from fleetplan.perfmodel.steps.latency import breakdown_of
+from fleetplan.perfmodel.steps.times import breakdown_of
 
 LAYOUTS = [
     Parallelism(1, 2, 1, 2, 1),

@@ -10,7 +10,8 @@ import pytest
 
 from fleetplan.perfmodel.optables import cache
 from fleetplan.perfmodel.optables.cache import ImportedTables, file_sha256
-from fleetplan.perfmodel.optables.measured.tables import FAMILIES, FRAMEWORKS, TableFile, table_files
+from fleetplan.perfmodel.optables.measured.families import FAMILIES
+from fleetplan.perfmodel.optables.measured.tables import FRAMEWORKS, TableFile, table_files
 
 from .conftest import TableWriter
 

@@ -13,7 +13,8 @@ from fleetplan.perfmodel.replay.engine_state import EngineLimits
 from fleetplan.perfmodel.replay.pools import run_engines
 from fleetplan.perfmodel.serving import Admission, Range, Requests, step_costs, step_grids
 from fleetplan.perfmodel.serving.closed import closed_loop
-from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Lengths
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes
+from fleetplan.perfmodel.serving.lengths import Lengths
 
 REACH = Range(256, BUDGET, 20_000)
 LAYOUT = Parallelism(1, 2, 1, 2, 1)

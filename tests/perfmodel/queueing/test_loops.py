@@ -15,7 +15,8 @@ from fleetplan.perfmodel.replay.engine_state import EngineLimits
 from fleetplan.perfmodel.replay.pools import run_engines
 from fleetplan.perfmodel.serving import Range, Requests, step_costs, step_grids
 from fleetplan.perfmodel.serving.closed import Outside, closed_loop
-from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Lengths, after_prefix_ms
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes, after_prefix_ms
+from fleetplan.perfmodel.serving.lengths import Lengths
 
 EVALUATOR = Evaluator(dense_model(layers=16), accelerator(), WorkSource(), Precision("bf16", "bf16"))
 BUDGET = 2048

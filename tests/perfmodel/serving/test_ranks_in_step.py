@@ -11,7 +11,8 @@ from tests.parts import first_parts
 
 from fleetplan.perfmodel.predict import predict
 from fleetplan.perfmodel.serving import Admission, StepGrids
-from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Lengths
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes
+from fleetplan.perfmodel.serving.lengths import Lengths
 
 RANKS, CHUNK, RUNNING = 4, 2048, 64
 APART = Admission(prompts_apart=True)
