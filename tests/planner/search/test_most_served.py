@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.planner.builders import candidate, fleet, hardware, rented_pool, service
 from tests.planner.random_fleets import large_case
-from tests.planner.search.blocks.test_solve import unmet_share, with_priorities
+from tests.planner.search.blocks.priorities import unmet_share, with_priorities
 from tests.planner.solving import solve
 
 from fleetplan.planner.formulation import build_model

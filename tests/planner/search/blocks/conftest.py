@@ -27,3 +27,10 @@ def whole_search(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(PlanSearch, "improve_while_it_pays", lambda *_: None)
         monkeypatch.setattr(PlanSearch, "improve", lambda *_: None)
     return is_whole
+
+
+@pytest.fixture(params=first_parts((False, True), 1), ids=("four blocks", "six blocks"))
+def large(request: pytest.FixtureRequest) -> bool:
+    """Whether a fleet has six blocks, as `in_parts` makes them."""
+    is_large: bool = request.param
+    return is_large
