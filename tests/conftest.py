@@ -99,6 +99,8 @@ def warm_solvers() -> Iterator[None]:
 
     Imported here: the process that hands the tests out runs none.
     """
+    from ortools.sat.python.cp_model import CpModel  # noqa: PLC0415
+
     from fleetplan.planner.candidates import ahead  # noqa: PLC0415
     from fleetplan.planner.search.solvers import highs_process, highs_race  # noqa: PLC0415
 
@@ -107,7 +109,26 @@ def warm_solvers() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         for module in (highs_process, highs_race):
             patched.setattr(module, "started_child", warm_solver)
+        # Its methods by their older names, made for every model: half a millisecond of each small search.
+        patched.setattr(CpModel, "_add_pre_pep8_methods", lambda _: None)
         yield
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One browser for all tests of pages: it takes three seconds of a core to start."""
+    from tests.planner.browser import opened_browser  # noqa: PLC0415
+
+    with opened_browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def plain_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`plan solve --out` writes no report and no workbook, which take longer than a small plan."""
+    from fleetplan.planner.report import folder  # noqa: PLC0415
+
+    monkeypatch.setattr(folder, "_write_documents", lambda *_: None)
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.parts import first_parts
 
 from fleetplan.fleet.catalog import UnknownModelError, model_catalog
 from fleetplan.fleet.errors import InputError
@@ -433,11 +435,12 @@ def _layers_or_refusal(config: dict[str, object]) -> tuple[int, str]:
     return sum(group.count for group in found.groups), ""
 
 
-def test_a_config_with_a_wrong_value_is_understood_or_refused_in_words() -> None:
+@pytest.mark.parametrize("every", first_parts((3, 1), 1))
+def test_a_config_with_a_wrong_value_is_understood_or_refused_in_words(every: int) -> None:
     by_family = {str(each.config.get("model_type")): dict(each.config) for each in model_catalog().values()}
     tried = refused = 0
     for config in (*by_family.values(), QWEN_THAT_SEES, GEMMA_THAT_SEES):
-        for changed in _changed(config):
+        for changed in itertools.islice(_changed(config), 0, None, every):
             tried += 1
             layers, refusal = _layers_or_refusal(changed)
             assert len(refusal) < LONGEST_REFUSAL
@@ -446,7 +449,7 @@ def test_a_config_with_a_wrong_value_is_understood_or_refused_in_words() -> None
             assert isinstance(text, Mapping) or refusal
             if isinstance(text, Mapping) and not refusal:
                 assert layers == text.get("num_hidden_layers", text.get("n_layers", layers))
-    assert tried > 5000
+    assert tried > 5000 // every
     assert refused > tried / 10
 
 

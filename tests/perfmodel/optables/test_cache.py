@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-import multiprocessing
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests.warm import WarmProcess
 
 from fleetplan.perfmodel.optables import cache
 from fleetplan.perfmodel.optables.cache import ImportedTables, file_sha256
@@ -131,11 +132,25 @@ def test_a_cache_that_cannot_be_written_costs_no_plan(file: TableFile, tmp_path:
     assert latencies(file, blocked) == sorted(TIMES.values())
 
 
+WRITER = """
+import sys
+from pathlib import Path
+from fleetplan.perfmodel.optables.cache import ImportedTables, file_sha256
+from fleetplan.perfmodel.optables.measured.tables import TableFile
+path, folder = map(Path, sys.argv[1:])
+file = TableFile(path, "gemm", "vllm", "1.0", "test")
+for _ in range(2):
+    (rows,) = ImportedTables(file, file_sha256(path), folder).values()
+    print(sorted(rows.latency_ms.tolist()))
+"""
+
+
 def test_two_processes_write_one_whole_file(file: TableFile, tmp_path: Path) -> None:
     folder = tmp_path / "cache"
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        found = pool.starmap(latencies, [(file, folder)] * 4)
-    assert found == [sorted(TIMES.values())] * 4
+    words = ["-c", WRITER, str(file.path), str(folder)]
+    both = [WarmProcess(words, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    found = [line for each in both for line in each.communicate(timeout=100)[0].splitlines()]
+    assert found == [str(sorted(TIMES.values()))] * 4
     assert [path.suffix for path in folder.iterdir()] == [".npz"]
 
 

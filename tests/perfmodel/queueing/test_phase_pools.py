@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.parts import each_once
 from tests.perfmodel.fakes import WorkSource, accelerator, dense_model
 
 from fleetplan.fleet.inventory import LatencyLimit, LengthBin, LengthHistogram, Precision
@@ -41,8 +42,7 @@ def test_without_limits_a_pool_is_always_busy() -> None:
     assert decode_loads(np.array([8]), (), 1.0, 0.0)[0].tolist() == POOL_SIZES.tolist()
 
 
-@pytest.mark.parametrize("replicas", [2, 8, 24])
-@pytest.mark.parametrize("burstiness", [1.0, 3.0])
+@pytest.mark.parametrize(("replicas", "burstiness"), each_once((2, 8, 24), (1.0, 3.0)))
 def test_a_simulated_pool_keeps_what_it_is_said_to_carry(replicas: int, burstiness: float) -> None:
     load = carried(prefill_loads(servers(), P95, 0.0, burstiness), replicas)
     random = np.random.default_rng(8)

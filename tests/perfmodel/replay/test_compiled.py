@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import shutil
 import subprocess
@@ -14,6 +16,7 @@ from types import SimpleNamespace
 import numba
 import numpy as np
 import pytest
+from tests.warm import ran
 
 from fleetplan.fleet.files import SWITCH
 from fleetplan.perfmodel.interruption import interruptible, once_s
@@ -54,11 +57,17 @@ def answer(**environment: str) -> str:
 @cache
 def usual_answer() -> str:
     """The answer of compiled loops, as users have them."""
-    return answer()
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        exec(PROGRAM, {})
+    return said.getvalue()
 
 
 def test_python_gives_the_same_answer() -> None:
-    assert answer(NUMBA_DISABLE_JIT="1") == usual_answer()
+    without = f"{PROGRAM}\nimport numba; assert numba.config.DISABLE_JIT\n"
+    # numba is imported where engines are simulated: not yet where a warm process begins.
+    done = ran(["-c", without], env=os.environ | {"NUMBA_DISABLE_JIT": "1"}, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == usual_answer()
 
 
 @pytest.mark.slow

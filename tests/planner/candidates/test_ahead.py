@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
 import sys
 import threading
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.cache_home import own_cache_home
+from tests.warm import ran
 
 from fleetplan.fleet.machine import usable_cores
 from fleetplan.perfmodel.landscape import cache
@@ -132,9 +132,8 @@ def test_services_are_evaluated_by_hardware_and_told_in_their_order(fleet_file: 
 
 def test_a_process_without_its_parent_ends(fleet_file: Path) -> None:
     other = str(os.getppid())
-    command = [sys.executable, "-m", "fleetplan.planner.candidates.ahead", other]
     fleet = load_fleet(fleet_file)
     given = pickle.dumps((fleet, Evaluations(fleet).steps))
-    done = subprocess.run(command, input=given, capture_output=True, check=False, timeout=60)
+    done = ran(["-m", "fleetplan.planner.candidates.ahead", other], given=given, timeout_s=60)
     assert b"OutOfTimeError" in done.stderr
     assert not landscapes()

@@ -13,6 +13,8 @@ from fleetplan.perfmodel.optables import measured_versions
 from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.planner.cli import main
 
+pytestmark = pytest.mark.usefixtures("plain_folders")
+
 FLEET = """\
 version: 1
 pools: [{{name: p, hardware: {hardware}, hosts: 2, rented: {{usd_per_accelerator_hour: 2}}}}]

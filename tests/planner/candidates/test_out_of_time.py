@@ -31,6 +31,8 @@ from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.search import Deadline, SearchLimits, deadline
 from fleetplan.scenarios.load import load_fleet
 
+pytestmark = pytest.mark.usefixtures("plain_folders")
+
 FLEET = """\
 version: 1
 offers:

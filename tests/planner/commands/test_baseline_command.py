@@ -9,6 +9,8 @@ from tests.planner.command_line import in_folder, run
 
 from fleetplan.planner.plan import Plan
 
+pytestmark = pytest.mark.usefixtures("plain_folders")
+
 FLEET = """\
 version: 1
 hardware: {A: {accelerators_per_host: 1}, B: {accelerators_per_host: 1}}

@@ -17,6 +17,8 @@ from fleetplan.perfmodel.microbench.points import Measurement, Point
 from fleetplan.perfmodel.optables import operator_source
 from fleetplan.perfmodel.optables.own import store as own_tables
 
+pytestmark = pytest.mark.usefixtures("plain_folders")
+
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="needs the extra microbench (torch)")
 

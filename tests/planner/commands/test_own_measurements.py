@@ -19,6 +19,8 @@ from fleetplan.perfmodel.optables import operator_source
 from fleetplan.perfmodel.optables.own import store as own_tables
 from fleetplan.perfmodel.predict import predict
 
+pytestmark = pytest.mark.usefixtures("plain_folders")
+
 PART = "MI300X"
 FLEET = f"""\
 version: 1

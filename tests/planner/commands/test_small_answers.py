@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from tests.planner.command_line import in_folder, run
 
+pytestmark = pytest.mark.usefixtures("plain_folders")
+
 FLEET = """\
 version: 1
 horizon: {periods: [2027Q1, 2027Q2], slices: [{name: night, hours: 12}, {name: day, hours: 12}]}

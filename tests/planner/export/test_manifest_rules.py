@@ -33,7 +33,7 @@ SCENARIOS = Path(__file__).parents[3] / "scenarios"
 FLEETS = sorted(
     [*SCENARIOS.glob("*.yaml"), *SCENARIOS.glob("*/fleet.yaml"), *HERE.glob("fleets/*.yaml")], key=str
 )
-LONG = {"head-and-tail", "quarterly-year", "uncertain"}
+LONG = {"head-and-tail", "quarterly-year", "region-loss", "uncertain"}
 """Scenarios that take longer than the others together."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 import sys
 import warnings
 from datetime import date, timedelta
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.planner.command_line import in_folder, run
+from tests.warm import ran
 
 from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.fleet.errors import InputError
@@ -119,8 +119,8 @@ def test_the_library_says_nothing_beside_the_forecast() -> None:
         "import numpy as np; from fleetplan.planner.forecast.fit import fitted; "
         "fitted(np.full(30, 5.0), 'month', 'constant', 1)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr == ""
+    done = ran(["-c", code], text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("n_seeds", [3, pytest.param(40, marks=pytest.mark.slow)])

@@ -32,6 +32,8 @@ from fleetplan.planner.questions.pareto import (
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.report.what_if_console import pareto_figure
 
+pytestmark = pytest.mark.usefixtures("plain_folders")
+
 HOURS = 2190.0
 
 

@@ -12,6 +12,8 @@ from fleetplan.planner import cli
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.questions.asked_plan import read_asked_plan
 
+pytestmark = pytest.mark.usefixtures("plain_folders")
+
 SCENARIO = Path(__file__).parents[3] / "scenarios" / "bring-your-own-rates"
 
 

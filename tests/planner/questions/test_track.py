@@ -17,6 +17,8 @@ from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.track.moved_files import moved_files
 from fleetplan.scenarios.load import load_fleet
 
+pytestmark = pytest.mark.usefixtures("plain_folders")
+
 FLEET = """\
 version: 1
 name: studio
@@ -376,13 +378,12 @@ def test_the_ratios_to_several_leaders_follow_what_all_of_them_brought() -> None
     engines: engines.csv
     follows: [{service: chat, ratio: 0.5}, {service: code, ratio: 0.5}]   # behind both
 """
-    Path("fleet.yaml").write_text(FLEET + check, "utf-8")
-    assert run("solve", "fleet.yaml", "--out", "out", "--time-limit", "20", "--gap", "1%") == 0
+    plan = planned(FLEET + check)
     # Chat brings half of 23 requests/s, code half of 6: half more of the first is 1.397 times all of them.
     brought = (1.5 * 23 + 6) / 29
     for measured, ratio in ((brought, 0.5), (2 * brought, 1.0)):
-        happened(Plan.read(Path("out/plan.json")), "2027Q1", {"chat": 1.5, "check": measured}, {})
+        happened(plan, "2027Q1", {"chat": 1.5, "check": measured}, {})
         Path("next.yaml").unlink(missing_ok=True)
-        assert run("track", "out/plan.json", "actuals.csv", "--out", "track", "--next", "next.yaml") == 0
+        tracked("--next", "next.yaml")
         services = read_yaml(Path("next.yaml").read_text("utf-8"))["services"]
         assert [each["ratio"] for each in services[2]["follows"]] == pytest.approx([ratio, ratio], rel=1e-4)

@@ -5,12 +5,11 @@ Skipped where there is no browser.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.planner.browser import contrast, fetched, needs_browser, opened_browser, resize
+from tests.planner.browser import contrast, fetched, needs_browser, resize
 from tests.planner.report.test_html_report import FRONTIER, plan
 from tests.planner.whole_fleet import EVIL
 
@@ -19,12 +18,6 @@ from fleetplan.planner.report.html.page import report_page
 pytestmark = needs_browser
 
 SIZES = [(width, scheme) for width in (400, 1400) for scheme in ("light", "dark")]
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with opened_browser(tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.planner.browser import contrast, fetched, needs_browser, opened_browser, resize
+from tests.planner.browser import contrast, fetched, needs_browser, resize
 from tests.planner.commands.page.tiny import FLEET, TOO_LONG_S, write_fleet
 
 from fleetplan.planner.commands.page.messages import Settings
@@ -81,12 +81,6 @@ def served(folder: Path, text: str = FLEET) -> Iterator[Served]:
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("fleet")) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with opened_browser(tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
 
 
 def until(true: Callable[[], object]) -> None:
