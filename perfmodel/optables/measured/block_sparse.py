@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fleetplan.perfmodel.operators import OperatorKind
-from fleetplan.perfmodel.optables.measured.columns import split_by_dtype
+from fleetplan.perfmodel.optables.measured.columns import StoredColumns, split_by_dtype
 from fleetplan.perfmodel.optables.rows import MeasuredRows
 
 if TYPE_CHECKING:
@@ -74,8 +74,9 @@ def block_sparse_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
     columns = {name: name for name in ("kv_heads", "head_dim", "index_heads", "index_head_dim")}
     columns |= {"block_tokens": "block_tokens", "blocks": "blocks"}
     columns |= {"batch": "batch_size", "heads": "num_heads"}
+    stored = StoredColumns.of_frame(rows)
     if is_prefill:
         columns["new_tokens"] = "isl"
-        return split_by_dtype(rows, OperatorKind.BLOCK_SPARSE_PREFILL, "kv_cache_dtype", columns)
+        return split_by_dtype(stored, OperatorKind.BLOCK_SPARSE_PREFILL, "kv_cache_dtype", columns)
     columns["context_tokens"] = "context"
-    return split_by_dtype(rows, OperatorKind.BLOCK_SPARSE_DECODE, "kv_cache_dtype", columns)
+    return split_by_dtype(stored, OperatorKind.BLOCK_SPARSE_DECODE, "kv_cache_dtype", columns)

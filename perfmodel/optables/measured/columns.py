@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
+from numpy.typing import NDArray
 
-from fleetplan.perfmodel.operators import AXES, IntArray, OperatorKind
+from fleetplan.perfmodel.operators import AXES, FloatArray, IntArray, OperatorKind
 from fleetplan.perfmodel.optables.rows import MeasuredRows, measured_rows, site_dimensions
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+BoolArray = NDArray[np.bool_]
+"""Flags of rows, shape (n_rows,)."""
 
 _DTYPES: Final = {
     "bfloat16": "bf16",
@@ -24,32 +34,161 @@ _DTYPES: Final = {
 counterpart here and are left out."""
 
 
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A column of texts, numbered: a file has few different ones.
+
+    Attributes
+    ----------
+    codes : NDArray
+        Position in `names`, -1 without a text, shape (n_rows,).
+    names : tuple[str, ...]
+        The different ones.
+    """
+
+    codes: NDArray[Any]
+    names: tuple[str, ...]
+
+    def where(self, holds: Callable[[str], bool]) -> BoolArray:
+        """Tell in which rows something holds for the text; it never does without one."""
+        found = [code for code, name in enumerate(self.names) if holds(name)]
+        if not found:
+            return np.zeros(self.codes.shape, dtype=np.bool_)
+        # To compare a few times takes a fraction of the time of looking codes up.
+        return reduce(np.logical_or, [self.codes == code for code in found])
+
+    def equal(self, name: str) -> BoolArray:
+        """Tell in which rows the text is a certain one."""
+        return self.where(lambda each: each == name)
+
+
+class StoredColumns(Mapping[str, "NDArray[Any] | Texts"]):
+    """Columns of a file as arrays: a frame of a few rows takes longer to make than all else of their import.
+
+    Parameters
+    ----------
+    columns : Mapping
+        Numbers, or texts, by the name of the column.
+    """
+
+    def __init__(self, columns: Mapping[str, NDArray[Any] | Texts]) -> None:
+        self._columns = dict(columns)
+
+    @classmethod
+    def of_arrow(cls, table: pa.Table) -> StoredColumns:
+        """Return the columns of an Arrow table, whose texts are dictionaries."""
+        return cls({name: _of_arrow(table.column(name)) for name in table.column_names})
+
+    @classmethod
+    def of_frame(cls, frame: pd.DataFrame) -> StoredColumns:
+        """Return the columns of a frame."""
+        return cls({str(name): _of_series(frame[name]) for name in frame.columns})
+
+    def __getitem__(self, name: str) -> NDArray[Any] | Texts:
+        return self._columns[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def texts(self, name: str) -> Texts:
+        """Return a column of texts."""
+        found = self[name]
+        if not isinstance(found, Texts):
+            raise ValueError(f"{name} holds numbers, not texts")
+        return found
+
+    def numbers(self, name: str) -> NDArray[Any]:
+        """Return a column of numbers."""
+        found = self[name]
+        if isinstance(found, Texts):
+            raise ValueError(f"{name} holds texts, not numbers")
+        return found
+
+    def whole(self, name: str) -> IntArray:
+        """Return a column of whole numbers."""
+        found = self.numbers(name)
+        if found.dtype.kind == "f" and not np.isfinite(found).all():
+            raise ValueError(f"{name} holds what is no whole number")
+        return found.astype(np.int64, copy=False)
+
+    def latency_ms(self) -> FloatArray:
+        """Return the column `latency`."""
+        return self.numbers("latency").astype(np.float64, copy=False)
+
+    def with_columns(self, **columns: NDArray[Any]) -> StoredColumns:
+        """Return these columns with others in their places or beside them."""
+        return StoredColumns({**self._columns, **columns})
+
+
+def _of_arrow(column: pa.ChunkedArray) -> NDArray[Any] | Texts:
+    import pyarrow as pa  # noqa: PLC0415  (half a second that a cached import does not need)
+
+    whole = column.chunk(0) if column.num_chunks == 1 else column.unify_dictionaries().combine_chunks()
+    if not pa.types.is_dictionary(whole.type):
+        found: NDArray[Any] = whole.to_numpy(zero_copy_only=False)
+        return found
+    codes = whole.indices if whole.null_count == 0 else whole.indices.fill_null(-1)
+    return Texts(codes.to_numpy(), tuple(str(name) for name in whole.dictionary.to_pylist()))
+
+
+def _of_series(values: pd.Series) -> NDArray[Any] | Texts:
+    import pandas as pd  # noqa: PLC0415
+
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        if values.cat.categories.dtype.kind in "biuf":
+            return values.to_numpy()
+        return Texts(values.cat.codes.to_numpy(), tuple(map(str, values.cat.categories)))
+    if values.dtype.kind in "biuf":
+        return values.to_numpy()
+    codes, names = pd.factorize(values)
+    return Texts(codes, tuple(map(str, names)))
+
+
+def _is_ours(dtype: str, name: str) -> bool:
+    return _DTYPES.get(name) == dtype
+
+
 def split_by_dtype(
-    frame: pd.DataFrame,
+    stored: StoredColumns,
     kind: OperatorKind,
     dtype_column: str,
     columns: dict[str, str],
-    is_counted: pd.Series | None = None,
+    is_counted: BoolArray | None = None,
+    dtypes: tuple[str, ...] | None = None,
 ) -> list[MeasuredRows]:
-    """Return one table a data type of ours, with our column names; of the rows that count, or of all."""
-    # Texts are numbered: each name is looked at once.
-    codes, names = pd.factorize(frame[dtype_column])
-    ours = [_DTYPES.get(str(name)) for name in names]
-    # Columns are cut, not the frame: it has several that nobody asks for.
-    dims = {name: whole_numbers(frame, columns[name]) for name in (*site_dimensions(kind), *AXES[kind])}
-    latency_ms = frame["latency"].to_numpy(dtype=np.float64)
+    """Return one table a data type of ours, with our column names.
+
+    Parameters
+    ----------
+    stored : StoredColumns
+        Of a file.
+    kind : OperatorKind
+        What its rows measure.
+    dtype_column : str
+        The column of their data types.
+    columns : dict[str, str]
+        Theirs by the name of ours.
+    is_counted : BoolArray, optional
+        Rows that count; all of them by default.
+    dtypes : tuple[str, ...], optional
+        Ours that are asked for; all of them by default.
+    """
+    theirs = stored.texts(dtype_column)
+    dims = {name: stored.whole(columns[name]) for name in (*site_dimensions(kind), *AXES[kind])}
+    latency_ms = stored.latency_ms()
     tables = []
-    for dtype in sorted({name for name in ours if name is not None}):
-        # The last flag is that of a row without a name.
-        is_part = np.array([name == dtype for name in ours] + [False])[codes]
+    known = {ours for name in theirs.names if (ours := _DTYPES.get(name)) is not None}
+    for dtype in sorted(known if dtypes is None else known.intersection(dtypes)):
+        is_part = theirs.where(partial(_is_ours, dtype))
         if is_counted is not None:
-            is_part &= is_counted.to_numpy()
-        if is_part.any():
-            part = {name: column[is_part] for name, column in dims.items()}
-            tables.append(measured_rows(kind, dtype, part, latency_ms[is_part]))
+            is_part &= is_counted
+        rows = np.flatnonzero(is_part)
+        if rows.size == latency_ms.size:
+            tables.append(measured_rows(kind, dtype, dims, latency_ms))
+        elif rows.size:
+            part = {name: column.take(rows) for name, column in dims.items()}
+            tables.append(measured_rows(kind, dtype, part, latency_ms.take(rows)))
     return tables
-
-
-def whole_numbers(frame: pd.DataFrame, column: str) -> IntArray:
-    """Return a column of whole numbers."""
-    return frame[column].to_numpy(dtype=np.int64)

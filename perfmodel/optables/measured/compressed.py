@@ -13,7 +13,7 @@ import numpy as np
 
 from fleetplan.perfmodel.operators import IntArray, OperatorKind
 from fleetplan.perfmodel.operators.formats import INDEXED_RATIO
-from fleetplan.perfmodel.optables.measured.columns import split_by_dtype
+from fleetplan.perfmodel.optables.measured.columns import StoredColumns, split_by_dtype
 from fleetplan.perfmodel.optables.rows import MeasuredRows, measured_rows
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _tables(frame: pd.DataFrame, kind: OperatorKind, sequence: dict[str, str]) -
         "ratio": "compress_ratio",
         **{each: each for each in ("groups", "hidden", "query_rank", "top_k", "kv_bits", *_BOTH, *_INDEX)},
     }
-    return split_by_dtype(frame, kind, "gemm_type", columns | sequence)
+    return split_by_dtype(StoredColumns.of_frame(frame), kind, "gemm_type", columns | sequence)
 
 
 def _integers(frame: pd.DataFrame, column: str) -> IntArray:

@@ -6,13 +6,14 @@ power law (a skew of real traffic), and the even one, which is what a load balan
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from fleetplan.perfmodel.operators import OperatorKind
-from fleetplan.perfmodel.optables.measured.columns import split_by_dtype
+from fleetplan.perfmodel.optables.measured.columns import BoolArray, StoredColumns, split_by_dtype
 from fleetplan.perfmodel.optables.rows import MeasuredRows
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ TRITON: Final = "_triton"
 """What an import adds to the data type of experts that Triton runs, where others were measured as well."""
 
 _TRITON_DTYPES: Final = ("bf16", "fp8_block")
-_TRITON_KERNELS: Final = "triton_tritonexperts|sglang_fused_moe_triton|vllm_fused_moe"
+_TRITON_KERNELS: Final = re.compile("triton_tritonexperts|sglang_fused_moe_triton|vllm_fused_moe")
 """Kernels of Triton by their names in the tables: `fused_experts` of vLLM, which is what its tables before
 0.24 call, and of SGLang."""
 
@@ -60,32 +61,32 @@ ms). Published mixtures in FP8 without blocks (Llama 4's own, of compressed-tens
 request 16537 (April 2025), by CUTLASS, or by Triton at three quarters of its rate."""
 
 
-def expert_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
+def expert_tables(stored: StoredColumns) -> list[MeasuredRows]:
     """Ordinary kernels, with and without gates; those of Triton once more where they are not alone."""
-    kernels = frame["kernel_source"].astype(str)
+    kernels = stored.texts("kernel_source")
     # Experts without a gate are another operator: two products instead of three.
-    ungated = kernels.str.contains("nongated")
-    gated = frame[~(ungated | kernels.str.startswith(_MODELOPT_KERNEL))]
-    by_triton = frame[kernels.str.contains(_TRITON_KERNELS)]
+    ungated = kernels.where(lambda name: "nongated" in name)
+    gated = ~(ungated | kernels.where(lambda name: name.startswith(_MODELOPT_KERNEL)))
+    by_triton = kernels.where(lambda name: _TRITON_KERNELS.search(name) is not None)
     return [
-        *_moe(gated, OperatorKind.MOE),
-        *_moe(gated, OperatorKind.EVEN_MOE),
-        *_moe(frame[ungated], OperatorKind.UNGATED_MOE),
+        *_moe(stored, OperatorKind.MOE, gated),
+        *_moe(stored, OperatorKind.EVEN_MOE, gated),
+        *_moe(stored, OperatorKind.UNGATED_MOE, ungated),
         *(
             replace(table, dtype=table.dtype + TRITON)
             for kind in (OperatorKind.MOE, OperatorKind.EVEN_MOE)
-            for table in _moe(by_triton, kind)
-            if table.dtype in _TRITON_DTYPES
+            for table in _moe(stored, kind, by_triton, _TRITON_DTYPES)
         ),
     ]
 
 
-def dispatched_expert_tables(frame: pd.DataFrame, low_latency: int) -> list[MeasuredRows]:
+def dispatched_expert_tables(stored: StoredColumns, low_latency: int) -> list[MeasuredRows]:
     """Kernels behind a dispatch, for steps with prompts (0) or without (1)."""
     # The tokens are those of the whole expert group here as well: 16 of one rank are 128 with 8 ranks.
-    named = frame.assign(low_latency=low_latency)
+    count = stored.latency_ms().size
+    named = stored.with_columns(low_latency=np.full(count, low_latency))
     kinds = (OperatorKind.DISPATCHED_MOE, OperatorKind.EVEN_DISPATCHED_MOE)
-    return [table for kind in kinds for table in _moe(named, kind)]
+    return [table for kind in kinds for table in _moe(named, kind, np.ones(count, dtype=np.bool_))]
 
 
 def wide_expert_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
@@ -105,13 +106,21 @@ def wide_expert_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
             (plain, OperatorKind.DISPATCHED_MOE),
             (balanced, OperatorKind.EVEN_DISPATCHED_MOE),
         )
-        for table in _moe(part.assign(low_latency=low_latency), kind)
+        for table in _moe(
+            StoredColumns.of_frame(part.assign(low_latency=low_latency)),
+            kind,
+            np.ones(len(part), dtype=np.bool_),
+        )
     ]
 
 
-def _moe(frame: pd.DataFrame, kind: OperatorKind) -> list[MeasuredRows]:
+def _moe(
+    stored: StoredColumns, kind: OperatorKind, is_counted: BoolArray, dtypes: tuple[str, ...] | None = None
+) -> list[MeasuredRows]:
+    """Tables of the rows that count, of some data types or of all, by the preferred spread that they have."""
+    spreads = stored.texts("distribution")
     for distribution in _SPREADS[kind]:
-        is_chosen = frame["distribution"] == distribution
+        is_chosen = spreads.equal(distribution) & is_counted
         if is_chosen.any():
             break
     else:
@@ -128,8 +137,8 @@ def _moe(frame: pd.DataFrame, kind: OperatorKind) -> list[MeasuredRows]:
     if distribution == _LOAD_BALANCED:
         # Its busiest rank has more than the mean, as a step is asked for with a load balancer: the time is
         # that of an even spread of as many tokens more.
-        tokens = np.rint(frame["num_tokens"] * EPLB_BUSIEST_RATIO).astype(np.int64)
-        frame = frame.assign(num_tokens=tokens)
-    if "low_latency" in frame.columns:
+        tokens = np.rint(stored.numbers("num_tokens") * EPLB_BUSIEST_RATIO).astype(np.int64)
+        stored = stored.with_columns(num_tokens=tokens)
+    if "low_latency" in stored:
         columns["low_latency"] = "low_latency"
-    return split_by_dtype(frame, kind, "moe_dtype", columns, is_chosen)
+    return split_by_dtype(stored, kind, "moe_dtype", columns, is_chosen, dtypes)

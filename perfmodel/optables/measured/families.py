@@ -1,4 +1,4 @@
-"""Families of table files: where they lie, what their rows measure, and how a frame is read."""
+"""Families of table files: where they lie, what their rows measure, and how a table is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, OperatorKind
 from fleetplan.perfmodel.optables.measured.block_sparse import block_sparse_tables
-from fleetplan.perfmodel.optables.measured.columns import split_by_dtype, whole_numbers
+from fleetplan.perfmodel.optables.measured.columns import BoolArray, StoredColumns, split_by_dtype
 from fleetplan.perfmodel.optables.measured.compressed import (
     compressed_decode_tables,
     compressed_prefill_tables,
@@ -33,6 +33,7 @@ from fleetplan.perfmodel.optables.rows import MeasuredRows, measured_rows
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 _NCCL_KINDS: Final = {
     "all_reduce": OperatorKind.ALL_REDUCE,
@@ -42,12 +43,12 @@ _NCCL_KINDS: Final = {
 }
 
 
-def _attention(frame: pd.DataFrame, kind: OperatorKind, sequence: dict[str, str]) -> list[MeasuredRows]:
-    if "window_size" not in frame.columns:
-        frame = frame.assign(window_size=0)
-    is_plain = frame["beam_width"] == 1
+def _attention(stored: StoredColumns, kind: OperatorKind, sequence: dict[str, str]) -> list[MeasuredRows]:
+    is_plain: BoolArray = stored.numbers("beam_width") == 1
+    if "window_size" not in stored:
+        stored = stored.with_columns(window_size=np.zeros(is_plain.size, dtype=np.int64))
     if kind is OperatorKind.PREFILL_ATTENTION:
-        is_plain &= frame["step"] == 0
+        is_plain = is_plain & (stored.numbers("step") == 0)
     columns = {
         "batch": "batch_size",
         "heads": "num_heads",
@@ -55,30 +56,46 @@ def _attention(frame: pd.DataFrame, kind: OperatorKind, sequence: dict[str, str]
         "head_dim": "head_dim",
         "window": "window_size",
     }
-    return split_by_dtype(frame, kind, "kv_cache_dtype", columns | sequence, is_plain)
+    return split_by_dtype(stored, kind, "kv_cache_dtype", columns | sequence, is_plain)
 
 
-def _without_eager(frame: pd.DataFrame) -> pd.DataFrame:
+def _all_reduce(stored: StoredColumns) -> list[MeasuredRows]:
     # Serving captures graphs; eager rows measure the launch from Python.
-    graph = frame[~frame["kernel_source"].str.contains("eager")]
-    return frame if graph.empty else graph
+    is_graph = ~stored.texts("kernel_source").where(lambda name: "eager" in name)
+    return _collective(stored, OperatorKind.ALL_REDUCE, is_graph if is_graph.any() else ~is_graph)
 
 
-def _collective(frame: pd.DataFrame, kind: OperatorKind) -> list[MeasuredRows]:
-    if frame.empty:
+def _collective(stored: StoredColumns, kind: OperatorKind, is_counted: BoolArray) -> list[MeasuredRows]:
+    rows = np.flatnonzero(is_counted)
+    if not rows.size:
         return []
-    size = whole_numbers(frame, "message_size") * int(ACTIVATION_BYTES)
-    dims = {"ranks": whole_numbers(frame, "num_gpus"), "message_bytes": size}
-    return [measured_rows(kind, "bf16", dims, frame["latency"].to_numpy(dtype=np.float64))]
+    size = stored.whole("message_size")[rows] * int(ACTIVATION_BYTES)
+    dims = {"ranks": stored.whole("num_gpus")[rows], "message_bytes": size}
+    return [measured_rows(kind, "bf16", dims, stored.latency_ms()[rows])]
 
 
-def _nccl(frame: pd.DataFrame) -> list[MeasuredRows]:
-    half = frame[frame["nccl_dtype"] == "half"]
+def _nccl(stored: StoredColumns) -> list[MeasuredRows]:
+    is_half = stored.texts("nccl_dtype").equal("half")
+    operators = stored.texts("op_name")
     return [
         table
         for name, kind in _NCCL_KINDS.items()
-        for table in _collective(half[half["op_name"] == name], kind)
+        for table in _collective(stored, kind, is_half & operators.equal(name))
     ]
+
+
+_ReadColumns = Callable[[StoredColumns], list[MeasuredRows]]
+_ReadTable = Callable[["pa.Table"], list[MeasuredRows]]
+
+
+def _by_columns(read: _ReadColumns) -> _ReadTable:
+    """Read a table by its columns."""
+    return lambda table: read(StoredColumns.of_arrow(table))
+
+
+def _by_frame(read: Callable[[pd.DataFrame], list[MeasuredRows]]) -> _ReadTable:
+    """Read a table as a frame, where rows of it are grouped or joined; such families have few rows."""
+    return lambda table: read(table.to_pandas(strings_to_categorical=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +109,7 @@ class TableFamily:
     kinds : tuple[OperatorKind, ...]
         What its rows measure.
     read : Callable
-        Its frame in our long format.
+        Its Arrow table in our long format.
     texts : tuple[str, ...]
         Columns of text that `read` asks for: every file has some more, such as the name of the part, which
         cost as much to read as all of its numbers.
@@ -100,7 +117,7 @@ class TableFamily:
 
     folder: str
     kinds: tuple[OperatorKind, ...]
-    read: Callable[[pd.DataFrame], list[MeasuredRows]]
+    read: _ReadTable
     texts: tuple[str, ...]
 
 
@@ -116,64 +133,73 @@ TABLE_FAMILIES: Final[dict[str, TableFamily]] = {
     "gemm": TableFamily(
         "gemm",
         (OperatorKind.GEMM,),
-        lambda frame: split_by_dtype(frame, OperatorKind.GEMM, "gemm_dtype", {"m": "m", "n": "n", "k": "k"}),
+        _by_columns(
+            lambda stored: split_by_dtype(
+                stored, OperatorKind.GEMM, "gemm_dtype", {"m": "m", "n": "n", "k": "k"}
+            )
+        ),
         ("gemm_dtype",),
     ),
     "context_attention": TableFamily(
         "attention",
         (OperatorKind.PREFILL_ATTENTION,),
-        lambda frame: _attention(frame, OperatorKind.PREFILL_ATTENTION, {"new_tokens": "isl"}),
+        _by_columns(lambda stored: _attention(stored, OperatorKind.PREFILL_ATTENTION, {"new_tokens": "isl"})),
         ("kv_cache_dtype",),
     ),
     "generation_attention": TableFamily(
         "attention",
         (OperatorKind.DECODE_ATTENTION,),
-        lambda frame: _attention(frame, OperatorKind.DECODE_ATTENTION, {"context_tokens": "step"}),
+        _by_columns(
+            lambda stored: _attention(stored, OperatorKind.DECODE_ATTENTION, {"context_tokens": "step"})
+        ),
         ("kv_cache_dtype",),
     ),
     "context_mla": TableFamily(
-        "mla", (OperatorKind.LATENT_PREFILL_ATTENTION,), latent_attention_tables, _OF_LATENT
+        "mla", (OperatorKind.LATENT_PREFILL_ATTENTION,), _by_columns(latent_attention_tables), _OF_LATENT
     ),
     "generation_mla": TableFamily(
-        "mla", (OperatorKind.LATENT_DECODE_ATTENTION,), latent_attention_tables, _OF_LATENT
+        "mla", (OperatorKind.LATENT_DECODE_ATTENTION,), _by_columns(latent_attention_tables), _OF_LATENT
     ),
     "mla_bmm": TableFamily(
-        "mla_bmm", (OperatorKind.BATCHED_GEMM,), absorbed_product_tables, ("op_name", "bmm_dtype")
+        "mla_bmm",
+        (OperatorKind.BATCHED_GEMM,),
+        _by_columns(absorbed_product_tables),
+        ("op_name", "bmm_dtype"),
     ),
     "msa_context_module": TableFamily(
-        "msa", (OperatorKind.BLOCK_SPARSE_PREFILL,), block_sparse_tables, _OF_BLOCK_SPARSE
+        "msa", (OperatorKind.BLOCK_SPARSE_PREFILL,), _by_frame(block_sparse_tables), _OF_BLOCK_SPARSE
     ),
     "msa_generation_module": TableFamily(
-        "msa", (OperatorKind.BLOCK_SPARSE_DECODE,), block_sparse_tables, _OF_BLOCK_SPARSE
+        "msa", (OperatorKind.BLOCK_SPARSE_DECODE,), _by_frame(block_sparse_tables), _OF_BLOCK_SPARSE
     ),
     "moe": TableFamily(
         "moe",
         (OperatorKind.MOE, OperatorKind.UNGATED_MOE, OperatorKind.EVEN_MOE),
-        expert_tables,
+        _by_columns(expert_tables),
         (*_OF_EXPERTS, "kernel_source"),
     ),
     "wideep_context_moe": TableFamily(
-        "moe", _DISPATCHED, lambda frame: dispatched_expert_tables(frame, 0), _OF_EXPERTS
+        "moe", _DISPATCHED, _by_columns(lambda stored: dispatched_expert_tables(stored, 0)), _OF_EXPERTS
     ),
     "wideep_generation_moe": TableFamily(
-        "moe", _DISPATCHED, lambda frame: dispatched_expert_tables(frame, 1), _OF_EXPERTS
+        "moe", _DISPATCHED, _by_columns(lambda stored: dispatched_expert_tables(stored, 1)), _OF_EXPERTS
     ),
-    "wideep_moe": TableFamily("moe", _DISPATCHED, wide_expert_tables, _OF_EXPERTS),
+    "wideep_moe": TableFamily("moe", _DISPATCHED, _by_frame(wide_expert_tables), _OF_EXPERTS),
     "gdn": TableFamily(
         "linear_attention",
         (OperatorKind.DELTA_PREFILL, OperatorKind.DELTA_DECODE),
-        delta_net_tables,
+        _by_frame(delta_net_tables),
         ("phase", "kernel_source"),
     ),
     "kda": TableFamily(
         "kda",
         (OperatorKind.KIMI_DELTA_PREFILL, OperatorKind.KIMI_DELTA_DECODE),
-        kimi_delta_tables,
+        _by_frame(kimi_delta_tables),
         ("phase", "kernel_source", "version"),
     ),
     **{
         f"dsv4_{block}_{phase}_module": TableFamily(
-            "sparse_attention", (kind,), read, ("model", "kv_cache_dtype", "gemm_type")
+            "sparse_attention", (kind,), _by_frame(read), ("model", "kv_cache_dtype", "gemm_type")
         )
         for block in ("csa", "hca")
         for phase, kind, read in (
@@ -181,20 +207,26 @@ TABLE_FAMILIES: Final[dict[str, TableFamily]] = {
             ("generation", OperatorKind.COMPRESSED_DECODE, compressed_decode_tables),
         )
     },
-    "mhc_module": TableFamily("mhc", (OperatorKind.HYPER_CONNECTION,), hyper_connection_tables, ("op_name",)),
-    "trtllm_alltoall": TableFamily("comm", _ROUTED, nvlink_tables, ("op_name", "moe_dtype", "kernel_source")),
-    "moe_a2a": TableFamily("comm", _ROUTED, all_to_all_tables, ("comm_backend", "phase", "comm_dtype")),
-    "wideep_deepep_ll": TableFamily("comm", _ROUTED, low_latency_tables, ("device",)),
-    "wideep_deepep_normal": TableFamily("comm", _ROUTED, throughput_tables, ("device",)),
+    "mhc_module": TableFamily(
+        "mhc", (OperatorKind.HYPER_CONNECTION,), _by_frame(hyper_connection_tables), ("op_name",)
+    ),
+    "trtllm_alltoall": TableFamily(
+        "comm", _ROUTED, _by_frame(nvlink_tables), ("op_name", "moe_dtype", "kernel_source")
+    ),
+    "moe_a2a": TableFamily(
+        "comm", _ROUTED, _by_frame(all_to_all_tables), ("comm_backend", "phase", "comm_dtype")
+    ),
+    "wideep_deepep_ll": TableFamily("comm", _ROUTED, _by_frame(low_latency_tables), ("device",)),
+    "wideep_deepep_normal": TableFamily("comm", _ROUTED, _by_frame(throughput_tables), ("device",)),
     "custom_allreduce": TableFamily(
         "comm",
         (OperatorKind.ALL_REDUCE,),
-        lambda frame: _collective(_without_eager(frame), OperatorKind.ALL_REDUCE),
+        _by_columns(_all_reduce),
         ("kernel_source",),
     ),
-    "nccl": TableFamily("comm", tuple(_NCCL_KINDS.values()), _nccl, _OF_COLLECTIVES),
+    "nccl": TableFamily("comm", tuple(_NCCL_KINDS.values()), _by_columns(_nccl), _OF_COLLECTIVES),
     # Its tables have no all-to-all.
-    "oneccl": TableFamily("comm", tuple(_NCCL_KINDS.values())[:3], _nccl, _OF_COLLECTIVES),
+    "oneccl": TableFamily("comm", tuple(_NCCL_KINDS.values())[:3], _by_columns(_nccl), _OF_COLLECTIVES),
 }
 """The families that are understood; of two that hold one kind the preferred one first."""
 

@@ -24,8 +24,9 @@ from fleetplan.perfmodel.optables.rows import MeasuredRows, fastest
 if TYPE_CHECKING:
     pass
 
-IMPORTER_VERSION: Final = 9
-"""Raised whenever the rows that come out of the same file change: older cached imports are not read."""
+IMPORTER_VERSION: Final = 10
+"""Raised whenever the rows that come out of the same file change, or how copies hold them: older cached
+imports are not read."""
 
 FRAMEWORKS: Final = ("trtllm", "sglang", "vllm")
 BLACKWELL_SYSTEMS: Final = frozenset({"b200_sxm", "b300_sxm", "gb200", "gb300", "rtx_pro_6000_server"})
@@ -120,8 +121,9 @@ def read_table(file: TableFile) -> list[MeasuredRows]:
     if file.family not in TABLE_FAMILIES:
         raise ValueError(f"unknown table family {file.family!r}")
     family = TABLE_FAMILIES[file.family]
-    # Columns of text are numbered, as they are in the file: texts are slow to copy, and frames are cut up.
-    schema = pyarrow.parquet.read_schema(file.path)
+    # Columns of text are numbered, as they are in the file: texts are slow to copy, and rows are chosen.
+    with pyarrow.parquet.ParquetFile(file.path) as stored:
+        metadata, schema = stored.metadata, stored.schema_arrow
     texts = {
         field.name
         for field in schema
@@ -129,9 +131,8 @@ def read_table(file: TableFile) -> list[MeasuredRows]:
     }
     asked = [name for name in schema.names if name not in texts or name in family.texts]
     numbered = [name for name in asked if name in texts]
-    with pyarrow.parquet.ParquetFile(file.path, read_dictionary=numbered) as stored:
-        frame = stored.read(columns=asked, use_threads=False).to_pandas(strings_to_categorical=True)
-    tables = family.read(frame)
+    with pyarrow.parquet.ParquetFile(file.path, metadata=metadata, read_dictionary=numbered) as stored:
+        tables = family.read(stored.read(columns=asked, use_threads=False))
     found: dict[tuple[OperatorKind, str], list[MeasuredRows]] = {}
     # Kernels that serve steps with prompts and without come once for each.
     for rows in (*tables, *products_alone(tables, file.quantisation_files)):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import subprocess
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 from tests.warm import WarmProcess
 
+from fleetplan.perfmodel.operators import OperatorKind
 from fleetplan.perfmodel.optables import cache
 from fleetplan.perfmodel.optables.cache import ImportedTables, file_sha256
 from fleetplan.perfmodel.optables.measured.families import FAMILIES
@@ -151,7 +153,7 @@ def test_two_processes_write_one_whole_file(file: TableFile, tmp_path: Path) -> 
     both = [WarmProcess(words, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     found = [line for each in both for line in each.communicate(timeout=100)[0].splitlines()]
     assert found == [str(sorted(TIMES.values()))] * 4
-    assert [path.suffix for path in folder.iterdir()] == [".npz"]
+    assert [path.suffix for path in folder.iterdir()] == [".zip"]
 
 
 @pytest.mark.parametrize("family", sorted({family for families in FAMILIES.values() for family in families}))
@@ -167,3 +169,28 @@ def test_the_cache_returns_every_table_of_a_file(family: str, tmp_path: Path) ->
                 assert all(np.array_equal(one.dims[name], other.dims[name]) for name in one.dims)
                 assert np.array_equal(one.latency_ms, other.latency_ms)
                 assert np.array_equal(one.provenance, other.provenance)
+
+
+def test_tables_that_nobody_asks_for_are_not_read(
+    write_table: TableWriter,
+    tmp_path: Path,
+    gemm_frame: Callable[..., pd.DataFrame],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A copy has one entry a table: one that is asked for is read, and its columns together."""
+    frames = [gemm_frame(TIMES, dtype) for dtype in ("bfloat16", "fp8", "nvfp4")]
+    path = write_table("gemm", "vllm", "1.0", "gemm", pd.concat(frames))
+    file = TableFile(path, "gemm", "vllm", "1.0", "test")
+    ImportedTables(file, file_sha256(path), tmp_path / "cache")
+    read: list[str] = []
+    original = zipfile.ZipFile.read
+
+    def counted(archive: zipfile.ZipFile, name: str) -> bytes:
+        read.append(name)
+        return original(archive, name)
+
+    monkeypatch.setattr(zipfile.ZipFile, "read", counted)
+    tables = ImportedTables(file, file_sha256(path), tmp_path / "cache")
+    assert read == ["name"]
+    assert tables[OperatorKind.GEMM, "fp8"].n_rows == len(TIMES)
+    assert read == ["name", "name", "2.gemm.fp8"]
