@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import pandas as pd
 
 from fleetplan.perfmodel.operators import IntArray
 
@@ -128,5 +127,7 @@ def _factorize_runs(values: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _factorize(values: IntArray) -> tuple[IntArray, IntArray]:
+    import pandas as pd  # noqa: PLC0415  (most of a second, which a process that times collectives does not need)
+
     codes, uniques = pd.factorize(values)
     return codes.astype(np.int64, copy=False), np.asarray(uniques, dtype=np.int64)

@@ -38,16 +38,18 @@ from fleetplan.planner.search.solvers.workers import Workers
 
 @pytest.mark.usefixtures("blocks_for_all")
 def test_a_plan_that_is_far_from_good_is_given_more_time(large: bool) -> None:
+    limit_s = 0.2 if large else 0.1
+
     def work_s(overtime: Overtime | None) -> float:
         planning, parts = in_parts(large)
-        limits = SolverLimits(0.2, 1, 1, Stop(), overtime=overtime)
+        limits = SolverLimits(limit_s, 1, 1, Stop(), overtime=overtime)
         return block_solve.solve_in_blocks(
             planning, parts, limits, lambda *_: False, lambda _: None, True
         ).deterministic_time
 
     without = work_s(None)
-    assert work_s(Overtime(0.4, lambda *_: True)) == without < 0.5
-    assert work_s(Overtime(0.4, lambda *_: False)) > 0.5
+    assert work_s(Overtime(2 * limit_s, lambda *_: True)) == without < 2.5 * limit_s
+    assert work_s(Overtime(2 * limit_s, lambda *_: False)) > 2.5 * limit_s
 
 
 @pytest.mark.usefixtures("blocks_for_all", "whole_search")
