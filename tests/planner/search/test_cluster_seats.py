@@ -15,7 +15,7 @@ from tests.planner.dask_cluster import WAIT_S, DaskCluster, started_cluster, wai
 COUNTED = "SearchLimits(0.25, 0.0, 1, 2, reproducible=True)"
 LONG = "SearchLimits(300.0, 0.0, 1, 2)"
 Size = tuple[int, int, int, int]
-SMALL, LARGE = (1, 4, 2, 2), (2, 4, 2, 3)
+SMALL, LARGE = (1, 3, 2, 1), (2, 4, 2, 3)
 PLAN = r"(step \w[\w ]* [\d.]+)"
 
 
