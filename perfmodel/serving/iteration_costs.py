@@ -230,14 +230,19 @@ def interpolated(
     if tables[0].shape[0] == 1:
         return [np.interp(at, points, table[0]) for table in tables]
     # Between the inner points: what lies beyond the outer ones is in the outer intervals.
-    below = np.searchsorted(points[1:-1], at, side="right")
-    start = points[below]
-    share = np.minimum(np.maximum((at - start) / (points[below + 1] - start), 0.0), 1.0)
+    below = points[1:-1].searchsorted(at, side="right")
+    start = points.take(below)
+    share = (at - start) / (points.take(below + 1) - start)
+    np.minimum(np.maximum(share, 0.0, out=share), 1.0, out=share)
     flat = rows * points.size + below
+    next_flat = flat + 1
     found = []
     for table in tables:
-        low = table.ravel()[flat]
-        found.append(low + share * (table.ravel()[flat + 1] - low))
+        low, growth = table.take(flat), table.take(next_flat)
+        growth -= low
+        growth *= share
+        growth += low
+        found.append(growth)
     return found
 
 

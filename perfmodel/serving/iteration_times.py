@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from fleetplan.perfmodel.operators import FloatArray, IntArray
+from fleetplan.perfmodel.optables.unique import unique_rows
 from fleetplan.perfmodel.serving import Admission, StepGrids
 from fleetplan.perfmodel.serving.admission import EVERY_ITERATION
 from fleetplan.perfmodel.serving.iteration_costs import interpolated
@@ -59,11 +60,13 @@ class IterationTimes:
     def _after_ms(self, prefix_tokens: FloatArray, lost_tokens: Numbers = 0.0) -> FloatArray:
         """Attention over a prompt, and over what was lost before it, after a prefix. [ms]."""
         prompt_tokens = self.lengths.input_tokens + lost_tokens
-        cases = np.stack(np.broadcast_arrays(self.layouts, prefix_tokens, prompt_tokens))
-        # Loads differ in their batch more than in layout and lengths.
-        (layouts, prefixes, prompts), codes = np.unique(cases, axis=1, return_inverse=True)
-        found: FloatArray = after_prefix_ms(self.grids, layouts.astype(np.int64), prefixes, prompts)[codes]
-        return found
+        cases = np.broadcast_arrays(self.layouts, prefix_tokens, prompt_tokens)
+        # Loads differ in their batch more than in layout and lengths; equal numbers have equal bits.
+        bits = [np.ascontiguousarray(each, dtype=np.float64).view(np.int64).ravel() for each in cases]
+        distinct = unique_rows({str(position): each for position, each in enumerate(bits)})
+        layouts, prefixes, prompts = (each.view(np.float64) for each in distinct.dims.values())
+        found: FloatArray = after_prefix_ms(self.grids, layouts.astype(np.int64), prefixes, prompts)
+        return found[distinct.codes]
 
     @property
     def most_sequences(self) -> float:

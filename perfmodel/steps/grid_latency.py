@@ -273,9 +273,7 @@ def _looked_up(folded: list[_Folded], source: OperatorTimesSource) -> Iterable[t
         by_table.setdefault((each.operator.kind, each.operator.dtype), []).append(each)
     for (kind, dtype), sharing in by_table.items():
         dims = {
-            name: np.concatenate(
-                [np.broadcast_to(each.operator.dims[name], each.shape).ravel() for each in sharing]
-            )
+            name: np.concatenate([_flat(each.operator.dims[name], each.shape) for each in sharing])
             for name in DIMENSIONS[kind]
         }
         found = source.times_of_distinct(kind, dtype, dims)
@@ -285,6 +283,15 @@ def _looked_up(folded: list[_Folded], source: OperatorTimesSource) -> Iterable[t
             latency_ms = found.latency_ms[start:end].reshape(each.shape)
             yield each, OperatorTimes(latency_ms, found.provenance[start:end].reshape(each.shape))
             start = end
+
+
+def _flat(values: IntArray, shape: Shape) -> IntArray:
+    """Values of a broadcast shape, one after the other; most have it already, or are one value."""
+    if values.shape == shape:
+        return values.ravel()
+    if values.size == 1:
+        return np.full(math.prod(shape), values.flat[0])
+    return np.broadcast_to(values, shape).ravel()
 
 
 def _mostly(flags: np.ndarray) -> FloatArray:

@@ -29,6 +29,7 @@ from typing import Final
 from fleetplan.fleet.files import is_cache_on
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.machine import child_environment, usable_cores
+from fleetplan.perfmodel.landscape.cache import cache_folder
 from fleetplan.planner.candidates.evaluations import Evaluations, HardwareStep
 
 SWITCH: Final = "FLEETPLAN_EVALUATE_AHEAD"
@@ -43,6 +44,10 @@ FORK_S: Final = 0.05
 LEAST_LEFT_STARTS: Final = 2
 """Work left for which none is started, in times of a start: it takes half of what is left off this one, and
 begins later."""
+
+SURELY_LONG: Final = 24
+"""Evaluations of a service on one hardware, none of them kept, that take longer than a fork in any case:
+each takes a twentieth of a second and more."""
 
 MOST_PROCESSES: Final = 8
 """More processes than this wait for one another's tables. Each takes about 400 MB."""
@@ -79,7 +84,8 @@ def evaluating_ahead(
         began_s.append(time.monotonic())
         lasted_s = [end - start for start, end in pairwise(began_s[-3:])]
         # The first on a hardware looks at its tables, also where nothing is evaluated: one of two does not.
-        if not most or len(lasted_s) < 2 or min(lasted_s) * left < least_s:
+        is_long = len(lasted_s) == 2 and min(lasted_s) * left >= least_s
+        if not most or not (is_long or (len(began_s) == 1 and _is_surely_long(left))):
             return
         # The step that this process is at counts as one that it does alone.
         count = min(most, len(steps) - 1)
@@ -107,6 +113,11 @@ def _free_cores() -> int:
 def _may_fork() -> bool:
     """Tell whether a fork of this process is sure to go on: no other thread holds a lock in it."""
     return sys.platform == "linux" and threading.active_count() == 1
+
+
+def _is_surely_long(left: int) -> bool:
+    """Tell whether so many evaluations take long before the first one is timed: a fork can begin with it."""
+    return left >= SURELY_LONG and _may_fork() and not any(cache_folder().glob("*.npz"))
 
 
 def _started(fleet: Fleet, steps: Sequence[HardwareStep]) -> Callable[[], None]:

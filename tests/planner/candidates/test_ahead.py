@@ -93,6 +93,33 @@ def test_what_is_soon_done_is_evaluated_here(fleet_file: Path, monkeypatch: pyte
                     about_to_evaluate(left)
 
 
+@pytest.mark.parametrize(
+    ("pairs", "kept", "forks", "starts"),
+    [
+        (ahead.SURELY_LONG, False, True, True),
+        (ahead.SURELY_LONG - 1, False, True, False),
+        (ahead.SURELY_LONG, True, True, False),
+        (ahead.SURELY_LONG, False, False, False),
+    ],
+)
+def test_a_long_first_check_is_shared_before_anything_is_timed(
+    pairs: int, kept: bool, forks: bool, starts: bool, fleet_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was kept, so all of it is evaluated: the other core need not wait for two evaluations."""
+    fleet = load_fleet(fleet_file)
+    started: list[object] = []
+    monkeypatch.setattr(ahead, "_free_cores", lambda: 1)
+    monkeypatch.setattr(ahead, "_may_fork", lambda: forks)
+    monkeypatch.setattr(ahead, "_started", lambda _, steps: started.append(steps) or (lambda: None))
+    if kept:
+        cache.cache_folder().mkdir(parents=True)
+        (cache.cache_folder() / "some.npz").touch()
+    with ahead.evaluating_ahead(fleet, Evaluations(fleet).steps, least_left_s=60) as about_to_evaluate:
+        for left in range(pairs, pairs - 3, -1):
+            about_to_evaluate(left)
+    assert len(started) == starts
+
+
 def test_a_process_with_other_threads_does_not_fork() -> None:
     goes_on = threading.Event()
     other = threading.Thread(target=goes_on.wait)

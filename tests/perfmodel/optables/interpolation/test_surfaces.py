@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from fleetplan.perfmodel.operators import IntArray, Provenance
+from fleetplan.perfmodel.optables.interpolation import surfaces
 from fleetplan.perfmodel.optables.interpolation.surfaces import (
     Axis,
     SiteSurfaces,
@@ -98,3 +99,11 @@ def test_each_site_is_built_once_and_only_when_it_is_asked_for() -> None:
     part = surfaces.part(np.array([False, True, True, False, False]))
     assert (part.holding(np.array([1])).latency_ms[1] == whole.latency_ms[2]).all()
     assert built == [[1, 3], [4], [2]]
+
+
+def test_few_lines_are_fitted_at_once_to_the_same_numbers() -> None:
+    random = np.random.default_rng(0)
+    for shape in ((1, 2), (3, 17), (20, 40)):
+        lines = random.normal(size=shape)
+        total = np.concatenate([np.zeros((len(lines), 1)), np.cumsum(lines, axis=-1)], axis=-1)
+        assert np.array_equal(surfaces._of_few(total), surfaces._of_many(total))
