@@ -189,7 +189,7 @@ def test_quarterly_is_planned_within_one_percent_in_half_a_minute() -> None:
 
 
 def test_quarterly_has_a_verified_plan_in_seconds() -> None:
-    plan = plan_of("quarterly", gap_ratio=0.2, time_limit_s=20.0)
+    plan = plan_of("quarterly", gap_ratio=0.05, time_limit_s=20.0)
     assert plan.unmet == ()
     assert plan.purchases
     assert len({row.hardware for row in plan.placements}) >= 3
