@@ -71,6 +71,36 @@ REQUESTS_PER_CLIENT: Final = 10
 and sa-bench of srt-slurm for disaggregated rows."""
 
 
+UNRECORDED_DAY: Final = "2025-11-02"
+"""Day of runs of InferenceX whose rows say that experts are not split into groups, though they were."""
+
+UNRECORDED_GROUPS: Final = (("DeepSeek", ""), ("gpt-oss", "H200-SXM"))
+"""Class of models and hardware (empty is any) of those runs under TensorRT-LLM: as many groups as ranks.
+
+Source: its launch scripts of that time (dsr1_fp4_b200_trt_slurm.sh: EP_SIZE is TP from 16, 32 or no clients
+on, by lengths, and all these rows have as many), and InferenceX's own aggregate of 13 November 2025, which
+states ep = tp for the same loads: 16 are in both, with a TPOT that differs by 0.8 % (median), 4 % at most.
+Seventeen later runs of DeepSeek that state ep = tp differ from them by 1 % (median)."""
+
+
+def unrecorded_groups(rows: pd.DataFrame, days: pd.Series[str]) -> pd.Series[bool]:
+    """Tell which rows ran with an expert group for each rank, though they name one group.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        With their source, framework, class of model, hardware and degrees.
+    days : pandas.Series
+        When they were measured (YYYY-MM-DD).
+    """
+    one_group = (rows["ep"] == 1) & (rows["dp"] == 1) & (rows["framework"] == "trtllm")
+    of_that_day = (rows["source"] == "inferencex") & (days == UNRECORDED_DAY)
+    named = pd.Series(data=False, index=rows.index)
+    for model_class, hardware in UNRECORDED_GROUPS:
+        named |= (rows["model_class"] == model_class) & rows["hardware"].str.startswith(hardware)
+    return one_group & of_that_day & named
+
+
 def release_months(rows: pd.DataFrame) -> pd.Series[str]:
     """Month of the software: what the row says, or when the version came out that it names."""
     unsaid = (rows["source"] == "trtllm_docs") | (rows["month"] == "")

@@ -19,6 +19,7 @@ from benchmarks.accuracy_launches import (
     on_one_host,
     release_months,
     samplings,
+    unrecorded_groups,
 )
 
 COLUMNS: Final = (
@@ -136,6 +137,7 @@ _CLASSES: Final = (
     ("qwen3.5", "other MoE"),
     ("mixtral", "other MoE"),
 )
+_DAY: Final = r"(20\d\d-\d\d-\d\d)"
 _MAY_HIDE_SPECULATION: Final = ("deepseek", "qwen3.5", "kimi", "glm", "minimax")
 """Models whose InferenceX rows do not say whether they speculate, in `silicon_sample.csv`."""
 
@@ -168,6 +170,9 @@ def published_rows(path: Path) -> pd.DataFrame:
     rows["model_class"] = "dense"
     for part, model_class in _CLASSES:
         rows.loc[names.str.contains(part, regex=False), "model_class"] = model_class
+    in_groups = unrecorded_groups(rows, rows["day"])
+    rows["ep"] = rows["ep"].where(~in_groups, rows["tp"])
+    rows["moe_tp"] = rows["moe_tp"].where(~in_groups, 1)
     together = rows[["source", "framework", "model", "hardware"]].eq(list(_RELEASED_TOGETHER)).all(axis=1)
     rows.loc[together & (rows["mode"] == "closed_loop"), "mode"] = "burst"
     rows["sampling"] = samplings(rows)
@@ -200,6 +205,7 @@ def _full(table: pd.DataFrame) -> pd.DataFrame:
             "framework": table["runtime"].map(_FRAMEWORKS).fillna(table["runtime"]),
             "version": table["date_version"],
             "month": table["date_version"].str.extract(r"(20\d\d-\d\d)", expand=False).fillna(""),
+            "day": table["date_version"].str.extract(_DAY, expand=False).fillna(""),
             "weights": [
                 weights_label(name, precision)
                 for name, precision in zip(table["model"], table["precision"], strict=True)
@@ -250,6 +256,7 @@ def _packaged(table: pd.DataFrame) -> pd.DataFrame:
             "framework": table["backend"],
             "version": table["backend_version"],
             "month": said.str.extract(r"measured=(20\d\d-\d\d)", expand=False).fillna(""),
+            "day": said.str.extract("measured=" + _DAY, expand=False).fillna(""),
             "weights": [
                 weights_label(name, precision)
                 for name, precision in zip(table["model_path"], table["precision"], strict=True)

@@ -175,6 +175,8 @@ def _cases(rows: pd.DataFrame) -> pd.DataFrame:
             # trtllm-bench has no server in front of the engine.
             "front_end_ms": np.where(in_process, 0.0, np.nan),
             "front_end_token_us": np.where(in_process, 0.0, np.nan),
+            # Its `vllm bench serve --backend openai-chat`.
+            "chat_requests": np.where(rows["source"].str.startswith("GPUStack"), 1.0, np.nan),
             "software_date": [
                 RELEASES.get((name, version), date[:7])
                 for name, version, date in zip(framework, rows["version"], rows["date"], strict=True)

@@ -39,6 +39,7 @@ from fleetplan.perfmodel.steps import (
     StepTimes,
     decode_shape,
     mixed_shape,
+    own_experts,
     part_dtypes,
     prefill_shape,
     state_slots,
@@ -335,6 +336,7 @@ def build_evaluator(
         triton_experts=triton_experts(
             framework, accelerator.measured_system, architecture.model_type, software.date
         ),
+        own_experts=own_experts(framework, accelerator.measured_system, software.date),
     )
     return Evaluator(
         architecture,

@@ -25,6 +25,7 @@ The rules come from predictions of published closed-loop results, without any fi
   experts split by expert parallelism: an accelerator then holds as much of them.
 * Experts that a server runs by Triton because it was not told otherwise (`steps.expert_kernels`) take the
   measurements of Triton, those of other frameworks too: it is one kernel.
+* Experts for which a framework had no faster kernel yet (`steps.expert_kernels`) take its own measurements.
 * Experts behind a dispatch have kernels of their own, of which a framework that has tables borrows none. What
   they stand for is in `fleetplan.perfmodel.optables.dispatched`.
 * Experts in MXFP4 that no framework measured on a system (A100) take those in INT4, with weights of the same
@@ -128,6 +129,8 @@ class TableLibrary:
         How activations are quantised for products in FP8.
     triton_experts : frozenset[str]
         Data types of experts for which the measurements of Triton stand, whatever else was measured.
+    own_experts : frozenset[str]
+        Data types of experts for which those of the asked framework stand, though others are faster.
     """
 
     def __init__(
@@ -138,11 +141,13 @@ class TableLibrary:
         version: str = "",
         activation_scales: ActivationScales = "static",
         triton_experts: frozenset[str] = frozenset(),
+        own_experts: frozenset[str] = frozenset(),
     ) -> None:
         self.system = system
         self.version = version
         self.activation_scales: ActivationScales = activation_scales
         self.triton_experts = triton_experts
+        self.own_experts = own_experts
         self._data_folder = data_folder
         self._cache_folder = cache_folder
         self._read: dict[Path, tuple[ImportedTables, TableSource]] = {}
@@ -236,7 +241,7 @@ class TableLibrary:
         blackwell = self.system in BLACKWELL_SYSTEMS
         if kind is OperatorKind.LATENT_PREFILL_ATTENTION:
             return framework == "sglang" and not blackwell
-        if kind not in _ORDINARY_EXPERTS:
+        if kind not in _ORDINARY_EXPERTS or dtype in self.own_experts:
             return False
         if dtype == "fp8_block":
             return blackwell or framework != "trtllm"

@@ -139,7 +139,8 @@ class OperatorSource:
         own = () if self._own is None else self._own.fingerprint()
         settings: tuple[str, ...] = ()
         if self._library is not None:
-            settings = (self._library.activation_scales, *sorted(self._library.triton_experts))
+            triton, own_kernels = self._library.triton_experts, self._library.own_experts
+            settings = (self._library.activation_scales, *sorted(triton), "own", *sorted(own_kernels))
         rules = (repr(self.accelerator), self.framework, self.version, self.network_all_reduce)
         return (*rules, *settings, *library, *own)
 
@@ -286,6 +287,7 @@ def operator_source(
     version: str = "",
     activation_scales: ActivationScales = "static",
     triton_experts: frozenset[str] = frozenset(),
+    own_experts: frozenset[str] = frozenset(),
 ) -> OperatorSource:
     """Operator times of `accelerator` under `framework`, kept while it is in use.
 
@@ -301,8 +303,8 @@ def operator_source(
         under it borrows from the versions that it was measured under; see `measured_versions`.
     activation_scales : {"static", "dynamic"}
         How activations are quantised for products in FP8; see `fleetplan.perfmodel.optables.choice`.
-    triton_experts : frozenset[str]
-        Data types of experts that run by Triton; see there.
+    triton_experts, own_experts : frozenset[str]
+        Data types of experts that run by Triton, and by the framework's own kernel; see there.
 
     Raises
     ------
@@ -316,7 +318,11 @@ def operator_source(
         None
         if system is None
         else TableLibrary(
-            system, version=version, activation_scales=activation_scales, triton_experts=triton_experts
+            system,
+            version=version,
+            activation_scales=activation_scales,
+            triton_experts=triton_experts,
+            own_experts=own_experts,
         )
     )
     own = OwnTables(accelerator.name, accelerator.operator_tables)

@@ -35,7 +35,7 @@ from fleetplan.perfmodel.predict.disaggregated import disaggregated_result
 from fleetplan.perfmodel.predict.step_modes import step_result
 from fleetplan.perfmodel.queueing.open_loops import open_loop
 from fleetplan.perfmodel.replay.offline import TooManyRequestsError, offline
-from fleetplan.perfmodel.serving import Load, SteadyState, burst, default_scheduling
+from fleetplan.perfmodel.serving import Load, SteadyState, burst, default_scheduling, template_ms
 from fleetplan.perfmodel.serving.replica_loops import closed_loop
 from fleetplan.perfmodel.steps import ConfigurationBatch
 from fleetplan.perfmodel.techniques import technique_problem
@@ -249,12 +249,15 @@ def _load(cases: Cases, rows: IntArray, layouts: Layouts, evaluator: Evaluator) 
         overlaps_host=evaluator.overlaps_host,
     )
     setting = cases.techniques.distinct[int(cases.techniques.codes[first])]
+    parsed_ms = template_ms(
+        str(cases.backend[first]), evaluator.architecture.model_type, evaluator.software_date
+    )
     return Load(
         layouts,
         cases.input_tokens[rows],
         cases.prefix_tokens[rows],
         cases.output_tokens[rows],
-        setting.scheduling.applied(default),
+        setting.scheduling.applied(default, parsed_ms),
     )
 
 

@@ -46,6 +46,7 @@ COLUMNS: Final[dict[str, TechniqueColumn]] = {
     "prompts_aligned": number(0, 1, STEADY_LOOPS, whole=True),
     "front_end_ms": number(0, 1e6, _LIMITED),
     "front_end_token_us": number(0, 1e6, _LIMITED),
+    "chat_requests": number(0, 1, LOOPS, whole=True),
     "length_variation": number(0, 100, frozenset({"offline"})),
     "prefix_cache": number(0, 1, ALL_MODES, whole=True),
     "memory_ratio": number(0.01, 1, ALL_MODES),
@@ -56,10 +57,11 @@ COLUMNS: Final[dict[str, TechniqueColumn]] = {
 `software_date` is the year and month of the framework, for parts whose software became faster
 (`Efficiency.maturity`) and for software that is older than a kernel (`older_software`). `activation_scales`
 says how activations are quantised for weights in FP8 (`optables.choice`). `max_sequences` to
-`front_end_token_us` are what a server was started with (`serving.SchedulingOverrides`); `length_variation` is
-the squared coefficient of variation of both lengths of the requests. `prefix_cache` is 0 for a server that
-keeps no prefixes, which matters where states have slots (`steps.state_slots`); `memory_ratio` is the part of
-the memory that the server was told to take."""
+`front_end_token_us` are what a server was started with (`serving.SchedulingOverrides`); `chat_requests` is 1
+where requests are messages that it writes out by a template; `length_variation` is the squared coefficient of
+variation of both lengths of the requests. `prefix_cache` is 0 for a server that keeps no prefixes, which
+matters where states have slots (`steps.state_slots`); `memory_ratio` is the part of the memory that the
+server was told to take."""
 
 _MONTH: Final = re.compile(r"20\d\d-(0[1-9]|1[0-2])")
 
@@ -188,6 +190,7 @@ def _scheduling(numbers: dict[str, float]) -> SchedulingOverrides:
         bool(numbers["prompts_aligned"]) if "prompts_aligned" in numbers else None,
         numbers.get("front_end_ms"),
         numbers.get("front_end_token_us"),
+        bool(numbers.get("chat_requests", 0.0)),
     )
 
 

@@ -138,7 +138,7 @@ def _run(
     later = requests.output_tokens > 1
     gained = tokens_per_step(evaluator.techniques.speculative)
     tokens = gained * (requests.output_tokens[later] - 1)
-    outside = float(load.front_end_ms[row])
+    outside = float(load.front_end_ms[row] + (count - 1) * load.front_end_template_ms[row])
     return _OfflineOutcome(
         running=float((finish - log.start_ms).sum()) / float(finish.max()),
         ttft_ms=float(first.mean()) + outside,

@@ -15,6 +15,7 @@ from fleetplan.perfmodel.serving.arrivals import (
     requests_of,
 )
 from fleetplan.perfmodel.serving.bursts import burst
+from fleetplan.perfmodel.serving.chat_templates import template_ms
 from fleetplan.perfmodel.serving.iteration_costs import Range, StepGrids, step_costs, step_grids
 from fleetplan.perfmodel.serving.replica_load import (
     Load,
@@ -58,4 +59,5 @@ __all__ = [
     "requests_of",
     "step_costs",
     "step_grids",
+    "template_ms",
 ]

@@ -69,6 +69,8 @@ def burst(evaluator: Evaluator, load: Load, concurrency: FloatArray) -> SteadySt
     early, late = waves * batch / count, left / count
     earlier_ms = early * (waves - 1.0) / 2.0 * full.wave_ms + late * waves * full.wave_ms
     ttft_ms = early * full.ttft_ms + late * last.ttft_ms + earlier_ms
+    # None goes on before the last one's template.
+    template_ms = (count - 1) * load.front_end_template_ms
     iteration = MeanIteration(
         full.decode.by_provenance_ms + full.waiting * full.prefill.by_provenance_ms,
         full.decode.bottleneck,
@@ -76,9 +78,11 @@ def burst(evaluator: Evaluator, load: Load, concurrency: FloatArray) -> SteadySt
     )
     return SteadyState(
         batch=batch,
-        ttft_ms=np.maximum(ttft_ms, share / 2 * load.front_end_prompt_ms) + load.front_end_ms,
+        ttft_ms=np.maximum(ttft_ms, share / 2 * load.front_end_prompt_ms) + template_ms + load.front_end_ms,
         tpot_ms=early * full.tpot_ms + late * last.tpot_ms,
-        requests_per_s=concurrency / (waves * full.wave_ms + (left > 0) * last.wave_ms) * MS_PER_S,
+        requests_per_s=concurrency
+        / (template_ms + waves * full.wave_ms + (left > 0) * last.wave_ms)
+        * MS_PER_S,
         iteration=iteration,
         memory=resident_memory(evaluator, load, batch),
         fits=fits,

@@ -54,12 +54,25 @@ class Load:
     def front_end_ms(self) -> FloatArray:
         """What a request takes outside the engine, alone, shape (n_configs,). [ms]."""
         front_end = self.scheduling.front_end
-        return front_end.request_ms + front_end.prompt_ms(self.input_tokens)
+        return front_end.request_ms + front_end.template_ms + front_end.prompt_ms(self.input_tokens)
 
     @property
     def front_end_prompt_ms(self) -> FloatArray:
         """Time from one prompt of an engine to its next where the front end is the bottleneck. [ms]."""
         return self.scheduling.front_end.prompt_ms(self.input_tokens) * self.engines
+
+    @property
+    def front_end_template_ms(self) -> FloatArray:
+        """Time of an engine's chat request for its template, before any that came with it goes on. [ms]."""
+        found: FloatArray = self.scheduling.front_end.template_ms * self.engines
+        return found
+
+    @property
+    def most_templates_per_ms(self) -> FloatArray:
+        """Chat requests of an engine whose templates the server gets through; infinite without. [1/ms]."""
+        each_ms = self.front_end_template_ms
+        found: FloatArray = np.where(each_ms > 0, 1.0 / np.where(each_ms > 0, each_ms, 1.0), np.inf)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,10 +152,12 @@ def closed_engines(
         rounds = None
         if requests is not None:
             rounds = np.maximum(1.0, requests[rows] / np.maximum(1.0, share * load.engines)[rows])
-        front_end = closed.Outside(outside, load.front_end_prompt_ms[rows])
+        between = load.front_end_prompt_ms + load.front_end_template_ms
+        front_end = closed.Outside(outside, between[rows])
         loop, waiting = _limited_loop(times, share[rows], places[rows], rounds, front_end)
         # A rank with less than one request in the mean has none at times.
-        rate = np.minimum(loop.requests_per_ms * np.minimum(1.0, share[rows]), prompts.most_loads_per_ms)
+        most = np.minimum(prompts.most_loads_per_ms, load.most_templates_per_ms[rows])
+        rate = np.minimum(loop.requests_per_ms * np.minimum(1.0, share[rows]), most)
         decoding = times.lengths.decode_iterations * loop.iteration_ms
         wait = share[rows] / rate - decoding
         late = waiting | (rate < loop.requests_per_ms * np.minimum(1.0, share[rows]))

@@ -26,10 +26,13 @@ class FrontEnd:
         What every request takes, side by side with others. [ms]
     token_us : float
         What every token of a prompt takes, one prompt after the other. [us]
+    template_ms : float
+        What a chat request takes, one after the other, before any that came with it goes on. [ms]
     """
 
     request_ms: float = 0.0
     token_us: float = 0.0
+    template_ms: float = 0.0
 
     def prompt_ms(self, input_tokens: FloatArray | IntArray) -> FloatArray:
         """Time of prompts one after the other, each of shape (n,). [ms]."""
@@ -74,6 +77,8 @@ class SchedulingOverrides:
         As in `Admission`.
     front_end_ms, front_end_token_us
         As in `FrontEnd`.
+    chat_requests : bool
+        Whether requests are messages that the server writes out by a template.
     """
 
     max_sequences: int | None = None
@@ -84,9 +89,10 @@ class SchedulingOverrides:
     prompts_aligned: bool | None = None
     front_end_ms: float | None = None
     front_end_token_us: float | None = None
+    chat_requests: bool = False
 
-    def applied(self, default: Scheduling) -> Scheduling:
-        """Return `default` with what is set here."""
+    def applied(self, default: Scheduling, template_ms: float = 0.0) -> Scheduling:
+        """Return `default` with what is set here, and with the template of chat requests. [ms]."""
         admission = replace(
             default.admission,
             **_given(self, _OF_ADMISSION),
@@ -95,6 +101,7 @@ class SchedulingOverrides:
         front_end = FrontEnd(
             own.request_ms if self.front_end_ms is None else self.front_end_ms,
             own.token_us if self.front_end_token_us is None else self.front_end_token_us,
+            template_ms if self.chat_requests else own.template_ms,
         )
         limits = _given(self, ("max_sequences", "iteration_tokens"))
         return replace(default, admission=admission, front_end=front_end, **limits)

@@ -6,7 +6,7 @@ their times with provenance; `memory_use`, what weights, activations and KV cach
 """
 
 from fleetplan.perfmodel.steps.decoder_step import step_operators
-from fleetplan.perfmodel.steps.expert_kernels import triton_experts
+from fleetplan.perfmodel.steps.expert_kernels import own_experts, triton_experts
 from fleetplan.perfmodel.steps.latency import OperatorTimesSource, step_times
 from fleetplan.perfmodel.steps.memory import MemoryUse, memory_use
 from fleetplan.perfmodel.steps.precision import KV_PRECISIONS, WEIGHT_PRECISIONS, PartDtypes, part_dtypes
@@ -44,6 +44,7 @@ __all__ = [
     "steady_shape",
     "step_operators",
     "step_times",
+    "own_experts",
     "triton_experts",
     "weakest_provenance",
 ]

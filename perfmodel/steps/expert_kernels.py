@@ -1,8 +1,8 @@
-"""Experts that a server runs by Triton on Blackwell, though faster kernels were measured for them.
+"""Experts that a server runs by a slower kernel on Blackwell, though faster ones were measured for them.
 
 Tables stand for the fastest kernel of a framework (`optables.choice`). A framework comes to choose that
-kernel by itself at some time, which differs by data type and model; servers before then ran Triton unless
-their command named another kernel.
+kernel by itself at some time, which differs by data type and model; servers before then ran Triton, or the
+one kernel that their framework had, unless their command named another.
 """
 
 from __future__ import annotations
@@ -105,4 +105,59 @@ def triton_experts(
         if fact.framework == framework
         and (not fact.until or "" < software_date < fact.until)
         and (not fact.model_types or model_type in fact.model_types)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OwnExperts:
+    """Experts for which a framework had no other kernel than the one that its own table times.
+
+    Attributes
+    ----------
+    framework : str
+        trtllm, sglang or vllm.
+    dtype : str
+        Data type of the experts.
+    until : str
+        First month (YYYY-MM) with another kernel.
+    source : str
+        Where that is written.
+    """
+
+    framework: str
+    dtype: str
+    until: str
+    source: str
+
+
+OWN_EXPERTS: Final = (
+    OwnExperts(
+        "trtllm",
+        "fp8_block",
+        "2026-01",
+        "TensorRT-LLM's deployment guide for DeepSeek-R1 (1.2.0rc2.post2, November 2025), support matrix: on "
+        "B200 and GB200 FP8 runs by DEEPGEMM alone, which its table times; InferenceX's "
+        "dsr1_fp8_b200_trt_slurm.sh names it in November and December 2025, and dsr1_fp8_b200_trt.sh TRTLLM "
+        "since January 2026 (1.2.0rc6), as NVIDIA's examples/configs/database does",
+    ),
+)
+"""Everything that is known."""
+
+
+def own_experts(framework: str, system: str | None, software_date: str = "") -> frozenset[str]:
+    """Return the data types of experts for which the framework's own measurements stand, faster or not.
+
+    Parameters
+    ----------
+    framework : str
+        trtllm, sglang or vllm.
+    system : str or None
+        What was measured of the part; of parts without tables nothing is known.
+    software_date : str
+        Year and month of the framework (YYYY-MM); the newest where it is empty.
+    """
+    if system not in BLACKWELL_SYSTEMS:
+        return frozenset()
+    return frozenset(
+        fact.dtype for fact in OWN_EXPERTS if fact.framework == framework and "" < software_date < fact.until
     )

@@ -41,6 +41,7 @@ class Library:
     version = ""
     activation_scales = "static"
     triton_experts: frozenset[str] = frozenset()
+    own_experts: frozenset[str] = frozenset()
 
     def __init__(self, *hashes: str) -> None:
         self.hashes = hashes

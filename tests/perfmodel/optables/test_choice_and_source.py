@@ -255,6 +255,22 @@ def test_experts_by_triton_take_its_measurements_of_any_framework(
     assert chosen.rows.provenance.tolist().count(Provenance.INTERPOLATED) == 2
 
 
+@pytest.mark.parametrize(("own", "ms"), [(frozenset(), 1.0), (frozenset({"fp8_block"}), 3.0)])
+def test_experts_without_another_kernel_keep_their_own_measurements(
+    write_table: TableWriter, tmp_path: Path, own: frozenset[str], ms: float
+) -> None:
+    for framework, each_ms in (("trtllm", 3.0), ("sglang", 1.0)):
+        frame = moe_frame({(1, 1): each_ms}).assign(moe_dtype="fp8_block")
+        path = write_table("moe", framework, "1.0", "moe", frame)
+        target = tmp_path / "data" / "b200_sxm" / path.relative_to(tmp_path / "data" / SYSTEM)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(target)
+    chosen = TableLibrary("b200_sxm", tmp_path / "data", tmp_path / "cache", own_experts=own)
+    found = chosen.rows(OperatorKind.MOE, "fp8_block", "trtllm")
+    assert found is not None
+    assert found.rows.latency_ms.tolist() == [ms]
+
+
 def latent_prompts(ms: float) -> pd.DataFrame:
     shape = {"op_name": "context_mla", "kv_cache_dtype": "bfloat16", "num_heads": 128, "batch_size": 1}
     return pd.DataFrame([{**shape, "isl": 1024, "step": 0, "latency": ms}])

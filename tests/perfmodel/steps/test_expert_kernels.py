@@ -11,7 +11,12 @@ from tests.measured import needs_tables
 from fleetplan.fleet.catalog import model_catalog
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.predict import predict
-from fleetplan.perfmodel.steps.expert_kernels import TRITON_EXPERTS, triton_experts
+from fleetplan.perfmodel.steps.expert_kernels import (
+    OWN_EXPERTS,
+    TRITON_EXPERTS,
+    own_experts,
+    triton_experts,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +46,25 @@ def test_facts_have_a_source_and_name_known_decoders() -> None:
     for fact in TRITON_EXPERTS:
         assert fact.source
         assert fact.model_types <= types
+    assert all(fact.source for fact in OWN_EXPERTS)
+
+
+@pytest.mark.parametrize(
+    ("framework", "system", "date", "dtypes"),
+    [
+        ("trtllm", "b200_sxm", "2025-12", {"fp8_block"}),
+        ("trtllm", "gb200", "2025-06", {"fp8_block"}),
+        ("trtllm", "b200_sxm", "2026-01", set()),
+        ("trtllm", "b200_sxm", "", set()),
+        ("trtllm", "h200_sxm", "2025-12", set()),
+        ("sglang", "b200_sxm", "2025-12", set()),
+        ("trtllm", None, "2025-12", set()),
+    ],
+)
+def test_tensorrt_llm_had_one_kernel_for_experts_in_fp8_on_blackwell(
+    framework: str, system: str | None, date: str, dtypes: set[str]
+) -> None:
+    assert own_experts(framework, system, date) == dtypes
 
 
 @needs_tables
