@@ -36,14 +36,14 @@ the fleet. A chosen figure."""
 TPOT_ERROR: Final[dict[str, PublishedError]] = {
     "A100-SXM-80GB": PublishedError(0.167, 0.284, 28),
     "Arc-Pro-B60": PublishedError(0.326, 0.401, 6),
-    "B200-SXM": PublishedError(0.095, 0.289, 1073),
+    "B200-SXM": PublishedError(0.095, 0.282, 1073),
     "B300-SXM": PublishedError(0.098, 0.287, 250),
     "GB200-NVL72": PublishedError(0.192, 0.775, 79),
     "Gaudi3": PublishedError(0.091, 0.210, 24),
     "H100-NVL": PublishedError(0.445, 0.636, 4),
     "H100-SXM": PublishedError(0.050, 0.141, 755),
     "H20-SXM": PublishedError(0.465, 0.679, 13),
-    "H200-SXM": PublishedError(0.054, 0.255, 591),
+    "H200-SXM": PublishedError(0.052, 0.254, 591),
     "MI300X": PublishedError(0.271, 0.649, 14),
     "MI325X": PublishedError(0.063, 0.160, 34),
     "MI355X": PublishedError(0.087, 0.402, 209),
@@ -78,7 +78,7 @@ of all. Source: as before."""
 
 OWN_TPOT_ERROR: Final[dict[str, dict[str, PublishedError]]] = {
     "deepseek_v4": {
-        "deepseek-ai/DeepSeek-V4-Flash": PublishedError(0.144, 0.604, 13),
+        "deepseek-ai/DeepSeek-V4-Flash": PublishedError(0.144, 0.493, 13),
         "deepseek-ai/DeepSeek-V4-Pro": PublishedError(0.436, 2.147, 13),
     },
     "kimi_linear": {"moonshotai/Kimi-K3": PublishedError(0.565, 0.656, 8)},

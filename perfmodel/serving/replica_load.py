@@ -64,7 +64,7 @@ class Load:
     @property
     def front_end_template_ms(self) -> FloatArray:
         """Time of an engine's chat request for its template, before any that came with it goes on. [ms]."""
-        found: FloatArray = self.scheduling.front_end.template_ms * self.engines
+        found: FloatArray = self.scheduling.front_end.template_ms * self.engines.astype(np.float64)
         return found
 
     @property

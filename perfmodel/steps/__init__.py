@@ -37,6 +37,7 @@ __all__ = [
     "decode_shape",
     "memory_use",
     "mixed_shape",
+    "own_experts",
     "part_dtypes",
     "prefill_shape",
     "provenance_shares",
@@ -44,7 +45,6 @@ __all__ = [
     "steady_shape",
     "step_operators",
     "step_times",
-    "own_experts",
     "triton_experts",
     "weakest_provenance",
 ]

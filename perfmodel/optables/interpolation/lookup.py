@@ -32,6 +32,7 @@ from fleetplan.perfmodel.optables.interpolation.neighbours import (
     line_lenders,
     nearest_lenders,
     site_features,
+    skewed_feature,
 )
 from fleetplan.perfmodel.optables.interpolation.surfaces import (
     Axis,
@@ -43,6 +44,7 @@ from fleetplan.perfmodel.optables.interpolation.surfaces import (
     grown,
     locate,
 )
+from fleetplan.perfmodel.optables.measured.tables import BLACKWELL_SYSTEMS
 from fleetplan.perfmodel.optables.rows import MeasuredRows, site_dimensions
 from fleetplan.perfmodel.optables.times import OperatorTimes
 from fleetplan.perfmodel.optables.unique import unique_rows
@@ -69,6 +71,9 @@ sites of vLLM and TensorRT-LLM on H200 are predicted up to twice as badly."""
 
 _WIDTHS: Final = ("hidden", "intermediate")
 """Dimensions of experts that zeros can fill up to a larger one."""
+
+_SKEWED_KINDS: Final = frozenset({OperatorKind.MOE, OperatorKind.UNGATED_MOE})
+"""Experts whose groups were timed under skewed tokens."""
 
 _KEPT_SURFACES: Final = 4096
 """Lent surfaces that a table keeps, a few kB each; all are dropped when there would be more."""
@@ -250,6 +255,9 @@ class LookupTable:
             return grid_lenders(sites, queries)
         if self.kind in COLLECTIVE_KINDS:
             return line_lenders(sites[:, 0], queries[:, 0])
+        if self.kind in _SKEWED_KINDS and self.accelerator.measured_system not in BLACKWELL_SYSTEMS:
+            sites = np.hstack([sites, skewed_feature(self.sites)])
+            queries = np.hstack([queries, skewed_feature(queried)])
         return nearest_lenders(sites, queries, np.where(self.is_own, 0.0, FOREIGN_DISTANCE))
 
     def _light_ratio(

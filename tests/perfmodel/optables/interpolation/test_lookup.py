@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,3 +102,23 @@ def test_experts_borrow_from_the_most_alike_site(toy: Accelerator) -> None:
     ratio = found.latency_ms / roofline_ms(toy, OperatorKind.MOE, "bf16", asked)
     assert 1.5 <= ratio[0] < 1.6
     assert found.provenance[0] == Provenance.INTERPOLATED
+
+
+@pytest.mark.parametrize(("system", "most"), [("h100_sxm", 1.1), ("b200_sxm", 1.9)])
+def test_experts_in_one_group_are_not_predicted_from_the_busiest_of_several(
+    toy: Accelerator, system: str, most: float
+) -> None:
+    part = replace(toy, measured_system=system)
+    # Experts in four groups hold as many as are asked for; those in one hold four times as many.
+    groups = {"hidden": [64, 64, 128], "experts": [128, 128, 128], "moe_ep": [4, 1, 1]}
+    columns = {"tokens": 1024, "intermediate": 64, "top_k": 8, "moe_tp": 1}
+    dims = {name: np.array(values) for name, values in groups.items()}
+    dims |= {name: np.full(3, value) for name, value in columns.items()}
+    slowness = np.array([2.0, 1.0, 1.0])
+    light_ms = roofline_ms(part, OperatorKind.MOE, "bf16", dims)
+    table = lookup_table(part, measured_rows(OperatorKind.MOE, "bf16", dims, slowness * light_ms))
+    asked = {name: values[:1].copy() for name, values in dims.items()}
+    asked |= {"experts": np.array([32]), "moe_ep": np.array([1]), "top_k": np.array([4])}
+    ratio = table.times(asked).latency_ms / roofline_ms(part, OperatorKind.MOE, "bf16", asked)
+    assert 1.0 <= float(ratio[0]) < most
+    assert (float(ratio[0]) > 1.3) == (system == "b200_sxm")
