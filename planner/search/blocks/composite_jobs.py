@@ -132,6 +132,9 @@ class RollingJob(WholeProgram):
         By slot: 0 where the relaxation uses it, else its place among the others.
     widths : tuple[float, ...]
         Ranks up to which slots are looked at, one attempt after the other.
+    follow_slots : bool
+        Whether a moment looks at the slots of moments before it as at those of the relaxation, once time runs
+        short: where moments of a period share its supply.
     supply : Mask
         By variable: which are decided before all stages, with fractions of everything else; none without it.
     penalty : Array
@@ -146,6 +149,7 @@ class RollingJob(WholeProgram):
     region: Indices
     rank: Array
     widths: tuple[float, ...]
+    follow_slots: bool
     supply: Mask
     penalty: Array
     effort: Effort

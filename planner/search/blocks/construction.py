@@ -206,6 +206,7 @@ def construction_job(
         slot=roles.slot,
         rank=root.rank,
         widths=tuple((attempt - 1 + more) * used for more in WIDER),
+        follow_slots=len(stages) > len(np.unique(roles.period_of)),
         supply=_supply(roles, relaxation) & integer_supply,
         linking=structure.linking_mask,
         penalty=penalty_of(structure, root),

@@ -5,10 +5,13 @@ much supply grows for it; what the other regions do counts as the relaxation has
 Where that is impossible the regions of a moment are decided together, and each once more. Earlier stages are
 held. Rows that join a moment to its neighbours wait until both are decided. Rows that sum over many moments
 count the linear relaxation's values for those that are left. Supply only grows, so earlier decisions stay
-possible. A stage looks at the slots that the relaxation uses, and at more where these are not enough. As a
+possible. A stage looks at the slots that the relaxation uses, and at more where these are not enough; where
+several moments share the supply of a period and time runs short, at those of earlier moments as well. As a
 last resort it violates limits at a price, for later steps to mend.
 
-One region and moment of a company (12 services) is optimal after 0.03 to 0.6 s, all its regions not after 8.
+A company's year in three slices (12 moments) then takes 23 and 26 s instead of 52 and 58, and costs 38.1
+instead of 39.0 and 41.4 M USD; fleet12, which has time, 31.9 instead of 31.8. One region and moment of a
+company (12 services) is optimal after 0.03 to 0.6 s, all its regions not after 8.
 """
 
 from __future__ import annotations
@@ -112,9 +115,9 @@ class _Construction:
         self._job = job
         self._solver = solver
         self._parts = Parts(job.program)
-        limit_s = job.effort.time_limit_s or np.inf
-        self._ends = time.monotonic() + limit_s
-        self._rough_s = min(LEAST_ROUGH_S, ROUGH_SHARE * limit_s)
+        self._limit_s = job.effort.time_limit_s or np.inf
+        self._ends = time.monotonic() + self._limit_s
+        self._rough_s = min(LEAST_ROUGH_S, ROUGH_SHARE * self._limit_s)
         stage = np.full(len(job.cost), -1, dtype=np.int64)
         for number, variables in enumerate(job.stages):
             stage[variables] = number
@@ -141,11 +144,23 @@ class _Construction:
 
     def run(self) -> Answer:
         """Decide all stages, then supply and loads once more."""
-        for number, variables in enumerate(self._job.stages):
-            self._moment(variables, len(self._job.stages) - number)
+        for left, variables in zip(range(len(self._job.stages), 0, -1), self._job.stages, strict=True):
+            self._moment(variables, left)
+            if self._job.follow_slots and self._is_late(left - 1):
+                self._note_slots(variables)
         self._finish()
         objective = float(self._job.cost @ self._values)
         return Answer(self._values, objective, -np.inf)
+
+    def _is_late(self, moments_left: int) -> bool:
+        """Whether less than an even share of the time is left for each moment."""
+        return self._ends - time.monotonic() < self._limit_s * moments_left / len(self._job.stages)
+
+    def _note_slots(self, variables: Indices) -> None:
+        """Count the slots that a decided moment uses as the relaxation's."""
+        slot = self._job.slot[variables]
+        used = slot[(slot >= 0) & (self._values[variables] > TOLERANCE)]
+        self._rank = np.where(np.isin(np.arange(len(self._rank)), used), 0.0, self._rank)
 
     def _round_up(self, variables: Indices) -> None:
         """Take the root's values, rounded up: what nobody decided in time is for others to mend."""

@@ -57,6 +57,7 @@ def job(
         slot=np.full(count, -1) if rank is None else np.arange(count),
         rank=np.zeros(1) if rank is None else np.array(rank),
         widths=(0.0, 1.0, FREE),
+        follow_slots=False,
         supply=np.zeros(count, dtype=bool),
         linking=np.ones(len(rows), dtype=bool),
         penalty=np.full(len(rows), penalty),
@@ -123,6 +124,39 @@ def test_a_moment_that_few_slots_cannot_serve_is_decided_among_all() -> None:
         )
     )
     assert found.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("follow", "took_s", "second"), [(False, 12.0, [1, 0]), (True, 0.0, [1, 0]), (True, 12.0, [0, 1])]
+)
+def test_a_late_moment_looks_at_the_slots_of_the_one_before(
+    follow: bool, took_s: float, second: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Slots 0 and 1 in two moments. The relaxation uses slot 0 alone, which cannot serve the first moment; the
+    # second is served by either, and slot 1 costs less.
+    program = job(
+        rows=[[0, 1, 0, 0], [0, 0, 1, 1]],
+        row_lower=[1, 1],
+        row_upper=[FREE, FREE],
+        cost=[5, 1, 5, 1],
+        root=[1, 0, 1, 0],
+        stage=[0, 0, 1, 1],
+        region=[0, 0, 0, 0],
+        growth=[0, 0, 0, 0],
+        rank=[0.0, 0.5, 0.0, 0.0],
+    )
+    program = replace(program, slot=np.array([0, 1, 0, 1]), rank=np.array([0.0, 0.5]), follow_slots=follow)
+    now_s = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+
+    def solved(asked: Job) -> Answer:
+        nonlocal now_s
+        answer = solve(asked, no_programs())
+        # The first moment has a plan after 12 of 20 s.
+        now_s = max(now_s, took_s if answer.values is not None and answer.values.any() else 0.0)
+        return answer
+
+    assert np.round(construct(program, solved).values).astype(int).tolist() == [0, 1, *second]
 
 
 def test_a_lot_that_the_relaxation_parts_stands_in_one_region() -> None:
