@@ -99,8 +99,6 @@ def warm_solvers() -> Iterator[None]:
 
     Imported here: the process that hands the tests out runs none.
     """
-    from ortools.sat.python.cp_model import CpModel  # noqa: PLC0415
-
     from fleetplan.planner.candidates import ahead  # noqa: PLC0415
     from fleetplan.planner.search.solvers import highs_process, highs_race  # noqa: PLC0415
 
@@ -109,8 +107,6 @@ def warm_solvers() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         for module in (highs_process, highs_race):
             patched.setattr(module, "started_child", warm_solver)
-        # Its methods by their older names, made for every model: half a millisecond of each small search.
-        patched.setattr(CpModel, "_add_pre_pep8_methods", lambda _: None)
         yield
 
 

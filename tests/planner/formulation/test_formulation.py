@@ -120,8 +120,8 @@ def test_functions_and_tests_exist() -> None:
 
 def test_names_of_rows_and_variables_are_unique() -> None:
     for example in EXAMPLES.values():
-        proto = build_model(example().problem(), allow_unmet=True).model.proto
-        for group in (proto.constraints, proto.variables):
+        model = build_model(example().problem(), allow_unmet=True).model
+        for group in (model.proto.constraints, model.proto.variables):
             names = [item.name for item in group]
             assert all(names)
             assert len(set(names)) == len(names)

@@ -79,10 +79,11 @@ def test_no_solution_is_lost(
     """The least that each row's left side can be, by the other rows alone, is no less than its right side."""
     tried = 0
     for problem in problems(tiny, large):
-        own = build_model(problem, allow_unmet).model.proto.constraints
+        # The rows are views into the model, which has to live as long.
+        whole = build_model(problem, allow_unmet).model
         rows = [
             (list(row.linear.vars), list(row.linear.coeffs), row.linear.domain[0])
-            for row in own
+            for row in whole.proto.constraints
             if row.name.startswith("replicas_")
         ]
         with monkeypatch.context() as patch:
