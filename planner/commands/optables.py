@@ -85,12 +85,13 @@ def use(
     Example: plan optables use tables/systems/data
     """
     from fleetplan.fleet.errors import InputError, Issue
+    from fleetplan.fleet.input_files import is_folder
     from fleetplan.perfmodel.optables.measured.folders import systems_beneath, use_folder
     from fleetplan.perfmodel.optables.measured.tables import check_folder
 
     systems = systems_beneath(folder)
     if systems is None:
-        message = "no such folder" if not folder.is_dir() else "has no measured tables"
+        message = "no such folder" if not is_folder(folder) else "has no measured tables"
         hint = "tables lie in SYSTEM/FAMILY/FRAMEWORK/VERSION/FAMILY_perf.parquet"
         raise InputError([Issue(str(folder), 0, 0, "", message, hint)])
     found = check_folder(systems)

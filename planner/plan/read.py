@@ -11,7 +11,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.input_files import NotTextError, read_text
+from fleetplan.fleet.input_files import NotTextError, is_file, read_text
 from fleetplan.fleet.printable import steering_character
 from fleetplan.planner.plan.document import Plan
 from fleetplan.planner.plan.infeasible import Infeasible
@@ -79,7 +79,7 @@ def _plan_mistakes(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         inside = path / PLAN_FILE
-        hint = f"did you mean {inside}?" if inside.is_file() else ""
+        hint = f"did you mean {inside}?" if is_file(inside) else ""
         raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error.strerror}", hint)]) from error
     except (ValidationError, NotTextError) as error:
         if isinstance(error, ValidationError):

@@ -309,6 +309,12 @@ def test_a_plan_with_names_that_steer_a_terminal_is_refused(tmp_path: Path, name
         read_plan(path)
 
 
+def test_a_plan_with_a_name_that_no_file_system_takes_is_refused(tmp_path: Path) -> None:
+    for read in (read_plan, read_outcome):
+        with pytest.raises(InputError, match="cannot be read: File name too long"):
+            read(tmp_path / ("9" * 300))
+
+
 def test_names_of_files_and_options_steer_no_terminal(folder: Path) -> None:
     bad = "a\x1b[31m\x9b\x7f"
     (folder / f"{bad}.yaml").write_text("version: 1\nnaem: x\n", encoding="utf-8")

@@ -18,6 +18,7 @@ import platformdirs
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.files import write_whole
+from fleetplan.fleet.input_files import is_folder
 from fleetplan.fleet.packages import installed_version
 
 PACKAGE: Final = "aiconfigurator-core"
@@ -113,7 +114,8 @@ def forget_folder(folder: Path) -> None:
 
 def systems_beneath(folder: Path) -> Path | None:
     """Find the folder of systems in a folder: itself, or in an unpacked package; None where it has none."""
-    return next((each for each in _beneath(folder) if any(each.glob("*/*/*/*/*_perf.parquet"))), None)
+    there = filter(is_folder, _beneath(folder))
+    return next((each for each in there if any(each.glob("*/*/*/*/*_perf.parquet"))), None)
 
 
 def own_tables_folder() -> Path:

@@ -84,7 +84,8 @@ def test_the_folder_named_last_counts(newer: Callable[..., Path]) -> None:
 
 def test_what_is_no_folder_of_tables_is_refused(tmp_path: Path, own_note: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for name, message in (("missing", "no such folder"), ("empty", "has no measured tables")):
+    absent = [(name, "no such folder") for name in ("missing", "9" * 300)]
+    for name, message in (*absent, ("empty", "has no measured tables")):
         with pytest.raises(InputError, match=message):
             CliRunner().invoke(app, ["optables", "use", str(tmp_path / name)], catch_exceptions=False)
     assert not own_note.exists()
