@@ -112,9 +112,9 @@ def sweep(
         for found in run_sweep(tasks, folder, jobs, backend, say):
             results = found
     finally:
-        # Ctrl-C and a backend that is lost leave the points so far.
+        # Ctrl-C and a backend that is lost leave the points so far; one that is refused leaves no file.
         table = sweep_table(axes, results)
-        written = [write_whole(path, csv_text(table))]
+        written = [write_whole(path, csv_text(table))] if results else []
     written += write_sweep_plots(axes, table, folder / "plots")
     return Swept(axes, tuple(results), tuple(written))
 

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from fleetplan.fleet.errors import InputError
 from fleetplan.planner import cli
 from fleetplan.planner.commands import run_sweep as sweep_command
-from fleetplan.planner.commands.run_sweep import Ground, tasks_of
+from fleetplan.planner.commands.run_sweep import Ground, sweep, tasks_of
 from fleetplan.planner.jobs import RunJobs, run_here
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.questions.sweep import run as sweep_run
@@ -343,6 +343,9 @@ def test_unknown_backends_are_refused(tmp_path: Path) -> None:
     tasks = tasks_of(Ground(SCENARIO, (), ()), read_axes(["demand=1"]), LIMITS)
     with pytest.raises(InputError, match="there is no such backend; local, dask://"):
         list(run_sweep(tasks, tmp_path, 1, "ray://", lambda _: None))
+    with pytest.raises(InputError, match="there is no such backend"):
+        sweep(Ground(SCENARIO, (), ()), ["demand=1"], LIMITS, tmp_path / "out", (1, "ray://"), print)
+    assert not (tmp_path / "out").exists()
 
 
 def test_values_keep_their_commas_in_brackets_and_quotes() -> None:
