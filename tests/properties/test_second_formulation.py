@@ -14,6 +14,7 @@ import pytest
 from tests.oracles.independent.compare import FAILED, Verdict, compare, compare_plan
 from tests.oracles.independent.fleets import random_fleet
 from tests.oracles.independent.planned import INFEASIBLE, PLAN, Planned, planned
+from tests.oracles.independent.reading import read_facts
 from tests.oracles.independent.worker import Oracle, OracleError
 from tests.parts import first_parts
 
@@ -34,6 +35,10 @@ WITH_A_PLAN = 1
 
 ROUNDED_BUDGET = 20023
 """Seed of a fleet whose operating budget decides how much is unmet."""
+
+ALIKE_SCENARIOS = 900463
+"""Seed of a fleet with two scenarios of the same demand: a plan for each left less unmet within a budget that
+holds in expectation."""
 
 OWN_RATES = Path(__file__).parents[2] / "scenarios" / "bring-your-own-rates" / "fleet.yaml"
 OWN_RATES_USD = 4.68 * 2190
@@ -60,6 +65,11 @@ def test_random_fleets_have_one_optimum(block: int, oracle: Oracle, tmp_path: Pa
         assert found.verdict not in FAILED, f"seed {seed}: {found.verdict}: {found.text}"
         verdicts[found.verdict] += 1
     assert verdicts[Verdict.AGREE] >= FEWEST_PLANS
+
+
+def test_scenarios_of_the_same_demand_are_one(tmp_path: Path) -> None:
+    moments = read_facts(random_fleet(ALIKE_SCENARIOS).write(tmp_path)).moments
+    assert [(moment.period, moment.probability) for moment in moments] == [(0, 1.0), (1, 1.0), (2, 1.0)]
 
 
 def test_an_optimum_by_hand(oracle: Oracle) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.oracles.independent.facts import WHOLE_DAY_HOURS, Facts, Moment, Part, Place, Policy
+from tests.oracles.independent.facts import WHOLE_DAY_HOURS, Facts, Moment, Part, Place, Policy, Service
 from tests.oracles.independent.nodes import Node, by_period, take
 from tests.oracles.independent.reading_services import Frame, read_services
 from tests.oracles.independent.reading_supply import Periods, read_offer, read_stock
@@ -47,6 +48,14 @@ def read_facts(path: Path) -> Facts:
     finance = take(file.get("finance", {}), "method", "discount_rate", "per_host_usd_per_quarter")
     budget = take(file.get("budget", {}), "capex_usd", "opex_usd", "tco_usd")
     frame = Frame(periods, moments, list(places), parts, scenarios, ways["round_trip_ms"])
+    services = read_services(file["services"], path.parent, frame)
+    if not any("demand_ratio" in node for node in scenarios.values()) and _alike(services):
+        # Scenarios of the same demand have no effect: a plan for each would be a lottery.
+        name, node = next(iter(scenarios.items()))
+        scenarios = {name: {**node, "probability": 1.0}}
+        moments = _moments(horizon, scenarios, len(periods))
+        frame = replace(frame, moments=moments, scenarios=scenarios)
+        services = read_services(file["services"], path.parent, frame)
     return Facts(
         periods=periods,
         months=months,
@@ -55,7 +64,7 @@ def read_facts(path: Path) -> Facts:
         parts=parts,
         stocks=tuple(read_stock(node, dated, list(places), parts) for node in file.get("pools", [])),
         offers=tuple(read_offer(node, dated, list(places), parts) for node in file.get("offers", [])),
-        services=read_services(file["services"], path.parent, frame),
+        services=services,
         policy=_policy(file.get("policy", {})),
         capex_limits=_capex_limits(budget.get("capex_usd"), periods),
         opex_limit=budget.get("opex_usd"),
@@ -83,6 +92,15 @@ def _scenarios(node: Node | None) -> dict[str, Node]:
     return {
         row["name"]: take(row, "name", "probability", "estimate", "demand_ratio") for row in node["scenarios"]
     }
+
+
+def _alike(services: Sequence[Service]) -> bool:
+    """Whether every demand is the same in all scenarios."""
+    seen: dict[tuple[str, str, int, str, str], set[float]] = {}
+    for service in services:
+        for (region, moment, name), rate in service.demand.items():
+            seen.setdefault((service.name, region, moment.period, moment.slice, name), set()).add(rate)
+    return all(len(rates) == 1 for rates in seen.values())
 
 
 def _moments(horizon: Node, scenarios: Mapping[str, Node], n_periods: int) -> tuple[Moment, ...]:
