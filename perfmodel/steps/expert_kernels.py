@@ -7,6 +7,7 @@ one kernel that their framework had, unless their command named another.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,17 +15,17 @@ from fleetplan.perfmodel.optables.measured.tables import BLACKWELL_SYSTEMS
 
 
 @dataclass(frozen=True, slots=True)
-class TritonExperts:
-    """Experts that a framework runs by Triton on Blackwell.
+class SlowerExperts:
+    """Experts that a framework does not run by the fastest kernel that was measured on Blackwell.
 
     Attributes
     ----------
     framework : str
-        sglang or vllm.
+        trtllm, sglang or vllm.
     dtype : str
         Data type of the experts.
     until : str
-        First month (YYYY-MM) in which it chooses another kernel; empty where it does not.
+        First month (YYYY-MM) in which it has or chooses another kernel; empty where it does not.
     source : str
         Where that is written.
     model_types : frozenset[str]
@@ -42,34 +43,34 @@ _QWEN: Final = frozenset({"qwen3_moe", "qwen3_next"})
 _MINIMAX: Final = frozenset({"minimax_m2"})
 
 TRITON_EXPERTS: Final = (
-    TritonExperts(
+    SlowerExperts(
         "vllm",
         "bf16",
         "2026-04",
         "vLLM pull requests 28238 (November 2025) and 32954 (January 2026): VLLM_USE_FLASHINFER_MOE_FP16 "
         "asks for another kernel; since 36286 (March 2026) vLLM chooses among those that there are",
     ),
-    TritonExperts(
+    SlowerExperts(
         "sglang",
         "bf16",
         "2026-01",
         "SGLang's server_args.py of late 2025 chooses FlashInfer for fp8 and modelopt_fp4 alone; its kernel "
         "for BF16 is as old as vLLM pull request 28238",
     ),
-    TritonExperts(
+    SlowerExperts(
         "sglang",
         "fp8_block",
         "2025-11",
         "SGLang pull request 11816 (October 2025): FlashInfer's kernel replaces Triton, for DeepSeek",
     ),
-    TritonExperts(
+    SlowerExperts(
         "sglang",
         "fp8_block",
         "2025-12",
         "SGLang pull requests 12543 and 13489 (November 2025): FlashInfer's kernel for Qwen3-Next and Qwen3",
         _QWEN,
     ),
-    TritonExperts(
+    SlowerExperts(
         "sglang",
         "fp8_block",
         "",
@@ -78,7 +79,20 @@ TRITON_EXPERTS: Final = (
         _MINIMAX,
     ),
 )
-"""Everything that is known."""
+"""Those that run by Triton; everything that is known."""
+
+OWN_EXPERTS: Final = (
+    SlowerExperts(
+        "trtllm",
+        "fp8_block",
+        "2026-01",
+        "TensorRT-LLM's deployment guide for DeepSeek-R1 (1.2.0rc2.post2, November 2025), support matrix: on "
+        "B200 and GB200 FP8 runs by DEEPGEMM alone, which its table times; InferenceX's "
+        "dsr1_fp8_b200_trt_slurm.sh names it in November and December 2025, and dsr1_fp8_b200_trt.sh TRTLLM "
+        "since January 2026 (1.2.0rc6), as NVIDIA's examples/configs/database does",
+    ),
+)
+"""Those for which a framework has no other kernel than the one that its own table times."""
 
 
 def triton_experts(
@@ -97,51 +111,7 @@ def triton_experts(
     software_date : str
         Year and month of the framework (YYYY-MM); the newest where it is empty.
     """
-    if system not in BLACKWELL_SYSTEMS:
-        return frozenset()
-    return frozenset(
-        fact.dtype
-        for fact in TRITON_EXPERTS
-        if fact.framework == framework
-        and (not fact.until or "" < software_date < fact.until)
-        and (not fact.model_types or model_type in fact.model_types)
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class OwnExperts:
-    """Experts for which a framework had no other kernel than the one that its own table times.
-
-    Attributes
-    ----------
-    framework : str
-        trtllm, sglang or vllm.
-    dtype : str
-        Data type of the experts.
-    until : str
-        First month (YYYY-MM) with another kernel.
-    source : str
-        Where that is written.
-    """
-
-    framework: str
-    dtype: str
-    until: str
-    source: str
-
-
-OWN_EXPERTS: Final = (
-    OwnExperts(
-        "trtllm",
-        "fp8_block",
-        "2026-01",
-        "TensorRT-LLM's deployment guide for DeepSeek-R1 (1.2.0rc2.post2, November 2025), support matrix: on "
-        "B200 and GB200 FP8 runs by DEEPGEMM alone, which its table times; InferenceX's "
-        "dsr1_fp8_b200_trt_slurm.sh names it in November and December 2025, and dsr1_fp8_b200_trt.sh TRTLLM "
-        "since January 2026 (1.2.0rc6), as NVIDIA's examples/configs/database does",
-    ),
-)
-"""Everything that is known."""
+    return _dtypes(TRITON_EXPERTS, framework, system, model_type, software_date)
 
 
 def own_experts(framework: str, system: str | None, software_date: str = "") -> frozenset[str]:
@@ -156,8 +126,19 @@ def own_experts(framework: str, system: str | None, software_date: str = "") -> 
     software_date : str
         Year and month of the framework (YYYY-MM); the newest where it is empty.
     """
+    return _dtypes(OWN_EXPERTS, framework, system, "", software_date)
+
+
+def _dtypes(
+    facts: Sequence[SlowerExperts], framework: str, system: str | None, model_type: str, software_date: str
+) -> frozenset[str]:
+    """Data types of the experts of some facts that a server of that date runs."""
     if system not in BLACKWELL_SYSTEMS:
         return frozenset()
     return frozenset(
-        fact.dtype for fact in OWN_EXPERTS if fact.framework == framework and "" < software_date < fact.until
+        fact.dtype
+        for fact in facts
+        if fact.framework == framework
+        and (not fact.until or "" < software_date < fact.until)
+        and (not fact.model_types or model_type in fact.model_types)
     )

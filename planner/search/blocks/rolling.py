@@ -8,9 +8,9 @@ count the linear relaxation's values for those that are left. Supply only grows,
 possible. A stage looks at the slots that the relaxation uses, and at more where these are not enough; where
 several moments share the supply of a period and time runs short, at those of earlier moments as well. As a
 last resort it violates limits at a price, for later steps to mend.
-A company's year in three slices (12 moments) then takes 23 and 26 s instead of 52 and 58, and costs 38.1
-instead of 39.0 and 41.4 M USD; fleet12, which has time, 31.9 instead of 31.8. One region and moment of a
-company (12 services) is optimal after 0.03 to 0.6 s, all its regions not after 8.
+So a company's year in three slices (12 moments) takes 23 and 26 s instead of 52 and 58, and costs 38.1
+instead of 39.0 and 41.4 M USD. Fleet12, which has time, would cost 31.9 instead of 31.8. One region and
+moment of a company (12 services) is optimal after 0.03 to 0.6 s, all its regions not after 8.
 """
 
 from __future__ import annotations
