@@ -9,7 +9,7 @@
 #   make site                   build the documentation site into build/site, every link checked
 #   make interop                vLLM's and SGLang's own parsers on what every scenario exports (an environment of 5 GB)
 #   make interop-benchmarks     load generators' own files against what a server saw (environments of 3 GB more)
-#   make soak                   10,000 random fleets, planned, verified and questioned (hours); FLEETS=100 FIRST=1000
+#   make soak                   10,000 random fleets, planned, verified and questioned (days); HOURS=2 FIRST=1000
 #   make soak-independent       the same against a second formulation of the documentation
 #
 # Another interpreter: make plan PYTHON=python3.12. Nothing is installed twice unless pyproject.toml changed.
@@ -132,12 +132,13 @@ interop-benchmarks: $(VENV)/.installed-dev $(INTEROP)/.installed $(GENERATORS:%=
 	@$(BIN)/python -m tests.interop.benchmarks vllm=$(INTEROP)/bin sglang=$(INTEROP)/bin \
 		$(foreach each,$(GENERATORS),$(each)=$(INTEROP)-$(each)/bin)
 
-# Fleets and the seed of the first one.
+# Fleets, the seed of the first one, and the hours after which no more begin.
 FLEETS ?= 10000
 FIRST  ?= 0
+HOURS  ?= inf
 
 soak: $(VENV)/.installed-dev
-	@$(BIN)/python -m tests.fuzz.soak --fleets $(FLEETS) --first $(FIRST)
+	@$(BIN)/python -m tests.fuzz.soak --fleets $(FLEETS) --first $(FIRST) --hours $(HOURS)
 
 soak-independent: $(VENV)/.installed-dev
 	@$(BIN)/python -m tests.oracles.independent.soak --fleets $(FLEETS) --first $(FIRST)

@@ -1,5 +1,7 @@
 """Try many random fleets: `make soak`, or one again with `--first SEED --fleets 1 --keep FOLDER`.
 
+With `--hours` no fleet begins after that time, and the count says how far it came.
+
 Prints every failure with its seed, and at the end how the fleets ended, which keys, pairs, laws and commands
 were tried, and what failed; exits with 1 if anything did.
 """
@@ -21,6 +23,7 @@ from functools import partial
 from pathlib import Path
 
 from fleetplan.fleet.machine import usable_cores
+from fleetplan.fleet.units import SECONDS_PER_HOUR
 from tests.cache_home import own_cache_home
 from tests.fuzz.command_lines import commands, small_fleet, tried
 from tests.fuzz.fleets import random_fleet
@@ -45,8 +48,8 @@ LARGE_EFFORT = replace(
     EFFORT, most_cells=LARGE_CELLS, time_limit_s=15.0, gap_ratio=0.02, laws=1, questions=1, tamperings=10
 )
 
-LINES_A_FLEET = 0.02
-"""Command lines that are tried of each command for every fleet."""
+LINES_EVERY = 10
+"""Of so many fleets, one command line of every command is tried before the first."""
 
 BLOCK = 5
 """Fleets that a process takes at a time."""
@@ -63,6 +66,15 @@ class SoakOptions:
     fleets: int
     jobs: int
     keep: Path | None
+    hours: float
+
+    def batches(self) -> Iterator[range]:
+        """Seeds of fleets before which command lines are tried, while there is time. [-]"""
+        started, ends = time.monotonic(), self.first + self.fleets
+        for start in range(self.first, ends, LINES_EVERY):
+            if time.monotonic() - started > self.hours * SECONDS_PER_HOUR:
+                return
+            yield range(start, min(start + LINES_EVERY, ends))
 
 
 def try_seeds(keep: Path | None, seeds: range) -> list[Report]:
@@ -78,10 +90,9 @@ def _try(seed: int, folder: Path | None) -> Report:
     return try_fleet(seed, EFFORT, folder)
 
 
-def reports(asked: SoakOptions) -> Iterator[Report]:
-    """Try many fleets, as many at once as there are jobs."""
-    ends = asked.first + asked.fleets
-    blocks = [range(start, min(start + BLOCK, ends)) for start in range(asked.first, ends, BLOCK)]
+def reports(asked: SoakOptions, batch: range) -> Iterator[Report]:
+    """Try some fleets, as many at once as there are jobs."""
+    blocks = [range(start, min(start + BLOCK, batch.stop)) for start in range(batch.start, batch.stop, BLOCK)]
     if asked.jobs == 1:
         for block in blocks:
             yield from try_seeds(asked.keep, block)
@@ -92,19 +103,18 @@ def reports(asked: SoakOptions) -> Iterator[Report]:
             yield from found
 
 
-def wrong_lines(asked: SoakOptions) -> Iterator[str]:
-    """Try command lines of every command; yield every one that does not end as it should."""
+def wrong_lines(seed: int) -> Iterator[str]:
+    """Try a command line of every command; yield every one that does not end as it should."""
     with tempfile.TemporaryDirectory(prefix="soak-lines-") as scratch:
         os.environ["XDG_CACHE_HOME"] = str(own_cache_home(Path(scratch) / "cache"))
         small = Path(scratch) / "small"
         small.mkdir()
         small_fleet(small)
         for command in commands():
-            for seed in range(asked.first, asked.first + math.ceil(asked.fleets * LINES_A_FLEET)):
-                with tempfile.TemporaryDirectory(dir=scratch) as folder:
-                    words, wrong = tried(command, seed, small, Path(folder))
-                if wrong:
-                    yield f"plan {words}: {wrong}"
+            with tempfile.TemporaryDirectory(dir=scratch) as folder:
+                words, wrong = tried(command, seed, small, Path(folder))
+            if wrong:
+                yield f"plan {words}: {wrong}"
 
 
 def main() -> int:
@@ -114,34 +124,37 @@ def main() -> int:
     options.add_argument("--first", type=int, default=0, help="seed of the first fleet")
     options.add_argument("--jobs", type=int, default=usable_cores())
     options.add_argument("--keep", type=Path, help="keep the files of every fleet in this folder")
+    options.add_argument("--hours", type=float, default=math.inf, help="begin no more fleets after this time")
     asked = SoakOptions(**vars(options.parse_args()))
     kinds: Counter[str] = Counter()
     asked_of: Counter[str] = Counter()
     seen = KeyCoverage()
     failed: dict[int, list[str]] = {}
     told = started = time.monotonic()
-    lines = list(wrong_lines(asked))
-    for line in lines:
-        print(line, flush=True)
-    for report in reports(asked):
-        seen.add(random_fleet(report.seed, EFFORT.most_cells).file)
-        kinds[report.kind] += 1
-        asked_of += report.tried
-        if report.failures:
-            failed[report.seed] = report.failures
-        for failure in report.failures:
-            print(f"seed {report.seed}: {failure}", flush=True)
-        if time.monotonic() - told > PROGRESS_S:
-            told = time.monotonic()
-            print(f"{seen.fleets} of {asked.fleets} fleets, {told - started:.0f} s; {seen}", flush=True)
-    print(f"seeds {asked.first} to {asked.first + asked.fleets - 1} in {time.monotonic() - started:.0f} s")
+    lines = 0
+    for batch in asked.batches():
+        for line in wrong_lines(batch.start):
+            lines += 1
+            print(line, flush=True)
+        for report in reports(asked, batch):
+            seen.add(random_fleet(report.seed, EFFORT.most_cells).file)
+            kinds[report.kind] += 1
+            asked_of += report.tried
+            if report.failures:
+                failed[report.seed] = report.failures
+            for failure in report.failures:
+                print(f"seed {report.seed}: {failure}", flush=True)
+            if time.monotonic() - told > PROGRESS_S:
+                told = time.monotonic()
+                print(f"{seen.fleets} of {asked.fleets} fleets, {told - started:.0f} s; {seen}", flush=True)
+    print(f"{seen.fleets} fleets, seeds {asked.first} on, in {time.monotonic() - started:.0f} s")
     print(f"covered: {seen}")
     for counts in (kinds, asked_of):
         for name, count in counts.most_common():
             print(f"  {count:6} {name}")
     print(f"{len(failed)} fleets failed: {', '.join(map(str, failed)) or 'none'}")
-    print(f"{len(lines)} command lines failed")
-    return int(bool(failed or lines))
+    print(f"{lines} command lines failed")
+    return int(bool(failed or lines > 0))
 
 
 if __name__ == "__main__":
