@@ -70,7 +70,10 @@ class DemandScenarioSpec(Spec):
 
 
 class UncertaintySpec(Spec):
-    """Uncertain demand: one set of purchases for all scenarios, placements for each."""
+    """Uncertain demand: one set of purchases for all scenarios, placements for each.
+
+    Where all scenarios come to the same demand they count as one.
+    """
 
     scenarios: Annotated[list[DemandScenarioSpec], Field(min_length=1)] | None = None
     """The scenarios. Default: low, mid and high with probabilities of 0.3, 0.4 and 0.3, which suits estimates

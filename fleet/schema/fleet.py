@@ -257,7 +257,7 @@ class PolicySpec(Spec):
 
 
 class BudgetSpec(Spec):
-    """Spending limits; each is optional."""
+    """Spending limits; each is optional. Under `uncertainty` they limit the mean over the scenarios."""
 
     capex_usd: BudgetByPeriod | None = None
     """Purchases: over the horizon, or by the period of the order. [USD]"""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from tests.oracles.independent.planned import unmet_by_priority
 from tests.planner.builders import (
     HOURS_PER_QUARTER,
     candidate,
@@ -154,3 +155,12 @@ def test_a_share_of_a_pool_counts_the_hours_of_all_days() -> None:
     assert max(served.values()) <= 0.6 * sum(served.values()) * (1 + 1e-4), (
         "beyond what a load unit is rounded by"
     )
+
+
+def test_the_oracle_weighs_unmet_demand_by_the_days_of_a_kind() -> None:
+    """Plans that left as much unmet, on weekdays or at weekends, were called worse and better."""
+    asked = question(slices_of(), RATES, pools=(rented_pool("pool", 3, 0.5, hardware="A", per_host=1),))
+    _, plan = planned(replace(asked, policy=replace(asked.policy, unmet="penalise")))
+    (left,) = plan.unmet_gaps
+    assert unmet_by_priority(plan, asked) == {left.priority: pytest.approx(14 / 24 * 5 / 7)}
+    assert left.model_requests_per_s == pytest.approx(14 / 24 * 5 / 7)

@@ -73,11 +73,11 @@ def planned(path: Path, time_limit_s: float, workers: int) -> Planned:
 def unmet_by_priority(plan: Plan, fleet: Fleet) -> dict[int, float]:
     """Return the unmet demand by priority as the search weighs it. [requests/s]"""
     services = {service.name: service for service in fleet.services}
-    hours = {piece.name: piece.hours / 24 for piece in fleet.slices}
+    shares = {piece.name: piece.hours / 24 * float(piece.days_share) for piece in fleet.slices}
     chances = {scenario.name: scenario.probability for scenario in fleet.demand_scenarios}
     total: dict[int, float] = defaultdict(float)
     for row in plan.unmet:
         service = services[row.service]
-        weight = hours.get(row.slice or "", 1.0) * chances.get(row.scenario or "", 1.0)
+        weight = shares.get(row.slice or "", 1.0) * chances.get(row.scenario or "", 1.0)
         total[service.priority] += row.requests_per_s * (1 + service.headroom) * weight
     return dict(total)
