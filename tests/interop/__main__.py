@@ -171,7 +171,8 @@ def solved(into: Path) -> Path:
     own = [each / "fleet.yaml" for each in SCENARIOS.iterdir() if (each / "fleet.yaml").is_file()]
     for file in sorted([*SCENARIOS.glob("*.yaml"), *own, *HERE.glob("fleets/*.yaml")]):
         name = file.parent.name if file.name == "fleet.yaml" else file.stem
-        options = ["--gap", "5%", "--time-limit", "60", "--out", str(into / name)]
+        # The gap ends a search; the limit is for a machine with other work.
+        options = ["--gap", "5%", "--time-limit", "600", "--out", str(into / name)]
         subprocess.run([sys.executable, "-m", "fleetplan.planner", str(file), *options], check=True)
     return into
 

@@ -17,6 +17,7 @@ from types import CodeType
 from typing import Final
 
 from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup, escape
 
 from fleetplan.fleet.figures import figure, how_sure_unmet, in_shown, money, percent, signed_money, span
 from fleetplan.fleet.files import cache_key, forget_oldest, is_cache_on, user_cache, write_whole
@@ -56,6 +57,7 @@ def _environment() -> Environment:
         span=span,
         unproven=unproven,
         break_even=break_even,
+        coded=_coded,
     )
     return found
 
@@ -107,3 +109,12 @@ def _figure3(value: float) -> str:
 
 def _signed(usd: float) -> str:
     return signed_money(usd).replace(" ", "\u00a0")
+
+
+def _coded(text: str) -> Markup:
+    """Text of a message, what it has between backquotes as code."""
+    said = [str(escape(part)) for part in text.split("`")]
+    if len(said) % 2 == 0:
+        # One is not closed: it stands for itself.
+        return escape(text)
+    return Markup("".join(f"<code>{part}</code>" if n % 2 else part for n, part in enumerate(said)))

@@ -99,6 +99,14 @@ def test_a_printed_page_is_as_wide_as_the_paper_and_shows_placements(driver: Any
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
+def test_headings_make_no_table_wider_than_a_narrow_screen(driver: Any, page: Path) -> None:
+    show(driver, page, 390, "light")
+    styles = driver.execute_script(
+        "return [...document.querySelectorAll('th')].map(each => getComputedStyle(each).whiteSpace)"
+    )
+    assert set(styles) == {"normal"}
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out_from_the_page(driver: Any, page: Path, scheme: str) -> None:
     show(driver, page, 1400, scheme)

@@ -94,3 +94,19 @@ def test_no_filter_of_ours_is_of_a_constant(name: str) -> None:
         if each.name in ours:
             with pytest.raises(nodes.Impossible):
                 each.as_const()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("held (`techniques.x` gives <both>)", "held (<code>techniques.x</code> gives &lt;both&gt;)"),
+        ("`<b>`", "<code>&lt;b&gt;</code>"),
+        ("a ` that is not closed", "a ` that is not closed"),
+        ("none", "none"),
+    ],
+)
+def test_what_a_message_has_between_backquotes_is_code(folder: Path, text: str, shown: str) -> None:
+    where = folder.parent
+    where.mkdir(parents=True)
+    (where / "own.j2").write_text("{{ text | coded }}", encoding="utf-8")
+    assert templates.template(str(where), "own.j2").render(text=text) == shown

@@ -146,6 +146,16 @@ def test_the_first_load_shows_the_plan_of_the_file_and_fetches_from_nowhere_else
     assert [url for url in asked if not url.startswith(page.address)] == []
 
 
+def test_on_paper_the_plan_begins_on_the_first_page(driver: Any, page: Served) -> None:
+    open_page(driver, page)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        assert shown(driver, "#report")
+        assert driver.execute_script("return document.querySelector('#report').offsetTop") < 30
+    finally:
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 def test_without_a_mouse_a_slider_is_moved_planned_compared_and_saved(driver: Any, page: Served) -> None:
     open_page(driver, page)
     before = n_plans(driver)
