@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -16,11 +15,10 @@ from fleetplan.fleet.document.number_hints import number_hint
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.schema.finance import CURRENCY_PATTERN
 from fleetplan.fleet.schema.fleet import FleetSpec
+from fleetplan.fleet.schema.known_keys import allowed_keys, places_of
 from fleetplan.fleet.schema.quantities import GROWTH_EXAMPLES
 from fleetplan.fleet.schema.supply import OfferSpec, PoolSpec
 from fleetplan.fleet.schema.values import AS_OF_PATTERN, QUARTER_PATTERN, TAG_MARK
-
-_Json: TypeAlias = Mapping[str, object]
 
 # Blocks whose items stand for themselves: what is broken is set aside and the rest is still checked.
 _BLOCKS: Final = ("regions", "hardware", "pools", "offers", "services")
@@ -183,8 +181,10 @@ def _issue(document: Document, detail: ErrorDetails) -> Issue:
         key = str(location[-1])
         if NO_BREAK_SPACE in key:
             return document.issue(location, "unknown key", NO_BREAK_SPACE_HINT, at_key=True)
-        hint = names_hint(key, _allowed_keys(location[:-1]))
-        return document.issue(location, "unknown key", hint, at_key=True)
+        hints = [names_hint(key, allowed_keys(location[:-1]))]
+        if places := places_of(key, location[:-1]):
+            hints.append(f"see {' and '.join(places)}")
+        return document.issue(location, "unknown key", "; ".join(hints), at_key=True)
     if kind == "missing":
         return document.issue(location, "is missing")
     message, hint = _message(detail)
@@ -243,51 +243,3 @@ def _shown(value: object) -> str:
 
 def _number(value: object) -> str:
     return f"{value:g}" if isinstance(value, int | float) else str(value)
-
-
-@cache
-def _schema() -> _Json:
-    return FleetSpec.model_json_schema()
-
-
-def _allowed_keys(location: KeyPath) -> list[str]:
-    """Return the keys that the file may have at a path, from the schema."""
-    schema = _schema()
-    found: list[_Json] = [schema]
-    for key in location:
-        found = [below for here in found for below in _below(schema, here, key)]
-    properties = [_mapping(_resolved(schema, here).get("properties")) for here in found]
-    return [name for each in properties for name in each]
-
-
-def _below(schema: _Json, here: _Json, key: str | int) -> list[_Json]:
-    alternatives = [_resolved(schema, option) for option in _options(_resolved(schema, here))]
-    if isinstance(key, int):
-        return [_mapping(option["items"]) for option in alternatives if "items" in option]
-    found = []
-    for option in alternatives:
-        properties = _mapping(option.get("properties"))
-        if key in properties:
-            found.append(_mapping(properties[key]))
-        elif isinstance(option.get("additionalProperties"), dict):
-            found.append(_mapping(option["additionalProperties"]))
-    return [flat for below in found for flat in _options(_resolved(schema, below))]
-
-
-def _options(here: _Json) -> list[_Json]:
-    for key in ("anyOf", "oneOf"):
-        options = here.get(key)
-        if isinstance(options, list):
-            return options
-    return [here]
-
-
-def _resolved(schema: _Json, here: _Json) -> _Json:
-    reference = here.get("$ref")
-    if not isinstance(reference, str):
-        return here
-    return _mapping(_mapping(schema["$defs"])[reference.rpartition("/")[2]])
-
-
-def _mapping(value: object) -> _Json:
-    return value if isinstance(value, dict) else {}

@@ -181,6 +181,14 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         ],
     ),
     (
+        "key of another block",
+        "name: small",
+        "currency: EUR",
+        [
+            f"2:1: currency: unknown key; allowed: {TOP_LEVEL}; see finance.currency",
+        ],
+    ),
+    (
         "duplicate key",
         "name: small",
         "name: small\nname: large",
