@@ -62,7 +62,7 @@ class RequestClassSpec(Spec):
     output_tokens: PositiveCount
     """Mean generated tokens."""
     context_tokens: PositiveCount | None = None
-    """The whole prompt: input_tokens and the tokens that a cache already holds; omit it if nothing is cached."""
+    """The whole prompt: input_tokens and the tokens that a cache holds; omit it if nothing is cached."""
     lengths: Text | None = None
     """CSV file of how lengths spread, a histogram or a trace, relative to this file; they are scaled to the
     means. Default: all requests have the mean length."""
@@ -76,7 +76,7 @@ class WorkloadSpec(Spec):
     output_tokens: PositiveCount | None = None
     """Mean generated tokens."""
     context_tokens: PositiveCount | None = None
-    """The whole prompt: input_tokens and the tokens that a cache already holds; omit it if nothing is cached."""
+    """The whole prompt: input_tokens and the tokens that a cache holds; omit it if nothing is cached."""
     lengths: Text | None = None
     """CSV file of how lengths spread, a histogram or a trace, relative to this file. Missing means are those
     of the file; given means scale it."""
