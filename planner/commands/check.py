@@ -27,6 +27,9 @@ def check(
     scenario: Scenarios = None,
     assignment: Assignments = None,
     time_limit: EvaluationLimit = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="print every reason for which configurations are excluded")
+    ] = False,
 ) -> None:
     """Validate a fleet and say where its numbers come from.
 
@@ -45,7 +48,7 @@ def check(
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     with time_for_candidates(time_limit) as late:
         candidates = kept_candidates(fleet, progress(errors), out_of_time=late)
-    print_coverage(fleet, candidates, console())
+    print_coverage(fleet, candidates, console(), full)
 
 
 def _mistakes_of_scenarios(

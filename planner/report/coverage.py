@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Final
 
@@ -22,7 +23,11 @@ WHOLE_SERVICE: Final = ({Phase.AGGREGATED}, {Phase.PREFILL, Phase.DECODE})
 KINDS = ("measured", "interpolated", "extrapolated", "roofline", "given")
 
 
-def print_coverage(fleet: Fleet, candidates: CandidateSet, console: Console) -> None:
+MOST_REASONS: Final = 2
+"""Reasons of a line for which configurations were excluded; the others are counted."""
+
+
+def print_coverage(fleet: Fleet, candidates: CandidateSet, console: Console, full: bool = False) -> None:
     """One line a service and hardware: candidates by phase, shares of their latency, what was excluded.
 
     Parameters
@@ -33,27 +38,10 @@ def print_coverage(fleet: Fleet, candidates: CandidateSet, console: Console) -> 
         All candidates and rejections.
     console : Console
         Where to.
+    full : bool
+        Every reason for which configurations were excluded, instead of the most frequent ones.
     """
-    lines = Table(box=None, pad_edge=False)
-    for name in ("service", "hardware"):
-        lines.add_column(name, overflow="fold")
-    for name in ("prefill", "decode", "aggregated", *KINDS):
-        lines.add_column(name, justify="right")
-    lines.add_column("excluded", overflow="fold")
-    groups: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
-    for candidate in candidates.candidates:
-        groups[candidate.service, candidate.hardware].append(candidate)
-    excluded = {row.service: row.by_hardware for row in candidates.rejections}
-    for service in fleet.services:
-        own = [name for owner, name in groups if owner == service.name]
-        for name in dict.fromkeys([*own, *excluded.get(service.name, {})]):
-            rows = groups.get((service.name, name), [])
-            counts = [str(sum(row.phase is phase for row in rows)) for phase in Phase]
-            shares = [_share(rows, kind) for kind in KINDS]
-            reasons = excluded.get(service.name, {}).get(name, {})
-            text = ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
-            lines.add_row(escape(service.name), escape(name), *counts, *shares, escape(text))
-    console.print(lines)
+    console.print(_lines(fleet, candidates, full))
     console.print(f"{escape(fleet.name)} is valid: {counted(len(candidates.candidates), 'candidate')}")
     for name in unserved_services(fleet, candidates):
         message = f"nothing can serve {name}: every configuration is excluded, for the reasons above"
@@ -62,14 +50,58 @@ def print_coverage(fleet: Fleet, candidates: CandidateSet, console: Console) -> 
     print_weak_parts(errors, console)
     if errors:
         console.print(f"Prediction error (median / 90th percentile): {blind_error_text()}")
-    read = {
-        f"{each.package} {each.package_version}: {each.system}, {each.framework} {each.framework_version}"
-        for each in candidates.table_sources
-    }
-    for line in sorted(read):
-        console.print(f"  measured tables of {escape(line)}", style="dim")
+    for line in _tables_read(candidates):
+        console.print(f"  measured tables of {escape(line)}", style="dim", highlight=False)
     for warning in candidates.warnings:
         console.print(f"  {escape(warning)}", style="yellow", highlight=False)
+
+
+def _lines(fleet: Fleet, candidates: CandidateSet, full: bool) -> Table:
+    """The table of services and hardware, without the kinds of numbers that nothing rests on."""
+    groups: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
+    for candidate in candidates.candidates:
+        groups[candidate.service, candidate.hardware].append(candidate)
+    kinds = [kind for kind in KINDS if any(_share(rows, kind) for rows in groups.values())]
+    lines = Table(box=None, pad_edge=False)
+    for name in ("service", "hardware"):
+        lines.add_column(name, overflow="fold")
+    for name in ("prefill", "decode", "aggregated", *kinds):
+        lines.add_column(name, justify="right")
+    lines.add_column("excluded", overflow="fold")
+    excluded = {row.service: row.by_hardware for row in candidates.rejections}
+    for service in fleet.services:
+        own = [name for owner, name in groups if owner == service.name]
+        for name in dict.fromkeys([*own, *excluded.get(service.name, {})]):
+            rows = groups.get((service.name, name), [])
+            counts = [str(sum(row.phase is phase for row in rows)) for phase in Phase]
+            shares = [_share(rows, kind) for kind in kinds]
+            reasons = excluded.get(service.name, {}).get(name, {})
+            # Where nothing is left, every reason may be the one to look at.
+            text = _reasons_text(reasons, None if full or not rows else MOST_REASONS)
+            lines.add_row(escape(service.name), escape(name), *counts, *shares, escape(text))
+    return lines
+
+
+def _reasons_text(reasons: Mapping[str, int], most: int | None) -> str:
+    """For which reasons configurations are excluded, the most frequent first: counts, or shares of some."""
+    ordered = sorted(reasons.items(), key=lambda each: (-each[1], each[0]))
+    if most is None or len(ordered) <= most:
+        return ", ".join(f"{reason} {count:,}" for reason, count in ordered)
+    total = sum(reasons.values())
+    shown = [f"{reason} {count / total:.0%}" for reason, count in ordered[:most]]
+    return f"{', '.join(shown)}, {len(ordered) - most} more"
+
+
+def _tables_read(candidates: CandidateSet) -> list[str]:
+    """One line a system: the package of its tables, and the versions that they were measured with."""
+    versions: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for each in candidates.table_sources:
+        package = f"{each.package} {each.package_version}"
+        versions[package, each.system][each.framework].add(each.framework_version)
+    return [
+        f"{package}: {system}, " + ", ".join(f"{name} {', '.join(sorted(of[name]))}" for name in sorted(of))
+        for (package, system), of in sorted(versions.items())
+    ]
 
 
 def unserved_services(fleet: Fleet, candidates: CandidateSet) -> list[str]:
