@@ -29,7 +29,7 @@ from fleetplan.perfmodel.steps.memory import (
     weights_gib,
 )
 from fleetplan.perfmodel.steps.merged_experts import MERGING_FRAMEWORKS, merged_experts
-from fleetplan.perfmodel.steps.software_versions import as_run
+from fleetplan.perfmodel.steps.software_versions import AMD, NVIDIA, as_run
 from fleetplan.perfmodel.steps.sparse import DENSE_PROMPT_FRAMEWORKS, with_dense_prompts
 from fleetplan.perfmodel.steps.times import concatenated_times, with_wait
 from fleetplan.perfmodel.techniques.expert_overlap import faster_of, half_batch
@@ -215,8 +215,10 @@ class StepEvaluator(ModelMemory):
         of_decoder = step_operators(architecture, self.dtypes, computed, self._spread(shape.layouts))
         step = TechniqueStep(architecture, shape, computed, self.techniques)
         operators = with_their_operators(of_decoder, step)
-        if isinstance(self.source, OperatorSource):
-            operators = as_run(operators, architecture, self.source.framework, self.software_date)
+        # Facts of NVIDIA's parts hold wherever operators are looked up, unless the parts are AMD's.
+        vendor = AMD if self.accelerator.vendor == AMD else NVIDIA
+        if isinstance(self.source, OperatorSource) or vendor == AMD:
+            operators = as_run(operators, architecture, self._framework, self.software_date, vendor)
         return operators
 
     @property

@@ -9,6 +9,7 @@ are those of one. Groups of the feed-forward part are `ffn_tp` neighbours each.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from fleetplan.perfmodel.architecture import MoeFfn
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, IntArray, Operator, OperatorKind, groups_reached
 from fleetplan.perfmodel.parallelism import Layouts
+from fleetplan.perfmodel.steps.parts import elementwise
 from fleetplan.perfmodel.steps.shapes import StepShape
 
 _SENT_AS: Final = {"fp8": "fp8", "fp8_block": "fp8", "fp4": "fp4"}
@@ -54,6 +56,41 @@ def attention_reduction(
         np.ones_like(layouts.tp),
         layers,
         apart & (layouts.tp > 1),
+    )
+
+
+SUM_NAME: Final = "query_key_sums"
+NORM_REDUCTION_NAME: Final = "query_key_all_reduce"
+
+_SUMS_BYTES: Final = 2 * 4
+"""The sums of squares of all queries and of all keys of a token, in FP32. [bytes]"""
+
+
+def norm_reduction(
+    rank_tokens: IntArray, elements: IntArray, layouts: Layouts, layers: int
+) -> Iterator[Operator]:
+    """Add up the squares of queries and keys whose heads several accelerators share, before they are normed.
+
+    Parameters
+    ----------
+    rank_tokens, elements : IntArray
+        Tokens of a rank, and query and key elements of an accelerator.
+    layouts : Layouts
+        Parallelism.
+    layers : int
+        Layers with such a norm.
+    """
+    shared = np.where(layouts.tp > 1, float(layers), 0.0)
+    if not shared.any():
+        return
+    yield replace(elementwise(SUM_NAME, elements, layers), count=shared)
+    yield from _collective(
+        NORM_REDUCTION_NAME,
+        OperatorKind.ALL_REDUCE,
+        rank_tokens * _SUMS_BYTES,
+        layouts.tp,
+        np.ones_like(layouts.tp),
+        layers,
     )
 
 

@@ -40,6 +40,7 @@ from fleetplan.perfmodel.steps.communication import (
     dispatched,
     embedding_reduction,
     expert_communication,
+    norm_reduction,
     pipeline_communication,
 )
 from fleetplan.perfmodel.steps.compressed import compressed_attention, hyper_connections
@@ -71,6 +72,13 @@ QK_NORM_MODEL_TYPES: Final = frozenset(
 )
 """Decoders that norm the query and key heads after their projection. Source: their modeling code in Hugging
 Face transformers."""
+
+WHOLE_NORM_MODEL_TYPES: Final = frozenset({"minimax_m2"})
+"""Those of them that norm all query heads of a token as one vector, and all key heads as another, so that
+ranks which share the heads have to add up their squares first. Source: `MiniMaxText01RMSNormTP` of vLLM and
+`MiniMaxM2RMSNormTP` of SGLang (minimax_m2.py): three kernels, for sums, all-reduce and norm (SGLang pull
+request 14416, December 2025; vLLM pull request 31493). vLLM joins them since pull request 43410 (May 2026),
+which saves the launches of two, and nothing of the exchange; that is not modelled."""
 
 GATED_SHARED_EXPERT_MODEL_TYPES: Final = frozenset(
     {"qwen2_moe", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next"}
@@ -160,6 +168,8 @@ def _attention(
         if architecture.model_type in QK_NORM_MODEL_TYPES:
             normed = heads * attention.head_dim + kv_heads * attention.head_dim
             yield elementwise("query_key_norm", 2 * tokens * normed, layers)
+            if architecture.model_type in WHOLE_NORM_MODEL_TYPES:
+                yield from norm_reduction(tokens, tokens * normed, shape.layouts, layers)
         yield from _attention_cores(dtypes.kv, attention, heads, kv_heads, layers, shape)
     yield from context_communication(
         architecture.hidden_size,

@@ -30,6 +30,8 @@ class SlowerExperts:
         Where that is written.
     model_types : frozenset[str]
         Decoders for which it does; empty for all.
+    since : str
+        First month in which it does; empty where it came with the first version.
     """
 
     framework: str
@@ -37,6 +39,7 @@ class SlowerExperts:
     until: str
     source: str
     model_types: frozenset[str] = frozenset()
+    since: str = ""
 
 
 _QWEN: Final = frozenset({"qwen3_moe", "qwen3_next"})
@@ -49,6 +52,17 @@ TRITON_EXPERTS: Final = (
         "2026-04",
         "vLLM pull requests 28238 (November 2025) and 32954 (January 2026): VLLM_USE_FLASHINFER_MOE_FP16 "
         "asks for another kernel; since 36286 (March 2026) vLLM chooses among those that there are",
+    ),
+    SlowerExperts(
+        "vllm",
+        "fp8_block",
+        "2026-04",
+        "vLLM pull request 36307 (merged on 12 March 2026, in 0.18): the kernel that other models had takes "
+        "the routing of MiniMax as well, which ran by Triton before (InferenceX-app, "
+        "b200-minimax-m2-5-vllm-nvfp4-vs-h100-fp8-perf-per-dollar.mdx, 26 May 2026); vLLM 0.11.1 to 0.14 ran "
+        "DeepGEMM (`software_versions`)",
+        _MINIMAX,
+        "2026-02",
     ),
     SlowerExperts(
         "sglang",
@@ -140,5 +154,6 @@ def _dtypes(
         for fact in facts
         if fact.framework == framework
         and (not fact.until or "" < software_date < fact.until)
+        and fact.since <= software_date
         and (not fact.model_types or model_type in fact.model_types)
     )

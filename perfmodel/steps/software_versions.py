@@ -19,7 +19,12 @@ from fleetplan.perfmodel.optables.formulas.token_sampling import (
     SORTED_NS_PER_LOGIT,
     TRITON_NS_PER_LOGIT,
 )
+from fleetplan.perfmodel.steps.communication import NORM_REDUCTION_NAME, SUM_NAME
 from fleetplan.perfmodel.steps.parts import gemm
+
+NVIDIA: Final = "NVIDIA"
+AMD: Final = "AMD"
+"""Vendors of the catalogue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,8 @@ class OlderKernel:
         What the older software runs in the place of an operator; any other as it is.
     since : str
         First month with it; empty where it came with the first version.
+    vendor : str
+        Whose parts ran it.
     """
 
     framework: str
@@ -77,10 +84,15 @@ class OlderKernel:
     source: str
     rewritten: Callable[[ModelArchitecture, Operator], Iterable[Operator]]
     since: str = ""
+    vendor: str = NVIDIA
 
 
 def as_run(
-    operators: Iterable[Operator], architecture: ModelArchitecture, framework: str, software_date: str
+    operators: Iterable[Operator],
+    architecture: ModelArchitecture,
+    framework: str,
+    software_date: str,
+    vendor: str = NVIDIA,
 ) -> Iterator[Operator]:
     """Yield the operators of a step as the software of a month runs them.
 
@@ -94,8 +106,10 @@ def as_run(
         trtllm, sglang or vllm.
     software_date : str
         Year and month of the framework (YYYY-MM); the newest where it is empty.
+    vendor : str
+        Of the accelerator.
     """
-    older = older_kernels(framework, software_date)
+    older = older_kernels(framework, software_date, vendor)
     for operator in operators:
         found = [operator]
         for kernel in older:
@@ -103,14 +117,15 @@ def as_run(
         yield from found
 
 
-def older_kernels(framework: str, software_date: str) -> tuple[OlderKernel, ...]:
-    """List what a framework ran otherwise in a month; nothing where the month is empty."""
+def older_kernels(framework: str, software_date: str, vendor: str = NVIDIA) -> tuple[OlderKernel, ...]:
+    """List what a framework ran otherwise in a month on a vendor's parts; none where it is empty."""
     if not software_date:
         return ()
     return tuple(
         kernel
         for kernel in OLDER_KERNELS
-        if kernel.framework == framework and kernel.since <= software_date < kernel.until
+        if (kernel.framework, kernel.vendor) == (framework, vendor)
+        and kernel.since <= software_date < kernel.until
     )
 
 
@@ -175,6 +190,41 @@ def _padding(experts: Operator, count: FloatArray) -> Iterator[Operator]:
     yield gemm("padded_down", experts.dtype, rows, hidden, width, 1, count)
 
 
+def _normed_apart(_: ModelArchitecture, operator: Operator) -> Iterator[Operator]:
+    if operator.name == NORM_REDUCTION_NAME:
+        halves = operator.dims | {"message_bytes": np.maximum(1, operator.dims["message_bytes"] // 2)}
+        operator = replace(operator, dims=halves, count=2.0 * operator.count)
+    elif operator.name == SUM_NAME:
+        # Besides its own sums, the norm of the second is a kernel of its own as well.
+        halves = operator.dims | {"traffic_bytes": operator.dims["traffic_bytes"] // 2}
+        operator = replace(operator, dims=halves, count=3.0 * operator.count)
+    yield operator
+
+
+_OFFSET_NORMS: Final = frozenset({"qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next"})
+"""Decoders whose norms scale by one more than their weight, as Gemma's. Source: modeling code of Hugging Face
+transformers."""
+
+_NORMS_OF: Final = {"attention_norm": 1, "ffn_norm": 1, "final_norm": 1, "query_key_norm": 2}
+"""Norms that an operator stands for."""
+
+_WIDE_KERNELS, _NARROW_KERNELS = 6, 4
+"""Kernels of `GemmaRMSNorm.forward_native` beyond one: over the whole vectors (conversion, square, mean,
+two products, conversion), and over one value a token or the weight (rsqrt, two additions, conversion)."""
+
+
+def _norms_by_operation(architecture: ModelArchitecture, operator: Operator) -> Iterator[Operator]:
+    yield operator
+    norms = _NORMS_OF.get(operator.name, 0)
+    if norms and architecture.model_type in _OFFSET_NORMS:
+        yield replace(
+            operator, name=f"{operator.name}_passes", count=float(norms * _WIDE_KERNELS) * operator.count
+        )
+        narrow = {name: np.ones_like(value) for name, value in operator.dims.items()}
+        count = float(norms * _NARROW_KERNELS) * operator.count
+        yield replace(operator, name=f"{operator.name}_scalars", dims=narrow, count=count)
+
+
 _BUILDS: Final = (
     "commands that build the engines of TensorRT-LLM's own performance tables, docs/source/performance.md "
     "(v0.8.0) and docs/source/performance/perf-overview.md (v0.9.0, of April 2024): they switch on "
@@ -218,6 +268,20 @@ OLDER_KERNELS: Final = (
     OlderKernel("trtllm", "2024-06", "gate and up projection are separate GEMMs", _BUILDS, _gate_apart),
     OlderKernel(
         "vllm",
+        "2026-01",
+        "queries and keys that are normed over all heads exchange their sums one after the other",
+        "vLLM pull request 31493 (December 2025): a single all-reduce for both, in 0.14",
+        _normed_apart,
+    ),
+    OlderKernel(
+        "sglang",
+        "2026-01",
+        "as vLLM",
+        "SGLang pull request 14416 (December 2025): three kernels for both in the place of six",
+        _normed_apart,
+    ),
+    OlderKernel(
+        "vllm",
         "2025-12",
         "experts in block-FP8 compute 128 rows for every expert that an accelerator holds",
         _DEEP_GEMM,
@@ -246,6 +310,15 @@ OLDER_KERNELS: Final = (
         "vLLM pull request 40376, April 2026: FlashInfer's sampler is on by default",
         _sampled_at(TRITON_NS_PER_LOGIT),
         "2026-03",
+    ),
+    OlderKernel(
+        "sglang",
+        "2026-04",
+        "norms like Gemma's run operation by operation",
+        "SGLang pull request 21188, merged on 23 March 2026, in 0.5.10: GemmaRMSNorm went to forward_native "
+        "on AMD; it reports 23 % less time of a request of Qwen3.5-397B on eight MI355X",
+        _norms_by_operation,
+        vendor=AMD,
     ),
 )
 """Everything that is known of older software, in the order in which operators are rewritten."""

@@ -20,9 +20,7 @@ import numpy as np
 
 from fleetplan.perfmodel.architecture import LinearAttention, LinearVariant, ModelArchitecture
 from fleetplan.perfmodel.operators import FloatArray, IntArray
-
-AMD: Final = "AMD"
-"""A vendor of the catalogue, whose parts have no kernels for the states that are tracked."""
+from fleetplan.perfmodel.steps.software_versions import AMD
 
 
 @dataclass(frozen=True, slots=True)

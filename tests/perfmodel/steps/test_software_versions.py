@@ -21,7 +21,7 @@ from fleetplan.perfmodel.steps import (
     prefill_shape,
     step_operators,
 )
-from fleetplan.perfmodel.steps.software_versions import OLDER_KERNELS, as_run, older_kernels
+from fleetplan.perfmodel.steps.software_versions import AMD, NVIDIA, OLDER_KERNELS, as_run, older_kernels
 
 
 def operators(model: str, *dates: str) -> list[dict[str, Operator]]:
@@ -45,13 +45,16 @@ def operators(model: str, *dates: str) -> list[dict[str, Operator]]:
         ("trtllm", "2024-05", 2),
         ("trtllm", "2024-02", 2),
         ("trtllm", "2024-01", 3),
-        ("vllm", "2023-10", 1),
-        ("vllm", "2025-10", 1),
-        ("vllm", "2025-11", 2),
-        ("vllm", "2025-12", 2),
+        ("vllm", "2023-10", 2),
+        ("vllm", "2025-10", 2),
+        ("vllm", "2025-11", 3),
+        ("vllm", "2025-12", 3),
+        ("vllm", "2026-01", 2),
         ("vllm", "2026-02", 1),
         ("vllm", "2026-03", 1),
         ("vllm", "2026-05", 0),
+        ("sglang", "2025-12", 1),
+        ("sglang", "2026-01", 0),
     ],
 )
 def test_a_month_decides_what_is_missing(framework: str, date: str, count: int) -> None:
@@ -191,3 +194,46 @@ def test_sampling_became_faster_twice() -> None:
     tpot = predict(pd.DataFrame(rows), Path())["tpot_ms"].to_numpy().reshape(2, 3)
     ns_per_logit = (tpot[1] - tpot[0]) * 1e6 / (256 * 128_256)
     assert ns_per_logit == pytest.approx([0.2146, 0.030, 0.0159], rel=1e-3)
+
+
+def generated_by(model: str, software_date: str, tp: int, vendor: str = NVIDIA) -> dict[str, Operator]:
+    """Operators of a step that generates 16 tokens under SGLang, by name."""
+    architecture = load_architecture(model, Path())
+    dtypes = part_dtypes(architecture, Precision("fp8", "bf16"))
+    layouts = Layouts.of([Parallelism(1, tp, 1, tp, 1)])
+    batch = ConfigurationBatch(layouts, *(np.array([count]) for count in (16, 1, 0, 1000, 1)))
+    steps = step_operators(architecture, dtypes, decode_shape(batch))
+    return {each.name: each for each in as_run(steps, architecture, "sglang", software_date, vendor)}
+
+
+def test_ranks_that_norm_all_heads_as_one_vector_add_up_their_squares_first() -> None:
+    model = "MiniMaxAI/MiniMax-M2.5"
+    today, apart = (generated_by(model, date, 4) for date in ("", "2025-12"))
+    exchange = today["query_key_all_reduce"]
+    # Two sums in FP32 of each of 16 tokens, in each of 62 layers.
+    assert (exchange.dims["message_bytes"].tolist(), exchange.count.tolist()) == ([16 * 8], [62])
+    # 12 of 48 query heads and 2 of 8 key heads are read.
+    assert today["query_key_sums"].dims["traffic_bytes"].tolist() == [16 * (12 + 2) * 128 * 2]
+    exchanges = apart["query_key_all_reduce"]
+    assert (exchanges.dims["message_bytes"].tolist(), exchanges.count.tolist()) == ([16 * 4], [2 * 62])
+    # Sums of both, and the norm of the second.
+    assert apart["query_key_sums"].count.tolist() == [3 * 62]
+    assert "query_key_all_reduce" not in generated_by(model, "", 1)
+    # Others norm each head by itself.
+    assert "query_key_all_reduce" not in generated_by("Qwen/Qwen3-235B-A22B-FP8", "", 4)
+
+
+def test_norms_like_gemmas_ran_operation_by_operation_on_amd() -> None:
+    model = "Qwen/Qwen3.5-397B-A17B"
+    before, after = (generated_by(model, date, 8, AMD) for date in ("2026-03", "2026-04"))
+    assert set(before) - set(after) == {
+        f"{norm}_{kernels}"
+        for norm in ("attention_norm", "ffn_norm", "final_norm", "query_key_norm")
+        for kernels in ("passes", "scalars")
+    }
+    # Ten kernels besides the one that is left, in each of 60 layers; queries and keys have one norm each, in
+    # the 15 layers with softmax attention.
+    assert before["ffn_norm_passes"].count + before["ffn_norm_scalars"].count == 10 * 60
+    assert before["query_key_norm_passes"].count + before["query_key_norm_scalars"].count == 20 * 15
+    assert set(generated_by(model, "2026-03", 8)) == set(after)
+    assert not older_kernels("vllm", "2025-12", AMD)
