@@ -20,7 +20,8 @@ if __package__ in (None, ""):
 
 import pandas as pd
 from benchmarks.accuracy_table import error_figures, markdown_table, print_refused
-from benchmarks.blind_rows import blind_rows, is_used
+from benchmarks.blind_rows import blind_rows
+from benchmarks.blind_used import is_used
 
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.predict import predict

@@ -68,54 +68,54 @@ TOTAL_RATES: Final[dict[tuple[str, str], tuple[tuple[str, str, float], ...]]] = 
 """Model, weights and tokens in and out a second, by part and month of `qwen36-cookbook`."""
 
 
-def _nominal(prompt: int, output: int, *runs: tuple[int, float]) -> tuple[Thread, ...]:
+def nominal(prompt: int, output: int, *runs: tuple[int, float]) -> tuple[Thread, ...]:
     """Loops of InferenceX: clients and TPOT."""
     return tuple((round(0.9 * prompt), round(0.9 * output), clients, tpot) for clients, tpot in runs)
 
 
-def _users(prompt: int, output: int, *runs: tuple[int, float]) -> tuple[Thread, ...]:
+def users(prompt: int, output: int, *runs: tuple[int, float]) -> tuple[Thread, ...]:
     """Loops of InferenceX: clients and tokens a second and user."""
-    return _nominal(prompt, output, *((clients, 1e3 / rate) for clients, rate in runs))
+    return nominal(prompt, output, *((clients, 1e3 / rate) for clients, rate in runs))
 
 
 TPOTS: Final[dict[ThreadServer, tuple[Thread, ...]]] = {
-    ThreadServer("inferencex-1544", QWEN_397B, H100, "sglang", "fp8", "2026-05", 8, 8): _users(
+    ThreadServer("inferencex-1544", QWEN_397B, H100, "sglang", "fp8", "2026-05", 8, 8): users(
         1024, 1024, (4, 106.3), (8, 83.0), (16, 62.7), (32, 44.9)
     ),
-    ThreadServer("inferencex-1544-polled", QWEN_397B, H100, "sglang", "fp8", "2026-06", 8): _users(
+    ThreadServer("inferencex-1544-polled", QWEN_397B, H100, "sglang", "fp8", "2026-06", 8): users(
         1024, 1024, (1, 165.7), (2, 144.7), (4, 119.9), (8, 108.1)
     ),
-    ThreadServer("inferencex-1544-polled", QWEN_397B, H100, "sglang", "fp8", "2026-06", 8, 8): _users(
+    ThreadServer("inferencex-1544-polled", QWEN_397B, H100, "sglang", "fp8", "2026-06", 8, 8): users(
         1024, 1024, (16, 66.5), (32, 64.6), (64, 52.2), (128, 39.2), (256, 28.3)
     ),
-    ThreadServer("inferencex-2965", QWEN_397B, H200, "sglang", "fp8", "2026-07", 8, 8): _nominal(
+    ThreadServer("inferencex-2965", QWEN_397B, H200, "sglang", "fp8", "2026-07", 8, 8): nominal(
         8192, 1024, (4, 8.68)
     ),
-    ThreadServer("inferencex-2965", QWEN_397B, H200, "sglang", "fp8", "2026-09", 8, 8): _nominal(
+    ThreadServer("inferencex-2965", QWEN_397B, H200, "sglang", "fp8", "2026-09", 8, 8): nominal(
         8192, 1024, (4, 7.87)
     ),
-    ThreadServer("inferencex-3311", QWEN_397B, "MI355X", "sglang", "fp4", "2026-09", 2): _nominal(
+    ThreadServer("inferencex-3311", QWEN_397B, "MI355X", "sglang", "fp4", "2026-09", 2): nominal(
         8192, 1024, (4, 8.42), (8, 10.38), (16, 14.57), (32, 22.38), (64, 33.16), (128, 54.06)
     ),
-    ThreadServer("inferencex-3311", QWEN_397B, "MI355X", "sglang", "fp4", "2026-09", 4): _nominal(
+    ThreadServer("inferencex-3311", QWEN_397B, "MI355X", "sglang", "fp4", "2026-09", 4): nominal(
         8192, 1024, (4, 7.86), (8, 9.11), (16, 11.43)
     ),
     ThreadServer(
         "inferencex-3318", "deepseek-ai/DeepSeek-R1-0528", "MI325X", "sglang", "fp8", "2026-09", 8
-    ): _nominal(8192, 1024, (4, 18.53), (8, 21.56), (16, 26.75), (32, 39.45), (64, 66.55)),
-    ThreadServer("inferencex-832", "MiniMaxAI/MiniMax-M2.5", H100, "vllm", "fp8", "2026-03", 8, 8): _nominal(
+    ): nominal(8192, 1024, (4, 18.53), (8, 21.56), (16, 26.75), (32, 39.45), (64, 66.55)),
+    ThreadServer("inferencex-832", "MiniMaxAI/MiniMax-M2.5", H100, "vllm", "fp8", "2026-03", 8, 8): nominal(
         1024, 1024, (4, 8.96)
     ),
-    ThreadServer("inferencex-832", "MiniMaxAI/MiniMax-M2.5", H100, "vllm", "fp8", "2026-03", 4, 4): _nominal(
+    ThreadServer("inferencex-832", "MiniMaxAI/MiniMax-M2.5", H100, "vllm", "fp8", "2026-03", 4, 4): nominal(
         1024, 1024, (4, 13.34)
     ),
-    ThreadServer("inferencex-828-wide", GPT_OSS, H100, "vllm", "mxfp4", "2026-02", 8): _nominal(
+    ThreadServer("inferencex-828-wide", GPT_OSS, H100, "vllm", "mxfp4", "2026-02", 8): nominal(
         1024, 8192, (4, 3.68), (8, 4.0)
     ),
-    ThreadServer("inferencex-828-wide", GPT_OSS, H100, "vllm", "mxfp4", "2026-02", 4): _nominal(
+    ThreadServer("inferencex-828-wide", GPT_OSS, H100, "vllm", "mxfp4", "2026-02", 4): nominal(
         1024, 1024, (64, 9.89)
     ),
-    ThreadServer("inferencex-828-wide", GPT_OSS, H100, "vllm", "mxfp4", "2026-02", 2): _nominal(
+    ThreadServer("inferencex-828-wide", GPT_OSS, H100, "vllm", "mxfp4", "2026-02", 2): nominal(
         1024, 1024, (64, 15.21)
     ),
     **{
@@ -154,15 +154,15 @@ AT_ONCE: Final[dict[ThreadServer, tuple[tuple[int, int, float], ...]]] = {
 
 _IN_PROCESS: Final = {"front_end_ms": 0.0, "front_end_token_us": 0.0, "kv": "fp8"}
 
-_WITHOUT_PREFIXES: Final = {"prefix_cache": 0, "memory_ratio": 0.8}
+WITHOUT_PREFIXES: Final[dict[str, object]] = {"prefix_cache": 0, "memory_ratio": 0.8}
 """`--disable-radix-cache --mem-fraction-static 0.8` of InferenceX's scripts of Qwen3.5 (qwen3.5_fp8_h100.sh,
 qwen3.5_fp8_h200.sh, qwen3.5_fp4_mi355x.sh)."""
 
 STATED: Final[dict[str, dict[str, object]]] = {
-    "inferencex-1544": {"kv": "fp8", "max_sequences": 256, **_WITHOUT_PREFIXES},
-    "inferencex-1544-polled": {"kv": "fp8", "max_sequences": 256, **_WITHOUT_PREFIXES},
-    "inferencex-2965": {"kv": "fp8", **_WITHOUT_PREFIXES},
-    "inferencex-3311": {"max_sequences": 512, **_WITHOUT_PREFIXES},
+    "inferencex-1544": {"kv": "fp8", "max_sequences": 256, **WITHOUT_PREFIXES},
+    "inferencex-1544-polled": {"kv": "fp8", "max_sequences": 256, **WITHOUT_PREFIXES},
+    "inferencex-2965": {"kv": "fp8", **WITHOUT_PREFIXES},
+    "inferencex-3311": {"max_sequences": 512, **WITHOUT_PREFIXES},
     "inferencex-3318": {"kv": "fp8"},
     "recipes-nano": {"kv": "fp8", "iterations_ahead": 1},
     "vllm-17530": _IN_PROCESS,

@@ -1,13 +1,14 @@
 """Published measurements that were predicted before the model was changed with them in view.
 
-Since then two changes had some of them in view. The TTFTs of the cookbook, when launches of prompts were
-counted (`perfmodel/steps/host_launches.py`); the time of a launch was chosen on other rows. And every row of
-MI300X and MI325X in the sets `USED_SETS`, when the roofline constants of these parts were chosen and the
-factors of SGLang on them were kept for weights scaled in blocks: they are named "used" and no longer show
-what a stranger will find. The constants come from microbenchmarks, but which sources were looked for, and
-which were believed, followed from these rows. Left out after
-their errors were seen: Kimi-K2.5 (TPOT 77 % off), DeepSeek-Math-V2 (48 %), NIM with 100 clients (9 %), Vultr
-with 512 (22 %), Mixtral on H200 (-53 %) and AccelMark's 100 prompts at once, whose lengths are cut.
+Since then three changes had some of them in view (`benchmarks/blind_used.py`). The TTFTs of the cookbook,
+when launches of prompts were counted (`perfmodel/steps/host_launches.py`); the time of a launch was chosen on
+other rows. Every row of MI300X and MI325X in the sets `USED_SETS`, when the roofline constants of these parts
+were chosen and the factors of SGLang on them were kept for weights scaled in blocks: they are named "used"
+and no longer show what a stranger will find. The constants come from microbenchmarks, but which sources were
+looked for, and which were believed, followed from these rows. And every row of MiniMax-M2, when the exchange
+of its norms was priced. Left out after their errors were seen: Kimi-K2.5 (TPOT 77 % off), DeepSeek-Math-V2
+(48 %), NIM with 100 clients (9 %), Vultr with 512 (22 %), Mixtral on H200 (-53 %) and AccelMark's 100 prompts
+at once, whose lengths are cut.
 
 Typed off the pages that are named, November 2026:
 
@@ -31,9 +32,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import pandas as pd
-from benchmarks.blind_cookbooks import SETS_CORRECTED, cookbook_rows
+from benchmarks.blind_articles import article_rows
+from benchmarks.blind_cookbooks import cookbook_rows
 from benchmarks.blind_submissions import submitted_rows
-from benchmarks.blind_threads import SETS_IN_VIEW, offline_case, thread_rows
+from benchmarks.blind_threads import offline_case, thread_rows
 from benchmarks.blind_users import user_rows
 
 
@@ -264,16 +266,6 @@ ORACLE_LATENCY: Final = (
 """Batch and seconds of 128 tokens in and out, Llama-3.1-405B in FP8 on eight MI300X."""
 
 
-USED_SETS: Final = ("amd", "oracle", "mlperf-5.1", "sglang-cookbook")
-USED_PARTS: Final = ("MI300X", "MI325X")
-
-
-def is_used(rows: pd.DataFrame) -> pd.Series[bool]:
-    """Whether the model was changed with a row in view, by row."""
-    of_parts = rows["set"].isin(USED_SETS) & rows["hardware"].isin(USED_PARTS)
-    return of_parts | rows["set"].isin((*SETS_IN_VIEW, *SETS_CORRECTED))
-
-
 def blind_rows() -> pd.DataFrame:
     """Cases of `plan predict`, with `set`, `page`, `quantity` and `measured`, and `ttft_ms` of loops.
 
@@ -316,6 +308,7 @@ def blind_rows() -> pd.DataFrame:
             *thread_rows(),
             *user_rows(),
             *cookbook_rows(),
+            *article_rows(),
         ]
     )
     return found.assign(case_id=[f"blind-{row}" for row in range(len(found))])
