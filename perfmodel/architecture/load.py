@@ -137,13 +137,15 @@ def _decoder(config: Mapping[str, object], name: str) -> tuple[ConfigReader, tup
     outer = ConfigReader(name, str(config.get("model_type", "")), config)
     if not outer.model_type:
         outer.refuse("its config lacks 'model_type'")
-    text = config.get("text_config")
-    if outer.model_type not in WRAPPERS or text is None:
+    if outer.model_type not in WRAPPERS:
         return outer, ()
+    towers = tuple(tower for key, tower in TOWERS.items() if config.get(key))
+    text = config.get("text_config")
+    if text is None:
+        return outer, towers
     if not isinstance(text, Mapping):
         outer.refuse("'text_config' must be a mapping")
     inner_type = str(text.get("model_type") or WRAPPERS[outer.model_type])
-    towers = tuple(tower for key, tower in TOWERS.items() if config.get(key))
     # What a wrapper sees is no secret where its config says nothing of the tower.
     return ConfigReader(name, inner_type, text), towers or ("vision tower",)
 

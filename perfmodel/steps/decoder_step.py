@@ -55,11 +55,15 @@ from fleetplan.perfmodel.steps.sharding import cache_elements_per_token, heads_p
 
 QK_NORM_MODEL_TYPES: Final = frozenset(
     {
+        "exaone4",
         "gemma3",
         "gemma3_text",
         "gemma4_text",
         "minimax_m2",
         "minimax_m3",
+        "olmo2",
+        "olmo3",
+        "olmoe",
         "qwen3",
         "qwen3_moe",
         "qwen3_vl_text",

@@ -23,6 +23,11 @@ GEMMA3_WINDOW_PATTERN: Final = 6
 
 Source: transformers 4.57, Gemma3TextConfig, default of `sliding_window_pattern`."""
 
+FOURTHS_WINDOW_PATTERN: Final = 4
+"""The same of Command A and OLMo 3. [layers]
+
+Source: transformers 4.57, Cohere2Config and Olmo3Config, what `layer_types` is where it is left out."""
+
 LLAMA4_ROPE_PATTERN: Final = 4
 """One layer in so many has no rotary positions and sees the whole context. [layers]
 
@@ -34,13 +39,39 @@ QWEN_HYBRID_PATTERN: Final = 4
 Source: transformers 4.57, Qwen3NextConfig, default of `full_attention_interval`."""
 
 DERIVED_HEAD_DIM: Final = frozenset(
-    {"deci", "falcon", "gptj", "llama", "mistral", "mixtral", "nemotron-nas", "qwen2", "phi3"}
+    {
+        "cohere",
+        "cohere2",
+        "deci",
+        "falcon",
+        "gptj",
+        "granite",
+        "granitemoe",
+        "llama",
+        "mistral",
+        "mixtral",
+        "nemotron",
+        "nemotron-nas",
+        "olmo2",
+        "olmo3",
+        "olmoe",
+        "phi3",
+        "phimoe",
+        "qwen2",
+        "qwen2_5_vl",
+        "qwen2_5_vl_text",
+        "qwen2_moe",
+        "smollm3",
+        "starcoder2",
+    }
 )
 """Families whose head is hidden_size / num_attention_heads wide where the config does not say.
 
 Source: transformers 4.57, the attention classes of these families; others have defaults of their own."""
 
-EQUAL_KV_HEADS: Final = frozenset({"gptj", "llama", "phi3"})
+EQUAL_KV_HEADS: Final = frozenset(
+    {"cohere", "cohere2", "gptj", "granite", "granitemoe", "llama", "olmo2", "olmo3", "olmoe", "phi3"}
+)
 """Families with as many key-value heads as heads where the config does not say (transformers 4.57)."""
 
 WindowRule = Callable[[ConfigReader, int], bool]
@@ -54,6 +85,15 @@ WINDOW_RULES: Final[dict[str, WindowRule]] = {
     "qwen2": lambda reader, layer: layer >= reader.count("max_window_layers"),
     "qwen3": lambda reader, layer: layer >= reader.count("max_window_layers"),
     "qwen3_moe": lambda reader, layer: True,
+    "phimoe": lambda reader, layer: True,
+    "starcoder2": lambda reader, layer: True,
+    "qwen2_moe": lambda reader, layer: layer >= reader.count("max_window_layers"),
+    "qwen2_5_vl": lambda reader, layer: layer >= reader.count("max_window_layers"),
+    "qwen2_5_vl_text": lambda reader, layer: layer >= reader.count("max_window_layers"),
+    "cohere2": lambda reader, layer: (
+        (layer + 1) % (reader.optional_count("sliding_window_pattern") or FOURTHS_WINDOW_PATTERN) != 0
+    ),
+    "olmo3": lambda reader, layer: (layer + 1) % FOURTHS_WINDOW_PATTERN != 0,
     "gemma2": lambda reader, layer: layer % 2 == 0,
     "gemma3_text": lambda reader, layer: (
         (layer + 1) % (reader.optional_count("sliding_window_pattern") or GEMMA3_WINDOW_PATTERN) != 0
@@ -61,7 +101,9 @@ WINDOW_RULES: Final[dict[str, WindowRule]] = {
     "gpt_oss": lambda reader, layer: layer % 2 == 0,
 }
 
-SWITCHED_WINDOWS: Final = frozenset({"qwen2", "qwen3", "qwen3_moe"})
+SWITCHED_WINDOWS: Final = frozenset(
+    {"qwen2", "qwen2_5_vl", "qwen2_5_vl_text", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3"}
+)
 """Families that use their window only where `use_sliding_window` is true."""
 
 

@@ -34,6 +34,7 @@ from fleetplan.perfmodel.architecture.hf.ffn import (
     nemotron_moe,
     qwen_moe_layers,
     shared_expert_layers,
+    ungated_layers,
 )
 from fleetplan.perfmodel.architecture.hf.kimi_linear import kimi_linear_attention, latent_expert_layers
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
@@ -180,6 +181,33 @@ _GEMMA4: Final = ModelFamily(
     names={"num_experts_per_tok": "top_k_experts"},
 )
 _GLM: Final = ModelFamily(_paired(grouped_query_layers, shared_expert_layers), _SHARED_EXPERT_KEYS)
+_QWEN2_MOE: Final = ModelFamily(_paired(grouped_query_layers, qwen_moe_layers), _WINDOWED | _QWEN_EXPERT_KEYS)
+_OLMOE: Final = ModelFamily(
+    _paired(grouped_query_layers, mixtral_layers),
+    frozenset({"num_experts", "num_local_experts"}),
+    names={"num_local_experts": "num_experts"},
+)
+_ERNIE_MOE: Final = ModelFamily(
+    _paired(grouped_query_layers, shared_expert_layers),
+    _SHARED_EXPERT_KEYS,
+    tied_by_default=True,
+    # Source: transformers 4.57, Ernie4_5_MoeConfig; every layer from the first with experts on has them.
+    names={
+        "n_routed_experts": "moe_num_experts",
+        "num_experts_per_tok": "moe_k",
+        "n_shared_experts": "moe_num_shared_experts",
+        "first_k_dense_replace": "moe_layer_start_index",
+        "moe_layer_freq": "moe_layer_interval",
+    },
+)
+_COHERE: Final = ModelFamily(
+    # Source: transformers 4.57, CohereDecoderLayer: both blocks read the same norm and are added together.
+    _paired(grouped_query_layers, dense_layers),
+    _WINDOWED,
+    tied_by_default=True,
+    parallel_blocks=lambda reader: True,
+)
+_UNGATED: Final = ModelFamily(_paired(grouped_query_layers, ungated_layers), _WINDOWED)
 _GPTJ: Final = ModelFamily(
     _paired(grouped_query_layers, gptj_ffn),
     frozenset(),
@@ -211,6 +239,28 @@ FAMILIES: Final[dict[str, ModelFamily]] = {
     "qwen3": _DENSE,
     "qwen3_vl_text": _DENSE,
     "phi3": _DENSE,
+    # Source of each: transformers 4.57, the decoder layer of the family: norms differ, shapes do not.
+    "exaone4": _DENSE,
+    "glm": _DENSE,
+    "glm4": _DENSE,
+    "granite": _DENSE,
+    "olmo2": _DENSE,
+    "olmo3": _DENSE,
+    # The config of Qwen2.5-VL holds its decoder beside the vision tower, or under `text_config`.
+    "qwen2_5_vl": _DENSE,
+    "qwen2_5_vl_text": _DENSE,
+    "seed_oss": _DENSE,
+    "ernie4_5": _GEMMA,
+    "smollm3": _GEMMA,
+    "cohere": _COHERE,
+    "cohere2": _COHERE,
+    "nemotron": _UNGATED,
+    "starcoder2": ModelFamily(_UNGATED.layers, _UNGATED.reads, tied_by_default=True),
+    "granitemoe": _MIXTRAL,
+    "phimoe": _MIXTRAL,
+    "olmoe": _OLMOE,
+    "qwen2_moe": _QWEN2_MOE,
+    "ernie4_5_moe": _ERNIE_MOE,
     "gemma2": _GEMMA,
     "gemma3_text": _GEMMA,
     "gemma4_text": _GEMMA4,
@@ -304,6 +354,7 @@ WRAPPERS: Final[dict[str, str]] = {
     "kimi_k25": "kimi_k2",
     "kimi_k3": "kimi_linear",
     "minimax_m3_vl": "minimax_m3",
+    "qwen2_5_vl": "qwen2_5_vl_text",
     "qwen3_vl": "qwen3_vl_text",
     "qwen3_vl_moe": "qwen3_vl_moe_text",
     "qwen3_5": "qwen3_5_text",

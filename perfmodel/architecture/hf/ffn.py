@@ -19,6 +19,12 @@ def dense_layers(reader: ConfigReader) -> list[Ffn]:
     return [DenseFfn(reader.count("intermediate_size"))] * reader.count("num_hidden_layers")
 
 
+def ungated_layers(reader: ConfigReader) -> list[Ffn]:
+    """One feed-forward block without a gate in every layer (Nemotron, StarCoder2)."""
+    width = reader.count("intermediate_size")
+    return [DenseFfn(width, gated=False)] * reader.count("num_hidden_layers")
+
+
 def falcon_ffn(reader: ConfigReader) -> list[Ffn]:
     """One block without a gate, four times as wide as the hidden size unless stated (Falcon)."""
     width = reader.optional_count("ffn_hidden_size") or WIDENING * reader.count("hidden_size")

@@ -610,3 +610,205 @@ def test_towers_are_named_though_their_config_says_nothing() -> None:
     for identifier in ("Qwen/Qwen3.5-27B", "meta-llama/Llama-4-Scout-17B-16E-Instruct"):
         assert "vision tower" in catalogued(identifier).left_out
     assert "vision tower" not in catalogued("meta-llama/Llama-3.1-8B").left_out
+
+
+def shapes(**changes: object) -> dict[str, object]:
+    """A config of a decoder with the given keys: the others are those of most models."""
+    return {"num_key_value_heads": 8, "tie_word_embeddings": False, **changes}
+
+
+PUBLISHED: dict[str, tuple[dict[str, object], float]] = {
+    # Figures of the model cards on Hugging Face (2024 to 2025): layers, widths, heads; parameters. [1e9]
+    "OLMo-2-1124-7B": (
+        shapes(
+            model_type="olmo2",
+            hidden_size=4096,
+            num_hidden_layers=32,
+            num_attention_heads=32,
+            num_key_value_heads=32,
+            intermediate_size=11008,
+            vocab_size=100352,
+        ),
+        7.3,
+    ),
+    "Seed-OSS-36B": (
+        shapes(
+            model_type="seed_oss",
+            hidden_size=5120,
+            num_hidden_layers=64,
+            num_attention_heads=80,
+            head_dim=128,
+            intermediate_size=27648,
+            vocab_size=155136,
+        ),
+        36.15,
+    ),
+    "granite-3.3-8b": (
+        shapes(
+            model_type="granite",
+            hidden_size=4096,
+            num_hidden_layers=40,
+            num_attention_heads=32,
+            intermediate_size=12800,
+            vocab_size=49159,
+            tie_word_embeddings=True,
+        ),
+        8.17,
+    ),
+    "command-a-03-2025": (
+        {
+            "model_type": "cohere2",
+            "hidden_size": 12288,
+            "num_hidden_layers": 64,
+            "num_attention_heads": 96,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "intermediate_size": 36864,
+            "vocab_size": 256000,
+            "sliding_window": 4096,
+            "sliding_window_pattern": 4,
+        },
+        111.0,
+    ),
+    "GLM-4-32B-0414": (
+        shapes(
+            model_type="glm4",
+            hidden_size=6144,
+            num_hidden_layers=61,
+            num_attention_heads=48,
+            num_key_value_heads=2,
+            head_dim=128,
+            intermediate_size=23040,
+            vocab_size=151552,
+        ),
+        32.6,
+    ),
+    "EXAONE-4.0-32B": (
+        shapes(
+            model_type="exaone4",
+            hidden_size=5120,
+            num_hidden_layers=64,
+            num_attention_heads=40,
+            head_dim=128,
+            intermediate_size=27392,
+            vocab_size=102400,
+            sliding_window=4096,
+            layer_types=(["sliding_attention"] * 3 + ["full_attention"]) * 16,
+        ),
+        32.0,
+    ),
+    "starcoder2-15b": (
+        {
+            "model_type": "starcoder2",
+            "hidden_size": 6144,
+            "num_hidden_layers": 40,
+            "num_attention_heads": 48,
+            "num_key_value_heads": 4,
+            "intermediate_size": 24576,
+            "vocab_size": 49152,
+            "sliding_window": 4096,
+            "tie_word_embeddings": False,
+        },
+        15.96,
+    ),
+    "Qwen1.5-MoE-A2.7B": (
+        shapes(
+            model_type="qwen2_moe",
+            hidden_size=2048,
+            num_hidden_layers=24,
+            num_attention_heads=16,
+            num_key_value_heads=16,
+            intermediate_size=5632,
+            moe_intermediate_size=1408,
+            shared_expert_intermediate_size=5632,
+            num_experts=60,
+            num_experts_per_tok=4,
+            vocab_size=151936,
+        ),
+        14.3,
+    ),
+    "OLMoE-1B-7B": (
+        shapes(
+            model_type="olmoe",
+            hidden_size=2048,
+            num_hidden_layers=16,
+            num_attention_heads=16,
+            num_key_value_heads=16,
+            intermediate_size=1024,
+            num_experts=64,
+            num_experts_per_tok=8,
+            vocab_size=50304,
+        ),
+        6.92,
+    ),
+    "Phi-3.5-MoE": (
+        shapes(
+            model_type="phimoe",
+            hidden_size=4096,
+            num_hidden_layers=32,
+            num_attention_heads=32,
+            intermediate_size=6400,
+            num_local_experts=16,
+            num_experts_per_tok=2,
+            vocab_size=32064,
+        ),
+        41.9,
+    ),
+    "ERNIE-4.5-21B-A3B": (
+        shapes(
+            model_type="ernie4_5_moe",
+            hidden_size=2560,
+            num_hidden_layers=28,
+            num_attention_heads=20,
+            num_key_value_heads=4,
+            head_dim=128,
+            intermediate_size=12288,
+            moe_intermediate_size=1536,
+            moe_num_experts=64,
+            moe_k=6,
+            moe_num_shared_experts=2,
+            moe_layer_start_index=1,
+            moe_layer_interval=1,
+            vocab_size=103424,
+            tie_word_embeddings=True,
+        ),
+        21.8,
+    ),
+    "Qwen2.5-VL-7B": (
+        shapes(
+            model_type="qwen2_5_vl",
+            hidden_size=3584,
+            num_hidden_layers=28,
+            num_attention_heads=28,
+            num_key_value_heads=4,
+            intermediate_size=18944,
+            vocab_size=152064,
+            sliding_window=32768,
+            use_sliding_window=False,
+            max_window_layers=28,
+            vision_config={"model_type": "qwen2_5_vl", "hidden_size": 1280},
+        ),
+        7.62,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_imported_families_have_the_parameters_of_their_cards(name: str) -> None:
+    config, billion = PUBLISHED[name]
+    found = architecture_from_config(config, name)
+    assert found.total_parameters / 1e9 == pytest.approx(billion, rel=TOTAL_TOLERANCE)
+
+
+def test_a_tower_beside_the_decoder_is_said_to_be_left_out() -> None:
+    config, _ = PUBLISHED["Qwen2.5-VL-7B"]
+    assert architecture_from_config(config, "vl").left_out == ("vision tower",)
+
+
+def test_three_of_four_layers_of_command_a_slide() -> None:
+    config, _ = PUBLISHED["command-a-03-2025"]
+    windows = {}
+    for group in architecture_from_config(config, "command-a").groups:
+        assert isinstance(group.attention, GroupedQueryAttention)
+        windows[group.attention.window] = group.count
+    assert windows == {4096: 48, WHOLE_CONTEXT: 16}
