@@ -484,6 +484,32 @@ def test_stages_of_inference_perf_are_in_seconds_with_the_rate_that_was_reached(
 
 
 @pytest.mark.parametrize(
+    ("stated_ms", "read_ms"),
+    [
+        # 127 tokens of 10 ms each after the first, with what lengths that differ make of the mean.
+        (10.0, 10.0),
+        (11.5, 11.5),
+        # Every piece of the stream was counted twice, half of them at no time: versions of 2025.
+        (4.98, 10.0),
+        # Speculative decoding: three tokens in a piece.
+        (29.0, 10.0),
+    ],
+)
+def test_the_time_of_a_token_is_the_one_that_the_time_of_the_answer_leaves(
+    stated_ms: float, read_ms: float
+) -> None:
+    latency = {
+        "request_latency": {"mean": 0.05 + 127 * 0.010},
+        "time_to_first_token": {"mean": 0.05},
+        "time_per_output_token": {"mean": stated_ms / 1000},
+    }
+    lengths = {"prompt_len": {"mean": 201.0}, "output_len": {"mean": 128.0}}
+    document = {**INFERENCE_PERF, "successes": {"count": 100, "latency": latency, **lengths}}
+    (row,) = import_benchmarks("inference-perf", document, GIVEN).rows
+    assert (row["ttft_ms"], row["tpot_ms"]) == pytest.approx((50.0, read_ms))
+
+
+@pytest.mark.parametrize(
     ("stated", "layout"),
     [
         # Decode splits contexts over ranks of tensor parallelism, prefill over ranks of its own.
