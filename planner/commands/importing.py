@@ -44,6 +44,9 @@ def benchmark(
     files: Annotated[list[Path], typer.Argument(help="result files", metavar="FILE.json...")],
     out: Annotated[Path, typer.Option(help="CSV to write", metavar="BENCH.csv")],
     model: Annotated[str | None, typer.Option(help="HF id or path, if the files do not name it")] = None,
+    served_as: Annotated[
+        str | None, typer.Option(help="what the files call --model: the server's name for it", metavar="NAME")
+    ] = None,
     hardware: Annotated[str | None, typer.Option(help="a name of the catalogue")] = None,
     framework: Annotated[str | None, typer.Option(help="vllm, sglang or trtllm")] = None,
     framework_version: Annotated[str | None, typer.Option(help="of the framework")] = None,
@@ -67,7 +70,7 @@ def benchmark(
     from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
 
     given = MeasuredDeployment(model, hardware, framework, framework_version, weights, kv, tp, pp, dp, ep, cp)
-    run_benchmarks(form, files, given, input_tokens, out, console(stderr=True))
+    run_benchmarks(form, files, given, out, console(stderr=True), input_tokens, served_as)
 
 
 import_app.command("inventory")(inventory)

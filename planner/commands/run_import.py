@@ -40,9 +40,10 @@ def run_benchmarks(
     form: str,
     files: Sequence[Path],
     given: MeasuredDeployment,
-    input_tokens: float | None,
     out: Path,
     errors: Console,
+    input_tokens: float | None,
+    served_as: str | None,
 ) -> None:
     """Write the measurements of result files as one table for `plan calibrate`.
 
@@ -58,7 +59,7 @@ def run_benchmarks(
     read = read_summary if form == "mlperf" else read_json
     rows: list[dict[str, object]] = []
     for path in files:
-        found = import_benchmarks(form, read(path), given, input_tokens)
+        found = import_benchmarks(form, read(path), given, input_tokens, served_as)
         _say(path, len(found.rows), found.rejected, errors)
         rows += [{**row, "case_id": f"{path.name} {row['case_id']}"} for row in found.rows]
     if not rows:

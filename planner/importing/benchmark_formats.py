@@ -96,13 +96,13 @@ def _aiperf_input(row: Record, requests: float) -> tuple[str | None, float | Non
     phases = at(row, "input_config", "phases")
     if isinstance(phases, list):
         entries = [each for each in phases if isinstance(each, Mapping)]
-        measured = [each for each in entries if each.get("kind") == "profiling"]
+        measured = [each for each in entries if _kind(each) == "profiling"]
         if len(measured) != 1:
             raise RejectedRowError(f"{len(measured)} phases are measured, and latencies are those of one")
         load: Record = measured[0]
         # Each phase has a file of its own, and none says which phase it is of.
         if load.get("requests") != requests and any(
-            each.get("kind") == "warmup" and each.get("requests") == requests for each in entries
+            _kind(each) == "warmup" and each.get("requests") == requests for each in entries
         ):
             raise RejectedRowError(f"its {requests:g} requests are those of the warm-up")
         models = at(row, "input_config", "models", "items")
@@ -115,6 +115,11 @@ def _aiperf_input(row: Record, requests: float) -> tuple[str | None, float | Non
         raise RejectedRowError("requests come as a trace has them: no steady load")
     name = text_or_none(names[0]) if names else None
     return name, optional_number(load.get("concurrency"), "concurrency"), asked, arrivals
+
+
+def _kind(phase: Record) -> object:
+    """Kind of a phase, which AIPerf before 0.13 does not state: a warm-up is left out of its results."""
+    return phase.get("kind") or ("warmup" if phase.get("exclude_from_results") else "profiling")
 
 
 def _older_input(row: Record) -> tuple[Record, list[object]]:
@@ -248,7 +253,9 @@ def _inference_perf(row: Record) -> BenchmarkRow:
         concurrency,
         rate,
         first_ms,
-        token_ms if first_ms is None or whole_ms is None else _by_token(token_ms, whole_ms - first_ms, output),
+        token_ms
+        if first_ms is None or whole_ms is None
+        else _by_token(token_ms, whole_ms - first_ms, output),
     )
 
 

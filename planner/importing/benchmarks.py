@@ -21,7 +21,11 @@ class ImportedBenchmarks:
 
 
 def import_benchmarks(
-    form: str, document: object, given: MeasuredDeployment, input_tokens: float | None = None
+    form: str,
+    document: object,
+    given: MeasuredDeployment,
+    input_tokens: float | None = None,
+    served_as: str | None = None,
 ) -> ImportedBenchmarks:
     """Return the measurements of a document.
 
@@ -35,6 +39,8 @@ def import_benchmarks(
         What the file does not say. A row that says otherwise is not taken.
     input_tokens : float or None
         Mean prompt of runs that do not state their own. [tokens]
+    served_as : str or None
+        What the server calls the model that is given (`--served-model-name`).
     """
     rows, rejected = [], []
     lists, read = READERS[form]
@@ -44,7 +50,10 @@ def import_benchmarks(
             found = read(mapping(row, "an object"))
             if found.input_tokens is None:
                 found = replace(found, input_tokens=input_tokens)
-            rows.append(_case(replace(found, deployment=_joined(found.deployment, given)), place))
+            stated = found.deployment
+            if served_as is not None and stated.model == served_as:
+                stated = replace(stated, model=None)
+            rows.append(_case(replace(found, deployment=_joined(stated, given)), place))
         except RejectedRowError as reason:
             rejected.append(Rejected(place, brief(str(reason))))
     return ImportedBenchmarks(tuple(rows), tuple(rejected))
@@ -56,7 +65,8 @@ def _joined(stated: MeasuredDeployment, given: MeasuredDeployment) -> MeasuredDe
     for each in fields(MeasuredDeployment):
         own, other = getattr(stated, each.name), getattr(given, each.name)
         if own is not None and other is not None and str(own).lower() != str(other).lower():
-            raise RejectedRowError(f"{each.name} is {own!r}, not the {other!r} of the command line")
+            way = f" (--served-as {own} takes it for that)" if each.name == "model" else ""
+            raise RejectedRowError(f"{each.name} is {own!r}, not the {other!r} of the command line{way}")
         both[each.name] = other if own is None else own
     return MeasuredDeployment(**both)  # type: ignore[arg-type]
 

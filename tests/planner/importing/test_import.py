@@ -367,6 +367,33 @@ def test_files_of_aiperf_before_phases_say_whether_the_load_is_steady(
 
 
 @pytest.mark.parametrize(
+    "load", [{"type": "poisson", "rate": 2.0}, {"type": "concurrency", "concurrency": 16}]
+)
+def test_phases_of_aiperf_0_10_state_what_is_left_out_and_not_their_kind(load: dict[str, object]) -> None:
+    # As 0.10.0 wrote them (schema 1.3) for `--warmup-request-count 16`.
+    phases = [
+        {"name": "warmup", "exclude_from_results": True, "requests": 16, **load},
+        {"name": "profiling", "requests": 96, **load},
+    ]
+    config = {"models": {"items": [{"name": "llama3.1-8b"}]}, "phases": phases}
+    (row,) = import_benchmarks("aiperf", {**AIPERF, "input_config": config}, GIVEN).rows
+    assert row["concurrency"] == load.get("concurrency")
+    warmed = {**AIPERF, "request_count": {"unit": "requests", "avg": 16.0}, "input_config": config}
+    (rejected,) = import_benchmarks("aiperf", warmed, GIVEN).rejected
+    assert "those of the warm-up" in rejected.reason
+
+
+def test_a_name_of_the_server_stands_for_the_model() -> None:
+    served = {**VLLM, "model_id": "chat"}
+    (rejected,) = import_benchmarks("vllm", served, GIVEN).rejected
+    assert "--served-as chat" in rejected.reason
+    (row,) = import_benchmarks("vllm", served, GIVEN, served_as="chat").rows
+    assert row["model"] == "llama3.1-8b"
+    (rejected,) = import_benchmarks("vllm", {**VLLM, "model_id": "other"}, GIVEN, served_as="chat").rejected
+    assert "'other'" in rejected.reason
+
+
+@pytest.mark.parametrize(
     "config",
     [
         {"loadgen": {"concurrency": 16}, "input": {"fixed_schedule": True}},
