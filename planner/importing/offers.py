@@ -80,6 +80,9 @@ def take_prices(fragment: SupplyFragment, prices: Iterable[MachinePrice], option
     """
     cheapest: dict[tuple[str, str, int, str, bool, int | None], float] = {}
     for each in prices:
+        if each.usd_per_hour <= 0:
+            fragment.reject(f"line {each.row}" if each.row else each.machine, "has no price")
+            continue
         place = (each.machine, each.hardware, each.accelerators, each.region, each.spot, each.term_quarters)
         cheapest[place] = min(each.usd_per_hour, cheapest.get(place, each.usd_per_hour))
     alike: dict[tuple[str, str, int, bool, int | None, float], list[str]] = {}

@@ -8,6 +8,7 @@ AvailabilityZone, GpuInfo. Clouds differ:
   a machine costs both. A slice of TPUs (tpu-v6e-8) is a row without a machine.
 * RunPod writes gigabytes where others write MiB, and the form of a card in GpuInfo alone ('A100 PCIe').
 * Verda writes GpuInfo as JSON, the others as Python does.
+* Vast writes 0.00 where it has no spot price.
 """
 
 from __future__ import annotations
@@ -127,7 +128,8 @@ def _price(record: Record, column: str, kind: str) -> float | None:
     if record.get(column) in (None, ""):
         return None
     usd = number(record[column], column)
-    return None if usd == UNKNOWN_TPU_USD and tpu_slice(kind) is not None else usd
+    unknown = usd == UNKNOWN_TPU_USD and tpu_slice(kind) is not None
+    return None if unknown or usd <= 0 else usd
 
 
 def _part(row: _CatalogueRow) -> tuple[str, int]:

@@ -88,6 +88,18 @@ def test_a_machine_is_an_offer_for_each_price_with_its_regions(vms: Path) -> Non
     assert reasons == {}
 
 
+def test_a_price_of_zero_is_none(tmp_path: Path) -> None:
+    header = SKYPILOT.splitlines()[0]
+    path = tmp_path / "vms.csv"
+    # As Vast has it, with regions that are no names: 0.00 where there is no spot price.
+    rows = ['1x-L40S-32-65536,L40S,1,32,64,0.60,"Bulgaria, BG, EU",,0.00,', "free,L40S,1,32,64,0.0,bg,,0.0,"]
+    path.write_text("\n".join([header, *rows]), encoding="utf-8")
+    found = read(path, OfferOptions("2026-11", {"Bulgaria, BG, EU": "bg", "bg": "bg"}, spot_max_share=0.5))
+    (offer,) = offers(found).values()
+    assert (offer["rent_usd_per_accelerator_hour"], offer["regions"], "spot" in offer) == (0.6, ["bg"], False)
+    assert [(each.place, each.reason) for each in found.rejected] == [("line 3", "has no price")]
+
+
 def test_what_is_wanted_is_chosen_and_regions_are_renamed(vms: Path) -> None:
     chosen = OfferOptions("2026-11", {"us-east-1": "east"}, frozenset({"H100-SXM"}), 0.3)
     by_name = offers(read(vms, chosen))
