@@ -94,8 +94,12 @@ def _dmon(lines: list[str], source: str, hardware: str) -> Iterator[_Reading]:
         if card is None or not columns:
             continue
         samples[card[1]] += 1
+        # Without a name among them, values are told apart by their order: what copies a file may close up spaces.
+        words = line[card.end() :].split()
+        ordered = len(words) == len(columns) - 1
+        by_column = dict(zip(list(columns)[1:], words, strict=True)) if ordered else {}
         for column, name in _COLUMNS.items():
-            value = _finite(line[columns[column]])
+            value = _finite(by_column.get(column) or line[columns[column]])
             if value is not None:
                 labels = (("gpu", card[1]), ("modelName", hardware))
                 yield name, labels, float(samples[card[1]]), value

@@ -109,10 +109,15 @@ def dmon(samples: list[tuple[int, str, str]]) -> str:
     return "\n".join([*lines, "", "dmon was stopped do to receiving a signal", ""])
 
 
-def test_the_output_of_dcgmi_dmon_is_read_with_the_kind_of_its_cards(tmp_path: Path) -> None:
+@pytest.mark.parametrize("closed_up", [False, True])
+def test_the_output_of_dcgmi_dmon_is_read_with_the_kind_of_its_cards(tmp_path: Path, closed_up: bool) -> None:
     samples = [(card, f"{690 + n % 10}.000", "98") for n in range(60) for card in (0, 1)]
     samples += [(card, "120.000", "0") for n in range(60) for card in (0, 1)] + [(0, "N/A", "N/A")]
-    (tmp_path / "dmon.txt").write_text(dmon(samples), encoding="utf-8")
+    written = dmon(samples)
+    if closed_up:
+        # As what collects lines may write them: the columns stand no longer below their header.
+        written = "\n".join(" ".join(line.split()) for line in written.splitlines())
+    (tmp_path / "dmon.txt").write_text(written, encoding="utf-8")
     done = run(
         *("import", "dcgm", tmp_path / "dmon.txt", "--hardware", "H100-SXM", "--out", tmp_path / "power.yaml")
     )
