@@ -94,7 +94,7 @@ def _dmon(lines: list[str], source: str, hardware: str) -> Iterator[_Reading]:
         if card is None or not columns:
             continue
         samples[card[1]] += 1
-        # Without a name among them, values are told apart by their order: what copies a file may close up spaces.
+        # Values with no name among them are told apart by their order: copies of a file may close up spaces.
         words = line[card.end() :].split()
         ordered = len(words) == len(columns) - 1
         by_column = dict(zip(list(columns)[1:], words, strict=True)) if ordered else {}
