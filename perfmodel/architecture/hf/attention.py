@@ -82,6 +82,7 @@ WINDOW_RULES: Final[dict[str, WindowRule]] = {
     "mistral": lambda reader, layer: True,
     "mixtral": lambda reader, layer: True,
     "phi3": lambda reader, layer: True,
+    "mimo": lambda reader, layer: layer >= reader.count("max_window_layers"),
     "qwen2": lambda reader, layer: layer >= reader.count("max_window_layers"),
     "qwen3": lambda reader, layer: layer >= reader.count("max_window_layers"),
     "qwen3_moe": lambda reader, layer: True,
@@ -102,7 +103,7 @@ WINDOW_RULES: Final[dict[str, WindowRule]] = {
 }
 
 SWITCHED_WINDOWS: Final = frozenset(
-    {"qwen2", "qwen2_5_vl", "qwen2_5_vl_text", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3"}
+    {"mimo", "qwen2", "qwen2_5_vl", "qwen2_5_vl_text", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3"}
 )
 """Families that use their window only where `use_sliding_window` is true."""
 
@@ -252,6 +253,8 @@ def indexed_layers(reader: ConfigReader) -> list[Attention]:
         top_k=reader.count("index_topk"),
     )
     known = {"full": own, "shared": replace(own, is_shared=True)}
+    for kind in reader.per_layer("layer_types", layers) or ():
+        _known(reader, kind, {"deepseek_sparse_attention": own})
     types = reader.per_layer("indexer_types", layers)
     if types is None:
         # GLM-5.2 counts an offset and a period as well; without the list nothing says how they combine.

@@ -172,7 +172,9 @@ _DEEPSEEK: Final = ModelFamily(
     _paired(latent_layers, shared_expert_layers), _SHARED_EXPERT_KEYS | {"kv_lora_rank"}
 )
 _INDEXED: Final = ModelFamily(
-    _paired(indexed_layers, shared_expert_layers), _DEEPSEEK.reads | {"index_topk", "indexer_types"}
+    _paired(indexed_layers, shared_expert_layers),
+    # Copies of GLM-5.2 give the number of experts under two names.
+    _DEEPSEEK.reads | {"index_topk", "indexer_types", "layer_types", "num_experts"},
 )
 _GEMMA4: Final = ModelFamily(
     _paired(gemma4_layers, gemma4_ffn),
@@ -244,6 +246,7 @@ FAMILIES: Final[dict[str, ModelFamily]] = {
     "glm": _DENSE,
     "glm4": _DENSE,
     "granite": _DENSE,
+    "mimo": _DENSE,
     "olmo2": _DENSE,
     "olmo3": _DENSE,
     # The config of Qwen2.5-VL holds its decoder beside the vision tower, or under `text_config`.

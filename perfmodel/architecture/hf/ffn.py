@@ -91,6 +91,8 @@ def gemma4_ffn(reader: ConfigReader) -> list[Ffn]:
 def shared_expert_layers(reader: ConfigReader) -> list[Ffn]:
     """Dense layers first, then routed experts beside shared ones (DeepSeek, Kimi, GLM)."""
     experts = reader.count("n_routed_experts")
+    if (reader.optional_count("num_experts") or experts) != experts:
+        reader.refuse(f"'n_routed_experts' is {experts}, but 'num_experts' is not")
     width = reader.count("moe_intermediate_size")
     shared = reader.switched_count("n_shared_experts") or 0
     moe = MoeFfn(

@@ -812,3 +812,18 @@ def test_three_of_four_layers_of_command_a_slide() -> None:
         assert isinstance(group.attention, GroupedQueryAttention)
         windows[group.attention.window] = group.count
     assert windows == {4096: 48, WHOLE_CONTEXT: 16}
+
+
+def test_a_copy_of_glm_may_name_its_layers_and_count_its_experts_twice() -> None:
+    config = model_catalog()["zai-org/GLM-5.2"].config
+    layers, experts = config["num_hidden_layers"], config["n_routed_experts"]
+    assert isinstance(layers, int)
+    assert isinstance(experts, int)
+    copy = {**config, "layer_types": ["deepseek_sparse_attention"] * layers, "num_experts": experts}
+    assert architecture_from_config(copy, "copy") == architecture_from_config(config, "copy")
+    for key, value, said in (
+        ("layer_types", ["full_attention"] * layers, "attention layers of type 'full_attention'"),
+        ("num_experts", experts + 1, "'num_experts' is not"),
+    ):
+        with pytest.raises(UnsupportedArchitecture, match=said):
+            architecture_from_config({**copy, key: value}, "copy")
