@@ -35,6 +35,9 @@ TABLE = Path(__file__).parents[3] / "fleet" / "catalog" / "hardware_names.yaml"
         ("b200-trt", "B200-SXM"),
         ("mi355x", "MI355X"),
         ("NVIDIA H200-SXM-141GB", "H200-SXM"),
+        # As clusters write the GRES of Slurm.
+        ("h100_sxm5", "H100-SXM"),
+        ("h200_sxm5", "H200-SXM"),
         ("p5.48xlarge", "H100-SXM"),
         ("a3-ultragpu-8g", "H200-SXM"),
         ("standard_nd96isr_mi300x_v5", "MI300X"),
