@@ -5,6 +5,7 @@ configurations. Entry points: `build_evaluator`, `Evaluator`; `with_calibration`
 own over it.
 """
 
+from fleetplan.perfmodel.evaluator.build import build_evaluator
 from fleetplan.perfmodel.evaluator.calibration import (
     Calibration,
     CalibrationScope,
@@ -16,7 +17,7 @@ from fleetplan.perfmodel.evaluator.calibration import (
 )
 from fleetplan.perfmodel.evaluator.maturity import matured, maturity_in_force
 from fleetplan.perfmodel.evaluator.model_memory import NO_TECHNIQUES
-from fleetplan.perfmodel.evaluator.phases import Evaluator, build_evaluator
+from fleetplan.perfmodel.evaluator.phases import Evaluator
 from fleetplan.perfmodel.evaluator.rates import (
     disaggregated_requests_per_s,
     on_accelerators,

@@ -8,16 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.inventory import Accelerator, Precision, Techniques
 from fleetplan.fleet.units import MS_PER_S
-from fleetplan.perfmodel.architecture import load_architecture
-from fleetplan.perfmodel.evaluator.maturity import matured
-from fleetplan.perfmodel.evaluator.model_memory import NO_TECHNIQUES
 from fleetplan.perfmodel.evaluator.rates import (
     continuous_batching_requests_per_s,
     continuous_batching_tpot_ms,
@@ -29,22 +24,15 @@ from fleetplan.perfmodel.evaluator.rates import (
 from fleetplan.perfmodel.evaluator.result import PhaseResult
 from fleetplan.perfmodel.evaluator.step import StepEvaluator
 from fleetplan.perfmodel.operators import FloatArray, IntArray
-from fleetplan.perfmodel.optables import operator_source
 from fleetplan.perfmodel.steps import (
-    TODAYS_SOFTWARE,
     ConfigurationBatch,
     MemoryUse,
-    Software,
     StepShape,
     StepTimes,
     decode_shape,
     mixed_shape,
-    own_experts,
-    part_dtypes,
     prefill_shape,
-    state_slots,
     steady_shape,
-    triton_experts,
 )
 from fleetplan.perfmodel.steps.times import with_wait
 from fleetplan.perfmodel.techniques.chunked_prefill import (
@@ -52,6 +40,7 @@ from fleetplan.perfmodel.techniques.chunked_prefill import (
     StepsEvaluator,
     batching,
     chunks_of,
+    prompt_chunks,
     prompt_times,
     scaled_times,
 )
@@ -273,6 +262,16 @@ class Evaluator(StepEvaluator):
         chunk, shared = techniques.chunk_tokens, techniques.shared_prefix_tokens
         return prompt_times(steps or self.steps, shape_of, configurations, chunk, shared, hits)
 
+    def prefill_shapes(self, configurations: ConfigurationBatch) -> list[StepShape]:
+        """Return the steps whose times `prefill` asks for, in that order."""
+        whole, techniques = prefill_shape(configurations), self.techniques
+        chunk, shared = techniques.chunk_tokens, techniques.shared_prefix_tokens
+        may_be_lost = techniques.persistent_kv is not None and bool(techniques.persistent_kv.tiers)
+        return [
+            replace(whole, new_tokens=each.new_tokens, prefix_tokens=each.prefix_tokens)
+            for each in prompt_chunks(configurations, chunk, shared, may_be_lost)
+        ]
+
     def _session_hits(self, configurations: ConfigurationBatch, prompts: IntArray) -> list[TierHits]:
         persistent = self.techniques.persistent_kv
         if persistent is None:
@@ -289,63 +288,3 @@ class Evaluator(StepEvaluator):
             tokens = tokens + np.maximum(0, configurations.prefix_tokens - techniques.shared_prefix_tokens)
         new_tokens = chunks_of(tokens, configurations.prefix_tokens, techniques.chunk_tokens).new_tokens
         return lambda shape: replace(shape, new_tokens=new_tokens)
-
-
-def build_evaluator(
-    model: str,
-    accelerator: Accelerator,
-    framework: str,
-    precision: Precision,
-    folder: Path,
-    techniques: Techniques = NO_TECHNIQUES,
-    software: Software = TODAYS_SOFTWARE,
-) -> Evaluator:
-    """Put together what evaluates `model` on `accelerator`.
-
-    Parameters
-    ----------
-    model : str
-        HF id or alias of the catalogue, or the path of a config relative to `folder`.
-    accelerator : Accelerator
-        Where it runs.
-    framework : str
-        trtllm, sglang or vllm: whose measured operators are read.
-    precision : Precision
-        Data types of weights and KV cache.
-    folder : Path
-        Where relative paths start.
-    techniques : Techniques
-        What is switched on.
-    software : Software
-        Its date, for software that became faster, and how it was started.
-
-    Raises
-    ------
-    InputError
-        No such model, or an unreadable config.
-    UnsupportedArchitecture
-        A decoder that is not understood.
-    """
-    architecture = load_architecture(model, folder)
-    weights = part_dtypes(architecture, precision).dense_ffn
-    accelerator = matured(accelerator, framework, software.date, weights)
-    source = operator_source(
-        accelerator,
-        framework,
-        activation_scales=software.activation_scales,
-        triton_experts=triton_experts(
-            framework, accelerator.measured_system, architecture.model_type, software.date
-        ),
-        own_experts=own_experts(framework, accelerator.measured_system, software.date),
-    )
-    return Evaluator(
-        architecture,
-        accelerator,
-        source,
-        precision,
-        techniques=techniques,
-        software=software,
-        state_slots=state_slots(
-            framework, accelerator.vendor, architecture, software.date, software.prefix_cache
-        ),
-    )

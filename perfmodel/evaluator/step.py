@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +21,8 @@ from fleetplan.perfmodel.steps import (
     step_times,
 )
 from fleetplan.perfmodel.steps.communication import dispatched
-from fleetplan.perfmodel.steps.grid_latency import CrossedStep, Places, grid_step_times
+from fleetplan.perfmodel.steps.folding import Places
+from fleetplan.perfmodel.steps.grid_latency import CrossedStep, grid_step_times
 from fleetplan.perfmodel.steps.host_gaps import GAP_NAME, SYNCHRONOUS_GAP, gap_ms, host_gap
 from fleetplan.perfmodel.steps.host_launches import HOST_NAME, US_PER_LAUNCH, launch_ms
 from fleetplan.perfmodel.steps.memory import (
@@ -29,6 +30,7 @@ from fleetplan.perfmodel.steps.memory import (
     weights_gib,
 )
 from fleetplan.perfmodel.steps.merged_experts import MERGING_FRAMEWORKS, merged_experts
+from fleetplan.perfmodel.steps.shared_lookups import SharedLookups
 from fleetplan.perfmodel.steps.software_versions import AMD, NVIDIA, as_run
 from fleetplan.perfmodel.steps.sparse import DENSE_PROMPT_FRAMEWORKS, with_dense_prompts
 from fleetplan.perfmodel.steps.times import concatenated_times, with_wait
@@ -40,6 +42,25 @@ from fleetplan.perfmodel.techniques.registry import computed_shape, with_their_o
 
 CHUNK_CONFIGURATIONS: Final = 65_536
 """Configurations that are evaluated at once: their arrays stay in the processor's cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedStep:
+    """A step over a cross product whose operators were asked for.
+
+    Attributes
+    ----------
+    shape : StepShape
+        The step.
+    operators : list[Operator]
+        What it consists of.
+    crossed : CrossedStep or None
+        Their times; None where halves of the step overlap, which are evaluated apart.
+    """
+
+    shape: StepShape
+    operators: list[Operator]
+    crossed: CrossedStep | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,59 +113,71 @@ class StepEvaluator(ModelMemory):
         starts = [0, *ends[:-1]]
         return [times.part(slice(start, end)) for start, end in zip(starts, ends, strict=True)]
 
-    def crossed_steps(self, shapes: Sequence[StepShape]) -> list[StepTimes]:
-        """Times of several steps in full detail, each over a cross product with the same layouts.
+    def asked_steps(
+        self, shapes: Sequence[StepShape], lookups: SharedLookups
+    ) -> Callable[[], list[StepTimes]]:
+        """Return what gives the times of several steps in full detail, whose operators wait for a look-up.
 
-        They equal those of `steps` for all configurations, the last axis fastest, but operators are looked up
-        once for all layouts that give them equal dimensions.
+        The times equal those of `steps` for all configurations, the last axis fastest, but operators are
+        looked up once for all layouts that give them equal dimensions.
 
         Parameters
         ----------
         shapes : Sequence[StepShape]
-            Layouts along the first axis, whatever else varies along the second.
+            Cross products with the same layouts along the first axis, whatever else varies along the second.
+        lookups : SharedLookups
+            Where the operators wait. What is returned raises as `step` does.
 
         Raises
         ------
-        UnsupportedDtype, UnsupportedArchitecture
+        UnsupportedArchitecture
             As `step`.
         """
         whole = StepShape.side_by_side(shapes)
         n_layouts, n_points, _ = whole.crossed
         rows, at_once = np.arange(n_layouts), max(1, CHUNK_CONFIGURATIONS // n_points)
-        times = concatenated_times(
-            [self._detailed(whole.of_layouts(rows[at : at + at_once])) for at in range(0, n_layouts, at_once)]
-        )
-        ends = np.cumsum([shape.crossed[1] for shape in shapes]).tolist()
-        return [
-            times.part(np.add.outer(rows * n_points, np.arange(start, end)).ravel())
-            for start, end in zip([0, *ends[:-1]], ends, strict=True)
+        parts = [
+            self.asked_step(whole.of_layouts(rows[at : at + at_once]), lookups)
+            for at in range(0, n_layouts, at_once)
         ]
+        ends = np.cumsum([shape.crossed[1] for shape in shapes]).tolist()
 
-    def _detailed(self, shape: StepShape) -> StepTimes:
+        def found() -> list[StepTimes]:
+            times = concatenated_times([self._detailed(part) for part in parts])
+            return [
+                times.part(np.add.outer(rows * n_points, np.arange(start, end)).ravel())
+                for start, end in zip([0, *ends[:-1]], ends, strict=True)
+            ]
+
+        return found
+
+    def _detailed(self, asked: AskedStep) -> StepTimes:
         """Times of a step over a cross product in full detail, the last axis fastest."""
-        flat = shape.flattened()
-        if self._overlaps_halves(shape):
+        flat, shape = asked.shape.flattened(), asked.shape.crossed
+        if asked.crossed is None:
             return self._chunk(flat)
-        crossed = CrossedStep.of(
-            self.operators(shape), self._routed_source, self.accelerator, self.techniques.expert_overlap
-        )
-        return self._finished(flat, crossed.all_operators(shape.crossed), crossed.all_detail(shape.crossed))
+        return self._finished(flat, asked.crossed.all_operators(shape), asked.crossed.all_detail(shape))
 
-    def noted_step(self, shape: StepShape) -> tuple[StepTimes, CrossedStep | None]:
-        """Time of one step over a cross product, and what `detail` needs; None where halves of it overlap.
+    def asked_step(self, shape: StepShape, lookups: SharedLookups) -> AskedStep:
+        """Ask for the operators of one step over a cross product, which wait for a look-up.
 
         Raises
         ------
-        UnsupportedDtype, UnsupportedArchitecture
+        UnsupportedArchitecture
             As `step`.
         """
         if self._overlaps_halves(shape):
-            return self.step(shape), None
+            return AskedStep(shape, [], None)
         operators = list(self.operators(shape))
-        crossed = CrossedStep.of(
-            operators, self._routed_source, self.accelerator, self.techniques.expert_overlap
-        )
-        return self._finished(shape, operators, crossed.times()), crossed
+        overlap = self.techniques.expert_overlap
+        crossed = CrossedStep.of(operators, self._routed_source, self.accelerator, overlap, lookups)
+        return AskedStep(shape, operators, crossed)
+
+    def time_of(self, asked: AskedStep) -> StepTimes:
+        """Time of a step that was asked for; raises as `step` does."""
+        if asked.crossed is None:
+            return self.step(asked.shape)
+        return self._finished(asked.shape, asked.operators, asked.crossed.times())
 
     def detail(self, shape: StepShape, crossed: CrossedStep, places: Places) -> StepTimes:
         """Time of some steps of a cross product in full detail, without looking anything up again.
@@ -154,7 +187,7 @@ class StepEvaluator(ModelMemory):
         shape : StepShape
             These steps, one after the other.
         crossed : CrossedStep
-            As `noted_step` returned it.
+            As `asked_step` returned it.
         places : Places
             Where each stands in the cross product.
 

@@ -5,14 +5,10 @@ configurations. Entry points: `service_landscape` (one table; `cached_landscape`
 (all precisions, techniques and hardware of a question at once).
 """
 
+from fleetplan.perfmodel.landscape.blocks import evaluate_block
 from fleetplan.perfmodel.landscape.cache import cached_landscape
 from fleetplan.perfmodel.landscape.frameworks import FRAMEWORK_LAYOUTS, framework_problem
-from fleetplan.perfmodel.landscape.grid import (
-    GridBlock,
-    GridPlace,
-    Option,
-    evaluate_block,
-)
+from fleetplan.perfmodel.landscape.grid import GridBlock, GridPlace, Option
 from fleetplan.perfmodel.landscape.landscape import Landscape, service_landscape
 from fleetplan.perfmodel.landscape.pareto import pareto_mask
 from fleetplan.perfmodel.landscape.phases import AGGREGATED, DECODE, PREFILL, LatencyTarget, RequestShape

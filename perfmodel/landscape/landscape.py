@@ -12,7 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fleetplan.perfmodel.evaluator import Engines, Evaluator
-from fleetplan.perfmodel.landscape.grid import GridBlock, Option, evaluate_block
+from fleetplan.perfmodel.landscape.blocks import ask_block
+from fleetplan.perfmodel.landscape.grid import GridBlock, Option
 from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
 from fleetplan.perfmodel.landscape.points import points_of
 from fleetplan.perfmodel.landscape.reasons import CODES, REASONS, USABLE
@@ -21,6 +22,7 @@ from fleetplan.perfmodel.landscape.sweeps import SweepSpace, tasks_of
 from fleetplan.perfmodel.landscape.tables import config_column, evidence_columns, layout_columns
 from fleetplan.perfmodel.operators import ByteArray, FloatArray, IntArray
 from fleetplan.perfmodel.serving import Scheduling
+from fleetplan.perfmodel.steps.shared_lookups import SharedLookups
 
 Column: TypeAlias = NDArray[Any]
 """Numbers or texts, shape (n_rows,)."""
@@ -144,10 +146,9 @@ def service_landscape(
         The model has layers that are not evaluated yet.
     """
     whole = SweepSpace((Option("", evaluator, None, None, framework, scheduling),), (request,), target, space)
-    blocks = [
-        evaluate_block(whole.options[0], task.place, task.axes, target, noting=True)
-        for task in tasks_of(whole)
-    ]
+    lookups = SharedLookups()
+    asked = [ask_block(whole.options[0], task.place, task.axes, lookups) for task in tasks_of(whole)]
+    blocks = [each.evaluated(target, noting=True) for each in asked]
     if not usable_alone:
         return Landscape.of_table(
             _table([_described(block, whole, np.arange(block.excluded.size)) for block in blocks])

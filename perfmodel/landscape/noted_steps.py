@@ -11,35 +11,39 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fleetplan.perfmodel.evaluator import Evaluator
+from fleetplan.perfmodel.evaluator.step import AskedStep
 from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.steps import StepShape, StepTimes
-from fleetplan.perfmodel.steps.grid_latency import CrossedStep, Places
+from fleetplan.perfmodel.steps.folding import Places
+from fleetplan.perfmodel.steps.shared_lookups import SharedLookups
 from fleetplan.perfmodel.steps.times import alike_named
 from fleetplan.perfmodel.techniques.chunked_prefill import StepsEvaluator
 
 
 @dataclass(frozen=True, slots=True)
 class NotedSteps:
-    """The steps of a block in the order in which a phase asked for them.
+    """The steps of a block in the order in which its phase asks for them.
 
     Attributes
     ----------
     evaluator : Evaluator
         What evaluates them.
     layouts, batches : IntArray
-        Positions of those that were evaluated among those of the block.
+        Positions of those that are evaluated among those of the block.
     """
 
     evaluator: Evaluator
     layouts: IntArray
     batches: IntArray
-    _crossed: list[CrossedStep | None] = field(default_factory=list)
+    _asked: list[AskedStep] = field(default_factory=list)
+
+    def ask(self, shapes: Sequence[StepShape], lookups: SharedLookups) -> None:
+        """Let the operators of steps over the cross product of the block wait for a look-up."""
+        self._asked.extend(self.evaluator.asked_step(shape, lookups) for shape in shapes)
 
     def evaluated(self, shapes: Sequence[StepShape]) -> list[StepTimes]:
-        """Evaluate steps over the cross product of the block, and note them."""
-        found = [self.evaluator.noted_step(shape) for shape in shapes]
-        self._crossed.extend(crossed for _, crossed in found)
-        return [times for times, _ in found]
+        """Return the times of the steps, which were asked for before."""
+        return [self.evaluator.time_of(asked) for asked, _ in zip(self._asked, shapes, strict=True)]
 
     def details(self, places: Places) -> StepsEvaluator | None:
         """Return what gives the steps of some rows in detail, asked for in the same order; None if it cannot.
@@ -49,8 +53,8 @@ class NotedSteps:
         places : Places
             Positions of the rows along the axes of the block.
         """
-        noted = [crossed for crossed in self._crossed if crossed is not None]
-        if len(noted) < max(1, len(self._crossed)):
+        noted = [asked.crossed for asked in self._asked if asked.crossed is not None]
+        if len(noted) < max(1, len(self._asked)):
             return None
         in_order = iter(noted)
         at = (np.searchsorted(self.layouts, places[0]), np.searchsorted(self.batches, places[1]), places[2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,8 +12,9 @@ from fleetplan.perfmodel.evaluator import Engines, Evaluator, PhaseResult
 from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.serving import Load, MeanIteration, Scheduling, mean_iteration
 from fleetplan.perfmodel.serving.replica_load import LARGEST_BATCH, resident_memory
-from fleetplan.perfmodel.serving.replica_loops import full_batches
-from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse, StepTimes
+from fleetplan.perfmodel.serving.replica_loops import full_batches, keep_iterations
+from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse, StepShape, StepTimes, decode_shape
+from fleetplan.perfmodel.steps.shared_lookups import SharedLookups
 from fleetplan.perfmodel.techniques.chunked_prefill import StepsEvaluator
 
 PREFILL: Final = "prefill"
@@ -135,6 +137,30 @@ def _load(configurations: ConfigurationBatch, scheduling: Scheduling) -> Load:
     )
 
 
+def asked_shapes(evaluator: Evaluator, phase: str, configurations: ConfigurationBatch) -> list[StepShape]:
+    """Return the steps whose times `evaluate_phase` asks for in prefill or decode, in that order."""
+    return evaluator.prefill_shapes(configurations) if phase == PREFILL else [decode_shape(configurations)]
+
+
+def keep_loops(
+    evaluator: Evaluator, configurations: ConfigurationBatch, scheduling: Scheduling, lookups: SharedLookups
+) -> list[Callable[[], None]]:
+    """Return what evaluates once the iterations that aggregated serving goes through, after a look-up."""
+    flat = _flattened(configurations)
+    loads = [load for _, load in _full_loads(flat, scheduling)]
+    return [keep for load in loads for keep in keep_iterations(evaluator, load, lookups)]
+
+
+def _full_loads(flat: ConfigurationBatch, scheduling: Scheduling) -> Iterator[tuple[IntArray, Load]]:
+    """Yield configurations by the largest batch of their servers, with their loads."""
+    # A batch above the default is one that the server is started with.
+    above = flat.batch > scheduling.max_sequences
+    for rows, most in ((~above, scheduling.max_sequences), (above, LARGEST_BATCH)):
+        if rows.any():
+            at = np.flatnonzero(rows)
+            yield at, _load(flat.take(at), replace(scheduling, max_sequences=most))
+
+
 def _aggregated(
     evaluator: Evaluator, configurations: ConfigurationBatch, scheduling: Scheduling
 ) -> PhaseResult:
@@ -142,13 +168,7 @@ def _aggregated(
     flat = _flattened(configurations) if is_full_grid else configurations
     ttft, tpot, rate = np.empty((3, *flat.batch.shape))
     sequences, starts = np.empty((2, *flat.batch.shape))
-    # A batch above the default is one that the server is started with.
-    above = flat.batch > scheduling.max_sequences
-    for rows, most in ((~above, scheduling.max_sequences), (above, LARGEST_BATCH)):
-        if not rows.any():
-            continue
-        at = np.flatnonzero(rows)
-        load = _load(flat.take(at), replace(scheduling, max_sequences=most))
+    for at, load in _full_loads(flat, scheduling):
         found = full_batches(evaluator, load, flat.batch[at])
         ttft[at], tpot[at], rate[at] = found.ttft_ms, found.tpot_ms, found.requests_per_s
         sequences[at], starts[at] = found.sequences, found.starts

@@ -18,13 +18,8 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.machine import usable_cores
-from fleetplan.perfmodel.landscape.grid import (
-    Axes,
-    GridBlock,
-    GridPlace,
-    Option,
-    evaluate_block,
-)
+from fleetplan.perfmodel.landscape.blocks import evaluate_block
+from fleetplan.perfmodel.landscape.grid import Axes, GridBlock, GridPlace, Option
 from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
 from fleetplan.perfmodel.landscape.points import Points, block_frontier, frontiers
 from fleetplan.perfmodel.landscape.reasons import REASONS

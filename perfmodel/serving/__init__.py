@@ -16,7 +16,8 @@ from fleetplan.perfmodel.serving.arrivals import (
 )
 from fleetplan.perfmodel.serving.bursts import burst
 from fleetplan.perfmodel.serving.chat_templates import template_ms
-from fleetplan.perfmodel.serving.iteration_costs import Range, StepGrids, step_costs, step_grids
+from fleetplan.perfmodel.serving.evaluated_grids import Range, StepGrids
+from fleetplan.perfmodel.serving.iteration_costs import step_costs, step_grids
 from fleetplan.perfmodel.serving.replica_load import (
     Load,
     MeanIteration,

@@ -12,7 +12,7 @@ from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.optables.unique import unique_rows
 from fleetplan.perfmodel.serving import Admission, StepGrids
 from fleetplan.perfmodel.serving.admission import EVERY_ITERATION
-from fleetplan.perfmodel.serving.iteration_costs import interpolated
+from fleetplan.perfmodel.serving.evaluated_grids import interpolated
 from fleetplan.perfmodel.serving.lengths import Lengths, Numbers, one_number, some_numbers
 
 _ROUNDING: Final = 1e-9

@@ -9,7 +9,7 @@ then runs as if it had only as many clients as places, and by Little's law the o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,7 +18,7 @@ import numpy as np
 from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import FloatArray, IntArray
-from fleetplan.perfmodel.parallelism import Layouts
+from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.serving import (
     Load,
     Range,
@@ -28,9 +28,11 @@ from fleetplan.perfmodel.serving import (
     mean_iteration,
     step_grids,
 )
+from fleetplan.perfmodel.serving.iteration_costs import keep_grids
 from fleetplan.perfmodel.serving.iteration_times import IterationTimes
 from fleetplan.perfmodel.serving.lengths import Lengths, some_numbers
 from fleetplan.perfmodel.serving.replica_load import LARGEST_BATCH, resident_memory
+from fleetplan.perfmodel.steps.shared_lookups import SharedLookups
 from fleetplan.perfmodel.techniques.memory import session_gib
 from fleetplan.perfmodel.techniques.session_cache import tier_hits
 from fleetplan.perfmodel.techniques.speculative import tokens_per_step
@@ -237,19 +239,51 @@ class _PromptIterations:
         return rate
 
 
-def by_reach(evaluator: Evaluator, load: Load) -> Iterator[tuple[IntArray, _PromptIterations]]:
-    """Rows whose contexts reach equally far, with their iterations."""
-    layouts, scheduling = load.layouts, load.scheduling
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """Loads whose contexts reach equally far.
+
+    Attributes
+    ----------
+    rows : IntArray
+        Where they stand.
+    layouts : list[Parallelism]
+        Their different layouts.
+    codes : IntArray
+        Which of them is that of each, shape (n_rows,).
+    range : Range
+        What their iterations may be asked for.
+    """
+
+    rows: IntArray
+    layouts: list[Parallelism]
+    codes: IntArray
+    range: Range
+
+
+def _reaches(load: Load) -> Iterator[_Reach]:
+    scheduling = load.scheduling
     longest = load.prefix_tokens + load.input_tokens + load.output_tokens
     # A case has the same table, and the same answer, whichever others are asked with it.
     context = 1 << np.ceil(np.log2(np.maximum(longest, _LEAST_CONTEXT_TOKENS))).astype(np.int64)
     tokens = min(scheduling.iteration_tokens, MOST_ITERATION_TOKENS)
     sequences = min(scheduling.max_sequences, LARGEST_BATCH)
-    techniques = evaluator.techniques
     for reach in np.unique(context).tolist():
         rows = np.flatnonzero(context == reach)
-        distinct, codes = layouts.take(rows).distinct()
-        grids = step_grids(evaluator, distinct, Range(sequences, tokens, reach))
+        yield _Reach(rows, *load.layouts.take(rows).distinct(), Range(sequences, tokens, reach))
+
+
+def keep_iterations(evaluator: Evaluator, load: Load, lookups: SharedLookups) -> list[Callable[[], None]]:
+    """Return what evaluates the iterations of loads for `by_reach`; their operators wait for a look-up."""
+    return [keep_grids(evaluator, each.layouts, each.range, lookups) for each in _reaches(load)]
+
+
+def by_reach(evaluator: Evaluator, load: Load) -> Iterator[tuple[IntArray, _PromptIterations]]:
+    """Rows whose contexts reach equally far, with their iterations."""
+    techniques, scheduling = evaluator.techniques, load.scheduling
+    for reach in _reaches(load):
+        rows = reach.rows
+        grids = step_grids(evaluator, reach.layouts, reach.range)
         lengths = Lengths(
             load.input_tokens[rows].astype(np.float64),
             load.prefix_tokens[rows].astype(np.float64),
@@ -258,7 +292,7 @@ def by_reach(evaluator: Evaluator, load: Load) -> Iterator[tuple[IntArray, _Prom
             techniques.samples_per_prompt,
             shared_tokens=techniques.shared_prefix_tokens,
         )
-        times = IterationTimes(grids, lengths, tokens, scheduling.admission, codes)
+        times = IterationTimes(grids, lengths, reach.range.prompt_tokens, scheduling.admission, reach.codes)
         yield rows, _with_sessions(evaluator, load.layouts.take(rows), load.prefix_tokens[rows], times)
 
 

@@ -12,42 +12,23 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any
 
 import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.fleet.inventory.techniques import ExpertOverlap
-from fleetplan.perfmodel.operators import (
-    DIMENSIONS,
-    FloatArray,
-    IntArray,
-    Operator,
-    OperatorKind,
-    Provenance,
-)
-from fleetplan.perfmodel.optables import OperatorTimes
+from fleetplan.perfmodel.operators import FloatArray, Operator, Provenance
+from fleetplan.perfmodel.steps.folding import CROSSED_AXES, Folded, Folds, Places, Shape, folded
 from fleetplan.perfmodel.steps.latency import (
-    AnyNumbers,
     FoundTimes,
     OperatorTimesSource,
     added_times,
     overhead_ms_per_kernel,
 )
 from fleetplan.perfmodel.steps.overlap import TRAVELLING, covering_share, occupied_ms, visible_ms
+from fleetplan.perfmodel.steps.shared_lookups import AskedOperators, SharedLookups
 from fleetplan.perfmodel.steps.times import StepTimes
-
-Shape = tuple[int, ...]
-Places = tuple[IntArray, IntArray, IntArray]
-"""Positions of some configurations along the three axes, shape (n,) each."""
-
-Numbers = TypeVar("Numbers", IntArray, FloatArray)
-
-CROSSED_AXES: Final = 3
-"""Layouts, batch sizes, requests."""
-
-_LAYOUTS: Final = 0
-_REQUESTS: Final = 2
 
 
 def grid_step_times(
@@ -81,7 +62,7 @@ def grid_step_times(
 
 @dataclass(frozen=True, slots=True)
 class CrossedStep:
-    """The operators of a step over a cross product, with their times.
+    """The operators of a step over a cross product, with their times where these are needed.
 
     Attributes
     ----------
@@ -91,8 +72,8 @@ class CrossedStep:
 
     accelerator: Accelerator
     overlap: ExpertOverlap
-    _folded: list[_Folded]
-    _found: list[tuple[_Folded, OperatorTimes]]
+    _folded: list[Folded]
+    _asked: AskedOperators
 
     @classmethod
     def of(
@@ -101,20 +82,30 @@ class CrossedStep:
         source: OperatorTimesSource,
         accelerator: Accelerator,
         overlap: ExpertOverlap = "none",
+        lookups: SharedLookups | None = None,
     ) -> CrossedStep:
-        """Look up the operators of a step; parameters and errors as in `grid_step_times`."""
-        folded = [_folded(operator) for operator in operators]
-        if not folded:
+        """Ask for the operators of a step.
+
+        Parameters
+        ----------
+        operators, source, accelerator, overlap
+            As in `grid_step_times`.
+        lookups : SharedLookups, optional
+            Where they wait with those of other steps.
+        """
+        every = [folded(operator) for operator in operators]
+        if not every:
             raise ValueError("a step needs at least one operator")
-        return cls(accelerator, overlap, folded, list(_looked_up(folded, source)))
+        asked = (lookups or SharedLookups()).ask(every, source)
+        return cls(accelerator, overlap, every, asked)
 
     def times(self) -> StepTimes:
-        """Add them up, without detail."""
+        """Add them up, without detail; errors as in `grid_step_times`."""
         total, roofline_kernels = _Sum(), _Sum()
         travelling, occupying, covering = _Sum(), _Sum(), _Sum()
         overlap, overhead_ms = self.overlap, overhead_ms_per_kernel(self.accelerator)
-        for folded, found in self._found:
-            operator, folds = folded.operator, folded.folds
+        for each, found in self._asked.found():
+            operator, folds = each.operator, each.folds
             times = FoundTimes(operator, found, folds.unfolded).time_ms
             if operator.kind in TRAVELLING[overlap]:
                 travelling.add(folds, times)
@@ -139,9 +130,9 @@ class CrossedStep:
 
     def operators(self, places: Places) -> Iterator[Operator]:
         """Yield the operators of some configurations, without dimensions."""
-        for folded in self._folded:
-            count = folded.folds.at(folded.operator.count, places)
-            yield replace(folded.operator, dims={}, count=count)
+        for each in self._folded:
+            count = each.folds.at(each.operator.count, places)
+            yield replace(each.operator, dims={}, count=count)
 
     def detail(self, places: Places) -> StepTimes:
         """Add up the times of some configurations in full detail, as `step_times` does."""
@@ -149,149 +140,19 @@ class CrossedStep:
 
     def all_operators(self, shape: Shape) -> Iterator[Operator]:
         """Yield what `operators` does of all configurations of a cross product, the last axis fastest."""
-        for folded in self._folded:
-            count = folded.folds.flat(folded.operator.count, shape)
-            yield replace(folded.operator, dims={}, count=count)
+        for each in self._folded:
+            count = each.folds.flat(each.operator.count, shape)
+            yield replace(each.operator, dims={}, count=count)
 
     def all_detail(self, shape: Shape) -> StepTimes:
         """Add up the times of all configurations, as `detail` does those of some."""
         return self._detail(math.prod(shape), lambda folds: partial(folds.flat, shape=shape))
 
-    def _detail(self, n_configs: int, picked: Callable[[_Folds], Callable[[Any], Any]]) -> StepTimes:
+    def _detail(self, n_configs: int, picked: Callable[[Folds], Callable[[Any], Any]]) -> StepTimes:
         """Add up the times of those that `picked` picks out of arrays, by how these were folded."""
-        names = [folded.operator.name for folded in self._folded]
-        found = (FoundTimes(folded.operator, times, picked(folded.folds)) for folded, times in self._found)
+        names = [each.operator.name for each in self._folded]
+        found = (FoundTimes(each.operator, times, picked(each.folds)) for each, times in self._asked.found())
         return added_times(names, n_configs, found, self.accelerator, self.overlap)
-
-
-@dataclass(frozen=True, slots=True)
-class _Folds:
-    """Which of the distinct slices each slice along an axis is.
-
-    Attributes
-    ----------
-    layouts, requests : IntArray or None
-        Shape (n_layouts,) and (n_requests,); None where nothing was folded.
-    """
-
-    layouts: IntArray | None
-    requests: IntArray | None
-
-    @property
-    def key(self) -> tuple[bytes, bytes]:
-        """Key of arrays that were folded alike."""
-        return (
-            b"" if self.layouts is None else self.layouts.tobytes(),
-            b"" if self.requests is None else self.requests.tobytes(),
-        )
-
-    def at(self, values: AnyNumbers, places: Places) -> AnyNumbers:
-        """Values of some configurations, shape (n,)."""
-        layouts, batches, requests = places
-        if self.layouts is not None:
-            layouts = self.layouts[layouts]
-        if self.requests is not None:
-            requests = self.requests[requests]
-        index = (layouts, batches, requests)
-        # An axis of one slice stands for all positions along it.
-        whole = zip(values.shape, index, strict=True)
-        return values[tuple(np.zeros_like(at) if size == 1 else at for size, at in whole)]
-
-    def flat(self, values: AnyNumbers, shape: Shape) -> AnyNumbers:
-        """Values of all configurations, the last axis fastest; read-only."""
-        return np.broadcast_to(self.unfolded(values), shape).ravel()
-
-    def unfolded(self, values: AnyNumbers) -> AnyNumbers:
-        """Repeat the slices that were folded."""
-        if self.requests is not None and values.shape[2] > 1:
-            values = values[:, :, self.requests]
-        return values if self.layouts is None or values.shape[0] == 1 else values[self.layouts]
-
-
-@dataclass(frozen=True, slots=True)
-class _Folded:
-    """An operator with its equal layouts and equal requests folded into one.
-
-    Attributes
-    ----------
-    operator : Operator
-        With folded dimensions and count.
-    folds : _Folds
-        How.
-    shape : Shape
-        Broadcast shape of the dimensions.
-    """
-
-    operator: Operator
-    folds: _Folds
-    shape: Shape
-
-
-def _folded(operator: Operator) -> _Folded:
-    dims, count = operator.dims, operator.count
-    if any(array.ndim != CROSSED_AXES for array in (count, *dims.values())):
-        raise ValueError(f"{operator.name} is not crossed: its dimensions need {CROSSED_AXES} axes")
-    codes: dict[int, IntArray | None] = {}
-    for axis in (_LAYOUTS, _REQUESTS):
-        codes[axis], first = _distinct_slices([count, *dims.values()], axis)
-        if first is not None:
-            dims = {name: _slices(array, first, axis) for name, array in dims.items()}
-            count = _slices(count, first, axis)
-    shape = np.broadcast_shapes(*(array.shape for array in dims.values()))
-    folds = _Folds(codes[_LAYOUTS], codes[_REQUESTS])
-    return _Folded(replace(operator, dims=dims, count=count), folds, shape)
-
-
-def _distinct_slices(arrays: list[Any], axis: int) -> tuple[IntArray | None, IntArray | None]:
-    """Codes of equal slices along an axis, and where each code first stands; None where all differ."""
-    varying = [np.moveaxis(array, axis, 0) if axis else array for array in arrays if array.shape[axis] > 1]
-    if not varying:
-        return None, None
-    count = len(varying[0])
-    # The bytes of each slice: all arrays have numbers of one size.
-    parts = [array.reshape(count, -1).view(np.int64) for array in varying]
-    slices = np.ascontiguousarray(np.concatenate(parts, axis=1))
-    seen: dict[bytes, int] = {}
-    keys = slices.view(f"V{slices.itemsize * slices.shape[1]}").ravel().tolist()
-    codes = np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.int64)
-    if len(seen) == count:
-        return None, None
-    first = np.empty(len(seen), dtype=np.int64)
-    # Assigned backwards, so that the first of equal ones is the one that stays.
-    first[codes[::-1]] = np.arange(count - 1, -1, -1)
-    return codes, first
-
-
-def _slices(array: Numbers, positions: IntArray, axis: int) -> Numbers:
-    return array if array.shape[axis] == 1 else np.take(array, positions, axis=axis)
-
-
-def _looked_up(folded: list[_Folded], source: OperatorTimesSource) -> Iterable[tuple[_Folded, OperatorTimes]]:
-    """Yield each operator with its times in its own shape; operators of one table share a look-up."""
-    by_table: dict[tuple[OperatorKind, str], list[_Folded]] = {}
-    for each in folded:
-        by_table.setdefault((each.operator.kind, each.operator.dtype), []).append(each)
-    for (kind, dtype), sharing in by_table.items():
-        dims = {
-            name: np.concatenate([_flat(each.operator.dims[name], each.shape) for each in sharing])
-            for name in DIMENSIONS[kind]
-        }
-        found = source.times_of_distinct(kind, dtype, dims)
-        start = 0
-        for each in sharing:
-            end = start + math.prod(each.shape)
-            latency_ms = found.latency_ms[start:end].reshape(each.shape)
-            yield each, OperatorTimes(latency_ms, found.provenance[start:end].reshape(each.shape))
-            start = end
-
-
-def _flat(values: IntArray, shape: Shape) -> IntArray:
-    """Values of a broadcast shape, one after the other; most have it already, or are one value."""
-    if values.shape == shape:
-        return values.ravel()
-    if values.size == 1:
-        return np.full(math.prod(shape), values.flat[0])
-    return np.broadcast_to(values, shape).ravel()
 
 
 def _mostly(flags: np.ndarray) -> FloatArray:
@@ -305,9 +166,9 @@ def _mostly(flags: np.ndarray) -> FloatArray:
 class _Sum:
     """A sum of arrays that were folded in different ways, unfolded as late as possible."""
 
-    parts: dict[tuple[bytes, bytes], tuple[_Folds, FloatArray]] = field(default_factory=dict)
+    parts: dict[tuple[bytes, bytes], tuple[Folds, FloatArray]] = field(default_factory=dict)
 
-    def add(self, folds: _Folds, values: FloatArray) -> None:
+    def add(self, folds: Folds, values: FloatArray) -> None:
         known = self.parts.get(folds.key)
         self.parts[folds.key] = (folds, values if known is None else known[1] + values)
 

@@ -75,6 +75,26 @@ class PromptTimes:
         return self.iteration if whole else scaled_times(self.iteration, self.iterations)
 
 
+def prompt_chunks(
+    configurations: ConfigurationBatch, chunk_tokens: int | None, shared_prefix_tokens: int, may_be_lost: bool
+) -> list[Chunks]:
+    """Chunks of prompts whose prefix is there, and of those that compute it again where it may be lost.
+
+    Parameters
+    ----------
+    configurations, chunk_tokens, shared_prefix_tokens
+        As in `prompt_times`.
+    may_be_lost : bool
+        Whether the rest of the prefix is in tiers that may not hold it.
+    """
+    new_tokens, prefix_tokens = configurations.input_tokens, configurations.prefix_tokens
+    warm = chunks_of(new_tokens, prefix_tokens, chunk_tokens)
+    if not may_be_lost:
+        return [warm]
+    shared = np.minimum(shared_prefix_tokens, prefix_tokens)
+    return [warm, chunks_of(new_tokens + prefix_tokens - shared, shared, chunk_tokens)]
+
+
 def prompt_times(
     evaluate: StepsEvaluator,
     shape_of: ShapeOfPrompt,
@@ -101,14 +121,12 @@ def prompt_times(
         Tiers that may hold the rest of the prefix; without any it is always there. What a tier holds is
         loaded where that is faster than to compute it again.
     """
-    new_tokens, prefix_tokens = configurations.input_tokens, configurations.prefix_tokens
-    warm = chunks_of(new_tokens, prefix_tokens, chunk_tokens)
+    chunks = prompt_chunks(configurations, chunk_tokens, shared_prefix_tokens, bool(hits))
+    steps = evaluate([shape_of(each.new_tokens, each.prefix_tokens) for each in chunks])
     if not hits:
-        (times,) = evaluate([shape_of(warm.new_tokens, warm.prefix_tokens)])
+        (warm,), (times,) = chunks, steps
         return PromptTimes(times, warm.count.astype(np.float64), np.zeros(times.latency_ms.shape))
-    shared = np.minimum(shared_prefix_tokens, prefix_tokens)
-    cold = chunks_of(new_tokens + prefix_tokens - shared, shared, chunk_tokens)
-    warm_step, cold_step = evaluate([shape_of(each.new_tokens, each.prefix_tokens) for each in (warm, cold)])
+    (warm, cold), (warm_step, cold_step) = chunks, steps
     warm_ms = warm.count * warm_step.latency_ms
     cold_ms = cold.count * cold_step.latency_ms
     warm_ratio, load_ms = np.zeros(warm_ms.shape), np.zeros(warm_ms.shape)

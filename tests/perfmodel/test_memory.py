@@ -18,7 +18,7 @@ from fleetplan.perfmodel.landscape import cache as landscape_cache
 from fleetplan.perfmodel.optables import OperatorSource, operator_source
 from fleetplan.perfmodel.optables.source import KEPT_SOURCES
 from fleetplan.perfmodel.parallelism import Parallelism
-from fleetplan.perfmodel.serving.iteration_costs import Range, step_grids
+from fleetplan.perfmodel.serving import Range, step_grids
 
 PART = accelerators()["GPU-A"]
 

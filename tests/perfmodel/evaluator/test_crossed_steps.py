@@ -13,6 +13,7 @@ from fleetplan.perfmodel.evaluator import build_evaluator, step
 from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.steps import StepShape
+from fleetplan.perfmodel.steps.shared_lookups import SharedLookups
 from fleetplan.perfmodel.steps.times import breakdown_of
 
 LAYOUTS = [
@@ -63,7 +64,7 @@ def test_crossed_steps_are_those_of_their_configurations(
     monkeypatch.setattr(step, "CHUNK_CONFIGURATIONS", at_once)
     part = accelerators()[hardware]
     evaluator = build_evaluator(model, part, framework, Precision("fp8", "bf16"), Path(), techniques)
-    crossed = evaluator.crossed_steps(shapes())
+    crossed = evaluator.asked_steps(shapes(), SharedLookups())()
     alone = evaluator.steps([shape.flattened() for shape in shapes()])
     for found, expected in zip(crossed, alone, strict=True):
         assert (found.latency_ms == expected.latency_ms).all()

@@ -25,11 +25,13 @@ from fleetplan.perfmodel.landscape import (
     service_landscape,
     tasks_of,
 )
+from fleetplan.perfmodel.landscape.blocks import ask_block
 from fleetplan.perfmodel.landscape.reasons import USABLE
 from fleetplan.perfmodel.landscape.tables import evidence_columns
 from fleetplan.perfmodel.operators import IntArray, OperatorKind
 from fleetplan.perfmodel.optables import OperatorTimes
 from fleetplan.perfmodel.serving import default_scheduling
+from fleetplan.perfmodel.steps.shared_lookups import SharedLookups
 
 REQUESTS = (RequestShape(3000, 150, 8192), RequestShape(300, 20))
 SHORT = (RequestShape(100, 350, 8000),)
@@ -102,8 +104,10 @@ def test_nothing_is_looked_up_again_for_what_rows_rest_on(model) -> None:  # typ
     source = CallCountingSource()
     own = Evaluator(model, accelerator(), source, Precision("bf16", "bf16"))
     space = SweepSpace((Option("", own, None, None),), REQUESTS[:1], LatencyTarget(), SPACE)
-    for task in tasks_of(space):
-        evaluate_block(space.options[0], task.place, task.axes, space.target)
+    lookups = SharedLookups()
+    asked = [ask_block(space.options[0], task.place, task.axes, lookups) for task in tasks_of(space)]
+    for block in asked:
+        block.evaluated(space.target)
     in_blocks, source.calls = source.calls, 0
     table = service_landscape(own, REQUESTS[0], LatencyTarget(), SPACE).table
     assert (table["excluded"] == "").any()

@@ -1,0 +1,80 @@
+"""What evaluates a model on an accelerator, put together from their names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fleetplan.fleet.inventory import Accelerator, Precision, Techniques
+from fleetplan.perfmodel.architecture import load_architecture
+from fleetplan.perfmodel.evaluator.maturity import matured
+from fleetplan.perfmodel.evaluator.model_memory import NO_TECHNIQUES
+from fleetplan.perfmodel.evaluator.phases import Evaluator
+from fleetplan.perfmodel.optables import operator_source
+from fleetplan.perfmodel.steps import (
+    TODAYS_SOFTWARE,
+    Software,
+    own_experts,
+    part_dtypes,
+    state_slots,
+    triton_experts,
+)
+
+
+def build_evaluator(
+    model: str,
+    accelerator: Accelerator,
+    framework: str,
+    precision: Precision,
+    folder: Path,
+    techniques: Techniques = NO_TECHNIQUES,
+    software: Software = TODAYS_SOFTWARE,
+) -> Evaluator:
+    """Put together what evaluates `model` on `accelerator`.
+
+    Parameters
+    ----------
+    model : str
+        HF id or alias of the catalogue, or the path of a config relative to `folder`.
+    accelerator : Accelerator
+        Where it runs.
+    framework : str
+        trtllm, sglang or vllm: whose measured operators are read.
+    precision : Precision
+        Data types of weights and KV cache.
+    folder : Path
+        Where relative paths start.
+    techniques : Techniques
+        What is switched on.
+    software : Software
+        Its date, for software that became faster, and how it was started.
+
+    Raises
+    ------
+    InputError
+        No such model, or an unreadable config.
+    UnsupportedArchitecture
+        A decoder that is not understood.
+    """
+    architecture = load_architecture(model, folder)
+    weights = part_dtypes(architecture, precision).dense_ffn
+    accelerator = matured(accelerator, framework, software.date, weights)
+    source = operator_source(
+        accelerator,
+        framework,
+        activation_scales=software.activation_scales,
+        triton_experts=triton_experts(
+            framework, accelerator.measured_system, architecture.model_type, software.date
+        ),
+        own_experts=own_experts(framework, accelerator.measured_system, software.date),
+    )
+    return Evaluator(
+        architecture,
+        accelerator,
+        source,
+        precision,
+        techniques=techniques,
+        software=software,
+        state_slots=state_slots(
+            framework, accelerator.vendor, architecture, software.date, software.prefix_cache
+        ),
+    )

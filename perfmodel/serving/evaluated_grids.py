@@ -1,0 +1,276 @@
+"""Where the times of iterations are evaluated, and what they are there.
+
+The operators of all points are asked for together, and the steps added up once their times are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from fleetplan.perfmodel.evaluator import Evaluator
+from fleetplan.perfmodel.operators import FloatArray, IntArray
+from fleetplan.perfmodel.parallelism import Layouts, Parallelism
+from fleetplan.perfmodel.serving.step_costs import PROMPT_GRAIN_TOKENS
+from fleetplan.perfmodel.steps import StepShape, StepTimes
+from fleetplan.perfmodel.steps.host_launches import HOST_NAME
+from fleetplan.perfmodel.steps.shared_lookups import SharedLookups
+from fleetplan.perfmodel.techniques.speculative import step_cost_ratio
+
+_GRID_POINTS: Final = 48
+"""Token counts and batches that are evaluated; step times are taken as straight between two of them."""
+
+_SHARED_OPERATORS: Final = ("routed_experts",)
+"""What the names of operators start with that work on the tokens of all attention-DP ranks, whichever rank
+they are of. A rank that sends its tokens to experts takes as long as they are many."""
+
+_SHARED_WITHOUT_EP: Final = ("shared_experts", "ffn_")
+"""What is so besides where all ranks share one feed-forward block: it is split over them as a whole."""
+
+_PROMPT_OPERATORS: Final = "prefill_"
+"""What the names of operators start with whose time depends on where in its prompt a token stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What a simulation may ask of step costs.
+
+    Attributes
+    ----------
+    sequences : int
+        Most sequences of an iteration.
+    prompt_tokens : int
+        Most prompt tokens of an iteration. [tokens]
+    context_tokens : int
+        Tokens that a sequence attends to, at most. [tokens]
+    """
+
+    sequences: int
+    prompt_tokens: int
+    context_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepGrids:
+    """The times of `StepCosts` where they were evaluated; between two points they are straight.
+
+    Attributes
+    ----------
+    tokens, sequences, lengths : FloatArray
+        Tokens of an iteration, sequences, and prompt tokens at which times are known; shape (n_points,) each.
+    token_ms : FloatArray
+        Time of an iteration of so many tokens, shape (n_layouts, n_points). [ms]
+    shared_ms : FloatArray
+        Part of it that attention-DP ranks compute together, of the tokens of all; zero with one rank; shape
+        (n_layouts, n_points). [ms]
+    decode_ms, slope_ms : FloatArray
+        What so many sequences add without context, and what each token of their context adds, shape
+        (n_layouts, n_points). [ms]
+    prompt_ms : FloatArray
+        Attention over a prompt that long, shape (n_layouts, n_points). [ms]
+    prompt_floor_ms : FloatArray
+        Least time of an iteration with prompts: that of its launches, shape (n_layouts,). [ms]
+    ranks : FloatArray
+        Attention-DP ranks whose iterations start and end together, shape (n_layouts,).
+    """
+
+    tokens: FloatArray
+    token_ms: FloatArray
+    shared_ms: FloatArray
+    sequences: FloatArray
+    decode_ms: FloatArray
+    slope_ms: FloatArray
+    lengths: FloatArray
+    prompt_ms: FloatArray
+    prompt_floor_ms: FloatArray
+    ranks: FloatArray
+
+    def of(self, layout: int) -> StepGrids:
+        """Return the times of one layout, by its position."""
+        one = slice(layout, layout + 1)
+        return replace(self, **{name: getattr(self, name)[one] for name in OF_LAYOUTS})
+
+
+OF_LAYOUTS: Final = (
+    "token_ms",
+    "shared_ms",
+    "decode_ms",
+    "slope_ms",
+    "prompt_ms",
+    "prompt_floor_ms",
+    "ranks",
+)
+"""Fields of `StepGrids` with a row for each layout; the others are the points."""
+
+
+def asked_grids(
+    evaluator: Evaluator, layouts: Sequence[Parallelism], wanted: Range, lookups: SharedLookups
+) -> Callable[[], StepGrids]:
+    """Return what gives the grids of some layouts, whose operators wait for a look-up.
+
+    Parameters
+    ----------
+    evaluator, layouts, wanted
+        As in `fleetplan.perfmodel.serving.step_grids`.
+    lookups : SharedLookups
+        Where they wait.
+    """
+    points = _Points.of(evaluator, wanted)
+    first = Layouts.of(list(layouts)).reshaped((-1, 1, 1))
+    steps = evaluator.asked_steps(
+        [
+            _prompts(first, points.tokens),
+            _prompts(first, points.lengths),
+            _generation(first, points.sequences, points.near),
+            _generation(first, points.sequences, points.far),
+        ],
+        lookups,
+    )
+    ratio = step_cost_ratio(evaluator.techniques.speculative)
+    return lambda: _grids_of(layouts, points, ratio, steps())
+
+
+@dataclass(frozen=True, slots=True)
+class _Points:
+    """Where iterations are evaluated: tokens, sequences and lengths [n], and two contexts. [tokens]."""
+
+    tokens: IntArray
+    sequences: IntArray
+    lengths: IntArray
+    near: int
+    far: int
+
+    @classmethod
+    def of(cls, evaluator: Evaluator, wanted: Range) -> _Points:
+        # What all requests share is read once, whatever else they attend to.
+        near = max(1, wanted.context_tokens // 16, evaluator.techniques.shared_prefix_tokens + 1)
+        return cls(
+            _grid(wanted.prompt_tokens + wanted.sequences),
+            _grid(wanted.sequences),
+            _grid(wanted.context_tokens, PROMPT_GRAIN_TOKENS),
+            near,
+            max(2 * near, wanted.context_tokens // 2),
+        )
+
+
+def _grids_of(
+    layouts: Sequence[Parallelism], points: _Points, ratio: float, steps: Sequence[StepTimes]
+) -> StepGrids:
+    """Return the grids of steps of tokens, of prompts, and of sequences at both contexts."""
+    by_tokens, by_length, few, many = steps
+    tokens, sequences = points.tokens, points.sequences
+
+    def by_layout(times_ms: FloatArray) -> FloatArray:
+        found: FloatArray = ratio * times_ms.reshape(len(layouts), -1)
+        return found
+
+    waits = _host_waits(by_tokens)
+    token_ms = by_layout(by_tokens.latency_ms - waits - _prompt_part(by_tokens))
+    # A prompt of one token waits for its launches wherever any prompt does.
+    floors = by_layout(np.where(waits > 0, by_tokens.latency_ms, 0.0))[:, 0]
+    few_ms = by_layout(few.latency_ms)
+    slope = (by_layout(many.latency_ms) - few_ms) / (sequences * (points.far - points.near))
+    slope = np.maximum(slope, 0.0)
+    rows = np.repeat(np.arange(len(layouts)), sequences.size)
+    (shared,) = interpolated(np.tile(sequences, len(layouts)), tokens, rows, token_ms)
+    without_context = few_ms - slope * sequences * points.near - shared.reshape(slope.shape)
+    cumulative = np.maximum.accumulate(by_layout(_prompt_part(by_length)), axis=1)
+    none = np.zeros((len(layouts), 1))
+    ranks = np.array([float(layout.dp) for layout in layouts])
+    # No sequence, no attention; the slope of none is that of one.
+    return StepGrids(
+        tokens=tokens.astype(np.float64),
+        token_ms=token_ms,
+        shared_ms=np.where(ranks[:, None] > 1, by_layout(_shared_part(by_tokens, layouts, tokens.size)), 0.0),
+        sequences=np.r_[0.0, sequences],
+        decode_ms=np.hstack([none, without_context]),
+        slope_ms=np.hstack([slope[:, :1], slope]),
+        lengths=np.r_[0.0, points.lengths],
+        prompt_ms=np.hstack([none, cumulative]),
+        prompt_floor_ms=floors,
+        ranks=ranks,
+    )
+
+
+def interpolated(
+    at: FloatArray | IntArray, points: FloatArray | IntArray, rows: IntArray, *tables: FloatArray
+) -> list[FloatArray]:
+    """Read a row of each table at some places, straight between two points, shape (n,) each.
+
+    Parameters
+    ----------
+    at : FloatArray or IntArray
+        Where to read, shape (n,); beyond the points the last value holds.
+    points : FloatArray or IntArray
+        Where the tables are known, rising, shape (n_points,).
+    rows : IntArray
+        The row of each place, shape (n,).
+    *tables : FloatArray
+        Shape (n_rows, n_points) each.
+    """
+    if tables[0].shape[0] == 1:
+        return [np.interp(at, points, table[0]) for table in tables]
+    # Between the inner points: what lies beyond the outer ones is in the outer intervals.
+    below = points[1:-1].searchsorted(at, side="right")
+    start = points.take(below)
+    share = (at - start) / (points.take(below + 1) - start)
+    np.minimum(np.maximum(share, 0.0, out=share), 1.0, out=share)
+    flat = rows * points.size + below
+    next_flat = flat + 1
+    found = []
+    for table in tables:
+        low, growth = table.take(flat), table.take(next_flat)
+        growth -= low
+        growth *= share
+        growth += low
+        found.append(growth)
+    return found
+
+
+def _grid(largest: int, smallest: int = 1) -> IntArray:
+    """Whole numbers from `smallest` to `largest`, in about equal ratios, [n]."""
+    points = np.geomspace(smallest, max(largest, smallest + 1), _GRID_POINTS)
+    found: IntArray = np.unique(np.ceil(points).astype(np.int64))
+    return found
+
+
+def _prompts(layouts: Layouts, tokens: IntArray) -> StepShape:
+    """Step of one prompt for each layout and each length."""
+    new_tokens = tokens.reshape(1, -1, 1)
+    none = np.zeros_like(new_tokens)
+    return StepShape(layouts, np.ones_like(none), new_tokens, none, none, none)
+
+
+def _generation(layouts: Layouts, sequences: IntArray, context_tokens: int) -> StepShape:
+    """Step of sequences that generate, for each layout and each number of them."""
+    running = sequences.reshape(1, -1, 1)
+    none, context = np.zeros_like(running), np.full_like(running, context_tokens)
+    return StepShape(layouts, none, none, none, running, context)
+
+
+def _host_waits(times: StepTimes) -> FloatArray:
+    """Time for which a step waits for its launches, shape (n,). [ms]."""
+    found: FloatArray = times.breakdown_ms[[name == HOST_NAME for name in times.names]].sum(axis=0)
+    return found
+
+
+def _prompt_part(times: StepTimes) -> FloatArray:
+    """Time of the operators that look back over the prompt. [ms]."""
+    rows = [row for row, name in enumerate(times.names) if name.startswith(_PROMPT_OPERATORS)]
+    part: FloatArray = times.breakdown_ms[rows].sum(axis=0)
+    return part
+
+
+def _shared_part(times: StepTimes, layouts: Sequence[Parallelism], points: int) -> FloatArray:
+    """Time of the operators that work on the tokens of all attention-DP ranks, shape (n,). [ms]."""
+    with_ep = np.repeat([layout.ep > 1 for layout in layouts], points)
+    found: FloatArray = np.zeros(times.latency_ms.shape)
+    for name, row in zip(times.names, times.breakdown_ms, strict=True):
+        if name.startswith(_SHARED_OPERATORS):
+            found = found + row
+        elif name.startswith(_SHARED_WITHOUT_EP):
+            found = found + np.where(with_ep, 0.0, row)
+    return found
