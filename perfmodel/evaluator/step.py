@@ -153,6 +153,7 @@ class StepEvaluator(ModelMemory):
 
     def _detailed(self, asked: AskedStep) -> StepTimes:
         """Times of a step over a cross product in full detail, the last axis fastest."""
+        checkpoint()
         flat, shape = asked.shape.flattened(), asked.shape.crossed
         if asked.crossed is None:
             return self._chunk(flat)
@@ -163,9 +164,10 @@ class StepEvaluator(ModelMemory):
 
         Raises
         ------
-        UnsupportedArchitecture
-            As `step`.
+        UnsupportedArchitecture, WorkInterruptedError
+            As `step` and `detail`.
         """
+        checkpoint()
         if self._overlaps_halves(shape):
             return AskedStep(shape, [], None)
         operators = list(self.operators(shape))
@@ -174,7 +176,8 @@ class StepEvaluator(ModelMemory):
         return AskedStep(shape, operators, crossed)
 
     def time_of(self, asked: AskedStep) -> StepTimes:
-        """Time of a step that was asked for; raises as `step` does."""
+        """Time of a step that was asked for; raises as `step` and `detail` do."""
+        checkpoint()
         if asked.crossed is None:
             return self.step(asked.shape)
         return self._finished(asked.shape, asked.operators, asked.crossed.times())

@@ -6,10 +6,10 @@ configurations. Entry points: `service_landscape` (one table; `cached_landscape`
 """
 
 from fleetplan.perfmodel.landscape.blocks import evaluate_block
-from fleetplan.perfmodel.landscape.cache import cached_landscape
+from fleetplan.perfmodel.landscape.cache import WaitingLandscape, cached_landscape
 from fleetplan.perfmodel.landscape.frameworks import FRAMEWORK_LAYOUTS, framework_problem
 from fleetplan.perfmodel.landscape.grid import GridBlock, GridPlace, Option
-from fleetplan.perfmodel.landscape.landscape import Landscape, service_landscape
+from fleetplan.perfmodel.landscape.landscape import Landscape, LandscapeQuestion, service_landscape
 from fleetplan.perfmodel.landscape.pareto import pareto_mask
 from fleetplan.perfmodel.landscape.phases import AGGREGATED, DECODE, PREFILL, LatencyTarget, RequestShape
 from fleetplan.perfmodel.landscape.points import Points, frontiers, points_of
@@ -33,6 +33,7 @@ __all__ = [
     "GridBlock",
     "GridPlace",
     "Landscape",
+    "LandscapeQuestion",
     "LatencyTarget",
     "Option",
     "Points",
@@ -41,6 +42,7 @@ __all__ = [
     "SweepResult",
     "SweepSpace",
     "SweptPart",
+    "WaitingLandscape",
     "cached_landscape",
     "configuration_problem",
     "configurations_of",

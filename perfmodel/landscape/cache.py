@@ -31,11 +31,17 @@ from numpy.typing import NDArray
 from fleetplan.fleet.files import cache_key, forget_oldest, is_cache_on, user_cache, written_whole
 from fleetplan.fleet.packages import installed_version, source_sha256
 from fleetplan.perfmodel.evaluator import Evaluator
-from fleetplan.perfmodel.landscape.landscape import Landscape, service_landscape
+from fleetplan.perfmodel.landscape.landscape import (
+    AskedLandscape,
+    Landscape,
+    LandscapeQuestion,
+    ask_landscape,
+)
 from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
 from fleetplan.perfmodel.landscape.search_space import SearchSpace
 from fleetplan.perfmodel.optables import OperatorSource, TableSource
 from fleetplan.perfmodel.serving import Scheduling
+from fleetplan.perfmodel.steps.shared_lookups import SharedLookups
 
 KEPT_FILES: Final = 512
 """Most landscapes that are kept; the ones that were used longest ago go first. About half a MB each."""
@@ -82,26 +88,76 @@ def cached_landscape(
     UnsupportedArchitecture
         The model has layers that are not evaluated.
     """
-    family = family_key(evaluator, request, space, framework, scheduling)
-    source = evaluator.source
-    if family is None or not isinstance(source, OperatorSource) or not is_cache_on():
-        return service_landscape(evaluator, request, target, space, framework, scheduling, usable_alone=True)
-    place = cache_folder() if folder is None else folder
-    path = place / f"{file_key(family, target)}.npz"
-    kept = _remembered(place, family, target) or _read(path)
-    if kept is not None:
-        _remember(place, family, target, kept)
-        source.recall(kept[1])
+    question = LandscapeQuestion(evaluator, request, target, space, framework, scheduling)
+    return WaitingLandscape(question, SharedLookups(), folder).found()
+
+
+class WaitingLandscape:
+    """A landscape from the cache, or one whose operators wait for a look-up.
+
+    Parameters
+    ----------
+    question : LandscapeQuestion
+        What it is of.
+    lookups : SharedLookups
+        Where operators wait with those of other landscapes.
+    folder : Path, optional
+        As in `cached_landscape`, as are the errors.
+    """
+
+    def __init__(
+        self, question: LandscapeQuestion, lookups: SharedLookups, folder: Path | None = None
+    ) -> None:
+        of = question
+        self._source = of.evaluator.source
+        self._target = of.target
+        self._place = cache_folder() if folder is None else folder
+        self._family = (
+            family_key(of.evaluator, of.request, of.space, of.framework, of.scheduling)
+            if is_cache_on()
+            else None
+        )
+        self._asked: AskedLandscape | None = None
+        self._found = self._known()
+        if self._found is None:
+            self._asked = ask_landscape(question, lookups)
+
+    def found(self) -> Landscape:
+        """Return the landscape: evaluated, unless another process did that since."""
+        if self._found is None:
+            self._found = self._known() or self._evaluated()
+            self._asked = None
+        return self._found
+
+    def _known(self) -> Landscape | None:
+        """The landscape from memory or from the cache folder; None without any."""
+        if self._family is None:
+            return None
+        kept = _remembered(self._place, self._family, self._target) or _read(self._path(self._family))
+        if kept is None:
+            return None
+        _remember(self._place, self._family, self._target, kept)
+        if isinstance(self._source, OperatorSource):
+            self._source.recall(kept[1])
         return kept[0]
-    found = service_landscape(evaluator, request, target, space, framework, scheduling, usable_alone=True)
-    # Those that the source has read so far, for whatever reason.
-    read = source.table_sources()
-    _remember(place, family, target, (found, read))
-    # A full disk or a folder that cannot be written costs time, not the answer.
-    with contextlib.suppress(OSError):
-        _write(found, read, path)
-        forget_oldest(place, "*.npz", KEPT_FILES)
-    return found
+
+    def _evaluated(self) -> Landscape:
+        if self._asked is None:
+            raise ValueError("nothing was asked for")
+        found = self._asked.evaluated(usable_alone=True)
+        if self._family is None or not isinstance(self._source, OperatorSource):
+            return found
+        # Those that the source has read so far, for whatever reason.
+        read = self._source.table_sources()
+        _remember(self._place, self._family, self._target, (found, read))
+        # A full disk or a folder that cannot be written costs time, not the answer.
+        with contextlib.suppress(OSError):
+            _write(found, read, self._path(self._family))
+            forget_oldest(self._place, "*.npz", KEPT_FILES)
+        return found
+
+    def _path(self, family: str) -> Path:
+        return self._place / f"{file_key(family, self._target)}.npz"
 
 
 def file_key(family: str, target: LatencyTarget) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fleetplan.perfmodel.evaluator import Engines, Evaluator
-from fleetplan.perfmodel.landscape.blocks import ask_block
+from fleetplan.perfmodel.landscape.blocks import AskedBlock, ask_block
 from fleetplan.perfmodel.landscape.grid import GridBlock, Option
 from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
 from fleetplan.perfmodel.landscape.points import points_of
@@ -136,7 +136,7 @@ def service_landscape(
     Returns
     -------
     Landscape
-        Rows are excluded for the reasons that `fleetplan.perfmodel.landscape.grid.REASON_TEXTS` explains. Of
+        Rows are excluded for the reasons that `fleetplan.perfmodel.landscape.REASON_TEXTS` explains. Of
         rows that miss no more than a latency limit the numbers are given, of usable ones also what they
         rest on.
 
@@ -145,21 +145,61 @@ def service_landscape(
     UnsupportedArchitecture
         The model has layers that are not evaluated yet.
     """
-    whole = SweepSpace((Option("", evaluator, None, None, framework, scheduling),), (request,), target, space)
-    lookups = SharedLookups()
-    asked = [ask_block(whole.options[0], task.place, task.axes, lookups) for task in tasks_of(whole)]
-    blocks = [each.evaluated(target, noting=True) for each in asked]
-    if not usable_alone:
-        return Landscape.of_table(
-            _table([_described(block, whole, np.arange(block.excluded.size)) for block in blocks])
-        )
-    usable = [np.flatnonzero(block.excluded == USABLE) for block in blocks]
-    # A table without rows has no types of columns to keep.
-    parts = [_columns(block, whole, rows) for block, rows in zip(blocks, usable, strict=True) if rows.size]
-    parts = parts or [_columns(block, whole, rows) for block, rows in zip(blocks, usable, strict=True)]
-    excluded = np.concatenate([block.excluded.ravel() for block in blocks])
-    late = np.concatenate([_late_of(block) for block in blocks], axis=1)
-    return Landscape(_table(parts), _counted(excluded), late)
+    question = LandscapeQuestion(evaluator, request, target, space, framework, scheduling)
+    return ask_landscape(question, SharedLookups()).evaluated(usable_alone)
+
+
+@dataclass(frozen=True, slots=True)
+class LandscapeQuestion:
+    """What a landscape is of; attributes as the parameters of `service_landscape`."""
+
+    evaluator: Evaluator
+    request: RequestShape
+    target: LatencyTarget
+    space: SearchSpace
+    framework: str = ""
+    scheduling: Scheduling | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskedLandscape:
+    """A landscape whose operators wait for a look-up.
+
+    Attributes
+    ----------
+    whole : SweepSpace
+        Its space.
+    blocks : tuple[AskedBlock, ...]
+        Its parts.
+    """
+
+    whole: SweepSpace
+    blocks: tuple[AskedBlock, ...]
+
+    def evaluated(self, usable_alone: bool = False) -> Landscape:
+        """Return the landscape with its numbers; `usable_alone` as in `service_landscape`."""
+        whole = self.whole
+        blocks = [each.evaluated(whole.target, noting=True) for each in self.blocks]
+        if not usable_alone:
+            return Landscape.of_table(
+                _table([_described(block, whole, np.arange(block.excluded.size)) for block in blocks])
+            )
+        pairs = [(block, np.flatnonzero(block.excluded == USABLE)) for block in blocks]
+        # A table without rows has no types of columns to keep.
+        parts = [_columns(block, whole, rows) for block, rows in pairs if rows.size]
+        parts = parts or [_columns(block, whole, rows) for block, rows in pairs]
+        excluded = np.concatenate([block.excluded.ravel() for block in blocks])
+        late = np.concatenate([_late_of(block) for block in blocks], axis=1)
+        return Landscape(_table(parts), _counted(excluded), late)
+
+
+def ask_landscape(question: LandscapeQuestion, lookups: SharedLookups) -> AskedLandscape:
+    """Let the operators of a landscape wait for a look-up, with those of others."""
+    of = question
+    option = Option("", of.evaluator, None, None, of.framework, of.scheduling)
+    whole = SweepSpace((option,), (of.request,), of.target, of.space)
+    blocks = (ask_block(option, task.place, task.axes, lookups) for task in tasks_of(whole))
+    return AskedLandscape(whole, tuple(blocks))
 
 
 def _counted(excluded: ByteArray) -> dict[str, int]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fleetplan.perfmodel.operators import DIMENSIONS, IntArray, OperatorKind
+from fleetplan.perfmodel.operators import DIMENSIONS, WEIGHT_KINDS, IntArray, OperatorKind
 from fleetplan.perfmodel.optables import OperatorTimes, UnsupportedDtype
 from fleetplan.perfmodel.steps.folding import Folded, Shape
 from fleetplan.perfmodel.steps.latency import OperatorTimesSource
@@ -46,7 +46,9 @@ class SharedLookups:
         for asked in self._waiting:
             for table in asked.by_table:
                 sharing.setdefault((asked.source, table), []).append(asked)
-        for (source, table), together in sharing.items():
+        # Those that may find that a step cannot run come first: no other table is read for it then.
+        for source, table in sorted(sharing, key=_cannot_fail):
+            together = sharing[source, table]
             _answer(source, table, [asked for asked in together if asked.error is None])
         self._waiting = []
 
@@ -103,6 +105,11 @@ class AskedOperators:
             for table, operators in self.by_table.items()
             for pair in zip(operators, self.answers[table], strict=True)
         ]
+
+
+def _cannot_fail(asked: tuple[OperatorTimesSource, _Table]) -> bool:
+    _, (kind, _) = asked
+    return kind not in WEIGHT_KINDS
 
 
 def _answer(source: OperatorTimesSource, table: _Table, together: list[AskedOperators]) -> None:

@@ -15,12 +15,14 @@ from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet, Hardware, Service
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.interruption import WorkInterruptedError, interruptible
+from fleetplan.perfmodel.steps.shared_lookups import SharedLookups
 from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.figures import supplied_hardware
 from fleetplan.planner.candidates.out_of_time import OutOfTimeError
 from fleetplan.planner.candidates.rejections import NOT_ALLOWED, RejectionLog
 from fleetplan.planner.candidates.remote import candidates_over_ways
 from fleetplan.planner.candidates.variants import service_variants
+from fleetplan.planner.candidates.waiting_service import WaitingService, waiting_service
 from fleetplan.planner.plan import StatedTable
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.problem.places_in_file import service_issue
@@ -28,6 +30,10 @@ from fleetplan.planner.problem.places_in_file import service_issue
 SERVICES_OF_A_STEP: Final = 16
 """Most services that are evaluated on one hardware before the next one. What was found for them is held until
 they went through all hardware: about a hundred candidates of 1 kB a pair of service and hardware."""
+
+
+_Waiting = dict[str, list[tuple[str, WaitingService]]]
+"""Variants of the services of a step, by the name of the service, each with its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +121,12 @@ class Evaluations:
         for services in self._rounds:
             found: dict[str, list[Candidate]] = {service.name: [] for service in services}
             for step in self._steps_of(services):
+                waiting: _Waiting = {}
                 for service in step.services:
                     about_to_evaluate(self._asked - self._done)
                     place = f"({self._done + 1} of {self._asked})"
                     self._announce(f"evaluating {service.name} on {step.hardware} {place}")
-                    found[service.name] += self._on(service, self._fleet.hardware[step.hardware])
+                    found[service.name] += self._on(service, step, waiting)
             for service in services:
                 if service.engines is not None:
                     self._announce(f"reading the rates of {service.name}")
@@ -138,8 +145,9 @@ class Evaluations:
             As `by_service`.
         """
         for step in steps:
+            waiting: _Waiting = {}
             for service in reversed(step.services):
-                self._on(service, self._fleet.hardware[step.hardware])
+                self._on(service, step, waiting)
 
     def _steps_of(self, services: tuple[Service, ...]) -> Iterator[HardwareStep]:
         for name in self._supplied:
@@ -149,30 +157,42 @@ class Evaluations:
             if step.services:
                 yield step
 
-    def _on(self, service: Service, hardware: Hardware) -> list[Candidate]:
-        """Candidates of a service on some hardware; raises as `by_service`."""
+    def _on(self, service: Service, step: HardwareStep, waiting: _Waiting) -> list[Candidate]:
+        """Candidates of a service of a step, all of which wait together at first; raises as `by_service`."""
         if self._out_of_time():
             raise self._cut_short
         found: list[Candidate] = []
-        for name, variant in service_variants(service, hardware.name, self.log):
+        try:
+            with interruptible(self._out_of_time, self._announce):
+                if not waiting:
+                    waiting |= self._waiting(step)
+                for name, variant in waiting.pop(service.name):
+                    candidates, sources = candidates_over_ways(self._fleet, variant, self.log, self._prunes)
+                    found += [
+                        each.running(replace(each.configuration, variant=name)) if name else each
+                        for each in candidates
+                        if each.configuration is not None
+                    ]
+                    self.tables.update(dict.fromkeys(sources))
+        except WorkInterruptedError as error:
+            raise self._cut_short from error
+        self._done += 1
+        return found
+
+    def _waiting(self, step: HardwareStep) -> _Waiting:
+        """Let the variants of all services of a step wait for one look-up in the tables of its hardware."""
+        hardware, lookups = self._fleet.hardware[step.hardware], SharedLookups()
+        waiting: _Waiting = {}
+        for service in step.services:
             try:
-                with interruptible(self._out_of_time, self._announce):
-                    candidates, sources = candidates_over_ways(
-                        self._fleet, variant, hardware, self.log, self.calibrator, self._prunes
-                    )
-            except WorkInterruptedError as error:
-                raise self._cut_short from error
+                waiting[service.name] = [
+                    (name, waiting_service(self._fleet, variant, hardware, self.calibrator, lookups))
+                    for name, variant in service_variants(service, hardware.name, self.log)
+                ]
             except UnsupportedArchitecture as error:
                 issue = service_issue(self._fleet, service.name, "model", str(error))
                 raise InputError([issue]) from error
-            found += [
-                each.running(replace(each.configuration, variant=name)) if name else each
-                for each in candidates
-                if each.configuration is not None
-            ]
-            self.tables.update(dict.fromkeys(sources))
-        self._done += 1
-        return found
+        return waiting
 
     @property
     def _cut_short(self) -> OutOfTimeError:

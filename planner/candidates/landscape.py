@@ -10,20 +10,14 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from fleetplan.fleet.inventory import Fleet, Hardware, RequestClass, Service
+from fleetplan.fleet.inventory import Fleet, Hardware, Service
 from fleetplan.fleet.units import BYTES_PER_GB
 from fleetplan.perfmodel.evaluator import Evaluator
-from fleetplan.perfmodel.landscape import (
-    PREFILL,
-    LatencyTarget,
-    RequestShape,
-    cached_landscape,
-)
+from fleetplan.perfmodel.landscape import PREFILL
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT, IntArray
-from fleetplan.perfmodel.optables import OperatorSource
+from fleetplan.perfmodel.optables import OperatorSource, TableSource
 from fleetplan.perfmodel.parallelism import Configuration, parse_parallelism
 from fleetplan.perfmodel.queueing import CapacityLine
-from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.dominance import undominated
 from fleetplan.planner.candidates.figures import (
     Row,
@@ -35,12 +29,8 @@ from fleetplan.planner.candidates.figures import (
 from fleetplan.planner.candidates.load_question import load_question
 from fleetplan.planner.candidates.queueing import CARRIED, LOADS, lines_of, under_load
 from fleetplan.planner.candidates.rejections import DOMINATED, UNDER_LOAD, RejectionLog
-from fleetplan.planner.candidates.service_evaluation import (
-    is_prefill_alone,
-    service_evaluator,
-    service_scheduling,
-    service_space,
-)
+from fleetplan.planner.candidates.service_evaluation import is_prefill_alone
+from fleetplan.planner.candidates.waiting_service import WaitingService
 from fleetplan.planner.plan import StatedTable
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
 
@@ -61,28 +51,18 @@ ROW_COLUMNS: Final = [
 
 
 def landscape_candidates(
-    fleet: Fleet,
-    service: Service,
-    hardware: Hardware,
-    log: RejectionLog,
-    calibrator: Calibrator,
-    way_ms: float = 0.0,
-    prunes: bool = False,
+    fleet: Fleet, waiting: WaitingService, log: RejectionLog, way_ms: float = 0.0, prunes: bool = False
 ) -> tuple[list[Candidate], tuple[StatedTable, ...]]:
     """Candidates of a service on one hardware from the performance model.
 
     Parameters
     ----------
     fleet : Fleet
-        Whose folder a model path is relative to.
-    service : Service
-        With `model`.
-    hardware : Hardware
-        With figures.
+        Tells whether caches are sent, which then have a size.
+    waiting : WaitingService
+        The service on the hardware.
     log : RejectionLog
         Receives what is left out.
-    calibrator : Calibrator
-        Applies the fleet's calibration.
     way_ms : float
         Round trip to the region that is served, which leaves less of the TTFT limit. [ms]
     prunes : bool
@@ -95,27 +75,8 @@ def landscape_candidates(
         One for each (phase, layout), at the batch size that serves most within the SLO, class by class;
         and the operator tables that were read.
     """
-    if service.model is None or hardware.accelerator is None:
-        raise ValueError(f"no figures to evaluate {service.name!r} on {hardware.name!r}")
-    evaluator = calibrator.apply(service_evaluator(fleet, service, hardware), service.framework)
-    outside = replace(service.outside_ms, network_ms=service.outside_ms.network_ms + way_ms)
-    farther = replace(service, outside_ms=outside)
-    best: dict[tuple[str, str], dict[int, Row]] = defaultdict(dict)
-    for k, request_class in enumerate(service.classes):
-        without_load = _usable_rows(service, way_ms, hardware, request_class, evaluator, log)
-        question = load_question(farther, request_class)
-        usable = without_load if question is None else under_load(question, evaluator, without_load)
-        log.add(service.name, hardware.name, UNDER_LOAD, len(without_load) - len(usable))
-        best_rows = _best_of_each(usable, "requests_per_s" if question is None else CARRIED)
-        left_out = len(usable) - best_rows.size
-        if prunes and question is None and len(service.classes) == 1:
-            needed = _undominated_rows(usable, best_rows, service, hardware)
-            left_out += best_rows.size - needed.size
-            best_rows = needed
-        log.add(service.name, hardware.name, DOMINATED, left_out)
-        columns = ROW_COLUMNS if question is None else [*ROW_COLUMNS, LOADS]
-        for row in table_rows(usable, columns, best_rows):
-            best[row["phase"], row["parallelism"]][k] = row
+    service, hardware, evaluator = waiting.service, waiting.hardware, waiting.evaluator
+    best = _best_rows(waiting, log, way_ms, prunes)
     candidates = [
         _candidate_of_rows(service, hardware, Phase(phase), layout, rows, way_ms)
         for (phase, layout), rows in best.items()
@@ -128,19 +89,46 @@ def landscape_candidates(
         caches = _caches_gb(service, evaluator)
         prefill = [replace(each, kv_gb=caches) for each in candidates if each.phase is Phase.PREFILL]
         candidates = [*prefill, *(each for each in candidates if each.phase is not Phase.PREFILL)]
-    tables = tuple(
-        StatedTable(
-            package=read.package,
-            package_version=read.package_version,
-            system=read.system,
-            framework=read.framework,
-            framework_version=read.framework_version,
-            path=read.path,
-            sha256=read.sha256,
-        )
-        for read in (evaluator.source.table_sources() if isinstance(evaluator.source, OperatorSource) else ())
+    read = evaluator.source.table_sources() if isinstance(evaluator.source, OperatorSource) else ()
+    return candidates, tuple(map(_stated, read))
+
+
+def _best_rows(
+    waiting: WaitingService, log: RejectionLog, way_ms: float, prunes: bool
+) -> dict[tuple[str, str], dict[int, Row]]:
+    """Find the row of each phase and layout that serves most, by the position of its class."""
+    service, hardware = waiting.service, waiting.hardware
+    outside = replace(service.outside_ms, network_ms=service.outside_ms.network_ms + way_ms)
+    farther = replace(service, outside_ms=outside)
+    best: dict[tuple[str, str], dict[int, Row]] = defaultdict(dict)
+    for k, request_class in enumerate(service.classes):
+        without_load = _usable_rows(waiting, k, way_ms, log)
+        question = load_question(farther, request_class)
+        usable = without_load if question is None else under_load(question, waiting.evaluator, without_load)
+        log.add(service.name, hardware.name, UNDER_LOAD, len(without_load) - len(usable))
+        best_rows = _best_of_each(usable, "requests_per_s" if question is None else CARRIED)
+        left_out = len(usable) - best_rows.size
+        if prunes and question is None and len(service.classes) == 1:
+            needed = _undominated_rows(usable, best_rows, service, hardware)
+            left_out += best_rows.size - needed.size
+            best_rows = needed
+        log.add(service.name, hardware.name, DOMINATED, left_out)
+        columns = ROW_COLUMNS if question is None else [*ROW_COLUMNS, LOADS]
+        for row in table_rows(usable, columns, best_rows):
+            best[row["phase"], row["parallelism"]][k] = row
+    return best
+
+
+def _stated(read: TableSource) -> StatedTable:
+    return StatedTable(
+        package=read.package,
+        package_version=read.package_version,
+        system=read.system,
+        framework=read.framework,
+        framework_version=read.framework_version,
+        path=read.path,
+        sha256=read.sha256,
     )
-    return candidates, tables
 
 
 def _best_of_each(usable: pd.DataFrame, carried: str) -> IntArray:
@@ -183,35 +171,17 @@ def _caches_gb(service: Service, evaluator: Evaluator) -> tuple[float, ...]:
     return tuple(caches)
 
 
-def _usable_rows(
-    service: Service,
-    way_ms: float,
-    hardware: Hardware,
-    request_class: RequestClass,
-    evaluator: Evaluator,
-    log: RejectionLog,
-) -> pd.DataFrame:
+def _usable_rows(waiting: WaitingService, position: int, way_ms: float, log: RejectionLog) -> pd.DataFrame:
     """Rows of the landscape of one class that meet the SLO over a way and fit.
 
     One landscape answers for every way: a limit that the way makes smaller leaves fewer of its rows.
     """
-    if request_class.input_tokens is None or request_class.output_tokens is None:
-        raise ValueError(f"class {request_class.name!r} of {service.name!r} has no lengths")
-    request = RequestShape(
-        request_class.input_tokens, request_class.output_tokens, request_class.context_tokens
-    )
-    ttft_ms = service.inner_ttft_ms
-    landscape = cached_landscape(
-        evaluator,
-        request,
-        LatencyTarget(ttft_ms, service.tpot_ms),
-        service_space(service),
-        framework=service.layout_framework,
-        scheduling=service_scheduling(service, evaluator),
-    )
+    service, hardware = waiting.service, waiting.hardware
+    landscape = waiting.landscapes[position].found()
     for reason, count in landscape.excluded_counts.items():
         log.add(service.name, hardware.name, reason, count)
     usable = landscape.usable
+    ttft_ms = service.inner_ttft_ms
     if ttft_ms is None or not way_ms:
         return usable
     late = usable["ttft_ms"] > ttft_ms - way_ms

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.fleet.inventory import Fleet, Hardware, Service
-from fleetplan.planner.candidates.calibrations import Calibrator
+from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.candidates.landscape import landscape_candidates
 from fleetplan.planner.candidates.rejections import RejectionLog
+from fleetplan.planner.candidates.waiting_service import WaitingService
 from fleetplan.planner.plan import StatedTable
 from fleetplan.planner.problem import Candidate, ConfigurationKey, Phase
 from fleetplan.planner.problem.places_in_file import service_issue
@@ -31,20 +31,15 @@ def ways_ms(fleet: Fleet, service: Service) -> tuple[float, ...]:
 
 
 def candidates_over_ways(
-    fleet: Fleet,
-    service: Service,
-    hardware: Hardware,
-    log: RejectionLog,
-    calibrator: Calibrator,
-    prunes: bool = False,
+    fleet: Fleet, waiting: WaitingService, log: RejectionLog, prunes: bool = False
 ) -> tuple[list[Candidate], tuple[StatedTable, ...]]:
     """Candidates for requests that are served where they arise, and those for every way to other regions.
 
     A way leaves less of the TTFT limit, for which smaller batches or other layouts may be needed. Parameters
     and what comes back are those of `landscape_candidates`; figures that hold for both come once.
     """
-    ways = _bearable(service, ways_ms(fleet, service))
-    found, tables = landscape_candidates(fleet, service, hardware, log, calibrator, 0.0, prunes and not ways)
+    ways = _bearable(waiting.service, ways_ms(fleet, waiting.service))
+    found, tables = landscape_candidates(fleet, waiting, log, 0.0, prunes and not ways)
     if not ways:
         return found, tables
     known = {candidate.key: candidate for candidate in found}
@@ -53,7 +48,7 @@ def candidates_over_ways(
         with_figures[_figures(candidate)].append(candidate.key)
     for way_ms in ways:
         # What is too slow for a way is no configuration that was left out.
-        farther, _ = landscape_candidates(fleet, service, hardware, RejectionLog(), calibrator, way_ms)
+        farther, _ = landscape_candidates(fleet, waiting, RejectionLog(), way_ms)
         for candidate in farther:
             same = with_figures[_figures(candidate)]
             for key in same:

@@ -107,7 +107,7 @@ def test_tighter_limits_are_answered_without_any_work(
         cached_landscape(evaluator(), REQUEST, loose, SPACE, tmp_path)
         landscape_cache.forget()
     cached_landscape(evaluator(), REQUEST, loose, SPACE, tmp_path)
-    monkeypatch.setattr(landscape_cache, "service_landscape", None)
+    monkeypatch.setattr(landscape_cache, "ask_landscape", None)
     found = cached_landscape(evaluator(), REQUEST, tight, SPACE, tmp_path)
     pd.testing.assert_frame_equal(found.table, fresh.table)
     assert found.excluded_counts == fresh.excluded_counts
@@ -139,7 +139,7 @@ def test_the_second_answer_is_the_first_without_any_work(
     fresh = as_kept(whole)
     assert 0 < len(fresh.table) < len(whole.table)
     first = cached_landscape(evaluator(), REQUEST, tight, SPACE, tmp_path)
-    monkeypatch.setattr(landscape_cache, "service_landscape", None)
+    monkeypatch.setattr(landscape_cache, "ask_landscape", None)
     remembered = cached_landscape(evaluator(), REQUEST, tight, SPACE, tmp_path)
     landscape_cache.forget()
     again = cached_landscape(evaluator(), REQUEST, tight, SPACE, tmp_path)
