@@ -16,7 +16,7 @@ from fleetplan.planner.search.blocks.bound import Priced, total_bound
 from fleetplan.planner.search.blocks.columns import ColumnPool
 from fleetplan.planner.search.blocks.composite_jobs import FewSlotsJob
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.plan_search import SideJob
+from fleetplan.planner.search.blocks.first_plans import SideJob
 from fleetplan.planner.search.blocks.pricing import InfeasibleBlockError, pricing_jobs
 from fleetplan.planner.search.blocks.roles import NONE
 from fleetplan.planner.search.blocks.split import Split

@@ -20,9 +20,10 @@ from fleetplan.fleet.figures import counted
 from fleetplan.planner.search.blocks.block_pricing import BlockPricing, PricingRound
 from fleetplan.planner.search.blocks.bound import Lagrangian
 from fleetplan.planner.search.blocks.effort import Clock
+from fleetplan.planner.search.blocks.first_plans import SideJob
 from fleetplan.planner.search.blocks.master import Selection
 from fleetplan.planner.search.blocks.neighbourhoods import Neighbourhoods
-from fleetplan.planner.search.blocks.plan_search import PlanSearch, SideJob
+from fleetplan.planner.search.blocks.plan_search import PlanSearch
 from fleetplan.planner.search.blocks.pricing import Prices
 from fleetplan.planner.search.blocks.restricted_masters import RestrictedMasters
 from fleetplan.planner.search.blocks.split import Split

@@ -1,7 +1,7 @@
 """The search over blocks: the root relaxation, a first plan, then rounds that raise the bound beside plans.
 
 Rounds price blocks (pricing_search.py), or decide whole supply with cuts of blocks where periods are small
-enough (period_rounds.py). Plans are constructed and improved in plan_search.py.
+enough (period_rounds.py). Plans are constructed in first_plans.py and improved in plan_search.py.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ import numpy as np
 from fleetplan.planner.search.blocks.block_pricing import BlockPricing
 from fleetplan.planner.search.blocks.bound import Lagrangian
 from fleetplan.planner.search.blocks.effort import Clock
+from fleetplan.planner.search.blocks.first_plans import SideJob
 from fleetplan.planner.search.blocks.integer_supply import IntegerSupply
-from fleetplan.planner.search.blocks.plan_search import PlanSearch, SideJob
+from fleetplan.planner.search.blocks.plan_search import PlanSearch
 from fleetplan.planner.search.blocks.pricing import PartFailedError, Prices
 from fleetplan.planner.search.blocks.restricted_masters import RestrictedMasters
 from fleetplan.planner.search.blocks.split import Split

@@ -1,0 +1,274 @@
+"""First plans of a search over blocks: constructed by a relaxation, repaired while they violate limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from fleetplan.planner.search.blocks.columns import ColumnPool
+from fleetplan.planner.search.blocks.construction import (
+    RootRelaxation,
+    Structure,
+    construction_job,
+    root_at,
+    root_of,
+    slots_used,
+)
+from fleetplan.planner.search.blocks.direct_neighbourhoods import DirectNeighbourhoods
+from fleetplan.planner.search.blocks.effort import Clock
+from fleetplan.planner.search.blocks.master import Master, Selection
+from fleetplan.planner.search.blocks.mending import Mending
+from fleetplan.planner.search.blocks.split import Split
+from fleetplan.planner.search.blocks.state import SearchState
+from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, CompositeJob
+from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntArray
+from fleetplan.planner.search.solvers.workers import UNKNOWN, Workers
+
+REPAIR_SHARE_OF_TIME: Final = 0.15
+"""Share of the time for repairing a plan that violates limits, after each round while there is no other."""
+
+SideJob = tuple[AnyJob, Callable[[Answer], None]]
+"""A job that runs beside others, and what is called with its answer."""
+
+
+class FirstPlans:
+    """Keeps plans as columns, and finds the first one.
+
+    Parameters
+    ----------
+    parts, structure : Split, Structure
+        The program, in blocks and as it is relaxed.
+    master, pool : Master, ColumnPool
+        Selections of columns, and the columns that are known.
+    state : SearchState
+        Keeps the best plan.
+    clock : Clock
+        Says how long.
+    seed : int
+        Of the neighbourhoods.
+
+    Attributes
+    ----------
+    master, pool : Master, ColumnPool
+        As they are given.
+    mending : Mending
+        Receives plans.
+    root : RootRelaxation or None
+        The last linear relaxation that was solved, by which constructions and neighbourhoods go.
+    """
+
+    def __init__(
+        self,
+        parts: Split,
+        structure: Structure,
+        master: Master,
+        pool: ColumnPool,
+        state: SearchState,
+        clock: Clock,
+        seed: int,
+    ) -> None:
+        self._parts = parts
+        self._structure = structure
+        self.master = master
+        self.pool = pool
+        self.mending = Mending(master, pool, state, clock)
+        self._state = state
+        self._clock = clock
+        self._seed = seed
+        self.root: RootRelaxation | None = None
+        self._direct: DirectNeighbourhoods | None = None
+        self._attempts = 0
+        # The best plan that still violates limits, in scaled values.
+        self._draft: FloatArray | None = None
+
+    def note_root(self, answer: Answer, structure: Structure | None = None) -> RootRelaxation | None:
+        """Let a relaxation root constructions and neighbourhoods.
+
+        Parameters
+        ----------
+        answer : Answer
+            To the linear relaxation.
+        structure : Structure, optional
+            The program that it relaxes, where that has cuts; plans are looked for in it from now on.
+
+        Returns
+        -------
+        RootRelaxation or None
+            None where the answer has no optimum.
+        """
+        structure = structure or self._structure
+        root = root_of(structure, answer)
+        if root is not None:
+            self._structure, self.root = structure, root
+            self._direct = DirectNeighbourhoods(structure, root, self._seed, self._direct)
+        return root
+
+    @property
+    def slot(self) -> IntArray:
+        """By variable: number of its slot; -1 for none."""
+        return self._structure.roles.slot
+
+    def slots_near(self, values: FloatArray) -> BoolArray:
+        """Which slots some scaled values or the best plan use."""
+        best = self._scaled()
+        used = slots_used(self._structure, values)
+        return used if best is None else used | slots_used(self._structure, best)
+
+    @property
+    def even_share(self) -> float:
+        """What a block would cost in the root relaxation if all did the same. [objective units]
+
+        That is what it spends, without what comes back by sales: the sum of both may be near zero. Infinite
+        where there is no relaxation.
+        """
+        if self.root is None:
+            return math.inf
+        spent = float(np.abs(self._structure.cost) @ np.abs(self.root.values))
+        return spent / len(self._parts.blocks)
+
+    def selection_of(self, values: IntArray) -> Selection:
+        """A plan as columns, which are remembered."""
+        return self._selection(values / self._structure.relaxation.variable_scale)
+
+    def _selection(self, scaled: FloatArray) -> Selection:
+        """Scaled values of all variables as columns, which are remembered."""
+        columns = [
+            self.pool.known(block, scaled[each.variables]) for block, each in enumerate(self._parts.blocks)
+        ]
+        return self.master.selection(columns, scaled[self._parts.master_variables])
+
+    def offer(self, scaled: FloatArray) -> bool:
+        """Keep a plan if it is exact and the best; its columns are remembered.
+
+        While there is no plan, what is not exact is kept to be repaired.
+        """
+        return self._offer(self._selection(scaled), scaled)
+
+    def _offer(self, selection: Selection, scaled: FloatArray) -> bool:
+        """The same with its columns."""
+        if self.master.holds(selection) and self.mending.offer(selection):
+            return True
+        incumbent = self._state.incumbent
+        if incumbent.objective is None and self._direct is not None:
+            draft = scaled.copy()
+            for column, values in incumbent.mended(selection):
+                self.pool.replace(column, values)
+                draft[self._parts.blocks[column.block].variables] = values
+            known = math.inf if self._draft is None else self._direct.objective(self._draft)
+            if self._direct.objective(draft) < known:
+                self._draft = draft
+        return False
+
+    def construction_side_jobs(self) -> list[SideJob]:
+        """The construction of a first plan, once, unless there is a plan that is not far from its bound."""
+        return [] if self._attempts or self._near() else self._constructions()
+
+    def _near(self) -> bool:
+        """Whether there is a plan that is not far from its bound."""
+        return self._state.incumbent.objective is not None and not self._state.far()
+
+    def _constructions(self) -> list[SideJob]:
+        """Constructions with integer supply first and with supply as needed; among more slots each time."""
+        linear = self.root
+        if linear is None:
+            return []
+        self._attempts += 1
+
+        def on_answer(answer: Answer) -> None:
+            if answer is UNKNOWN:
+                return
+            if answer.values is None:
+                self._state.tell("construction", "no plan moment by moment")
+            elif self.offer(answer.values):
+                self._state.tell("construction", "moment by moment, the hardest of a period first")
+            elif self._state.incumbent.objective is None:
+                self._state.tell("construction", "moment by moment, a plan that violates limits")
+
+        jobs = [
+            construction_job(self._structure, linear, self._clock, self._attempts, integer_supply)
+            for integer_supply in (True, False)
+        ]
+        return [(job, on_answer) for job in jobs]
+
+    def construction_at(self, values: FloatArray) -> CompositeJob | None:
+        """The construction of a plan by some values, supply whole among them; None without a relaxation."""
+        if self.root is None:
+            return None
+        root = root_at(self._structure, self.root, values)
+        return construction_job(self._structure, root, self._clock, 1, integer_supply=False)
+
+    def _solve_together(
+        self,
+        jobs: Sequence[SideJob],
+        workers: Workers,
+        enough: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Solve jobs side by side; answers are handed on in their order where runs must repeat."""
+        together = [job for job, _ in jobs]
+        if self._clock.deterministic:
+            for (_, on_answer), answer in zip(jobs, workers.solve(together), strict=True):
+                on_answer(answer)
+            return
+        batch = workers.give(
+            together,
+            self._state.expired,
+            lambda number, answer: jobs[number][1](answer),
+        )
+        workers.wait(batch, enough)
+
+    def construct(self, workers: Workers) -> None:
+        """Construct a plan by the last relaxation, unless there is one that is not far from its bound.
+
+        What else is being constructed once there is a better plan is handed on later, where runs need not
+        repeat.
+        """
+        self._attempts, before = 0, self._state.incumbent.objective
+        jobs = self.construction_side_jobs()
+        self._solve_together(jobs, workers, lambda: self._state.incumbent.objective != before)
+
+    def construct_in_background(self, workers: Workers) -> None:
+        """Begin one construction by the last relaxation; its plan is handed on whenever it is known."""
+        self._attempts = 0
+        self._solve_together(self.construction_side_jobs()[:1], workers, lambda: True)
+
+    def try_again(self, workers: Workers) -> None:
+        """Look for a first plan without columns: repair one that violates limits, or construct another."""
+        if self._draft is None:
+            self._solve_together(self._constructions(), workers)
+        self.repair(workers)
+
+    def repair(self, workers: Workers) -> None:
+        """Bring a plan that violates limits within them: its cost and their price fall step by step."""
+        direct, until = self._direct, self._clock.spent_s() + REPAIR_SHARE_OF_TIME * self._clock.limit_s
+        while direct is not None and self._draft is not None and self._state.incumbent.objective is None:
+            if self._state.finished() or self._clock.spent_s() > until:
+                return
+            self._mend(workers, direct, self._draft)
+
+    def _mend(self, workers: Workers, direct: DirectNeighbourhoods, now: FloatArray) -> None:
+        """Bring a draft closer to its limits by some neighbourhoods, and keep it once it is a plan."""
+        self._draft = now = improved(direct, workers, self._clock, now)
+        if direct.holds(now) and self.offer(now):
+            self._state.tell("construction", "repaired by neighbourhoods")
+
+    def _scaled(self) -> FloatArray | None:
+        """Scaled values of the best plan."""
+        values = self._state.incumbent.values
+        return None if values is None else values / self._structure.relaxation.variable_scale
+
+    def open_cost(self) -> float:
+        """What plan and bound differ by. [objective units]"""
+        return float(self._state.incumbent.objective or math.inf) - self._state.bound
+
+
+def improved(direct: DirectNeighbourhoods, workers: Workers, clock: Clock, values: FloatArray) -> FloatArray:
+    """Values after some neighbourhoods, each of which makes them better; the price of limits counts."""
+    for change in direct.improve(workers, clock, values):
+        changed = values.copy()
+        changed[change.variables] = change.values
+        if direct.objective(changed) < direct.objective(values):
+            values = changed
+    return values
