@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.perfmodel.calibrate import read_calibration
 from fleetplan.perfmodel.evaluator import (
     Calibration,
     Evaluator,
@@ -29,7 +30,7 @@ class Calibrator:
     """
 
     def __init__(self, fleet: Fleet) -> None:
-        self._calibration = None if fleet.calibration is None else read_calibration(fleet.calibration)
+        self._calibration = None if fleet.calibration is None else _read(fleet.calibration)
         self._used: dict[CalibrationUse, None] = {}
 
     def apply(self, evaluator: Evaluator, framework: str) -> Evaluator:
@@ -53,6 +54,13 @@ class Calibrator:
             f"{self._calibration.path}: holds for no service of this fleet; it knows "
             + ", ".join(each.scope.label for each in self._calibration.scopes),
         )
+
+
+def _read(path: Path) -> Calibration:
+    # A tenth of the imports of a first check, which most fleets do not need.
+    from fleetplan.perfmodel.calibrate import read_calibration  # noqa: PLC0415
+
+    return read_calibration(path)
 
 
 def _use(found: ScopeCalibration, calibration: Calibration) -> CalibrationUse:

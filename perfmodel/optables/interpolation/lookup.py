@@ -353,5 +353,7 @@ def _keys(sites: IntArray) -> list[bytes]:
 
 def _distinct(sites: IntArray) -> tuple[IntArray, IntArray]:
     """The distinct ones of some sites, and which of them each is."""
-    found = unique_rows({str(column): values for column, values in enumerate(sites.T)})
+    # Columns in the order of memory: each is read several times.
+    columns = np.ascontiguousarray(sites.T)
+    found = unique_rows({str(column): values for column, values in enumerate(columns)})
     return np.stack(list(found.dims.values()), axis=1), found.codes
