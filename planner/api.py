@@ -17,6 +17,8 @@ from fleetplan.planner.plan import (
     UNMET_GAP_RATIO,
     Infeasible,
     Plan,
+    PlanProvenance,
+    Solve,
     WrongForecast,
 )
 from fleetplan.planner.problem import Problem
@@ -234,19 +236,25 @@ def solve_problem(
         if purpose is not Purpose.STEP:
             say("proven infeasible; looking for the shortage")
         short = _shortages(problem, candidates, limits, deadline, purpose)
-        infeasible = Infeasible(
-            fleet=problem.fleet.name,
-            shortages=short.rows,
-            shortages_complete=short.complete,
-            rejections=candidates.rejections,
-            provenance=stated,
-            solve=solve,
-        )
-        return Planned(problem, candidates, infeasible, deadline)
+        return Planned(problem, candidates, _infeasible(problem, candidates, short, stated, solve), deadline)
     plan = build_plan(problem, candidates, result, stated, solve)
     plan = plan.model_copy(update={"wrong_forecasts": wrong})
     require_valid(problem, plan)
     return Planned(problem, candidates, plan, deadline)
+
+
+def _infeasible(
+    problem: Problem, candidates: CandidateSet, short: Shortages, stated: PlanProvenance, solve: Solve
+) -> Infeasible:
+    """What is written down of a problem without any plan."""
+    return Infeasible(
+        fleet=problem.fleet.name,
+        shortages=short.rows,
+        shortages_complete=short.complete,
+        rejections=candidates.rejections,
+        provenance=stated,
+        solve=solve,
+    )
 
 
 def _shortages(
