@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import secrets
@@ -42,23 +41,6 @@ class FileNotWrittenError(OSError):
 
     def __str__(self) -> str:
         return f"{self.path}: cannot be written: {self.strerror}"
-
-
-def made_folder(folder: Path) -> Path:
-    """Make a folder where there is none, and those above it; return it.
-
-    Raises
-    ------
-    FileNotWrittenError
-        It cannot be made, such as where a file has its name.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise FileNotWrittenError(folder, NotADirectoryError(errno.ENOTDIR, "it is no folder")) from error
-    except OSError as error:
-        raise FileNotWrittenError(folder, error) from error
-    return folder
 
 
 def write_whole(path: Path, content: str | bytes) -> Path:

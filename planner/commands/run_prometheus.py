@@ -9,12 +9,11 @@ from rich.console import Console
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.figures import counted
-from fleetplan.fleet.files import made_folder
 from fleetplan.fleet.input_files import NotTextError, is_file, read_text
 from fleetplan.fleet.units import HOURS_PER_DAY
 from fleetplan.planner.commands.shared import hardware_option
 from fleetplan.planner.commands.terminal import say_written
-from fleetplan.planner.export.new_file import write_new
+from fleetplan.planner.export.new_file import write_new, write_new_files
 from fleetplan.planner.importing.demand import (
     DemandOptions,
     demand_fragment,
@@ -91,13 +90,9 @@ def run_prometheus(
     services = observed_services(answers, options)
     written = {FRAGMENT_NAME: demand_fragment(services, options)}
     written |= {f"{each.name}-lengths.csv": text for each in services if (text := lengths_text(each))}
-    made_folder(out)
-    for name, text in written.items():
-        write_new(out / name, text, over=force)
+    write_new_files(out, written, over=force)
     if save is not None:
-        made_folder(save)
-        for name, text in texts.items():
-            write_new(save / f"{name}.json", text, over=force)
+        write_new_files(save, {f"{name}.json": text for name, text in texts.items()}, over=force)
     errors.print(
         f"{counted(len(services), 'service')} taken; written to {out / FRAGMENT_NAME}",
         style="dim",

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.files import write_whole
+from fleetplan.fleet.files import FileNotWrittenError, write_whole, written_together
+
+OVER_HINT: Final = "--force writes over it"
+"""What a refusal to replace a file adds."""
 
 
 def write_new(path: Path, text: str, *, over: bool) -> None:
@@ -32,9 +37,39 @@ def write_new(path: Path, text: str, *, over: bool) -> None:
         else:
             _create(path, text)
     except FileExistsError as error:
-        hint = "--force writes over it"
-        raise InputError([Issue(str(path), 0, 0, "", "there is such a file already", hint)]) from error
+        issue = Issue(str(path), 0, 0, "", "there is such a file already", OVER_HINT)
+        raise InputError([issue]) from error
     except OSError as error:
+        raise InputError([Issue(str(path), 0, 0, "", f"cannot be written: {error.strerror}")]) from error
+
+
+def write_new_files(folder: Path, texts: Mapping[str, str], *, over: bool) -> None:
+    """Write some files into a folder: all of them, or none.
+
+    Parameters
+    ----------
+    folder : Path
+        Made where there is none.
+    texts : Mapping[str, str]
+        What to write by file name.
+    over : bool
+        Whether files that are there already are replaced.
+
+    Raises
+    ------
+    InputError
+        If there is one of the files already, or they cannot be written; the folder is then as it was.
+    """
+    try:
+        with written_together(folder) as parts:
+            for name, text in texts.items():
+                if not over and (folder / name).exists():
+                    raise InputError(
+                        [Issue(str(folder / name), 0, 0, "", "there is such a file already", OVER_HINT)]
+                    )
+                write_whole(parts / name, text)
+    except FileNotWrittenError as error:
+        path = folder / error.path.name if error.path.name in texts else error.path
         raise InputError([Issue(str(path), 0, 0, "", f"cannot be written: {error.strerror}")]) from error
 
 

@@ -12,11 +12,10 @@ from rich.console import Console
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.figures import counted
-from fleetplan.fleet.files import made_folder
 from fleetplan.fleet.resolve.services.length_files import HISTOGRAM_COLUMNS, counted_bins
 from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.replay import Trace, TraceStatistics, length_classes, read_trace, trace_statistics
-from fleetplan.planner.export.new_file import write_new
+from fleetplan.planner.export.new_file import write_new_files
 from fleetplan.planner.importing.fragments import refuse_file_name
 from fleetplan.planner.importing.progress import reading
 
@@ -182,11 +181,9 @@ def run_trace(path: Path, service: str, classes: int, out: Path, force: bool, er
     if float(trace.requests.arrival_ms[-1]) <= 0:
         raise InputError([Issue(str(path), 0, 0, "", "has no two requests at different times")])
     imported = import_trace(trace, classes)
-    made_folder(out)
     files = {lengths_file(service, each): each.histogram for each in imported.classes}
     files[f"{service}.yaml"] = service_fragment(service, path, imported)
-    for name, text in files.items():
-        write_new(out / name, text, over=force)
+    write_new_files(out, files, over=force)
     errors.print(
         f"{counted(len(trace.requests), 'request')} ({trace.form}) taken; written to {out}/{service}.yaml",
         style="dim",
