@@ -77,29 +77,47 @@ EQUAL_KV_HEADS: Final = frozenset(
 WindowRule = Callable[[ConfigReader, int], bool]
 """Whether a layer slides, in a config that has a window and no `layer_types`."""
 
+
+def _every_layer(reader: ConfigReader, layer: int) -> bool:
+    return True
+
+
+def _every_other(reader: ConfigReader, layer: int) -> bool:
+    return layer % 2 == 0
+
+
+def _after_whole_layers(reader: ConfigReader, layer: int) -> bool:
+    return layer >= reader.count("max_window_layers")
+
+
+def _all_but_one_in(pattern: int) -> WindowRule:
+    """All but one layer in so many slide, unless the config says in how many."""
+
+    def rule(reader: ConfigReader, layer: int) -> bool:
+        return (layer + 1) % (reader.optional_count("sliding_window_pattern") or pattern) != 0
+
+    return rule
+
+
 WINDOW_RULES: Final[dict[str, WindowRule]] = {
     # Source of each: transformers 4.57, the config class of the family.
-    "mistral": lambda reader, layer: True,
-    "mixtral": lambda reader, layer: True,
-    "phi3": lambda reader, layer: True,
-    "mimo": lambda reader, layer: layer >= reader.count("max_window_layers"),
-    "qwen2": lambda reader, layer: layer >= reader.count("max_window_layers"),
-    "qwen3": lambda reader, layer: layer >= reader.count("max_window_layers"),
-    "qwen3_moe": lambda reader, layer: True,
-    "phimoe": lambda reader, layer: True,
-    "starcoder2": lambda reader, layer: True,
-    "qwen2_moe": lambda reader, layer: layer >= reader.count("max_window_layers"),
-    "qwen2_5_vl": lambda reader, layer: layer >= reader.count("max_window_layers"),
-    "qwen2_5_vl_text": lambda reader, layer: layer >= reader.count("max_window_layers"),
-    "cohere2": lambda reader, layer: (
-        (layer + 1) % (reader.optional_count("sliding_window_pattern") or FOURTHS_WINDOW_PATTERN) != 0
-    ),
-    "olmo3": lambda reader, layer: (layer + 1) % FOURTHS_WINDOW_PATTERN != 0,
-    "gemma2": lambda reader, layer: layer % 2 == 0,
-    "gemma3_text": lambda reader, layer: (
-        (layer + 1) % (reader.optional_count("sliding_window_pattern") or GEMMA3_WINDOW_PATTERN) != 0
-    ),
-    "gpt_oss": lambda reader, layer: layer % 2 == 0,
+    "mistral": _every_layer,
+    "mixtral": _every_layer,
+    "phi3": _every_layer,
+    "phimoe": _every_layer,
+    "qwen3_moe": _every_layer,
+    "starcoder2": _every_layer,
+    "mimo": _after_whole_layers,
+    "qwen2": _after_whole_layers,
+    "qwen2_5_vl": _after_whole_layers,
+    "qwen2_5_vl_text": _after_whole_layers,
+    "qwen2_moe": _after_whole_layers,
+    "qwen3": _after_whole_layers,
+    "gemma2": _every_other,
+    "gpt_oss": _every_other,
+    "gemma3_text": _all_but_one_in(GEMMA3_WINDOW_PATTERN),
+    "cohere2": _all_but_one_in(FOURTHS_WINDOW_PATTERN),
+    "olmo3": _all_but_one_in(FOURTHS_WINDOW_PATTERN),
 }
 
 SWITCHED_WINDOWS: Final = frozenset(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fleetplan.fleet.figures import counted
@@ -150,7 +150,7 @@ def _nemotron_layers(reader: ConfigReader) -> list[Layer]:
 
 _WINDOWED: Final = frozenset({"sliding_window", "layer_types"})
 _DENSE: Final = ModelFamily(_paired(grouped_query_layers, dense_layers), _WINDOWED)
-_GEMMA: Final = ModelFamily(_paired(grouped_query_layers, dense_layers), _WINDOWED, tied_by_default=True)
+_TIED_DENSE: Final = replace(_DENSE, tied_by_default=True)
 _MIXTRAL: Final = ModelFamily(
     _paired(grouped_query_layers, mixtral_layers),
     _WINDOWED | {"num_local_experts", "shared_intermediate_size"},
@@ -202,13 +202,8 @@ _ERNIE_MOE: Final = ModelFamily(
         "moe_layer_freq": "moe_layer_interval",
     },
 )
-_COHERE: Final = ModelFamily(
-    # Source: transformers 4.57, CohereDecoderLayer: both blocks read the same norm and are added together.
-    _paired(grouped_query_layers, dense_layers),
-    _WINDOWED,
-    tied_by_default=True,
-    parallel_blocks=lambda reader: True,
-)
+# Source: transformers 4.57, CohereDecoderLayer: both blocks read the same norm and are added together.
+_COHERE: Final = replace(_TIED_DENSE, parallel_blocks=lambda reader: True)
 _UNGATED: Final = ModelFamily(_paired(grouped_query_layers, ungated_layers), _WINDOWED)
 _GPTJ: Final = ModelFamily(
     _paired(grouped_query_layers, gptj_ffn),
@@ -253,19 +248,19 @@ FAMILIES: Final[dict[str, ModelFamily]] = {
     "qwen2_5_vl": _DENSE,
     "qwen2_5_vl_text": _DENSE,
     "seed_oss": _DENSE,
-    "ernie4_5": _GEMMA,
-    "smollm3": _GEMMA,
+    "ernie4_5": _TIED_DENSE,
+    "smollm3": _TIED_DENSE,
     "cohere": _COHERE,
     "cohere2": _COHERE,
     "nemotron": _UNGATED,
-    "starcoder2": ModelFamily(_UNGATED.layers, _UNGATED.reads, tied_by_default=True),
+    "starcoder2": replace(_UNGATED, tied_by_default=True),
     "granitemoe": _MIXTRAL,
     "phimoe": _MIXTRAL,
     "olmoe": _OLMOE,
     "qwen2_moe": _QWEN2_MOE,
     "ernie4_5_moe": _ERNIE_MOE,
-    "gemma2": _GEMMA,
-    "gemma3_text": _GEMMA,
+    "gemma2": _TIED_DENSE,
+    "gemma3_text": _TIED_DENSE,
     "gemma4_text": _GEMMA4,
     "mixtral": _MIXTRAL,
     "minimax_m2": ModelFamily(_paired(minimax_layers, mixtral_layers), _MIXTRAL.reads | {"attn_type_list"}),
