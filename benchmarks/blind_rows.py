@@ -34,6 +34,7 @@ from typing import Final
 import pandas as pd
 from benchmarks.blind_articles import article_rows
 from benchmarks.blind_cookbooks import cookbook_rows
+from benchmarks.blind_guides import guide_rows
 from benchmarks.blind_submissions import submitted_rows
 from benchmarks.blind_threads import offline_case, thread_rows
 from benchmarks.blind_users import user_rows
@@ -309,6 +310,7 @@ def blind_rows() -> pd.DataFrame:
             *user_rows(),
             *cookbook_rows(),
             *article_rows(),
+            *guide_rows(),
         ]
     )
     return found.assign(case_id=[f"blind-{row}" for row in range(len(found))])
