@@ -74,6 +74,9 @@ Run = tuple[tuple[int, int], int, float | None, float | None]
 """Tokens in and out, clients, TPOT [ms] and tokens a second and accelerator."""
 
 
+ALIKE_SET: Final = "k3-cookbook"
+"""Set whose requests are all alike: `--random-range-ratio 1.0` of kimi-k3.jsx@0722c4c."""
+
 MOST_REQUESTS: Final = 256
 """Running requests of DeepSeek-V4 under SGLang where nothing is set."""
 
@@ -216,6 +219,7 @@ def newest_rows() -> pd.DataFrame:
                     "max_sequences": served.sequences,
                     "max_batched_tokens": served.batched_tokens,
                     "prompts_aligned": 1 if served.aligned else None,
+                    "length_variation": 0.0 if served.set == ALIKE_SET else None,
                     "mode": "closed_loop",
                     "input_tokens": round(ratio * prompt),
                     "output_tokens": round(ratio * output),

@@ -35,7 +35,7 @@ from fleetplan.perfmodel.predict.disaggregated import disaggregated_result
 from fleetplan.perfmodel.predict.step_modes import step_result
 from fleetplan.perfmodel.queueing.open_loops import open_loop
 from fleetplan.perfmodel.replay.offline import TooManyRequestsError, offline
-from fleetplan.perfmodel.serving import Load, SteadyState, burst, default_scheduling, template_ms
+from fleetplan.perfmodel.serving import Load, SteadyState, burst, server_scheduling, template_ms
 from fleetplan.perfmodel.serving.replica_loops import closed_loop
 from fleetplan.perfmodel.steps import ConfigurationBatch
 from fleetplan.perfmodel.techniques import technique_problem
@@ -242,7 +242,7 @@ def _predict_mode(
 
 def _load(cases: Cases, rows: IntArray, layouts: Layouts, evaluator: Evaluator) -> Load:
     first = int(rows[0])
-    default = default_scheduling(
+    default = server_scheduling(
         str(cases.backend[first]),
         evaluator.accelerator,
         evaluator.software_date,
@@ -258,6 +258,7 @@ def _load(cases: Cases, rows: IntArray, layouts: Layouts, evaluator: Evaluator) 
         cases.prefix_tokens[rows],
         cases.output_tokens[rows],
         setting.scheduling.applied(default, parsed_ms),
+        alike=setting.length_variation == 0.0,
     )
 
 
@@ -267,7 +268,7 @@ def _loop(
     each = cases.load[rows] / replicas
     if mode == "offline":
         setting = cases.techniques.distinct[int(cases.techniques.codes[rows[0]])]
-        return offline(evaluator, load, each, setting.length_variation)
+        return offline(evaluator, load, each, setting.length_variation or 0.0)
     if mode == "burst":
         return burst(evaluator, load, each)
     if mode == "open_loop":

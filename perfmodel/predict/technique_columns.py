@@ -47,7 +47,7 @@ COLUMNS: Final[dict[str, TechniqueColumn]] = {
     "front_end_ms": number(0, 1e6, _LIMITED),
     "front_end_token_us": number(0, 1e6, _LIMITED),
     "chat_requests": number(0, 1, LOOPS, whole=True),
-    "length_variation": number(0, 100, frozenset({"offline"})),
+    "length_variation": number(0, 100, frozenset({"offline", "closed_loop"})),
     "prefix_cache": number(0, 1, ALL_MODES, whole=True),
     "memory_ratio": number(0.01, 1, ALL_MODES),
     "software_date": TechniqueColumn(0, 0, False, ALL_MODES, is_month=True),
@@ -80,8 +80,9 @@ class CaseTechniques:
         Its date, and how it was started.
     scheduling : SchedulingOverrides
         What the server was started with.
-    length_variation : float
-        Squared coefficient of variation of prompt and output; 0 where all requests are alike.
+    length_variation : float or None
+        Squared coefficient of variation of prompt and output; 0 where all requests are alike, None where
+        nothing is said.
     problem : str
         Why the columns cannot be used; '' where they can.
     """
@@ -90,7 +91,7 @@ class CaseTechniques:
     power_cap_w: float | None = None
     software: Software = TODAYS_SOFTWARE
     scheduling: SchedulingOverrides = field(default_factory=SchedulingOverrides)
-    length_variation: float = 0.0
+    length_variation: float | None = None
     problem: str = ""
 
 
@@ -172,7 +173,7 @@ def _parse(cells: dict[str, str]) -> CaseTechniques:
         numbers.get("power_cap_w"),
         software,
         _scheduling(numbers),
-        numbers.get("length_variation", 0.0),
+        numbers.get("length_variation"),
     )
 
 

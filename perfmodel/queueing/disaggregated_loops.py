@@ -176,6 +176,7 @@ def _batch(load: Load, batch: IntArray) -> ConfigurationBatch:
 
 def _prompts(evaluator: Evaluator, pools: Pools, concurrency: FloatArray) -> _PrefillRates:
     load, engines = pools.prefill, pools.prefill_replicas * pools.prefill.engines
+    # Servers of prompts alone are told the chunk of a rank; without one a rank takes whole prompts.
     most = np.maximum(1, load.scheduling.iteration_tokens // load.input_tokens)
     first = np.clip(np.ceil(concurrency / engines), 1, most).astype(np.int64)
     alone, full, burst = (evaluator.prefill(_batch(load, each)) for each in (np.ones_like(most), most, first))

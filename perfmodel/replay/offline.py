@@ -123,8 +123,9 @@ def _run(
     longest = int((requests.prefix_tokens + requests.input_tokens + requests.output_tokens).max())
     parallelism = Parallelism(*degrees)
     wanted = min(scheduling.max_sequences, count)
-    sequences = most_sequences(evaluator, parallelism, wanted, scheduling.iteration_tokens)
-    budget = max(scheduling.iteration_tokens, sequences + 1)
+    tokens = int(scheduling.rank_tokens(layouts.dp)[row])
+    sequences = most_sequences(evaluator, parallelism, wanted, tokens)
+    budget = max(tokens, sequences + 1)
     # Ranges in powers of two, so that cases of one layout share their tables.
     reach = Range(_power_of_two(sequences), budget, _power_of_two(longest))
     key = (*degrees, reach.sequences, reach.context_tokens)
@@ -137,12 +138,12 @@ def _run(
     first, finish = log.first_ms, log.finish_ms
     later = requests.output_tokens > 1
     gained = tokens_per_step(evaluator.techniques.speculative)
-    tokens = gained * (requests.output_tokens[later] - 1)
+    generated = gained * (requests.output_tokens[later] - 1)
     outside = float(load.front_end_ms[row] + (count - 1) * load.front_end_template_ms[row])
     return _OfflineOutcome(
         running=float((finish - log.start_ms).sum()) / float(finish.max()),
         ttft_ms=float(first.mean()) + outside,
-        tpot_ms=float(((finish - first)[later] / tokens).mean())
+        tpot_ms=float(((finish - first)[later] / generated).mean())
         if later.any()
         else costs.iteration_ms(0, 0, 1, 0),
         makespan_ms=_makespan_ms(costs, limits, requests, log) + outside,

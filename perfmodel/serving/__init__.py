@@ -32,6 +32,7 @@ from fleetplan.perfmodel.serving.scheduling import (
     Scheduling,
     SchedulingOverrides,
     default_scheduling,
+    server_scheduling,
 )
 from fleetplan.perfmodel.serving.step_costs import PROMPT_GRAIN_TOKENS, StepCosts
 
@@ -58,6 +59,7 @@ __all__ = [
     "regime_times_ms",
     "renewal_times_ms",
     "requests_of",
+    "server_scheduling",
     "step_costs",
     "step_grids",
     "template_ms",

@@ -329,10 +329,10 @@ def _burst_ms(times: IterationTimes, clients: FloatArray, apart_ms: Numbers) -> 
     """Mean TTFT of `clients` prompts that are sent together, shape (n,). [ms]."""
     prompts = np.broadcast_to(np.asarray(times.lengths.computed_tokens, dtype=np.float64), clients.shape)
     apart = np.broadcast_to(np.asarray(apart_ms, dtype=np.float64), clients.shape)
-    budget = times.iteration_tokens
     found = []
     for position, (count, prompt) in enumerate(zip(clients.tolist(), prompts.tolist(), strict=True)):
         own = times.of(position)
+        budget = float(own.iteration_tokens)
         done = np.arange(1, max(1, round(count)) + 1) * prompt
         steps = np.ceil(done / budget)
         # Those whose prompt is done generate beside the prompts that follow.

@@ -33,7 +33,7 @@ class IterationTimes:
         Of the engines.
     lengths : Lengths
         Of the requests.
-    iteration_tokens : int
+    iteration_tokens : Numbers
         Most tokens of an iteration. [tokens]
     admission : Admission
         How prompts are let in.
@@ -43,7 +43,7 @@ class IterationTimes:
 
     grids: StepGrids
     lengths: Lengths
-    iteration_tokens: int
+    iteration_tokens: Numbers
     admission: Admission = EVERY_ITERATION
     layouts: IntArray = field(default_factory=_first_layout)
     _attention_ms_per_token: Numbers = field(init=False, repr=False, compare=False)
@@ -79,6 +79,7 @@ class IterationTimes:
         return self._narrowed(
             grids=self.grids.of(layout),
             lengths=self.lengths.of(position),
+            iteration_tokens=one_number(self.iteration_tokens, position),
             layouts=_first_layout(),
             _attention_ms_per_token=one_number(self._attention_ms_per_token, position),
         )
@@ -87,6 +88,7 @@ class IterationTimes:
         """Return the times for some of n loads."""
         return self._narrowed(
             lengths=self.lengths.take(rows),
+            iteration_tokens=some_numbers(self.iteration_tokens, rows),
             layouts=self.layouts[rows] if self.layouts.size > 1 else self.layouts,
             _attention_ms_per_token=some_numbers(self._attention_ms_per_token, rows),
         )

@@ -36,6 +36,9 @@ class Load:
         New prompt tokens, tokens already cached, and generated tokens of a request. [tokens]
     scheduling : Scheduling
         How the engines fill their iterations.
+    alike : bool
+        Whether all requests have exactly these lengths, so that those of a closed loop run in cohorts where
+        prompts run apart (`fleetplan.perfmodel.serving.cohorts`).
     """
 
     layouts: Layouts
@@ -43,6 +46,7 @@ class Load:
     prefix_tokens: IntArray
     output_tokens: IntArray
     scheduling: Scheduling
+    alike: bool = False
 
     @property
     def engines(self) -> IntArray:
@@ -163,7 +167,7 @@ def mean_iteration(evaluator: Evaluator, load: Load, batch: IntArray, due: Float
 def prompts_taken(load: Load, due: FloatArray) -> tuple[IntArray, IntArray]:
     """Prompts that a rank takes into one iteration when `due` of them wait, and the new tokens of each."""
     # T = min(M, max(I, p I)) tokens an iteration, as whole prompts or as one chunk of a long prompt.
-    limit = load.scheduling.iteration_tokens
+    limit = load.scheduling.rank_tokens(load.layouts.dp)
     new_tokens = np.minimum(load.input_tokens, limit)
     most = np.maximum(1, limit // new_tokens)
     prompts = np.clip(np.ceil(due), 1, most).astype(np.int64)

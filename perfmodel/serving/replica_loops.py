@@ -28,6 +28,7 @@ from fleetplan.perfmodel.serving import (
     mean_iteration,
     step_grids,
 )
+from fleetplan.perfmodel.serving.cohorts import LoopFormulas, cohort_loop
 from fleetplan.perfmodel.serving.iteration_costs import keep_grids
 from fleetplan.perfmodel.serving.iteration_times import IterationTimes
 from fleetplan.perfmodel.serving.lengths import Lengths, some_numbers
@@ -156,7 +157,9 @@ def closed_engines(
             rounds = np.maximum(1.0, requests[rows] / np.maximum(1.0, share * load.engines)[rows])
         between = load.front_end_prompt_ms + load.front_end_template_ms
         front_end = closed.Outside(outside, between[rows])
-        loop, waiting = _limited_loop(times, share[rows], places[rows], rounds, front_end)
+        together = load.alike and load.scheduling.admission.prompts_apart
+        formulas = cohort_loop if together else closed.closed_loop
+        loop, waiting = _limited_loop(formulas, times, share[rows], places[rows], rounds, front_end)
         # A rank with less than one request in the mean has none at times.
         most = np.minimum(prompts.most_loads_per_ms, load.most_templates_per_ms[rows])
         rate = np.minimum(loop.requests_per_ms * np.minimum(1.0, share[rows]), most)
@@ -179,6 +182,7 @@ def closed_engines(
 
 
 def _limited_loop(
+    formulas: LoopFormulas,
     times: IterationTimes,
     share: FloatArray,
     places: FloatArray,
@@ -192,12 +196,12 @@ def _limited_loop(
     """
     many = share > places
     alone = replace(outside, request_ms=np.where(many, 0.0, outside.request_ms))
-    full = closed.closed_loop(times, np.clip(share, 1.0, places), rounds, alone)
+    full = formulas(times, np.clip(share, 1.0, places), rounds, alone)
     waiting: np.ndarray = many.copy()
     if many.any():
         row = np.flatnonzero(many)
         away = _some_outside(outside, row)
-        free = closed.closed_loop(times.take(row), share[row], None, away)
+        free = formulas(times.take(row), share[row], None, away)
         inside = share[row] - free.requests_per_ms * away.request_ms
         roomy = (inside <= places[row]) & (free.requests_per_ms < full.requests_per_ms[row])
         waiting[row[roomy]] = False
@@ -292,7 +296,10 @@ def by_reach(evaluator: Evaluator, load: Load) -> Iterator[tuple[IntArray, _Prom
             techniques.samples_per_prompt,
             shared_tokens=techniques.shared_prefix_tokens,
         )
-        times = IterationTimes(grids, lengths, reach.range.prompt_tokens, scheduling.admission, reach.codes)
+        tokens = np.minimum(scheduling.rank_tokens(load.layouts.dp[rows]), reach.range.prompt_tokens)
+        # One number for all loads where they have the same.
+        budget = tokens.astype(np.float64) if np.ptp(tokens) else float(tokens[0])
+        times = IterationTimes(grids, lengths, budget, scheduling.admission, reach.codes)
         yield rows, _with_sessions(evaluator, load.layouts.take(rows), load.prefix_tokens[rows], times)
 
 

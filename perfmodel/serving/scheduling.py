@@ -57,12 +57,22 @@ class Scheduling:
         How requests are let in.
     front_end : FrontEnd
         What a request takes outside the engine.
+    ranks_share_tokens : bool
+        Whether the attention-DP ranks of a server share `iteration_tokens` out among themselves; else each
+        of them has so many.
     """
 
     max_sequences: int
     iteration_tokens: int
     admission: Admission = EVERY_ITERATION
     front_end: FrontEnd = NO_FRONT_END
+    ranks_share_tokens: bool = False
+
+    def rank_tokens(self, ranks: IntArray) -> IntArray:
+        """Most tokens of an iteration of one of so many attention-DP ranks, of their shape. [tokens]."""
+        shared_by = np.asarray(ranks) if self.ranks_share_tokens else np.ones_like(ranks)
+        found: IntArray = np.maximum(1, self.iteration_tokens // shared_by)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +114,9 @@ class SchedulingOverrides:
             template_ms if self.chat_requests else own.template_ms,
         )
         limits = _given(self, ("max_sequences", "iteration_tokens"))
-        return replace(default, admission=admission, front_end=front_end, **limits)
+        # What is stated is that of a rank.
+        shared = default.ranks_share_tokens and self.iteration_tokens is None
+        return replace(default, admission=admission, front_end=front_end, ranks_share_tokens=shared, **limits)
 
 
 _OF_ADMISSION: Final = ("iterations_ahead", "polled_iterations", "gathering_iterations", "prompts_aligned")
@@ -194,6 +206,11 @@ is predicted to 10.3 / 26 %, with 10 ms to 9.2 / 20.2 %. Under SGLang the median
 of `steps.host_launches`: 22 % with 20 ms, 25 % with 40 ms (365 rows); means (501 rows) have outliers, and are
 41 % too low."""
 
+SHARED_TOKENS: Final = frozenset({"sglang"})
+"""Frameworks whose attention-DP ranks share the tokens of an iteration out among themselves where nobody says
+otherwise. Source: SGLang's ServerArgs, _handle_data_parallelism: `chunked_prefill_size // dp_size` (0.4 to
+0.5.14). Plans do not: their servers are started with the chunk of each rank, or with whole prompts."""
+
 _VLLM_SMALL_LIMITS: Final = "A100"
 """Accelerators that vLLM gives small limits whatever their memory. Source: vLLM's pull request 17885."""
 
@@ -236,3 +253,17 @@ def default_scheduling(
     return Scheduling(
         row.max_sequences, chunk_tokens or row.iteration_tokens, admission, FRONT_ENDS[framework]
     )
+
+
+def server_scheduling(
+    framework: str, accelerator: Accelerator, software_date: str = "", overlaps_host: bool = True
+) -> Scheduling:
+    """Return what a server runs with that nobody told anything, which attention-DP ranks may share.
+
+    Parameters
+    ----------
+    framework, accelerator, software_date, overlaps_host
+        As in `default_scheduling`.
+    """
+    found = default_scheduling(framework, accelerator, software_date, overlaps_host=overlaps_host)
+    return replace(found, ranks_share_tokens=framework in SHARED_TOKENS)

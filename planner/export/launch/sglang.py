@@ -74,9 +74,10 @@ def sglang(deployment: LaunchedGroup, version: str = "") -> Launch:
 
 def _scheduling(deployment: LaunchedGroup) -> list[str]:
     running, chunk = deployment.running_sequences, deployment.service.chunk_tokens
-    # SGLang counts the requests of the whole server, not of a rank.
-    words = [] if running is None else ["--max-running-requests", str(running * deployment.layout.dp)]
-    return [*words, "--chunked-prefill-size", str(-1 if chunk is None else chunk)]
+    # SGLang counts the requests of the whole server and the tokens of its prompts, not those of a rank.
+    ranks = deployment.layout.dp
+    words = [] if running is None else ["--max-running-requests", str(running * ranks)]
+    return [*words, "--chunked-prefill-size", str(-1 if chunk is None else chunk * ranks)]
 
 
 def _draft(deployment: LaunchedGroup) -> list[str]:

@@ -56,7 +56,10 @@ def usable(case: Case, techniques: Techniques) -> pd.DataFrame:
 def predicted(case: Case, rows: pd.DataFrame, mode: str, columns: dict[str, float]) -> pd.DataFrame:
     hardware, framework, weights, model, lengths = case
     has_experts = model == "deepseek-r1"
-    most = default_scheduling(framework, accelerators()[hardware]).max_sequences
+    default = default_scheduling(framework, accelerators()[hardware])
+    most = default.max_sequences
+    # A plan's server has the tokens of an iteration for each rank, which SGLang's would share.
+    tokens = columns.get("chunk_tokens", default.iteration_tokens)
     table = pd.DataFrame(
         {
             "case_id": rows.index,
@@ -71,10 +74,12 @@ def predicted(case: Case, rows: pd.DataFrame, mode: str, columns: dict[str, floa
             "concurrency": rows["batch"] * rows["dp"] * rows["pp"],
             # The server is started for so many sequences, as `plan export` writes it.
             "max_sequences": [8192 if each > most else None for each in rows["batch"]],
+            "max_batched_tokens": [tokens] * len(rows),
         }
     ).assign(hardware=hardware, backend=framework, weights=weights, kv="bf16", model=model)
     table = table.assign(input_tokens=lengths[0], output_tokens=lengths[1], **columns)
-    others = ["batch"] if mode == "closed_loop" else ["concurrency", "max_sequences"]
+    limits = ["max_sequences", "max_batched_tokens"]
+    others = ["batch"] if mode == "closed_loop" else ["concurrency", *limits]
     return predict(table.drop(columns=others))
 
 

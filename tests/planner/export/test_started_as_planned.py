@@ -85,6 +85,12 @@ def test_prompts_are_computed_in_chunks_as_planned() -> None:
     assert int(chunked["--max-num-batched-tokens"]) == 2048 + 16
 
 
+@pytest.mark.parametrize(("label", "tokens"), [("TP2", "2048"), ("DP4-EP4", "8192")])
+def test_ranks_of_sglang_share_the_tokens_of_its_prompts(label: str, tokens: str) -> None:
+    each = with_service(with_phase(deployment(label, batch=16), "aggregated"), chunk_tokens=2048)
+    assert options_of(started(each, "sglang"))["--chunked-prefill-size"] == tokens
+
+
 @pytest.mark.parametrize("framework", ["vllm", "sglang", "trtllm"])
 def test_a_draft_is_started_or_the_launch_refused(framework: str) -> None:
     each = with_service(with_variant(deployment(), checkpoint="a/b-FP8"), draft_tokens=3)

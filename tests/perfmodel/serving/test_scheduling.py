@@ -1,0 +1,33 @@
+"""What a server runs with where nothing is set."""
+
+import numpy as np
+import pytest
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.perfmodel.serving import SchedulingOverrides, default_scheduling, server_scheduling
+
+RANKS = np.array([1, 4, 8])
+
+
+@pytest.mark.parametrize(
+    ("framework", "hardware", "tokens"),
+    [
+        # SGLang divides the tokens of a server by its ranks; vLLM and TensorRT-LLM have them for each.
+        ("sglang", "B200-SXM", [16_384, 4096, 2048]),
+        ("sglang", "H200-SXM", [8192, 2048, 1024]),
+        ("vllm", "B200-SXM", [8192] * 3),
+        ("trtllm", "B200-SXM", [8192] * 3),
+    ],
+)
+def test_tokens_of_an_iteration_of_a_rank(framework: str, hardware: str, tokens: list[int]) -> None:
+    found = server_scheduling(framework, accelerators()[hardware])
+    assert found.rank_tokens(RANKS).tolist() == tokens
+    # A plan's servers are started with the tokens of each rank.
+    planned = default_scheduling(framework, accelerators()[hardware])
+    assert planned.rank_tokens(RANKS).tolist() == tokens[:1] * 3
+
+
+def test_what_is_stated_is_that_of_a_rank() -> None:
+    part = accelerators()["B200-SXM"]
+    stated = SchedulingOverrides(iteration_tokens=4096).applied(server_scheduling("sglang", part))
+    assert stated.rank_tokens(RANKS).tolist() == [4096] * 3
