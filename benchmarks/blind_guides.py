@@ -16,6 +16,8 @@ sgl-project/sgl-cookbook@7b5bd9c, docs/autoregressive, random lengths, in flight
 * `cookbook-k2`: Kimi-K2-Instruct on eight B200, SGLang 0.5.6, attention on four ranks of two; in the second
   the experts are in four groups.
 * `cookbook-nano`: Nemotron-3-Nano on one B200 (December 2025), at most 1,024 requests.
+* `cookbook-step`: Step-3.5-Flash on four H200, SGLang 0.5.8 (February 2026), experts in four groups; typed off
+  with the others and first predicted when its family was understood.
 * `cookbook-vl`: Qwen3-VL-235B on eight B200, SGLang 0.5.6, two images of 882 tokens in each prompt.
 
 sgl-project/sglang, docs_new/src/snippets/configs:
@@ -28,6 +30,7 @@ sgl-project/sglang, docs_new/src/snippets/configs:
 
 vllm-project/recipes@8959cf6:
 
+* `recipes-step`: StepFun/Step-3.5-Flash.md (February 2026), the same part, TP4, 10 clients; the same holds.
 * `recipes-v3.2`: DeepSeek/DeepSeek-V3_2.md (December 2025), 100 requests at ten a second on eight H20, TP8,
   taken as all at once.
 """
@@ -41,6 +44,7 @@ from benchmarks.blind_threads import H200, NANO, Thread, ThreadServer, loop_case
 from benchmarks.blind_users import H20
 
 B200, MI300X, GB300 = "B200-SXM", "MI300X", "GB300-NVL72"
+STEP: Final = "stepfun-ai/Step-3.5-Flash"
 ERNIE, GLM52 = "baidu/ERNIE-4.5-21B-A3B-PT", "zai-org/GLM-5.2"
 DENSE_GEMMA, MIXED_GEMMA = "google/gemma-4-31B-it", "google/gemma-4-26B-A4B"
 NANO_BF16: Final = "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"
@@ -73,6 +77,10 @@ TPOTS: Final[dict[ThreadServer, tuple[Thread, ...]]] = {
     ),
     _page("cookbook-nano", NANO, B200, "fp8", "2025-12"): ((508, 517, 251, 21.74),),
     _page("cookbook-nano", NANO_BF16, B200, "bf16", "2025-12"): ((508, 510, 250, 43.27),),
+    ThreadServer("cookbook-step", STEP, H200, "sglang", "bf16", "2026-02", 4, 4): (
+        *((609, 422, 1, 8.12), (495, 510, 14, 18.97), (499, 505, 92, 46.06)),
+    ),
+    ThreadServer("recipes-step", STEP, H200, "vllm", "bf16", "2026-02", 4): ((2047, 1024, 10, 11.91),),
     _page("cookbook-vl", "Qwen/Qwen3-VL-235B-A22B-Instruct", B200, "bf16", "2025-12", 8): (
         *((1835, 422, 1, 10.44), (1837, 524, 1, 10.46), (1839, 511, 98, 100.22)),
     ),

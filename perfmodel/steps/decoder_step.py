@@ -72,6 +72,8 @@ QK_NORM_MODEL_TYPES: Final = frozenset(
         "qwen3_5_moe",
         "qwen3_5_moe_text",
         "qwen3_next",
+        "step3p5",
+        "step3p7",
     }
 )
 """Decoders that norm the query and key heads after their projection. Source: their modeling code in Hugging

@@ -128,7 +128,7 @@ SWITCHED_WINDOWS: Final = frozenset(
 
 def grouped_query_layers(reader: ConfigReader) -> list[Attention]:
     """Softmax attention with shared key-value heads; windows as the config or the family says."""
-    windows = _windows(reader, reader.count("num_hidden_layers"))
+    windows = layer_windows(reader, reader.count("num_hidden_layers"))
     made = {window: grouped_query(reader, window) for window in dict.fromkeys(windows)}
     return [made[window] for window in windows]
 
@@ -150,7 +150,7 @@ def gemma4_layers(reader: ConfigReader) -> list[Attention]:
     wide = ConfigReader(reader.model, reader.model_type, {**reader.values, **own})
     return [
         grouped_query(wide if window == WHOLE_CONTEXT else reader, window)
-        for window in _windows(reader, reader.count("num_hidden_layers"))
+        for window in layer_windows(reader, reader.count("num_hidden_layers"))
     ]
 
 
@@ -213,7 +213,8 @@ def _head_dim(reader: ConfigReader, heads: int) -> int:
     return hidden_size // heads
 
 
-def _windows(reader: ConfigReader, layers: int) -> list[int]:
+def layer_windows(reader: ConfigReader, layers: int) -> list[int]:
+    """Window of every layer, as the config or the family says; `WHOLE_CONTEXT` without one. [tokens]."""
     types = reader.per_layer("layer_types", layers)
     if types is not None:
         sizes = {"full_attention": WHOLE_CONTEXT}

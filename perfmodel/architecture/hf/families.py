@@ -39,6 +39,7 @@ from fleetplan.perfmodel.architecture.hf.ffn import (
 from fleetplan.perfmodel.architecture.hf.kimi_linear import kimi_linear_attention, latent_expert_layers
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
 from fleetplan.perfmodel.architecture.hf.searched import searched_blocks, searched_heads
+from fleetplan.perfmodel.architecture.hf.two_widths import mimo_attention, mimo_ffn, step_attention, step_ffn
 from fleetplan.perfmodel.architecture.layers import Attention, Ffn
 
 Layer = tuple[Attention | None, Ffn | None]
@@ -46,6 +47,7 @@ Layer = tuple[Attention | None, Ffn | None]
 SHAPE_KEYS: Final = frozenset(
     {
         "attention_chunk_size",
+        "attention_other_setting",
         "attn_output_gate",
         "attn_res_block_size",
         "attn_type_list",
@@ -67,6 +69,7 @@ SHAPE_KEYS: Final = frozenset(
         "mlp_only_layers",
         "moe_latent_size",
         "moe_layer_freq",
+        "moe_layers_enum",
         "n_routed_experts",
         "n_shared_experts",
         "num_experts",
@@ -225,6 +228,24 @@ _FALCON: Final = ModelFamily(
         reader.flag("parallel_attn", absent=True) or reader.flag("new_decoder_architecture", absent=False)
     ),
 )
+_STEP: Final = ModelFamily(
+    _paired(step_attention, step_ffn),
+    _WINDOWED
+    | {
+        "attention_other_setting",
+        "first_k_dense_replace",
+        "moe_layers_enum",
+        "n_shared_experts",
+        "num_experts",
+    },
+    # Source: stepfun-ai/Step-3.5-Flash, configuration_step3p5.py; that of 3.7 has the usual names.
+    names={
+        "num_key_value_heads": "num_attention_groups",
+        "num_experts": "moe_num_experts",
+        "num_experts_per_tok": "moe_top_k",
+        "max_position_embeddings": "max_seq_len",
+    },
+)
 _DELTA_NET_KEYS: Final = frozenset(
     {"layer_types", "full_attention_interval", "linear_num_value_heads", "attn_output_gate"}
 )
@@ -319,6 +340,21 @@ FAMILIES: Final[dict[str, ModelFamily]] = {
         },
     ),
     "gptj": _GPTJ,
+    "mimo_v2_flash": ModelFamily(
+        _paired(mimo_attention, mimo_ffn),
+        frozenset(
+            {
+                "attention_chunk_size",
+                "hybrid_layer_pattern",
+                "moe_layer_freq",
+                "n_routed_experts",
+                "n_shared_experts",
+                "sliding_window",
+            }
+        ),
+    ),
+    "step3p5": _STEP,
+    "step3p7": _STEP,
     "falcon": _FALCON,
     "deci": ModelFamily(_paired(searched_heads, dense_layers), frozenset({"num_key_value_heads_per_layer"})),
     "nemotron-nas": ModelFamily(searched_blocks, frozenset({"block_configs"})),

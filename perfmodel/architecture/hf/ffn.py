@@ -44,7 +44,7 @@ def mixtral_layers(reader: ConfigReader) -> list[Ffn]:
     experts = reader.count("num_local_experts")
     ffn = MoeFfn(
         experts=experts,
-        top_k=_top_k(reader, experts),
+        top_k=chosen_experts(reader, experts),
         intermediate_size=reader.count("intermediate_size"),
     )
     return [ffn] * reader.count("num_hidden_layers")
@@ -56,7 +56,7 @@ def qwen_moe_layers(reader: ConfigReader) -> list[Ffn]:
     shared = reader.switched_count("shared_expert_intermediate_size")
     moe = MoeFfn(
         experts=experts,
-        top_k=_top_k(reader, experts),
+        top_k=chosen_experts(reader, experts),
         intermediate_size=reader.count("moe_intermediate_size"),
         shared_experts=0 if shared is None else 1,
         shared_intermediate_size=shared or 0,
@@ -79,7 +79,7 @@ def gemma4_ffn(reader: ConfigReader) -> list[Ffn]:
     experts = reader.count("num_experts")
     moe = MoeFfn(
         experts=experts,
-        top_k=_top_k(reader, experts),
+        top_k=chosen_experts(reader, experts),
         intermediate_size=reader.count("moe_intermediate_size"),
         # Every token takes the dense block as well: transformers, Gemma4TextDecoderLayer.
         shared_experts=1,
@@ -97,7 +97,7 @@ def shared_expert_layers(reader: ConfigReader) -> list[Ffn]:
     shared = reader.switched_count("n_shared_experts") or 0
     moe = MoeFfn(
         experts=experts,
-        top_k=_top_k(reader, experts),
+        top_k=chosen_experts(reader, experts),
         intermediate_size=width,
         shared_experts=shared,
         shared_intermediate_size=shared * width,
@@ -118,7 +118,7 @@ def listed_moe_layers(reader: ConfigReader) -> list[Ffn]:
     shared = reader.switched_count("n_shared_experts") or 0
     moe = MoeFfn(
         experts=experts,
-        top_k=_top_k(reader, experts),
+        top_k=chosen_experts(reader, experts),
         intermediate_size=reader.count("intermediate_size"),
         shared_experts=shared,
         shared_intermediate_size=shared * reader.count("shared_intermediate_size") if shared else 0,
@@ -144,7 +144,7 @@ def llama4_layers(reader: ConfigReader) -> list[Ffn]:
     width = reader.count("intermediate_size")
     moe = MoeFfn(
         experts=experts,
-        top_k=_top_k(reader, experts),
+        top_k=chosen_experts(reader, experts),
         intermediate_size=width,
         # The shared expert is part of the family, not of the config: transformers, Llama4TextMoe.
         shared_experts=1,
@@ -169,7 +169,7 @@ def nemotron_moe(reader: ConfigReader) -> MoeFfn:
     width = reader.count("moe_shared_expert_intermediate_size") if shared else 0
     return MoeFfn(
         experts=experts,
-        top_k=_top_k(reader, experts),
+        top_k=chosen_experts(reader, experts),
         intermediate_size=reader.count("moe_intermediate_size"),
         gated=False,
         shared_experts=shared,
@@ -178,7 +178,8 @@ def nemotron_moe(reader: ConfigReader) -> MoeFfn:
     )
 
 
-def _top_k(reader: ConfigReader, experts: int) -> int:
+def chosen_experts(reader: ConfigReader, experts: int) -> int:
+    """Return how many of the experts a token uses."""
     top_k = reader.count("num_experts_per_tok")
     if top_k > experts:
         reader.refuse(f"a token cannot use {top_k} of {counted(experts, 'expert')}")
