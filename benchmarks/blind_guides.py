@@ -16,8 +16,8 @@ sgl-project/sgl-cookbook@7b5bd9c, docs/autoregressive, random lengths, in flight
 * `cookbook-k2`: Kimi-K2-Instruct on eight B200, SGLang 0.5.6, attention on four ranks of two; in the second
   the experts are in four groups.
 * `cookbook-nano`: Nemotron-3-Nano on one B200 (December 2025), at most 1,024 requests.
-* `cookbook-step`: Step-3.5-Flash on four H200, SGLang 0.5.8 (February 2026), experts in four groups; typed off
-  with the others and first predicted when its family was understood.
+* `cookbook-step`: Step-3.5-Flash on four H200, SGLang 0.5.8 (February 2026), experts in four groups; typed
+  off with the others and first predicted when its family was understood.
 * `cookbook-vl`: Qwen3-VL-235B on eight B200, SGLang 0.5.6, two images of 882 tokens in each prompt.
 
 sgl-project/sglang, docs_new/src/snippets/configs:

@@ -45,7 +45,7 @@ def step_attention(reader: ConfigReader) -> list[Attention]:
 
 
 def step_ffn(reader: ConfigReader) -> list[Ffn]:
-    """Experts beside a shared one in the layers of `moe_layers_enum`, or after the first dense ones (Step)."""
+    """Experts and a shared one in layers of `moe_layers_enum`, or after the first dense ones (Step)."""
     layers, experts = reader.count("num_hidden_layers"), reader.count("num_experts")
     moe = MoeFfn(
         experts=experts,
