@@ -13,10 +13,9 @@ from fleetplan.perfmodel.optables import operator_source
 from fleetplan.perfmodel.steps import (
     TODAYS_SOFTWARE,
     Software,
-    own_experts,
+    expert_kernels,
     part_dtypes,
     state_slots,
-    triton_experts,
 )
 
 
@@ -62,10 +61,9 @@ def build_evaluator(
         accelerator,
         framework,
         activation_scales=software.activation_scales,
-        triton_experts=triton_experts(
+        expert_kernels=expert_kernels(
             framework, accelerator.measured_system, architecture.model_type, software.date
         ),
-        own_experts=own_experts(framework, accelerator.measured_system, software.date),
     )
     return Evaluator(
         architecture,

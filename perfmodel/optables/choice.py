@@ -45,7 +45,7 @@ import numpy as np
 from fleetplan.perfmodel.operators import ActivationScales, OperatorKind
 from fleetplan.perfmodel.optables.cache import ImportedTables, known_sha256
 from fleetplan.perfmodel.optables.hashed_files import hashed_names
-from fleetplan.perfmodel.optables.measured.experts import TRITON
+from fleetplan.perfmodel.optables.measured.experts import FASTEST_EXPERTS, TRITON, ExpertKernels
 from fleetplan.perfmodel.optables.measured.families import FAMILIES
 from fleetplan.perfmodel.optables.measured.folders import table_roots
 from fleetplan.perfmodel.optables.measured.products import PRODUCT_ALONE, QUANTISATION_FAMILIES
@@ -127,10 +127,8 @@ class TableLibrary:
         others are borrowed. The newest of every site where it is empty.
     activation_scales : {"static", "dynamic"}
         How activations are quantised for products in FP8.
-    triton_experts : frozenset[str]
-        Data types of experts for which the measurements of Triton stand, whatever else was measured.
-    own_experts : frozenset[str]
-        Data types of experts for which those of the asked framework stand, though others are faster.
+    expert_kernels : ExpertKernels
+        Experts that do not run by the fastest kernel.
     """
 
     def __init__(
@@ -140,14 +138,12 @@ class TableLibrary:
         cache_folder: Path | None = None,
         version: str = "",
         activation_scales: ActivationScales = "static",
-        triton_experts: frozenset[str] = frozenset(),
-        own_experts: frozenset[str] = frozenset(),
+        expert_kernels: ExpertKernels = FASTEST_EXPERTS,
     ) -> None:
         self.system = system
         self.version = version
         self.activation_scales: ActivationScales = activation_scales
-        self.triton_experts = triton_experts
-        self.own_experts = own_experts
+        self.expert_kernels = expert_kernels
         self._data_folder = data_folder
         self._cache_folder = cache_folder
         self._read: dict[Path, tuple[ImportedTables, TableSource]] = {}
@@ -176,7 +172,7 @@ class TableLibrary:
         if found is None and kind in _ORDINARY_EXPERTS and dtype in _SAME_KERNEL:
             alike = self._chosen(kind, _SAME_KERNEL[dtype], framework)
             return alike and ChosenRows(replace(alike.rows.borrowed(), dtype=dtype), alike.sources)
-        if found is not None and kind in _ORDINARY_EXPERTS and dtype in self.triton_experts:
+        if found is not None and kind in _ORDINARY_EXPERTS and dtype in self.expert_kernels.triton:
             return self._by_triton(kind, dtype, framework, found)
         if found is None or kind is not OperatorKind.ALL_REDUCE:
             return found
@@ -241,7 +237,7 @@ class TableLibrary:
         blackwell = self.system in BLACKWELL_SYSTEMS
         if kind is OperatorKind.LATENT_PREFILL_ATTENTION:
             return framework == "sglang" and not blackwell
-        if kind not in _ORDINARY_EXPERTS or dtype in self.own_experts:
+        if kind not in _ORDINARY_EXPERTS or dtype in self.expert_kernels.own:
             return False
         if dtype == "fp8_block":
             return blackwell or framework != "trtllm"

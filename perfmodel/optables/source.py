@@ -34,6 +34,7 @@ from fleetplan.perfmodel.optables.formulas.small_kernels import quantisation_ms,
 from fleetplan.perfmodel.optables.formulas.token_sampling import sampling_ms
 from fleetplan.perfmodel.optables.interpolation.curves import Curve, curve_of, curve_times
 from fleetplan.perfmodel.optables.interpolation.lookup import LookupTable, lookup_table
+from fleetplan.perfmodel.optables.measured.experts import FASTEST_EXPERTS, ExpertKernels
 from fleetplan.perfmodel.optables.measured.tables import FRAMEWORKS
 from fleetplan.perfmodel.optables.own.store import OwnTables, own_before
 from fleetplan.perfmodel.optables.scaled import scaled_rows
@@ -139,8 +140,8 @@ class OperatorSource:
         own = () if self._own is None else self._own.fingerprint()
         settings: tuple[str, ...] = ()
         if self._library is not None:
-            triton, own_kernels = self._library.triton_experts, self._library.own_experts
-            settings = (self._library.activation_scales, *sorted(triton), "own", *sorted(own_kernels))
+            kernels = self._library.expert_kernels
+            settings = (self._library.activation_scales, *sorted(kernels.triton), "own", *sorted(kernels.own))
         rules = (repr(self.accelerator), self.framework, self.version, self.network_all_reduce)
         return (*rules, *settings, *library, *own)
 
@@ -286,8 +287,7 @@ def operator_source(
     framework: str,
     version: str = "",
     activation_scales: ActivationScales = "static",
-    triton_experts: frozenset[str] = frozenset(),
-    own_experts: frozenset[str] = frozenset(),
+    expert_kernels: ExpertKernels = FASTEST_EXPERTS,
 ) -> OperatorSource:
     """Operator times of `accelerator` under `framework`, kept while it is in use.
 
@@ -303,8 +303,8 @@ def operator_source(
         under it borrows from the versions that it was measured under; see `measured_versions`.
     activation_scales : {"static", "dynamic"}
         How activations are quantised for products in FP8; see `fleetplan.perfmodel.optables.choice`.
-    triton_experts, own_experts : frozenset[str]
-        Data types of experts that run by Triton, and by the framework's own kernel; see there.
+    expert_kernels : ExpertKernels
+        Experts that do not run by the fastest kernel; see `fleetplan.perfmodel.steps.expert_kernels`.
 
     Raises
     ------
@@ -321,8 +321,7 @@ def operator_source(
             system,
             version=version,
             activation_scales=activation_scales,
-            triton_experts=triton_experts,
-            own_experts=own_experts,
+            expert_kernels=expert_kernels,
         )
     )
     own = OwnTables(accelerator.name, accelerator.operator_tables)

@@ -6,7 +6,7 @@ their times with provenance; `memory_use`, what weights, activations and KV cach
 """
 
 from fleetplan.perfmodel.steps.decoder_step import step_operators
-from fleetplan.perfmodel.steps.expert_kernels import own_experts, triton_experts
+from fleetplan.perfmodel.steps.expert_kernels import expert_kernels
 from fleetplan.perfmodel.steps.latency import OperatorTimesSource, step_times
 from fleetplan.perfmodel.steps.memory import MemoryUse, memory_use
 from fleetplan.perfmodel.steps.precision import KV_PRECISIONS, WEIGHT_PRECISIONS, PartDtypes, part_dtypes
@@ -35,9 +35,9 @@ __all__ = [
     "StepShape",
     "StepTimes",
     "decode_shape",
+    "expert_kernels",
     "memory_use",
     "mixed_shape",
-    "own_experts",
     "part_dtypes",
     "prefill_shape",
     "provenance_shares",
@@ -45,6 +45,5 @@ __all__ = [
     "steady_shape",
     "step_operators",
     "step_times",
-    "triton_experts",
     "weakest_provenance",
 ]

@@ -7,11 +7,14 @@ one kernel that their framework had, unless their command named another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias, get_args
 
+from fleetplan.perfmodel.optables.measured.experts import FASTEST_EXPERTS, ExpertKernels
 from fleetplan.perfmodel.optables.measured.tables import BLACKWELL_SYSTEMS
+
+Kernel: TypeAlias = Literal["triton", "own"]
+"""What runs instead: Triton, or the one kernel that the framework's own table times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,8 @@ class SlowerExperts:
         First month (YYYY-MM) in which it has or chooses another kernel; empty where it does not.
     source : str
         Where that is written.
+    kernel : {"triton", "own"}
+        What runs them until then.
     model_types : frozenset[str]
         Decoders for which it does; empty for all.
     since : str
@@ -38,6 +43,7 @@ class SlowerExperts:
     dtype: str
     until: str
     source: str
+    kernel: Kernel = "triton"
     model_types: frozenset[str] = frozenset()
     since: str = ""
 
@@ -45,7 +51,7 @@ class SlowerExperts:
 _QWEN: Final = frozenset({"qwen3_moe", "qwen3_next"})
 _MINIMAX: Final = frozenset({"minimax_m2"})
 
-TRITON_EXPERTS: Final = (
+SLOWER_EXPERTS: Final = (
     SlowerExperts(
         "vllm",
         "bf16",
@@ -61,8 +67,8 @@ TRITON_EXPERTS: Final = (
         "the routing of MiniMax as well, which ran by Triton before (InferenceX-app, "
         "b200-minimax-m2-5-vllm-nvfp4-vs-h100-fp8-perf-per-dollar.mdx, 26 May 2026); vLLM 0.11.1 to 0.14 ran "
         "DeepGEMM (`software_versions`)",
-        _MINIMAX,
-        "2026-02",
+        model_types=_MINIMAX,
+        since="2026-02",
     ),
     SlowerExperts(
         "sglang",
@@ -82,7 +88,7 @@ TRITON_EXPERTS: Final = (
         "fp8_block",
         "2025-12",
         "SGLang pull requests 12543 and 13489 (November 2025): FlashInfer's kernel for Qwen3-Next and Qwen3",
-        _QWEN,
+        model_types=_QWEN,
     ),
     SlowerExperts(
         "sglang",
@@ -90,12 +96,8 @@ TRITON_EXPERTS: Final = (
         "",
         "SGLang's arg_groups/overrides.py (July 2026), _minimax_m2_overrides: another kernel than Triton for "
         "modelopt_fp4 alone",
-        _MINIMAX,
+        model_types=_MINIMAX,
     ),
-)
-"""Those that run by Triton; everything that is known."""
-
-OWN_EXPERTS: Final = (
     SlowerExperts(
         "trtllm",
         "fp8_block",
@@ -104,15 +106,16 @@ OWN_EXPERTS: Final = (
         "B200 and GB200 FP8 runs by DEEPGEMM alone, which its table times; InferenceX's "
         "dsr1_fp8_b200_trt_slurm.sh names it in November and December 2025, and dsr1_fp8_b200_trt.sh TRTLLM "
         "since January 2026 (1.2.0rc6), as NVIDIA's examples/configs/database does",
+        "own",
     ),
 )
-"""Those for which a framework has no other kernel than the one that its own table times."""
+"""Everything that is known."""
 
 
-def triton_experts(
+def expert_kernels(
     framework: str, system: str | None, model_type: str, software_date: str = ""
-) -> frozenset[str]:
-    """Return the data types of experts that a server runs by Triton though faster kernels were measured.
+) -> ExpertKernels:
+    """Return which experts a server does not run by the fastest kernel that was measured.
 
     Parameters
     ----------
@@ -125,35 +128,18 @@ def triton_experts(
     software_date : str
         Year and month of the framework (YYYY-MM); the newest where it is empty.
     """
-    return _dtypes(TRITON_EXPERTS, framework, system, model_type, software_date)
-
-
-def own_experts(framework: str, system: str | None, software_date: str = "") -> frozenset[str]:
-    """Return the data types of experts for which the framework's own measurements stand, faster or not.
-
-    Parameters
-    ----------
-    framework : str
-        trtllm, sglang or vllm.
-    system : str or None
-        What was measured of the part; of parts without tables nothing is known.
-    software_date : str
-        Year and month of the framework (YYYY-MM); the newest where it is empty.
-    """
-    return _dtypes(OWN_EXPERTS, framework, system, "", software_date)
-
-
-def _dtypes(
-    facts: Sequence[SlowerExperts], framework: str, system: str | None, model_type: str, software_date: str
-) -> frozenset[str]:
-    """Data types of the experts of some facts that a server of that date runs."""
     if system not in BLACKWELL_SYSTEMS:
-        return frozenset()
-    return frozenset(
-        fact.dtype
-        for fact in facts
+        return FASTEST_EXPERTS
+    known = [
+        fact
+        for fact in SLOWER_EXPERTS
         if fact.framework == framework
         and (not fact.until or "" < software_date < fact.until)
         and fact.since <= software_date
         and (not fact.model_types or model_type in fact.model_types)
-    )
+    ]
+    by_kernel = {
+        kernel: frozenset(fact.dtype for fact in known if fact.kernel == kernel)
+        for kernel in get_args(Kernel)
+    }
+    return ExpertKernels(**by_kernel)

@@ -12,7 +12,7 @@ from fleetplan.perfmodel.evaluator import Evaluator, matured
 from fleetplan.perfmodel.landscape import SearchSpace
 from fleetplan.perfmodel.optables import measured_versions, newest_first, operator_source
 from fleetplan.perfmodel.serving import Scheduling, default_scheduling
-from fleetplan.perfmodel.steps import state_slots, triton_experts
+from fleetplan.perfmodel.steps import expert_kernels, state_slots
 from fleetplan.perfmodel.techniques import technique_problem
 from fleetplan.planner.candidates.load_question import front_end_of
 from fleetplan.planner.problem.places_in_file import service_issue
@@ -39,9 +39,9 @@ def service_evaluator(fleet: Fleet, service: Service, hardware: Hardware) -> Eva
         raise InputError([service_issue(fleet, service.name, "techniques", problem)])
     check_framework_version(fleet, service)
     accelerator = matured(hardware.accelerator, service.framework)
-    by_triton = triton_experts(service.framework, accelerator.measured_system, architecture.model_type)
+    kernels = expert_kernels(service.framework, accelerator.measured_system, architecture.model_type)
     source = operator_source(
-        accelerator, service.framework, service.framework_version, triton_experts=by_triton
+        accelerator, service.framework, service.framework_version, expert_kernels=kernels
     )
     slots = state_slots(
         service.framework, accelerator.vendor, architecture, prefix_cache=service.keeps_prefixes

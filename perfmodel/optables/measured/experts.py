@@ -7,7 +7,7 @@ power law (a skew of real traffic), and the even one, which is what a load balan
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -45,6 +45,25 @@ _SPREADS: Final = {
     OperatorKind.EVEN_DISPATCHED_MOE: _EVEN,
 }
 
+
+@dataclass(frozen=True, slots=True)
+class ExpertKernels:
+    """Data types of experts that do not run by the fastest kernel that was measured.
+
+    Attributes
+    ----------
+    triton : frozenset[str]
+        Those for which the measurements of Triton stand, whatever else was measured.
+    own : frozenset[str]
+        Those for which the measurements of the asked framework stand, though others are faster.
+    """
+
+    triton: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()
+
+
+FASTEST_EXPERTS: Final = ExpertKernels()
+"""All run by the fastest."""
 
 TRITON: Final = "_triton"
 """What an import adds to the data type of experts that Triton runs, where others were measured as well."""

@@ -27,6 +27,7 @@ from fleetplan.perfmodel.landscape import (
 from fleetplan.perfmodel.landscape import cache as landscape_cache
 from fleetplan.perfmodel.landscape.cache import family_key, file_key
 from fleetplan.perfmodel.optables import OperatorSource
+from fleetplan.perfmodel.optables.measured.experts import FASTEST_EXPERTS
 
 REQUEST = RequestShape(2048, 150, 8192)
 TARGET = LatencyTarget(350.0, 30.0)
@@ -40,8 +41,7 @@ class Library:
     system = "made_up"
     version = ""
     activation_scales = "static"
-    triton_experts: frozenset[str] = frozenset()
-    own_experts: frozenset[str] = frozenset()
+    expert_kernels = FASTEST_EXPERTS
 
     def __init__(self, *hashes: str) -> None:
         self.hashes = hashes

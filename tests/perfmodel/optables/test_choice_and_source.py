@@ -20,6 +20,7 @@ from fleetplan.perfmodel.optables import (
     operator_source,
 )
 from fleetplan.perfmodel.optables.formulas.roofline import roofline_ms
+from fleetplan.perfmodel.optables.measured.experts import ExpertKernels
 
 from .conftest import SYSTEM, TableWriter
 
@@ -242,11 +243,14 @@ def test_experts_by_triton_take_its_measurements_of_any_framework(
     kernels = {"vllm": "vllm_fused_moe", "sglang": "sglang_fused_moe_triton"}
     for framework, times in sites.items():
         fast = moe_frame({site: ms / 2 for site, ms in times.items()})
-        by_triton = moe_frame(dict(list(times.items())[: 1 if framework == "vllm" else None]))
-        frame = pd.concat([fast, by_triton.assign(kernel_source=kernels[framework])])
+        slow = moe_frame(dict(list(times.items())[: 1 if framework == "vllm" else None]))
+        frame = pd.concat([fast, slow.assign(kernel_source=kernels[framework])])
         write_table("moe", framework, "1.0", "moe", frame)
     chosen = TableLibrary(
-        SYSTEM, tmp_path / "data", tmp_path / "cache", triton_experts=frozenset({"bf16"})
+        SYSTEM,
+        tmp_path / "data",
+        tmp_path / "cache",
+        expert_kernels=ExpertKernels(triton=frozenset({"bf16"})),
     ).rows(OperatorKind.MOE, "bf16", "vllm")
     assert chosen is not None
     by_site = dict(zip(chosen.rows.dims["moe_tp"].tolist(), chosen.rows.latency_ms.tolist(), strict=True))
@@ -265,7 +269,8 @@ def test_experts_without_another_kernel_keep_their_own_measurements(
         target = tmp_path / "data" / "b200_sxm" / path.relative_to(tmp_path / "data" / SYSTEM)
         target.parent.mkdir(parents=True, exist_ok=True)
         path.rename(target)
-    chosen = TableLibrary("b200_sxm", tmp_path / "data", tmp_path / "cache", own_experts=own)
+    kernels = ExpertKernels(own=own)
+    chosen = TableLibrary("b200_sxm", tmp_path / "data", tmp_path / "cache", expert_kernels=kernels)
     found = chosen.rows(OperatorKind.MOE, "fp8_block", "trtllm")
     assert found is not None
     assert found.rows.latency_ms.tolist() == [ms]

@@ -11,12 +11,7 @@ from tests.measured import needs_tables
 from fleetplan.fleet.catalog import model_catalog
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.predict import predict
-from fleetplan.perfmodel.steps.expert_kernels import (
-    OWN_EXPERTS,
-    TRITON_EXPERTS,
-    own_experts,
-    triton_experts,
-)
+from fleetplan.perfmodel.steps.expert_kernels import SLOWER_EXPERTS, expert_kernels
 
 
 @pytest.mark.parametrize(
@@ -41,15 +36,14 @@ from fleetplan.perfmodel.steps.expert_kernels import (
 def test_month_model_and_part_decide(
     framework: str, system: str | None, model_type: str, date: str, dtypes: set[str]
 ) -> None:
-    assert triton_experts(framework, system, model_type, date) == dtypes
+    assert expert_kernels(framework, system, model_type, date).triton == dtypes
 
 
 def test_facts_have_a_source_and_name_known_decoders() -> None:
     types = {load_architecture(name, Path()).model_type for name in model_catalog()}
-    for fact in TRITON_EXPERTS:
+    for fact in SLOWER_EXPERTS:
         assert fact.source
         assert fact.model_types <= types
-    assert all(fact.source for fact in OWN_EXPERTS)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +61,7 @@ def test_facts_have_a_source_and_name_known_decoders() -> None:
 def test_tensorrt_llm_had_one_kernel_for_experts_in_fp8_on_blackwell(
     framework: str, system: str | None, date: str, dtypes: set[str]
 ) -> None:
-    assert own_experts(framework, system, date) == dtypes
+    assert expert_kernels(framework, system, "deepseek_v3", date).own == dtypes
 
 
 @needs_tables
