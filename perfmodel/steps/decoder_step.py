@@ -47,6 +47,7 @@ from fleetplan.perfmodel.steps.compressed import compressed_attention, hyper_con
 from fleetplan.perfmodel.steps.experts import ExpertSpread, routed_experts, skewed_spread
 from fleetplan.perfmodel.steps.latent import latent_attention
 from fleetplan.perfmodel.steps.linear import linear_attention
+from fleetplan.perfmodel.steps.output_norms import attention_output_norm, ffn_output_norm
 from fleetplan.perfmodel.steps.parts import constant, elementwise, gemm, softmax_attention
 from fleetplan.perfmodel.steps.precision import PartDtypes
 from fleetplan.perfmodel.steps.residuals import residual_mixing
@@ -136,6 +137,8 @@ def step_operators(
             yield from _dense_ffn(architecture, dtypes, ffn, layers, shape)
         else:
             yield from _mixture(architecture, dtypes, ffn, layers, shape, spread)
+        kind, hidden = architecture.model_type, architecture.hidden_size
+        yield from ffn_output_norm(kind, hidden, ffn, shape.share_tokens, layers)
     blocks = sum(attention_counts.values()) + sum(ffn_counts.values())
     streams = architecture.residual_streams
     yield from hyper_connections(architecture.hidden_size, streams, blocks, shape)
@@ -190,6 +193,10 @@ def _attention(
     )
     yield from attention_reduction(
         architecture.hidden_size, tokens, shape.layouts, layers, architecture.parallel_blocks
+    )
+    values = kv_heads * attention.value_head_dim
+    yield from attention_output_norm(
+        architecture.model_type, architecture.hidden_size, values, tokens, layers
     )
 
 
