@@ -17,7 +17,8 @@ sgl-project/sgl-cookbook@7b5bd9c, docs/autoregressive, random lengths, in flight
   the experts are in four groups.
 * `cookbook-nano`: Nemotron-3-Nano on one B200 (December 2025), at most 1,024 requests.
 * `cookbook-step`: Step-3.5-Flash on four H200, SGLang 0.5.8 (February 2026), experts in four groups; typed
-  off with the others and first predicted when its family was understood.
+  off with the others and first predicted when its family was understood, 15 / 22 % off with `recipes-step`.
+  Since then the gates of its heads are priced, by its modeling code: both are "used".
 * `cookbook-vl`: Qwen3-VL-235B on eight B200, SGLang 0.5.6, two images of 882 tokens in each prompt.
 
 sgl-project/sglang, docs_new/src/snippets/configs:
@@ -33,6 +34,14 @@ vllm-project/recipes@8959cf6:
 * `recipes-step`: StepFun/Step-3.5-Flash.md (February 2026), the same part, TP4, 10 clients; the same holds.
 * `recipes-v3.2`: DeepSeek/DeepSeek-V3_2.md (December 2025), 100 requests at ten a second on eight H20, TP8,
   taken as all at once.
+
+Pull requests, typed off and first predicted on the same day, after norms of Gemma 4 were priced:
+
+* `sglang-22664`: sgl-project/sglang pull request 22664 (April 2026), Qwen3-Coder-Next, which has the decoder
+  of Qwen3-Next, on four H100, before it and with all-reduces joined with norms; lengths follow from its
+  rates.
+* `vllm-23151`: vllm-project/vllm pull request 23151 (August 2025), Qwen3-30B-A3B on one H100, before it.
+* `vllm-44214`: pull request 44214 (July 2026), Qwen3.5-122B-A10B on eight B200, 500 requests at once.
 """
 
 from __future__ import annotations
@@ -40,8 +49,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from benchmarks.blind_cookbooks import LONG
-from benchmarks.blind_threads import H200, NANO, Thread, ThreadServer, loop_case, offline_case
-from benchmarks.blind_users import H20
+from benchmarks.blind_threads import H100, H200, NANO, QWEN_30B, Thread, ThreadServer, loop_case, offline_case
+from benchmarks.blind_users import H20, NEXT
 
 B200, MI300X, GB300 = "B200-SXM", "MI300X", "GB300-NVL72"
 STEP: Final = "stepfun-ai/Step-3.5-Flash"
@@ -80,6 +89,9 @@ TPOTS: Final[dict[ThreadServer, tuple[Thread, ...]]] = {
     ThreadServer("cookbook-step", STEP, H200, "sglang", "bf16", "2026-02", 4, 4): (
         *((609, 422, 1, 8.12), (495, 510, 14, 18.97), (499, 505, 92, 46.06)),
     ),
+    _page("sglang-22664", NEXT, H100, "bf16", "2026-03", 4): ((1024, 127, 32, 50.41),),
+    _page("sglang-22664", NEXT, H100, "bf16", "2026-04", 4): ((1024, 127, 32, 25.49),),
+    ThreadServer("vllm-23151", QWEN_30B, H100, "vllm", "bf16", "2025-08"): ((2042, 1016, 10, 13.18),),
     ThreadServer("recipes-step", STEP, H200, "vllm", "bf16", "2026-02", 4): ((2047, 1024, 10, 11.91),),
     _page("cookbook-vl", "Qwen/Qwen3-VL-235B-A22B-Instruct", B200, "bf16", "2025-12", 8): (
         *((1835, 422, 1, 10.44), (1837, 524, 1, 10.46), (1839, 511, 98, 100.22)),
@@ -100,8 +112,8 @@ STATED: Final[dict[str, dict[str, object]]] = {
 }
 """Settings that a command states, and the part of images, by set."""
 
-SETS_ALIKE: Final = ("glm5.2-main",)
-"""Sets that were in view when loops of requests that are all alike were priced."""
+SETS_SEEN: Final = ("glm5.2-main", "cookbook-step", "recipes-step")
+"""Sets that were in view when loops of requests that are all alike were priced, and gates of Step's heads."""
 
 GROUPED_EXPERTS: Final = ((1, 195, 276, 1, 18.4), (4, 297, 194, 90, 97.23))
 """Groups of experts of `cookbook-k2`, tokens in and out, clients and TPOT. [ms]"""
@@ -136,6 +148,8 @@ def guide_rows() -> list[dict[str, Any]]:
     found += [_glm(*run) for run in GLM_RUNS]
     h20 = ThreadServer("recipes-v3.2", "deepseek-ai/DeepSeek-V3.2", H20, "vllm", "fp8", "2025-12", 8).case
     found.append(h20 | offline_case(100, 2048, 1024, 791.73))
+    b200 = ThreadServer("vllm-44214", "Qwen/Qwen3.5-122B-A10B", B200, "vllm", "bf16", "2026-07", 8).case
+    found.append(b200 | offline_case(500, 1024, 512, 14_995.29))
     return found
 
 

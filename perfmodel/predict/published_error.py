@@ -42,26 +42,26 @@ TPOT_ERROR: Final[dict[str, PublishedError]] = {
     "Gaudi3": PublishedError(0.091, 0.210, 24),
     "H100-NVL": PublishedError(0.445, 0.636, 4),
     "H100-SXM": PublishedError(0.049, 0.141, 755),
-    "H20-SXM": PublishedError(0.465, 0.679, 13),
+    "H20-SXM": PublishedError(0.459, 0.668, 14),
     "H200-SXM": PublishedError(0.054, 0.254, 591),
-    "MI300X": PublishedError(0.243, 0.625, 16),
+    "MI300X": PublishedError(0.217, 0.636, 34),
     "MI325X": PublishedError(0.063, 0.160, 34),
     "MI355X": PublishedError(0.087, 0.402, 209),
     "RTX-PRO-6000-Server": PublishedError(0.167, 0.390, 16),
 }
 """Source: docs/accuracy.md, errors by slice, 2026-11-29. The rows of MI325X and MI355X are DeepSeek R1 alone;
-so are those of MI300X, where blind rows of other models are nearly three times as far off: it is their error,
+so are those of MI300X, where blind rows of other models are more than twice as far off: it is their error,
 under software since July 2025. Of GB200 it is the error of tokens a second at saturation, and of Gaudi3 that
 of the time of static batches: TPOT of neither was published with all that a prediction needs. Of A100, H100
 NVL, H20 and RTX PRO 6000 it is that of blind rows, tokens a second among them."""
 
-BLIND_ERROR: Final = PublishedError(0.193, 0.545, 340)
+BLIND_ERROR: Final = PublishedError(0.193, 0.543, 367)
 """Error of all blind rows, on any part: figures of users' threads, blogs, vendors' pages and pull requests
 that nothing in the model was chosen with. It says what to expect of one's own servers, of any version and
 with any client, better than the errors of closed loops that one harness measured. Source: docs/accuracy.md,
 2026-11-29."""
 
-RECENT_BLIND_ERROR: Final = PublishedError(0.173, 0.395, 255)
+RECENT_BLIND_ERROR: Final = PublishedError(0.175, 0.408, 282)
 """Error of those of them whose software is of July 2025 or later, as that of a plan is. Source: as before."""
 
 FAR_RATIO: Final = 1.25
@@ -69,7 +69,8 @@ FAR_RATIO: Final = 1.25
 chosen figure."""
 
 FAR_FAMILIES: Final[dict[str, PublishedError]] = {
-    "qwen3_next": PublishedError(0.235, 0.283, 20),
+    "kimi_k2": PublishedError(0.233, 0.688, 30),
+    "qwen3_next": PublishedError(0.235, 0.285, 22),
 }
 """Families by `model_type` with ten recent blind rows and more, whose median is above `FAR_RATIO` times that
 of all. Source: as before."""
@@ -79,11 +80,11 @@ OWN_TPOT_ERROR: Final[dict[str, dict[str, PublishedError]]] = {
         "deepseek-ai/DeepSeek-V4-Flash": PublishedError(0.144, 0.493, 13),
         "deepseek-ai/DeepSeek-V4-Pro": PublishedError(0.436, 2.147, 13),
     },
-    "kimi_linear": {"moonshotai/Kimi-K3": PublishedError(0.565, 0.656, 8)},
+    "kimi_linear": {"moonshotai/Kimi-K3": PublishedError(0.361, 0.514, 8)},
     "minimax_m3": {"MiniMaxAI/MiniMax-M3": PublishedError(0.305, 0.471, 22)},
 }
 """Errors of TPOT of architectures with operators of their own, by `model_type` and model: errors by hardware
-say nothing of them. Source: docs/accuracy.md, DeepSeek-V4, MiniMax-M3 and Kimi-K3, 2026-11-28."""
+say nothing of them. Source: docs/accuracy.md, DeepSeek-V4, MiniMax-M3 and Kimi-K3, 2026-11-29."""
 
 
 def own_error_text(model_type: str) -> str:

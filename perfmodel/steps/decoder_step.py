@@ -87,6 +87,10 @@ ranks which share the heads have to add up their squares first. Source: `MiniMax
 request 14416, December 2025; vLLM pull request 31493). vLLM joins them since pull request 43410 (May 2026),
 which saves the launches of two, and nothing of the exchange; that is not modelled."""
 
+HEAD_GATE_MODEL_TYPES: Final = frozenset({"step3p5", "step3p7"})
+"""Decoders that scale what each head puts out by a gate of its own, from a projection of the hidden state.
+Source: `use_head_wise_attn_gate` of Step-3.5-Flash's modeling code."""
+
 GATED_SHARED_EXPERT_MODEL_TYPES: Final = frozenset(
     {"qwen2_moe", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next"}
 )
@@ -188,6 +192,9 @@ def _attention(
         layers,
         shape,
     )
+    if architecture.model_type in HEAD_GATE_MODEL_TYPES:
+        yield gemm("head_gate_projection", dtypes.attention, tokens, heads, hidden, layers)
+        yield elementwise("head_gate", 2 * tokens * heads * attention.value_head_dim, layers)
     yield gemm(
         "output_projection", dtypes.attention, tokens, hidden, heads * attention.value_head_dim, layers
     )

@@ -1,6 +1,6 @@
 """Decoders whose sliding layers have heads of their own beside experts from some layer on (Step, MiMo-V2).
 
-Left out of the counts: the gate of each head of Step, one row of weights a head, and sinks; together they are
+Left out of the weights: the gate of each head of Step, one row of them a head, and sinks; together they are
 below 0.1 % of either model.
 """
 

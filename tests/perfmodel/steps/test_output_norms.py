@@ -1,4 +1,4 @@
-"""Norms of what blocks put out."""
+"""Norms of what blocks put out, and gates of heads."""
 
 from pathlib import Path
 
@@ -53,3 +53,15 @@ def test_a_norm_reads_and_writes_a_token_once() -> None:
     hidden = load_architecture("google/gemma-3-27b-it", Path()).hidden_size
     for operator in norms("google/gemma-3-27b-it"):
         assert operator.dims["traffic_bytes"].tolist() == [2 * 2 * hidden * SEQUENCES]
+
+
+def test_each_head_of_step_has_a_gate() -> None:
+    architecture = load_architecture("stepfun-ai/Step-3.5-Flash", Path())
+    shape = decode_shape(configurations(("TP2",), (SEQUENCES,), input_tokens=100))
+    found = step_operators(architecture, part_dtypes(architecture, Precision("bf16", "bf16")), shape)
+    gates = [operator for operator in found if operator.name.startswith("head_gate")]
+    # 12 layers see the whole context, with 64 heads, 33 slide with 96; two accelerators share them.
+    products = {int(each.dims["n"][0]): float(each.count[0]) for each in gates if "n" in each.dims}
+    assert products == {32: 12.0, 48: 33.0}
+    traffic = {int(each.dims["traffic_bytes"][0]) for each in gates if "n" not in each.dims}
+    assert traffic == {2 * 2 * SEQUENCES * heads * 128 for heads in (32, 48)}
