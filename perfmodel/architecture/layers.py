@@ -47,6 +47,8 @@ class GroupedQueryAttention:
         The query projection also yields a gate as wide as the heads' output.
     index : BlockIndex or None
         What chooses the blocks of tokens that a query sees; None where it sees all earlier ones.
+    query_key_norm : bool
+        The config says that query and key heads are normed, which other families always do or never.
     """
 
     kind: ClassVar[Literal["gqa"]] = "gqa"
@@ -59,6 +61,7 @@ class GroupedQueryAttention:
     chunked: bool = False
     output_gate: bool = False
     index: BlockIndex | None = None
+    query_key_norm: bool = False
 
     def weights(self, hidden_size: int) -> int:
         """Weights of the query, key, value and output projections of one layer, and of its indexer."""

@@ -77,8 +77,8 @@ QK_NORM_MODEL_TYPES: Final = frozenset(
         "step3p7",
     }
 )
-"""Decoders that norm the query and key heads after their projection. Source: their modeling code in Hugging
-Face transformers."""
+"""Decoders that norm the query and key heads after their projection, whatever their config says. Source:
+their modeling code in Hugging Face transformers."""
 
 WHOLE_NORM_MODEL_TYPES: Final = frozenset({"minimax_m2"})
 """Those of them that norm all query heads of a token as one vector, and all key heads as another, so that
@@ -178,7 +178,7 @@ def _attention(
     if attention.index is not None:
         yield from block_sparse_attention(hidden, dtypes, attention, layers, shape)
     else:
-        if architecture.model_type in QK_NORM_MODEL_TYPES:
+        if attention.query_key_norm or architecture.model_type in QK_NORM_MODEL_TYPES:
             normed = heads * attention.head_dim + kv_heads * attention.head_dim
             yield elementwise("query_key_norm", 2 * tokens * normed, layers)
             if architecture.model_type in WHOLE_NORM_MODEL_TYPES:

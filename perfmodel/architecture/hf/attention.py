@@ -195,6 +195,7 @@ def grouped_query(
         window=window,
         chunked=chunked and window != WHOLE_CONTEXT,
         output_gate=output_gate,
+        query_key_norm=reader.flag("use_qk_norm", absent=False),
     )
 
 

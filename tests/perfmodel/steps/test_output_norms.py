@@ -65,3 +65,12 @@ def test_each_head_of_step_has_a_gate() -> None:
     assert products == {32: 12.0, 48: 33.0}
     traffic = {int(each.dims["traffic_bytes"][0]) for each in gates if "n" not in each.dims}
     assert traffic == {2 * 2 * SEQUENCES * heads * 128 for heads in (32, 48)}
+
+
+@pytest.mark.parametrize(("model", "layers"), [("zai-org/GLM-4.6", 92), ("zai-org/GLM-4.5-Air", 0)])
+def test_query_and_key_heads_are_normed_where_the_config_says(model: str, layers: int) -> None:
+    # NVIDIA Megatron-Bridge, docs/models/llm/glm45.md: GLM-4.5 norms them, GLM-4.5-Air does not.
+    architecture = load_architecture(model, Path())
+    shape = decode_shape(configurations(("TP2",), (SEQUENCES,), input_tokens=100))
+    found = step_operators(architecture, part_dtypes(architecture, Precision("bf16", "bf16")), shape)
+    assert sum(each.count[0] for each in found if each.name == "query_key_norm") == layers
