@@ -154,7 +154,10 @@ def guide_rows() -> list[dict[str, Any]]:
 
 
 def _glm(hardware: str, accelerators: int, ranks: int, clients: int, tpot_ms: float) -> dict[str, Any]:
-    """Return a run of `glm5.2-main`, whose cache is in FP8 on Blackwell by default, as of GLM-5 and V3.2."""
+    """Return a run of `glm5.2-main`, whose cache is in FP8 on Blackwell by default.
+
+    Source: SGLang 0.5.23, arg_groups/overrides.py, _dsa_kv_cache_dtype_default.
+    """
     tp = accelerators // ranks
     case = ThreadServer("glm5.2-main", GLM52, hardware, "sglang", "fp8", "2026-07", tp, ranks).case
     case |= {"dp": ranks, "kv": "fp8", "length_variation": 0.0} | (FIVE_DRAFTS if ranks == 1 else ONE_DRAFT)

@@ -170,6 +170,10 @@ _SGLANG: Final = (
     "from there on; max_running_requests at least 2,048; the overlap schedule is on by default (0.4, "
     "December 2024)"
 )
+_SGLANG_0_5_23: Final = (
+    "SGLang 0.5.23 (November 2026), arg_groups/memory_hook.py: chunked_prefill_size 2,048 below 20 GiB, "
+    "4,096 below 60, 8,192 below 160, 16,384 from there on; the rest as before"
+)
 _TRTLLM_C: Final = (
     "TensorRT-LLM 0.12 (August 2024): max_batch_size 2,048 and max_num_tokens 8,192 by default "
     "(docs/source/performance/perf-benchmarking.md); the C++ batch manager makes up iterations one by one"
@@ -188,6 +192,10 @@ FRAMEWORK_DEFAULTS: Final = (
     FrameworkDefault("sglang", "", 0, 2048, 2048, 1.0, _SGLANG),
     FrameworkDefault("sglang", "", 35, 2048, 8192, 1.0, _SGLANG),
     FrameworkDefault("sglang", "", 160, 2048, 16384, 1.0, _SGLANG),
+    FrameworkDefault("sglang", "2026-11", 0, 2048, 2048, 1.0, _SGLANG_0_5_23),
+    FrameworkDefault("sglang", "2026-11", 20, 2048, 4096, 1.0, _SGLANG_0_5_23),
+    FrameworkDefault("sglang", "2026-11", 60, 2048, 8192, 1.0, _SGLANG_0_5_23),
+    FrameworkDefault("sglang", "2026-11", 160, 2048, 16384, 1.0, _SGLANG_0_5_23),
     FrameworkDefault("trtllm", "", 0, 2048, 8192, 0.0, _TRTLLM_C),
     FrameworkDefault("trtllm", "2025-02", 0, 2048, 8192, 1.0, _TRTLLM_PY),
 )
@@ -209,7 +217,7 @@ of `steps.host_launches`: 22 % with 20 ms, 25 % with 40 ms (365 rows); means (50
 SHARED_TOKENS: Final = frozenset({"sglang"})
 """Frameworks whose attention-DP ranks share the tokens of an iteration out among themselves where nobody says
 otherwise. Source: SGLang's ServerArgs, _handle_data_parallelism: `chunked_prefill_size // dp_size` (0.4 to
-0.5.14). Plans do not: their servers are started with the chunk of each rank, or with whole prompts."""
+0.5.23). Plans do not: their servers are started with the chunk of each rank, or with whole prompts."""
 
 _VLLM_SMALL_LIMITS: Final = "A100"
 """Accelerators that vLLM gives small limits whatever their memory. Source: vLLM's pull request 17885."""

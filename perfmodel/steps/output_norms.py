@@ -1,6 +1,8 @@
 """Norms of what a block puts out, before it is added to the residual stream (Gemma, GLM-4).
 
 The usual norm before a block takes the sum with the residual stream along; these are kernels of their own.
+SGLang 0.5.23 joins two of Gemma 4's with others (kernels/ops/layernorm/gemma4_fused_ops), which is
+not modelled.
 """
 
 from __future__ import annotations

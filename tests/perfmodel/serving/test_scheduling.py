@@ -15,6 +15,7 @@ RANKS = np.array([1, 4, 8])
         # SGLang divides the tokens of a server by its ranks; vLLM and TensorRT-LLM have them for each.
         ("sglang", "B200-SXM", [16_384, 4096, 2048]),
         ("sglang", "H200-SXM", [8192, 2048, 1024]),
+        ("sglang", "L40S", [4096, 1024, 512]),
         ("vllm", "B200-SXM", [8192] * 3),
         ("trtllm", "B200-SXM", [8192] * 3),
     ],
