@@ -27,8 +27,8 @@ _DEVICE_ID: Final = re.compile(r"^0x(?=[0-9a-f]{4}$)", re.IGNORECASE)
 """What rocm-smi writes before the device id that AMD's node labeller has alone."""
 _RUNNERS: Final = "inferencex"
 """The source of names that no hint should teach: those of somebody's clusters."""
-_RUNNER_NUMBER: Final = re.compile(r"_\d{1,2}$")
-"""Number of a runner of InferenceX among those of its cluster."""
+_RUNNER: Final = re.compile(r"^cluster:|_\d{1,2}$", re.IGNORECASE)
+"""What InferenceX writes about a cluster: a word before its name, and the number of a runner behind it."""
 _SLICE: Final = re.compile(r"(?P<kind>tpu-v\d[a-z]+)-(?P<size>\d{1,4})$", re.IGNORECASE)
 _CORES_OF_A_CHIP: Final = MappingProxyType({"tpu-v5p": 2})
 _DISKLESS: Final = re.compile(r"-(?:nolssd|lowmem)$", re.IGNORECASE)
@@ -123,7 +123,7 @@ def _first(known: Mapping[str, _Found], name: str) -> _Found | None:
 def _forms(name: str) -> Iterator[str]:
     """Yield a name, and without what some tools add to it."""
     yield name
-    for added in (_VENDOR, _DEVICE_ID, _RUNNER_NUMBER, _DISKLESS):
+    for added in (_VENDOR, _DEVICE_ID, _RUNNER, _DISKLESS):
         without = added.sub("", name)
         if without != name:
             yield without

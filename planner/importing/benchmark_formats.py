@@ -13,8 +13,8 @@ What is read, with its units as documented (November 2026):
 * inference-perf: `stage_N_lifecycle_metrics.json` (kubernetes-sigs/inference-perf 0.7), latencies in seconds.
 * mlperf: `mlperf_log_summary.txt` of LoadGen 6.0, latencies in ns, runs with latencies of tokens; prompts are
   those of the task's data set, which the file does not state.
-* inferencex: rows of InferenceX (formerly InferenceMAX), latencies in seconds, throughput by GPU; nominal
-  lengths, of which requests take 0.8 to 1, so that the mean is nine tenths.
+* inferencex: rows of InferenceX (formerly InferenceMAX) as its runs write them and as its site answers,
+  latencies in seconds; nominal lengths, of which requests take 0.8 to 1, so that the mean is nine tenths.
 """
 
 from __future__ import annotations
@@ -32,22 +32,17 @@ from fleetplan.planner.importing.benchmark_loads import (
     request_ms,
 )
 from fleetplan.planner.importing.benchmark_rows import BenchmarkRow, MeasuredDeployment
+from fleetplan.planner.importing.inferencex import inferencex_run
 from fleetplan.planner.importing.records import (
     Record,
     RejectedRowError,
     at,
-    count,
     mapping,
     milliseconds,
     number,
     optional_number,
     text_or_none,
 )
-
-INFERENCEX_MEAN_LENGTH_RATIO: Final = 0.9
-"""Mean over nominal length of InferenceX's random requests: uniform from 0.8 (its benchmark scripts,
-`--random-range-ratio 0.8`; measured throughput implies 0.901 at the median of its rows)."""
-
 
 PIECES_TOLERANCE: Final = 0.25
 """How far the time of a token that inference-perf states may be off that by the lengths of answers: means of
@@ -272,61 +267,6 @@ def _by_token(stated_ms: float | None, after_first_ms: float, output_tokens: flo
     return stated_ms if abs(stated_ms - by_length) <= PIECES_TOLERANCE * by_length else by_length
 
 
-_INFERENCEX_FRAMEWORKS: Final = {"trt": "trtllm"}
-"""Frameworks that InferenceX names otherwise."""
-
-
-def _inferencex(row: Record) -> BenchmarkRow:
-    if row.get("disagg") or row.get("is_multinode"):
-        raise RejectedRowError("disaggregated or multi-node: its two phases are no one layout")
-    if str(row.get("spec_method") or row.get("spec_decoding") or "none") not in {"none", "False"}:
-        raise RejectedRowError("speculative decoding: the acceptance is not said")
-    if str(row.get("scenario_type") or "").startswith("agentic"):
-        raise RejectedRowError("a replayed trace of agents: its requests have no common length")
-    if str(row.get("kv_offloading") or row.get("offload_mode") or "none") not in {"none", "off"}:
-        raise RejectedRowError("KV caches are offloaded: their hits are not said")
-    figures = mapping(row.get("metrics", row), "metrics")
-
-    def degree(name: str, default: object = 1) -> int:
-        places = [(part, key) for part in (row, figures) for key in (name, f"{name}_size", f"decode_{name}")]
-        return count(next((part[key] for part, key in places if part.get(key)), default), name)
-
-    tp, ep, dcp, pcp = degree("tp", None), degree("ep"), degree("dcp"), degree("pcp")
-    if dcp > 1 and pcp > 1:
-        raise RejectedRowError(f"contexts are split in prefill ({pcp}) and in decode ({dcp}) otherwise")
-    if tp % dcp:
-        raise RejectedRowError(f"decode context parallelism {dcp} does not divide tp {tp}")
-    attention = str(row.get("dp_attention", row.get("decode_dp_attention", False))).lower() == "true"
-    deployment = MeasuredDeployment(
-        model=text_or_none(row.get("model")),
-        hardware=text_or_none(row.get("hw", row.get("hardware"))),
-        framework=_INFERENCEX_FRAMEWORKS.get(str(row.get("framework")), text_or_none(row.get("framework"))),
-        weights=text_or_none(row.get("precision")),
-        # Decode context parallelism splits the ranks of tensor parallelism, that of prefill adds ranks.
-        tp=1 if attention else tp // dcp,
-        dp=tp if attention else 1,
-        ep=ep,
-        pp=degree("pp"),
-        cp=max(dcp, pcp),
-    )
-    if attention and deployment.cp != 1:
-        raise RejectedRowError("attention data parallelism with split contexts: no layout of the planner")
-
-    def seconds_as_ms(name: str) -> float | None:
-        value = optional_number(figures.get(name), name)
-        return None if value is None else value * MS_PER_S
-
-    return BenchmarkRow(
-        deployment,
-        INFERENCEX_MEAN_LENGTH_RATIO * count(row.get("isl"), "isl"),
-        INFERENCEX_MEAN_LENGTH_RATIO * count(row.get("osl"), "osl"),
-        number(row.get("conc"), "conc"),
-        None,
-        seconds_as_ms("mean_ttft"),
-        seconds_as_ms("mean_tpot"),
-    )
-
-
 def _mlperf(row: Record) -> BenchmarkRow:
     scenario = row.get("Scenario")
     if row.get("Mode") != "PerformanceOnly":
@@ -359,6 +299,6 @@ READERS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Record], BenchmarkR
     "guidellm": (("benchmarks",), _guidellm),
     "inference-perf": ((), _inference_perf),
     "mlperf": ((), _mlperf),
-    "inferencex": (("rows", "results"), _inferencex),
+    "inferencex": (("rows", "results", "benchmarks"), inferencex_run),
 }
 """Formats of `plan import benchmark`: where their rows stand, and what reads one."""

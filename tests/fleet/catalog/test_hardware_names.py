@@ -58,6 +58,10 @@ TABLE = Path(__file__).parents[3] / "fleet" / "catalog" / "hardware_names.yaml"
         ("b200-nscale-slurm_3", "B200-SXM"),
         ("mi355x-amds_04", "MI355X"),
         ("rtx6000pro-lat_00", "RTX-PRO-6000-Server"),
+        ("cluster:b300-nv", "B300-SXM"),
+        ("cluster:mi300x-amds", "MI300X"),
+        ("cluster:h100-dgxc-slurm_03", "H100-SXM"),
+        ("tpuv7", "TPU-7x"),
         # MLPerf.
         ("AMD Instinct MI355X 288GB HBM3e", "MI355X"),
         ("NVIDIA L4-PCIe-24GB", "L4"),
