@@ -24,6 +24,7 @@ from fleetplan.planner.report.html.side_by_side import NamedOutcome, side_by_sid
 STATIC: Final = {
     "page.js": "text/javascript",
     "form.js": "text/javascript",
+    "paper.js": "text/javascript",
     "plans.js": "text/javascript",
     "progress.js": "text/javascript",
     "page.css": "text/css",

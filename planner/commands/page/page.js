@@ -1,6 +1,7 @@
 // The page: sends changes, asks how the solve is going, shows the plans.
 
 import { changesOf, joinSliders } from "./form.js";
+import { printReports } from "./paper.js";
 import { fitFrame, shownPlan, updatePlans } from "./plans.js";
 import { showProgress } from "./progress.js";
 
@@ -105,4 +106,5 @@ at("keep").addEventListener("click", () => send("stop", { keep: true }));
 at("cancel").addEventListener("click", () => send("stop", { keep: false }));
 at("report").addEventListener("load", fitFrame);
 addEventListener("resize", fitFrame);
+printReports();
 poll();

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import queue
+import re
+import shutil
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -154,6 +158,40 @@ def test_on_paper_the_plan_begins_on_the_first_page(driver: Any, page: Served) -
         assert driver.execute_script("return document.querySelector('#report').offsetTop") < 30
     finally:
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def on_paper(driver: Any) -> bytes:
+    """The PDF that the browser prints of what it shows."""
+    return base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"])
+
+
+def pages_of(pdf: bytes) -> int:
+    return len(re.findall(rb"/Type\s*/Page\b", pdf))
+
+
+def test_the_whole_plan_is_printed_as_its_report_is(driver: Any, page: Served, tmp_path: Path) -> None:
+    """Page for page what the report is on its own; a frame is cut at the end of a page."""
+    open_page(driver, page)
+    driver.get_log("browser")
+    printed = {"page": on_paper(driver)}
+    assert driver.get_log("browser") == []
+    # Nothing is left of it, and the page is as it was.
+    assert not driver.execute_script("return document.querySelector('#printed').shadowRoot.hasChildNodes()")
+    assert shown(driver, "#report")
+    assert shown(driver, "#plans")
+    driver.get(driver.execute_script("return document.querySelector('#report').src"))
+    printed["report"] = on_paper(driver)
+    assert pages_of(printed["page"]) == pages_of(printed["report"]) > 2
+    to_text = shutil.which("pdftotext")
+    if to_text is None:
+        return
+    words = {}
+    for name, pdf in printed.items():
+        file = tmp_path / f"{name}.pdf"
+        file.write_bytes(pdf)
+        done = subprocess.run([to_text, "-layout", str(file), "-"], capture_output=True, check=True)
+        words[name] = done.stdout.decode().split()
+    assert words["page"] == words["report"]
 
 
 def test_without_a_mouse_a_slider_is_moved_planned_compared_and_saved(driver: Any, page: Served) -> None:
