@@ -114,6 +114,12 @@ def taken_for(name: str) -> str | None:
     return found
 
 
+def devices_of(hardware: str) -> int:
+    """Return how many devices a framework sees in one accelerator of the catalogue: 2 in a chip of TPU-7x."""
+    found: int = _table()["devices"].get(hardware, 1)
+    return found
+
+
 def _first(known: Mapping[str, _Found], name: str) -> _Found | None:
     """Return what is known of the first of a name's forms that is known."""
     found = (known.get(plain_hardware(each)) for each in _forms(name))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from fleetplan.fleet.catalog.hardware_names import part_called
+from fleetplan.fleet.catalog.hardware_names import devices_of, part_called
 from fleetplan.fleet.units import MS_PER_S
 from fleetplan.planner.importing.benchmark_rows import BenchmarkRow, MeasuredDeployment
 from fleetplan.planner.importing.records import (
@@ -25,10 +25,6 @@ INFERENCEX_MEAN_LENGTH_RATIO: Final = 0.9
 
 _FRAMEWORKS: Final = MappingProxyType({"trt": "trtllm"})
 """Frameworks that InferenceX names otherwise."""
-
-_DEVICES_OF_A_CHIP: Final = MappingProxyType({"TPU-7x": 2})
-"""Devices that a framework sees in one chip: degrees count those. Four chips of TPU7x (slice 2x2x1) are
-served with `--tensor-parallel-size 8` (InferenceX, runners/launch_tpuv7-gke.sh)."""
 
 
 def inferencex_run(row: Record) -> BenchmarkRow:
@@ -105,7 +101,7 @@ def _deployment(row: Record, figures: Record) -> MeasuredDeployment:
 
 def _in_accelerators(stated: MeasuredDeployment, said: float | None) -> MeasuredDeployment:
     """Degrees of accelerators, from those of devices, whose number the row may say."""
-    devices = _DEVICES_OF_A_CHIP.get(part_called(str(stated.hardware)) or "", 1)
+    devices = devices_of(part_called(str(stated.hardware)) or "")
     tp, ep = stated.tp or 1, stated.ep or 1
     if tp % devices:
         raise RejectedRowError(f"a rank of tp {tp} is half a chip: no layout of the planner")

@@ -65,7 +65,7 @@ def _karpenter(pool: StandingPool, types: tuple[InstanceType, ...]) -> dict[str,
             },
             # A server that has loaded a model is not moved to fill nodes better.
             "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "1h"},
-            "limits": {pool.resource: str(pool.nodes * pool.accelerators_per_node)},
+            "limits": {pool.resource: str(pool.nodes * types[0].accelerators)},
         },
     }
 
@@ -188,6 +188,14 @@ def _node_counts(nodes: int, location: str) -> dict[str, object]:
     return {"initialNodeCount": 0, "autoscaling": held}
 
 
+def _machines(pool: StandingPool, cloud: str) -> tuple[InstanceType, ...]:
+    """Machines of the size of a node; for a pool smaller than one, machines of its own size if there are."""
+    # Of TPUs, slices say which machine is taken.
+    is_smaller = pool.nodes == 1 and pool.vendor != "Google"
+    smaller = instances_of(pool.hardware, cloud, pool.accelerators) if is_smaller else ()
+    return smaller or instances_of(pool.hardware, cloud, pool.accelerators_per_node)
+
+
 _Written = tuple[list[dict[str, object]], list[str]] | str
 """Objects of a pool and notes on them, or why there are none."""
 
@@ -202,7 +210,7 @@ def _by_region(
     stated_of: dict[str, list[str]] = defaultdict(list)
     left_out = []
     for pool in standing_pools(plan, period):
-        types = instances_of(pool.hardware, cloud, pool.accelerators_per_node)
+        types = _machines(pool, cloud)
         if pool.owned:
             left_out.append(NotProvided(pool.name, f"its hosts are owned, and {tool} starts rented ones"))
         elif not types:
@@ -215,6 +223,9 @@ def _by_region(
         else:
             objects[pool.region] += written[0]
             stated = f"{pool.label}: {pool.accelerators} {pool.hardware} on {counted(pool.nodes, 'node')}"
+            beyond = pool.nodes * types[0].accelerators - pool.accelerators
+            if beyond:
+                stated += f", which {'has' if pool.nodes == 1 else 'have'} {beyond} more"
             others = [machine.name for machine in types[1:]]
             stated_of[pool.region].append(stated + (f"; also {', '.join(others)}" if others else ""))
             stated_of[pool.region] += written[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import re
 from collections import Counter
@@ -101,6 +102,11 @@ class NotLaunched:
     def label(self) -> str:
         """How messages call it."""
         return _label(self.placement)
+
+
+def left_out(each: NotLaunched) -> str:
+    """Return a note on a placement that a file lacks; its name is written in JSON, so that none ends it."""
+    return f"not launched: {each.placement.replicas} x {json.dumps(each.label)}: {each.reason}"
 
 
 def deployments(plan: Plan, period: str | None) -> tuple[tuple[LaunchedGroup, ...], tuple[NotLaunched, ...]]:

@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from functools import partial
 
 from fleetplan.planner.export.launch.commands import launch
-from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, dns_name, dns_names
+from fleetplan.planner.export.launch.deployments import (
+    LaunchedGroup,
+    NotLaunched,
+    dns_name,
+    dns_names,
+    left_out,
+)
 from fleetplan.planner.export.launch.nodes import POOL_LABEL, documents
 from fleetplan.planner.export.launch.replica import Launch
 from fleetplan.planner.export.launch.sglang import sglang
@@ -54,7 +60,8 @@ def dynamo_graphs(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple
         graph: dns_names({key: "-".join(key) for key in letters}, graph) for graph, _ in set(letters.values())
     }
     for key, (graph, component) in letters.items():
-        texts[f"{files[key]}.dynamo.yaml"] = _graph(graphs[graph][key], groups[key], component)
+        lacks = [left_out(each) for each in refused if (each.placement.service, each.placement.region) == key]
+        texts[f"{files[key]}.dynamo.yaml"] = _graph(graphs[graph][key], groups[key], component, lacks)
     return texts, tuple(refused)
 
 
@@ -65,7 +72,9 @@ def _start(each: LaunchedGroup) -> Launch | NotLaunched:
     return launch(each, framework, partial(sglang, version=version) if framework == "sglang" else None)
 
 
-def _graph(name: str, parts: Sequence[tuple[LaunchedGroup, Launch]], component_letters: int) -> str:
+def _graph(
+    name: str, parts: Sequence[tuple[LaunchedGroup, Launch]], component_letters: int, lacks: Sequence[str]
+) -> str:
     rules = tools().dynamo
     framework = parts[0][0].service.framework
     runtime = rules.frameworks[framework]
@@ -88,7 +97,7 @@ def _graph(name: str, parts: Sequence[tuple[LaunchedGroup, Launch]], component_l
         for component, (each, started) in zip(components, parts, strict=True)
         for note in started.notes
     ]
-    return documents(title, notes, [graph])
+    return documents(title, [*notes, *lacks], [graph])
 
 
 def _letters(parts: Sequence[tuple[LaunchedGroup, Launch]]) -> tuple[int, int]:

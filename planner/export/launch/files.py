@@ -9,7 +9,12 @@ from typing import Final
 
 from fleetplan.planner.export.launch.cloud_nodes import gke_pools, karpenter_pools
 from fleetplan.planner.export.launch.commands import FRAMEWORKS, launch
-from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, deployments
+from fleetplan.planner.export.launch.deployments import (
+    LaunchedGroup,
+    NotLaunched,
+    deployments,
+    left_out,
+)
 from fleetplan.planner.export.launch.dynamo import dynamo_graphs
 from fleetplan.planner.export.launch.kueue import kueue_quotas
 from fleetplan.planner.export.launch.leader_worker_sets import leader_worker_sets
@@ -53,24 +58,49 @@ class Exported:
 def export_launch(plan: Plan, asked: ExportOptions) -> Exported:
     """Return one shell script with a command a set of replicas, and the files that the commands name."""
     found, unread = deployments(plan, asked.period)
-    refused: list[NotLaunched | NotProvided] = list(unread)
+    refused = list(unread)
     files: dict[str, bytes] = {}
-    title = json.dumps(f"{plan.fleet}, {asked.period or plan.periods[0]}")
-    blocks = [f"# {title}: one command starts one replica."]
-    for name in FRAMEWORKS:
-        rules = tools().framework(name)
-        blocks.append(f"# Options of {name} {rules.version}, read in: {rules.source}.")
+    commands: list[tuple[LaunchedGroup, Launch]] = []
     for each in found:
         started = launch(each, asked.framework or each.service.framework)
         if isinstance(started, NotLaunched):
             refused.append(started)
             continue
-        blocks.append(_block(each, started))
+        commands.append((each, started))
         if started.config:
             files[f"{each.name}.yaml"] = started.config_text.encode()
-    if len(refused) == len(unread) + len(found):
+    if not commands:
         return Exported({}, tuple(refused))
-    return Exported({"launch.sh": ("\n".join(blocks) + "\n").encode(), **files}, tuple(refused))
+    title = json.dumps(f"{plan.fleet}, {asked.period or plan.periods[0]}")
+    lines = [f"# {title}: one command starts one replica.", *_head(commands)]
+    lines += [f"# {left_out(each)}" for each in refused]
+    lines += [_block(each, started) for each, started in commands]
+    return Exported({"launch.sh": ("\n".join(lines) + "\n").encode(), **files}, tuple(refused))
+
+
+def _head(commands: Sequence[tuple[LaunchedGroup, Launch]]) -> list[str]:
+    """Versions of the frameworks of a script, and what replicas that share a host need."""
+    lines = []
+    used = {started.framework for _, started in commands}
+    for name in (each for each in FRAMEWORKS if each in used):
+        rules = tools().framework(name)
+        lines.append(f"# Options of {name} {rules.version}, read in: {rules.source}.")
+    sharing = [
+        (each, started)
+        for each, started in commands
+        if each.accelerators_on_a_host < each.hardware.accelerators_per_host
+    ]
+    if sharing:
+        ports = {
+            tools().framework(started.framework).own_port
+            for each, started in sharing
+            if each.placement.phase != "aggregated"
+        }
+        own = ["CUDA_VISIBLE_DEVICES (AMD: HIP_VISIBLE_DEVICES)", "--port", *sorted(filter(None, ports))]
+        lines.append(
+            f"# Replicas that share a host need accelerators and ports of their own: {', '.join(own)}."
+        )
+    return lines
 
 
 def _block(each: LaunchedGroup, started: Launch) -> str:

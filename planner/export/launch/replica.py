@@ -29,6 +29,11 @@ BALANCED_EXPERTS: Final = (
     "of a load balancer that copies one expert in {each}, or as many as redundant_experts says; add {options}"
 )
 
+OWN_BATCHES: Final = (
+    "each class of requests was planned with a batch of its own, so that {option} is not set: "
+    "without it a burst may take more sequences, and longer a token"
+)
+
 COORDINATION_PORT: Final = 29500
 """Where the hosts of a replica find each other: the documented default of torch.distributed."""
 
@@ -126,7 +131,10 @@ def length_and_notes(deployment: LaunchedGroup, framework: str) -> tuple[int, li
         The plan states no lengths.
     """
     length, note = longest_sequence(deployment)
-    return length, [note, *_expert_notes(deployment.layout, framework)]
+    notes = [note, *_expert_notes(deployment.layout, framework)]
+    if deployment.batch is None:
+        notes.append(OWN_BATCHES.format(option=tools().framework(framework).batch))
+    return length, notes
 
 
 def _expert_notes(layout: Parallelism, framework: str) -> list[str]:

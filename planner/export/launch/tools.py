@@ -35,6 +35,10 @@ class FrameworkRules(_Rules):
     """Options without which a server answers its own host alone."""
     own_address: str | None = None
     """Variable with the address at which servers of another phase reach this one."""
+    own_port: str | None = None
+    """What sets the port at which they do."""
+    batch: str
+    """Option that caps the sequences of a batch."""
 
 
 class RuntimeRules(_Rules):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from fleetplan.fleet.catalog.hardware_names import devices_of
 from fleetplan.fleet.figures import counted
 from fleetplan.planner.export.launch.checkpoints import RefusedError, launched, precision_options
 from fleetplan.planner.export.launch.deployments import LaunchedGroup
@@ -73,7 +74,7 @@ def _layout(deployment: LaunchedGroup) -> list[str]:
         )
     # Context parallelism of decode shares the ranks of tensor parallelism; that of prefill has its own.
     decode_cp = 1 if prefills else layout.cp
-    tp = layout.tp * decode_cp
+    tp = layout.tp * decode_cp * devices_of(deployment.placement.hardware)
     if decode_cp > 1:
         _check_decode_context(deployment, tp, decode_cp)
     words = ["--tensor-parallel-size", str(tp)]

@@ -209,6 +209,36 @@ def test_gke_counts_nodes_and_names_the_accelerator() -> None:
         gke_pools(whole, "2027Q2", {})
 
 
+@pytest.mark.parametrize(
+    ("chips", "machine", "in_aws", "said"),
+    [
+        (1, "a3-highgpu-1g", "p5.4xlarge", "1 H100-SXM on 1 node"),
+        (4, "a3-highgpu-4g", "p5.48xlarge", "4 H100-SXM on 1 node"),
+        (5, "a3-highgpu-8g", "p5.48xlarge", "5 H100-SXM on 1 node, which has 3 more"),
+        (12, "a3-highgpu-8g", "p5.48xlarge", "12 H100-SXM on 2 nodes, which have 4 more"),
+    ],
+)
+def test_no_larger_machine_is_started_than_a_pool_needs(
+    chips: int, machine: str, in_aws: str, said: str
+) -> None:
+    whole = of_catalogue(plan())
+    rented = next(each for each in standing_pools(whole, "2027Q2") if not each.owned)
+    uses = tuple(
+        use.model_copy(update={"accelerators": chips}) if use.pool == rented.name else use
+        for use in whole.pools
+    )
+    whole = whole.model_copy(update={"pools": uses})
+    texts, _ = gke_pools(whole, "2027Q2", LOCATIONS)
+    spec = next(each["spec"] for each in objects(texts) if each["metadata"]["name"] == rented.label)
+    assert spec["nodeConfig"]["machineType"] == machine
+    assert spec["nodeConfig"]["guestAccelerator"][0]["count"] == int(machine[-2])
+    assert any(f"{said}\n" in text or f"{said};" in text for text in texts.values())
+    texts, _ = karpenter_pools(whole, "2027Q2")
+    spec = next(each["spec"] for each in objects(texts) if each["metadata"]["name"] == rented.label)
+    assert spec["template"]["spec"]["requirements"][0]["values"] == [in_aws]
+    assert int(spec["limits"]["nvidia.com/gpu"]) >= chips
+
+
 def on_tpus(name: str, chips: int) -> tuple[Plan, str]:
     """A plan on TPUs, and its rented pool, all replicas of which take so many chips."""
     whole = of_catalogue(plan(), name, "Google")

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.planner.export.test_launch import deployment, options_of, plan
+from tests.planner.export.test_launch import deployment, options_of, plan, stored_in_fp8
+from tests.planner.whole_fleet import EVIL
 
 from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.planner.export.launch.commands import FRAMEWORKS, launch
@@ -19,6 +20,7 @@ from fleetplan.planner.export.launch.llm_d import llm_d_values
 from fleetplan.planner.export.launch.replica import FOLLOWER, LEADER, Launch
 from fleetplan.planner.export.launch.tensorrt_llm import engine_arguments
 from fleetplan.planner.export.launch.tools import tools
+from fleetplan.planner.plan import Plan
 
 
 def started(each: LaunchedGroup, framework: str = "vllm") -> Launch:
@@ -309,10 +311,71 @@ def test_llm_d_refuses_what_it_would_turn_into_something_else() -> None:
 
 
 def test_notes_and_versions_stand_in_every_export() -> None:
-    script = export_launch(plan(), ExportOptions()).files["launch.sh"].decode()
-    for name in ("vllm", "sglang", "trtllm"):
-        assert f"# Options of {name} {tools().framework(name).version}, " in script
+    for name in ("vllm", "sglang"):
+        script = export_launch(plan(), ExportOptions(framework=name)).files["launch.sh"].decode()
+        stated = [line for line in script.splitlines() if line.startswith("# Options of ")]
+        (version,) = stated
+        assert version.startswith(f"# Options of {name} {tools().framework(name).version}, ")
     (text, *_) = dynamo_graphs(deployments(plan(), None)[0])[0].values()
     assert "sequences of up to" in text.split("apiVersion")[0]
     (text, *_) = llm_d_values([deployment()])[0].values()
     assert "sequences of up to" in text.split("multinode")[0]
+
+
+@pytest.mark.parametrize(
+    ("framework", "port"),
+    [("vllm", "VLLM_NIXL_SIDE_CHANNEL_PORT"), ("sglang", "--disaggregation-bootstrap-port")],
+)
+def test_a_script_says_what_replicas_that_share_a_host_need(framework: str, port: str) -> None:
+    """A command of its own takes the first accelerators and the default ports, as the one before it did."""
+    script = export_launch(plan(), ExportOptions(framework=framework)).files["launch.sh"].decode()
+    (said,) = [line for line in script.splitlines() if "share a host" in line]
+    assert all(word in said for word in ("CUDA_VISIBLE_DEVICES", "--port", port))
+
+
+def test_files_say_what_they_lack() -> None:
+    """Who deploys a file sees which sets of replicas of it are not there."""
+    found, _ = deployments(plan(), None)
+    one, other = (each for each in found if each.service.name == EVIL)
+    amd = on_hosts_of(other, 8, "AMD")
+    (text,) = dynamo_graphs([one, amd])[0].values()
+    head = text.split("apiVersion")[0]
+    assert f"not launched: {amd.placement.replicas} x " in head
+    assert "Dynamo runs on NVIDIA parts" in head
+    script = export_launch(without_heads(plan()), ExportOptions()).files["launch.sh"].decode()
+    assert any(line.startswith("# not launched: ") for line in script.splitlines())
+
+
+def without_heads(whole: Plan) -> Plan:
+    """A plan of which one service has shapes alone, which are no checkpoint."""
+    assert whole.inputs is not None
+    services = tuple(
+        each.model_copy(
+            update={"variants": tuple(v.model_copy(update={"checkpoint": ""}) for v in each.variants)}
+        )
+        if each.name == EVIL
+        else each
+        for each in whole.inputs.services
+    )
+    return whole.model_copy(update={"inputs": whole.inputs.model_copy(update={"services": services})})
+
+
+@pytest.mark.parametrize(
+    ("framework", "option"),
+    [("vllm", "--max-num-seqs"), ("sglang", "--max-running-requests"), ("trtllm", "--max_batch_size")],
+)
+def test_batches_of_classes_are_said_not_to_be_set(framework: str, option: str) -> None:
+    own = started(stored_in_fp8("TP2", batch=None), framework)
+    assert option not in own.words
+    assert any(f"{option} is not set" in note for note in own.notes)
+    one = started(stored_in_fp8("TP2"), framework)
+    assert option in one.words
+    assert not any("is not set" in note for note in one.notes)
+
+
+def test_a_chip_of_two_devices_has_two_ranks_of_vllm() -> None:
+    """`--tensor-parallel-size` counts devices, and four chips of TPU-7x are eight."""
+    for name, ranks in (("TPU-7x", "8"), ("TPU-v6e", "4"), ("H100-SXM", "4")):
+        each = deployment("TP4")
+        each = replace(each, placement=each.placement.model_copy(update={"hardware": name}))
+        assert options_of(started(each))["--tensor-parallel-size"] == ranks
