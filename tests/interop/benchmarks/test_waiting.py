@@ -34,6 +34,19 @@ def test_processes_that_share_a_processor_wait_for_it() -> None:
     assert found.between(start, time.monotonic()) > 0.05
 
 
+def test_what_others_waited_counts_after_a_process_has_ended() -> None:
+    """A tool's workers import for seconds and end; then the rest of it waits."""
+    found = ProcessorWait()
+    start = time.monotonic()
+    found.note({"worker": 5.0, "client": 1.0})
+    middle = time.monotonic()
+    time.sleep(0.01)
+    found.note({"client": 1.2})
+    found.note({"client": 1.5, "other": 0.25})
+    assert found.between(start, middle) <= 6.0
+    assert found.between(middle, time.monotonic()) == pytest.approx(0.75, abs=0.01)
+
+
 def read(ttft_ms: float, waited_s: float) -> list[str]:
     """Differences of an open loop of 60 requests in four seconds, read with another TTFT."""
     server, waiting = Server(), ProcessorWait()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -24,12 +24,14 @@ class ProcessorWait:
     def __init__(self) -> None:
         self._at: list[float] = []
         self._waited: list[float] = []
+        self._last: Mapping[str, float] = {}
 
-    def note(self, waited_s: float) -> None:
-        """Note the sum so far."""
+    def note(self, waited_s: Mapping[str, float]) -> None:
+        """Note what each thread waited so far. Threads that ended take their counts with them."""
+        more = sum(max(0.0, each - self._last.get(thread, 0.0)) for thread, each in waited_s.items())
         self._at.append(time.monotonic())
-        # Threads that ended take their counts with them.
-        self._waited.append(max(waited_s, self._waited[-1] if self._waited else 0.0))
+        self._waited.append(more + (self._waited[-1] if self._waited else 0.0))
+        self._last = waited_s
 
     def between(self, start: float, end: float) -> float:
         """Return what was waited between two moments of the monotonic clock; 0 where nothing is counted."""
@@ -52,7 +54,8 @@ def watched(process: int, own: int) -> Iterator[ProcessorWait]:
 
     def watch() -> None:
         while not done.wait(EVERY_S):
-            found.note(sum(_waited_s(each) for each in (own, *_tree(process))))
+            processes = (own, *_tree(process))
+            found.note({thread: s for each in processes for thread, s in _waited_s(each)})
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
@@ -70,10 +73,12 @@ def _tree(process: int) -> Iterator[int]:
             yield from _tree(int(child))
 
 
-def _waited_s(process: int) -> float:
-    """Sum over the threads of a process; Linux counts time on the processor, time before it, and turns."""
-    counts = (_text(each).split() for each in _PROC.glob(f"{process}/task/*/schedstat"))
-    return sum(float(each[1]) for each in counts if len(each) > 1) / NS_PER_S
+def _waited_s(process: int) -> Iterator[tuple[str, float]]:
+    """Threads of a process; Linux counts time on the processor, time before it, and turns."""
+    for each in _PROC.glob(f"{process}/task/*/schedstat"):
+        counts = _text(each).split()
+        if len(counts) > 1:
+            yield each.parent.name, float(counts[1]) / NS_PER_S
 
 
 def _text(path: Path) -> str:
