@@ -10,7 +10,14 @@ from typing import Any, Final
 import yaml
 
 LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-DUMPER: Final[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_DUMPER: Final[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class _WholeDumper(_DUMPER):  # type: ignore[misc]
+    """Writes what stands in two places twice: some tools read no anchors."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
 
 
 def read_yaml(text: str | bytes) -> Any:
@@ -20,4 +27,4 @@ def read_yaml(text: str | bytes) -> Any:
 
 def yaml_text(value: object, **form: Any) -> str:
     """Return a value as one document; `form` goes to `yaml.dump`. Keys keep their order unless it says."""
-    return str(yaml.dump(value, Dumper=DUMPER, **{"sort_keys": False, **form}))
+    return str(yaml.dump(value, Dumper=_WholeDumper, **{"sort_keys": False, **form}))

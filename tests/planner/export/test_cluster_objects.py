@@ -342,6 +342,14 @@ def test_a_leader_worker_set_has_a_pod_a_host_with_its_rank() -> None:
     assert "leaderTemplate" not in one["spec"]["leaderWorkerTemplate"]
 
 
+def test_no_manifest_refers_to_parts_of_itself() -> None:
+    """Anchors are YAML that some tools do not read, and that nobody expects in a manifest."""
+    texts, _ = leader_worker_sets([deployment("TP8")])
+    (text,) = texts.values()
+    assert text.count("medium: Memory") == 2
+    assert not any(each in text for each in ("&id", "*id"))
+
+
 def test_servers_of_sglang_listen_to_others_and_those_without_an_image_are_left_out() -> None:
     base = deployment("TP2")
     service = base.service.model_copy(update={"framework": "sglang"})
