@@ -18,8 +18,8 @@ _ArgumentT = TypeVar("_ArgumentT")
 _ResultT = TypeVar("_ResultT")
 
 
-class Processes:
-    """Processes that jobs of several kinds are given to, until they are closed.
+class ProcessPool:
+    """Processes that begin with the first job, and end when they are closed.
 
     Parameters
     ----------
@@ -31,6 +31,27 @@ class Processes:
         self._workers = workers
         self._before = set(multiprocessing.active_children())
         self._executor: ProcessPoolExecutor | None = None
+
+    @property
+    def executor(self) -> ProcessPoolExecutor:
+        """What jobs are submitted to; begun anew once it was closed."""
+        if self._executor is None:
+            # Forked processes would inherit the threads' locks of solvers in this one.
+            spawn = multiprocessing.get_context("spawn")
+            self._executor = ProcessPoolExecutor(self._workers, spawn, _leave_interrupts)
+        return self._executor
+
+    def close(self) -> None:
+        """End the processes; the next jobs start others."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor = None
+        for process in set(multiprocessing.active_children()) - self._before:
+            process.terminate()
+
+
+class Processes(ProcessPool):
+    """Processes that jobs of several kinds are given to, until they are closed; `ProcessPool` says more."""
 
     def run(
         self, function: Callable[[_ArgumentT], _ResultT], arguments: Sequence[_ArgumentT]
@@ -59,13 +80,7 @@ class Processes:
     def _one_round(
         self, function: Callable[[_ArgumentT], _ResultT], arguments: Mapping[int, _ArgumentT]
     ) -> Iterator[tuple[int, _ResultT]]:
-        if self._executor is None:
-            # Forked processes would inherit the threads' locks of solvers in this one.
-            spawn = multiprocessing.get_context("spawn")
-            self._executor = ProcessPoolExecutor(self._workers, spawn, _leave_interrupts)
-        futures = {
-            self._executor.submit(function, argument): number for number, argument in arguments.items()
-        }
+        futures = {self.executor.submit(function, argument): number for number, argument in arguments.items()}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
@@ -73,14 +88,6 @@ class Processes:
             if not all(future.done() for future in futures):
                 # On the way out of an error or Ctrl-C nobody waits for them.
                 self.close()
-
-    def close(self) -> None:
-        """End the processes; the next jobs start others."""
-        if self._executor is not None:
-            self._executor.shutdown(wait=False, cancel_futures=True)
-            self._executor = None
-        for process in set(multiprocessing.active_children()) - self._before:
-            process.terminate()
 
 
 def _leave_interrupts() -> None:

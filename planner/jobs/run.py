@@ -50,7 +50,7 @@ def run_here(
 
 
 @contextmanager
-def open_jobs(backend: str = LOCAL, workers: int = 1) -> Iterator[RunJobs]:
+def open_jobs(backend: str = LOCAL, workers: int = 1, here: bool = False) -> Iterator[RunJobs]:
     """Open what runs jobs, for as long as the context lasts.
 
     Parameters
@@ -59,6 +59,9 @@ def open_jobs(backend: str = LOCAL, workers: int = 1) -> Iterator[RunJobs]:
         `local`, `dask://` or `dask://HOST:PORT`.
     workers : int
         Jobs at a time; a cluster that exists has as many as it has threads.
+    here : bool
+        Whether this process does some of them, of several of this machine: where jobs may be short, they do
+        not wait for processes to start.
 
     Raises
     ------
@@ -70,9 +73,10 @@ def open_jobs(backend: str = LOCAL, workers: int = 1) -> Iterator[RunJobs]:
         if workers == 1:
             yield run_here
             return
+        from fleetplan.planner.jobs.beside import HereAndBeside  # noqa: PLC0415
         from fleetplan.planner.jobs.processes import Processes  # noqa: PLC0415
 
-        with closing(Processes(workers)) as processes:
+        with closing(HereAndBeside(workers) if here else Processes(workers)) as processes:
             yield processes.run
         return
     from fleetplan.planner.jobs.cluster import open_cluster  # noqa: PLC0415

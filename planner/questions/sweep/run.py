@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,9 +26,6 @@ from fleetplan.planner.search import SearchLimits
 
 MOST_UNASKED: Final = 8
 """Most points at a time where nobody says how many. Each takes a core and about 400 MB."""
-
-LEAST_LEFT_S: Final = 6.0
-"""Work left for which no other process is started: one takes two seconds of a core to start. [s]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +76,8 @@ def run_sweep(
         Holds a file for each result, written as soon as it is there: a sweep that was interrupted goes on
         where it stopped.
     jobs : int or None
-        Points solved at a time; None for one a core where what is left after the first point takes long.
+        Points solved at a time, in processes of their own; None for one a core, of which this process takes
+        some, so that short ones do not wait for others to start.
     backend : str
         `local`, or `dask://` with the address of a scheduler.
     say : callable
@@ -115,20 +112,13 @@ def _solved(
     tasks: Sequence[SweepTask], resolver: Resolver, jobs: int | None, backend: str
 ) -> Iterator[tuple[int, PointResult]]:
     """Yield numbered results of points as they are solved."""
-    alone = 0
-    if jobs is None and backend == LOCAL:
-        resolver.candidates(tasks[0].fleet)
-        began_s = time.monotonic()
-        yield 0, solve_point(resolver, tasks[0])
-        alone, left = 1, len(tasks) - 1
-        took_s = time.monotonic() - began_s
-        jobs = min(usable_cores(), MOST_UNASKED, left) if took_s * left > LEAST_LEFT_S else 1
-    with open_jobs(backend, jobs or usable_cores()) as run:
+    here = jobs is None and backend == LOCAL
+    workers = min(usable_cores(), MOST_UNASKED, len(tasks)) if here else jobs or usable_cores()
+    with open_jobs(backend, workers, here) as run:
         own = replace(resolver, run=run)
         # Points share what their fleets have in common; what a point has of its own is evaluated with it.
         own.candidates(tasks[0].fleet)
-        for number, result in own.each(solve_point, tasks[alone:]):
-            yield alone + number, result
+        yield from own.each(solve_point, tasks)
 
 
 def _in_order(known: Mapping[Path, PointResult | None]) -> list[PointResult]:

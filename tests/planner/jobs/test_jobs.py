@@ -3,21 +3,48 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.planner.jobs.work import killed_always, killed_once, refused, run_jobs, slowly, square
+from tests.planner.jobs.work import (
+    killed_always,
+    killed_elsewhere,
+    killed_once,
+    refused,
+    run_jobs,
+    slowly,
+    square,
+    whose,
+)
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.planner.jobs import BackendLostError, open_jobs
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_every_job_gives_its_result_once(workers: int) -> None:
-    found = sorted(run_jobs(square, range(9), workers=workers))
+@pytest.mark.parametrize("here", [False, True])
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_every_job_gives_its_result_once(workers: int, here: bool) -> None:
+    found = sorted(run_jobs(square, range(9), workers=workers, here=here))
     assert found == [(number, number * number) for number in range(9)]
+    assert list(run_jobs(square, [], workers=workers, here=here)) == []
+
+
+def test_short_jobs_do_not_wait_for_other_processes() -> None:
+    assert {pid for _, pid in run_jobs(whose, [0.0] * 9, workers=2, here=True)} == {os.getpid()}
+
+
+def test_this_process_takes_the_first_jobs_and_others_the_last() -> None:
+    found = dict(run_jobs(whose, [3.0, 0.1, 0.1], workers=2, here=True))
+    assert found[0] == os.getpid()
+    assert found[1] == found[2] != os.getpid()
+
+
+def test_what_a_killed_process_had_is_done_here() -> None:
+    jobs = [os.getpid()] * 3
+    assert list(run_jobs(killed_elsewhere, jobs, workers=2, here=True)) == list(enumerate(jobs))
 
 
 def test_a_job_whose_process_is_killed_runs_again(tmp_path: Path) -> None:
@@ -30,13 +57,15 @@ def test_jobs_that_kill_their_processes_are_given_up() -> None:
         list(run_jobs(killed_always, ["a"], workers=2))
 
 
-def test_a_bug_in_a_job_is_a_bug_here() -> None:
+@pytest.mark.parametrize("here", [False, True])
+def test_a_bug_in_a_job_is_a_bug_here(here: bool) -> None:
     with pytest.raises(ValueError, match="job 0"):
-        list(run_jobs(refused, [0], workers=2))
+        list(run_jobs(refused, [0], workers=2, here=here))
 
 
-def test_no_process_is_left_where_nobody_waits_for_the_rest() -> None:
-    results = run_jobs(slowly, range(20), workers=2)
+@pytest.mark.parametrize("here", [False, True])
+def test_no_process_is_left_where_nobody_waits_for_the_rest(here: bool) -> None:
+    results = run_jobs(slowly, range(20), workers=2, here=here)
     next(results)
     assert isinstance(results, Iterator)
     results.close()  # type: ignore[attr-defined]

@@ -13,10 +13,14 @@ from fleetplan.planner.jobs import LOCAL, open_jobs
 
 
 def run_jobs(
-    function: Callable[[Any], Any], arguments: Sequence[Any], backend: str = LOCAL, workers: int = 1
+    function: Callable[[Any], Any],
+    arguments: Sequence[Any],
+    backend: str = LOCAL,
+    workers: int = 1,
+    here: bool = False,
 ) -> Iterator[tuple[int, Any]]:
     """Run jobs of one kind."""
-    with open_jobs(backend, workers) as run:
+    with open_jobs(backend, workers, here) as run:
         yield from run(function, arguments)
 
 
@@ -50,3 +54,17 @@ def slowly(number: int) -> int:
     """Return the number after a second."""
     time.sleep(1.0)
     return number
+
+
+def whose(seconds: float) -> int:
+    """Return the number of its process after a time."""
+    time.sleep(seconds)
+    return os.getpid()
+
+
+def killed_elsewhere(parent: int) -> int:
+    """End its process, unless it is a given one; that has nothing to do for some seconds more."""
+    if os.getpid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(2.0)
+    return parent

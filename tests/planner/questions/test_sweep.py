@@ -104,22 +104,20 @@ def test_points_that_take_long_are_solved_on_all_cores(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sweep of three points of `quarterly.yaml` used one core of two for three minutes."""
-    asked: list[int] = []
+    asked: list[tuple[int, bool]] = []
 
     @contextmanager
-    def opened(_: str, workers: int) -> Iterator[RunJobs]:
-        asked.append(workers)
+    def opened(_: str, workers: int, here: bool) -> Iterator[RunJobs]:
+        asked.append((workers, here))
         yield run_here
 
     monkeypatch.setattr(sweep_run, "open_jobs", opened)
     monkeypatch.setattr(sweep_run, "usable_cores", lambda: 4)
     alone, three = (whole / "sweep.csv").read_text(encoding="utf-8"), ("demand=0.5,1,2",)
-    short = swept(tmp_path / "short", grid=three)
-    monkeypatch.setattr(sweep_run, "LEAST_LEFT_S", 0.0)
-    assert swept(tmp_path / "long") == alone
-    assert swept(tmp_path / "two", grid=three) == short
+    assert swept(tmp_path / "four") == alone
+    short = swept(tmp_path / "three", grid=three)
     assert swept(tmp_path / "said", "--jobs", 3, grid=three) == short
-    assert asked == [1, 4, 2, 3]
+    assert asked == [(4, True), (3, True), (3, False)]
 
 
 LONG_POINTS = first_parts((24, 240), 1)

@@ -1,0 +1,110 @@
+"""Jobs in this process, and in others beside it once they have started: short ones do not wait for them."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from concurrent.futures.process import BrokenProcessPool
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from fleetplan.planner.jobs.processes import ProcessPool
+
+_ArgumentT = TypeVar("_ArgumentT")
+_ResultT = TypeVar("_ResultT")
+
+
+class HereAndBeside(ProcessPool):
+    """Gives jobs to this process and to others, until they are closed.
+
+    This one takes the first job that is left, each of the others the last one. Where one of these is killed,
+    all of them end, and what they had is done here.
+
+    Parameters
+    ----------
+    workers : int
+        How many processes, this one included.
+    """
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(workers - 1)
+        self._others = workers - 1
+
+    def run(
+        self, function: Callable[[_ArgumentT], _ResultT], arguments: Sequence[_ArgumentT]
+    ) -> Iterator[tuple[int, _ResultT]]:
+        """Yield numbered results; `RunJobs` says more."""
+        jobs = _SharedJobs(self.executor, function, arguments)
+        for _ in range(min(self._others, len(arguments))):
+            jobs.wait_for_a_process()
+        try:
+            while jobs.open:
+                if (number := jobs.taken()) is not None:
+                    yield number, function(arguments[number])
+                elif (done := jobs.brought_back()) is not None:
+                    yield done
+        finally:
+            if jobs.open:
+                # On the way out of an error or Ctrl-C nobody waits for them.
+                self.close()
+
+
+class _SharedJobs:
+    """Who does which of some jobs."""
+
+    def __init__(self, executor: Executor, function: Callable[[Any], Any], arguments: Sequence[Any]) -> None:
+        self._executor = executor
+        self._function = function
+        self._arguments = arguments
+        self._lock = threading.Lock()
+        # Jobs that nobody has begun, those that other processes do, and what these have done.
+        self._left = deque(range(len(arguments)))
+        self._away: dict[Future[Any], int] = {}
+        self._done: SimpleQueue[Future[Any]] = SimpleQueue()
+
+    @property
+    def open(self) -> bool:
+        """Whether there is a result that was not handed on."""
+        with self._lock:
+            return bool(self._left or self._away)
+
+    def wait_for_a_process(self) -> None:
+        """Give a job to the next process that has started."""
+        self._executor.submit(int).add_done_callback(self._give_last)
+
+    def taken(self) -> int | None:
+        """The first job that is left, for this process; None where another has a result, or none is left."""
+        with self._lock:
+            return self._left.popleft() if self._left and self._done.empty() else None
+
+    def brought_back(self) -> tuple[int, Any] | None:
+        """What another process has done; None where it was killed: its job is left again."""
+        future = self._done.get()
+        with self._lock:
+            number = self._away.pop(future)
+            if isinstance(future.exception(), BrokenProcessPool):
+                self._left.append(number)
+                return None
+        return number, future.result()
+
+    def _give_last(self, ready: Future[Any]) -> None:
+        """Give the last job that is left to a process that is ready; called from another thread."""
+        with self._lock:
+            # None is ready where one was killed or all are closed.
+            if not self._left or ready.cancelled() or isinstance(ready.exception(), BrokenProcessPool):
+                return
+            number = self._left.pop()
+            try:
+                future = self._executor.submit(self._function, self._arguments[number])
+            except (BrokenProcessPool, RuntimeError):
+                self._left.append(number)
+                return
+            self._away[future] = number
+        future.add_done_callback(self._finished)
+
+    def _finished(self, future: Future[Any]) -> None:
+        if not future.cancelled():
+            self._done.put(future)
+        self._give_last(future)
