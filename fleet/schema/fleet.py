@@ -32,6 +32,7 @@ from fleetplan.fleet.schema.values import (
     Percent,
     Positive,
     PositiveCount,
+    ReservePercent,
     Spec,
     Text,
     UsdPerHost,
@@ -223,9 +224,9 @@ class PolicySpec(Spec):
     """Hosts a pool keeps free for failures while anything runs in it; a pool of the file may say otherwise
     (`reserve_hosts`, `reserve_percent`). What offers bring to a pool shares its reserve. Capacity that is
     counted in single accelerators, in the file or by an offer, keeps none: its provider replaces them."""
-    reserve_percent_per_pool: Percent = 0.0
-    """The same in per cent of the hosts that are in use, rounded up to whole hosts. Instead of
-    `reserve_hosts_per_pool`. [%]"""
+    reserve_percent_per_pool: ReservePercent = 0.0
+    """The same in per cent of the hosts that are in use, rounded up to whole hosts; counts to six decimals.
+    Instead of `reserve_hosts_per_pool`. [%]"""
     max_configs_per_service_region: PositiveCount | None = None
     """Most engine configurations of a service in a region. Default: unlimited."""
     kv_transfer: Literal["same-pool", "same-region", "cross-region"] = "same-region"

@@ -16,10 +16,10 @@ from fleetplan.fleet.schema.values import (
     Name,
     NotNegative,
     NumberByPeriod,
-    Percent,
     Positive,
     PositiveCount,
     Quarter,
+    ReservePercent,
     Spec,
     Text,
     UsdPerHost,
@@ -177,9 +177,9 @@ class PoolSpec(Spec):
     reserve_hosts: HostCount | None = None
     """Hosts it keeps free for failures while anything runs in it, those that offers bring included; as the
     policy says (`reserve_hosts_per_pool`, `reserve_percent_per_pool`) where no reserve is given."""
-    reserve_percent: Percent | None = None
+    reserve_percent: ReservePercent | None = None
     """The same in per cent of the hosts that are in use, rounded up to whole hosts: 10 keeps two free for 11
-    to 20. Instead of `reserve_hosts`. [%]"""
+    to 20. Counts to six decimals. Instead of `reserve_hosts`. [%]"""
     maintenance_hosts: dict[Name, Count] = Field(default_factory=dict)
     """Hosts (accelerators, where those are counted) that are out of service, by period; they cost as ever."""
 

@@ -6,6 +6,7 @@ import ast
 import inspect
 from collections.abc import Iterator
 from datetime import date
+from functools import partial
 from itertools import pairwise
 from typing import Annotated, Final, TypeAlias
 
@@ -80,6 +81,9 @@ LEAST_REQUESTS_PER_S: Final = 1e-6
 MOST_REQUESTS_PER_S: Final = 1e9
 
 Percent: TypeAlias = Annotated[float, Field(ge=0, le=100)]
+RESERVE_DECIMALS: Final = 6
+"""Decimals of a reserve in per cent: its rows in the integer model multiply hosts by the whole fraction."""
+ReservePercent: TypeAlias = Annotated[Percent, AfterValidator(partial(round, ndigits=RESERVE_DECIMALS))]
 NotNegative: TypeAlias = Annotated[float, Field(ge=0, le=LARGEST_NUMBER)]
 Positive: TypeAlias = Annotated[float, Field(gt=0, le=LARGEST_NUMBER)]
 Count: TypeAlias = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]

@@ -10,6 +10,7 @@ from typing import Final
 
 from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet, Policy
+from fleetplan.fleet.schema.values import RESERVE_DECIMALS
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.conflict.requirement import (
     Requirement,
@@ -35,7 +36,9 @@ def policy_requirements(fleet: Fleet) -> Iterator[Requirement]:
     if percent:
         yield _rule(
             f"{percent:g} % of the hosts in use of each pool stay in reserve",
-            lambda rules, n: replace(rules, reserve_percent_per_pool=max(0.0, percent - n)),
+            lambda rules, n: replace(
+                rules, reserve_percent_per_pool=max(0.0, round(percent - n, RESERVE_DECIMALS))
+            ),
             lambda n: f"{n} % reserve of each pool less",
             math.ceil(percent),
         )

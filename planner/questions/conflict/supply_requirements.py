@@ -9,6 +9,7 @@ from functools import partial
 
 from fleetplan.fleet.figures import counted, plural
 from fleetplan.fleet.inventory import Budget, Fleet, Offer, Pool
+from fleetplan.fleet.schema.values import RESERVE_DECIMALS
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.conflict.requirement import (
     Requirement,
@@ -70,9 +71,8 @@ def _reserve(pool: Pool, hosts: int) -> Requirement:
 
 def _percent(pool: Pool, percent: float) -> Requirement:
     def relax(base: Fleet, n: int) -> Fleet:
-        return fleet_edits.with_pool(
-            base, pool.name, lambda each: replace(each, reserve_percent=max(0.0, percent - n))
-        )
+        left = max(0.0, round(percent - n, RESERVE_DECIMALS))
+        return fleet_edits.with_pool(base, pool.name, lambda each: replace(each, reserve_percent=left))
 
     return Requirement(
         name=f"{percent:g} % of the hosts in use of pool {pool.name} stay in reserve",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from fleetplan.fleet.schema import FleetSpec
+from fleetplan.fleet.schema.fleet import PolicySpec
 from fleetplan.fleet.units import HOURS_PER_QUARTER
 
 
@@ -39,6 +40,12 @@ def test_keys_with_units_say_them_in_their_description() -> None:
             for suffix, unit in units.items():
                 if key.endswith(suffix) and not about["description"].startswith("Percentile"):
                     assert unit in about["description"], f"{name}.{key}"
+
+
+def test_a_reserve_counts_to_six_decimals() -> None:
+    """A third, written with all the digits of a float, made the model overflow: a traceback."""
+    assert PolicySpec(reserve_percent_per_pool=100 / 3).reserve_percent_per_pool == 33.333333
+    assert PolicySpec(reserve_percent_per_pool=33.3).reserve_percent_per_pool == 33.3
 
 
 def test_the_quarter_is_the_one_of_the_format() -> None:

@@ -16,6 +16,7 @@ from tests.oracles.brute_force import TooLargeError, brute_force_usd
 from tests.parts import first_parts
 from tests.planner.builders import (
     buy_offer,
+    candidate,
     fleet,
     hardware,
     owned_pool,
@@ -34,6 +35,7 @@ from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.formulation import PlanningModel, build_model
 from fleetplan.planner.plan import Conflict, Infeasible
 from fleetplan.planner.plan.infeasible import GivenWay, StatedWayOut
+from fleetplan.planner.problem import build_problem
 from fleetplan.planner.questions import resolving
 from fleetplan.planner.questions.conflict import explain
 from fleetplan.planner.questions.conflict.core import Core, CoreSearch
@@ -513,6 +515,32 @@ def test_what_only_whole_numbers_forbid_is_a_conflict() -> None:
     found = explained(question)
     assert core(found) == ["pool own has 2 hosts of A", "chat in here is served, 24 requests/s"]
     assert ways(found)[0] == "1 A hosts more in own"
+
+
+@pytest.mark.parametrize("percent", [33.3, 100.0 / 3])
+def test_steps_of_a_reserve_in_per_cent_have_no_more_decimals_than_a_file(percent: float) -> None:
+    """33.3 % less 2 was 31.299999999999997 %, whose exact ratio no row of whole numbers can hold."""
+    per_pool = fleet(
+        services=[service("chat", 1.0)],
+        hardware=[hardware("A", 8)],
+        pools=[replace(owned_pool("own", 2, 0.0, hardware="A"), reserve_percent=percent)],
+    )
+    per_policy = fleet(
+        services=[service("chat", 1.0)],
+        hardware=[hardware("A", 8)],
+        offers=[rent_offer("A", 1.0, unit="host", per_unit=8)],
+        policy={"reserve_percent_per_pool": percent},
+    )
+    runs = [candidate("chat", "A", 1.0, accelerators=8)]
+    for asked in (per_pool, per_policy):
+        [requirement] = [each for each in requirements_of(asked) if "of the hosts in use" in each.name]
+        assert requirement.steps is not None
+        for n in (1, 2, 7):
+            eased = requirement.steps.relax(asked, n)
+            [pool] = build_problem(eased, runs).pools
+            assert pool.reserve_percent == pytest.approx(percent - n, abs=1e-6)
+            assert pool.reserve_ratio.denominator <= 10**8
+            assert feasible.feasibility(build_problem(eased, runs), SearchLimits(5.0)) is Verdict.YES
 
 
 def test_a_reserve_gives_way() -> None:
