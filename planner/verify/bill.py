@@ -10,7 +10,7 @@ from typing import Final
 from fleetplan.planner.plan.inputs import CostLine, PriceInput
 from fleetplan.planner.verify.placement_figures import expected_placements
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.records import compared
+from fleetplan.planner.verify.records import compared, row_key
 from fleetplan.planner.verify.supply_rules import FleetPool, is_bought
 from fleetplan.planner.verify.violations import Violation
 
@@ -65,8 +65,6 @@ def check_bill(check: PlanCheck) -> Iterator[Violation]:
     prices: dict[str, PriceInput] = {}
     lines = []
     for item in [*_capacity(check), *_running(check)]:
-        if abs(item.usd) <= check.floor_usd:
-            continue
         line = CostLine(
             period=item.period,
             pool=item.pool,
@@ -88,12 +86,32 @@ def check_bill(check: PlanCheck) -> Iterator[Violation]:
             }
             line = line.model_copy(update=priced)
         lines.append(line)
-    stated = [line for line in inputs.cost_lines if not abs(line.usd) <= check.floor_usd]
-    yield from compared("bill", stated, lines, LINE_KEY, check.floor_usd)
+    floor_usd = check.floor_usd
+    stated, crumbs = _split(inputs.cost_lines, floor_usd)
+    expected, small = _split(lines, floor_usd)
+    yield from compared("bill", stated, expected, LINE_KEY, floor_usd)
+    yield from _crumbs_compared(crumbs, small)
     # What rounding leaves of a cost may be a line of its own, and name a price.
-    crumbs = {line.price for line in inputs.cost_lines if abs(line.usd) <= check.floor_usd} - prices.keys()
-    named = [price for price in inputs.prices if price.name not in crumbs]
-    yield from compared("bill", named, list(prices.values()), ("name",))
+    charged = {line.price for line in expected}
+    by_crumbs = {line.price for line in crumbs} - charged
+    named = [price for price in inputs.prices if price.name not in by_crumbs or price.name in prices]
+    due = [price for name, price in prices.items() if name in charged or name in by_crumbs]
+    yield from compared("bill", named, due, ("name",))
+
+
+def _split(lines: Sequence[CostLine], floor_usd: float) -> tuple[list[CostLine], list[CostLine]]:
+    """Lines that cost something, and those of no more than rounding."""
+    crumbs = [line for line in lines if abs(line.usd) <= floor_usd]
+    return [line for line in lines if not abs(line.usd) <= floor_usd], crumbs
+
+
+def _crumbs_compared(stated: Sequence[CostLine], expected: Sequence[CostLine]) -> Iterator[Violation]:
+    """Lines of no more than rounding may be there or not; what they say besides figures has to be right."""
+    known = {row_key(line, LINE_KEY): line for line in expected}
+    for line in stated:
+        if (right := known.get(row_key(line, LINE_KEY))) is not None:
+            figures = {"quantity": right.quantity, "usd": right.usd}
+            yield from compared("bill", [line.model_copy(update=figures)], [right], LINE_KEY)
 
 
 def _capacity(check: PlanCheck) -> Iterator[_Item]:

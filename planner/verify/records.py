@@ -50,19 +50,19 @@ def compared(
     floor_usd : float
         What a figure of money may be off by at least. [USD]
     """
-    known = {_key(row, key): row for row in expected}
-    for where, count in Counter(_key(row, key) for row in stated).items():
+    known = {row_key(row, key): row for row in expected}
+    for where, count in Counter(row_key(row, key) for row in stated).items():
         if where not in known:
             yield Violation(family, f"{_label(where)}: the plan has no such row of its own")
         elif count > 1:
             yield Violation(family, f"{_label(where)}: stated {counted(count, 'time')}")
-    found = {_key(row, key) for row in stated}
+    found = {row_key(row, key) for row in stated}
     for where in known:
         if where not in found:
             yield Violation(family, f"{_label(where)}: is left out")
     for row in stated:
-        if (right := known.get(_key(row, key))) is not None:
-            yield from fields_compared(family, _label(_key(row, key)), row, right, floor_usd)
+        if (right := known.get(row_key(row, key))) is not None:
+            yield from fields_compared(family, _label(row_key(row, key)), row, right, floor_usd)
 
 
 def fields_compared(
@@ -107,7 +107,8 @@ def _nothing(one: Mapping[str, object], other: Mapping[str, object], name: str) 
     return 0.0 if isinstance(value, NUMBERS) else {} if isinstance(value, Mapping) else None
 
 
-def _key(row: BaseModel, key: Sequence[str]) -> tuple[object, ...]:
+def row_key(row: BaseModel, key: Sequence[str]) -> tuple[object, ...]:
+    """Values of the fields that tell rows apart."""
     return tuple(getattr(row, name) for name in key)
 
 

@@ -13,6 +13,7 @@ from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.verify import Evidence, verify
 from fleetplan.planner.verify.goals import ROUNDING_RATIO
+from fleetplan.planner.verify.records import MONEY
 from fleetplan.planner.verify.rounding import MONEY_FLOOR_RATIO, SHARE_FLOOR
 from tests.planner.verify.tampering import ANNOTATIONS, CLAIMS, Tampering, is_listed, tamperings
 from tests.planner.verify.tampering import Path as FieldPath
@@ -53,6 +54,9 @@ def unnoticed(
 def _is_rounding(path: FieldPath, before: dict[str, Any], changed: Plan, plan: Plan) -> bool:
     """Whether a number changed by less than what stated figures may be off by (planner/FORMULATION.md)."""
     old, new = _at(before, path), _at(json.loads(changed.model_dump_json()), path)
+    if new is None and len(path) > 1 and path[-2] in MONEY:
+        # A kind of cost or a period that is left out costs nothing.
+        new = 0.0
     if not isinstance(old, float) or not isinstance(new, int | float):
         return False
     is_money = any("usd" in str(part) for part in path)

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
 from tests.planner.families import EXAMPLES
+from tests.planner.solving import solve
 from tests.planner.verify.plans import PLANS, example
 from tests.planner.verify.tampering import ANNOTATIONS, CLAIMS, Tampering, is_listed, tamperings
 from tests.planner.whole_fleet import whole_plan
@@ -172,3 +174,24 @@ def test_annotations_and_claims_are_few_and_exist() -> None:
     optional = {"provenance.versions.*", "provenance.warnings*", "provenance.baseline_file"}
     unknown = [each for each in (*ANNOTATIONS, *CLAIMS) if not any(is_listed(p, {each: ""}) for p in paths)]
     assert set(unknown) <= optional
+
+
+def test_a_line_of_less_than_rounding_names_its_own_price() -> None:
+    """Random fleet 902300: of energy for 0.00006 USD in 68 k the price of another month was believed."""
+    asked = fleet(
+        services=[service("chat", 1.0, periods=("2027Q1", "2027Q2"))],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("rent", 1.0, hardware="A", periods=("2027Q1", "2027Q2"))],
+        regions=[region("here", energy_usd_per_kwh=(1e-12, 2e-12))],
+        periods=("2027Q1", "2027Q2"),
+    )
+    solved = solve(asked, [candidate("chat", "A", 1.0, power_kw=1.0)])
+    assert solved.plan is not None
+    document = document_of(solved.plan)
+    lines = document["inputs"]["cost_lines"]
+    [first, second] = [line for line in lines if line["kind"] == "energy"]
+    for key, value, wrong in (("price", second["price"], True), ("unit", "MWh", True), ("usd", 0.0, False)):
+        right, first[key] = first[key], value
+        found = verify(solved.problem, Plan.model_validate_json(json.dumps(document)), NO_EVIDENCE)
+        assert bool(found) is wrong, (key, found)
+        first[key] = right
