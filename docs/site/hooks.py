@@ -25,6 +25,7 @@ BESIDE_THE_CODE: Final = {
     "security.md": "SECURITY.md",
     "paper-notes.md": "benchmarks/paper_notes.md",
     "ortools-presolve.md": "benchmarks/ortools-presolve.md",
+    "highs-presolve.md": "benchmarks/highs-presolve.md",
 }
 """Page of the site by the file of the repository that it shows."""
 

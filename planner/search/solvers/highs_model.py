@@ -1,11 +1,27 @@
-"""A program as HiGHS takes it."""
+"""A program as HiGHS takes it.
+
+The presolve of HiGHS 1.16 proves false optima where limits hold with nothing to spare
+(benchmarks/highs-presolve.md). An integer program therefore goes to it with limits that give a little, which
+makes its bound no better than it is, with a finer tolerance, and without probing.
+"""
 
 from __future__ import annotations
+
+from typing import Final
 
 import highspy
 import numpy as np
 
 from fleetplan.planner.search.solvers.highs_jobs import Array, Rows
+
+LIMIT_GIVE: Final = 1e-7
+"""By how much the limits of an integer program give, equations aside. [largest coefficient of the row]"""
+
+INTEGER_TOLERANCE: Final = 1e-9
+"""How far HiGHS takes a value for whole, and a limit of an integer program for kept; its own is 1e-6."""
+
+PROBING: Final = 1 << 15 | 1 << 17
+"""Bits of the presolve rules of HiGHS 1.16 that are called probing, in presolve and for implications."""
 
 
 def cost_unit(cost: Array) -> float:
@@ -19,7 +35,8 @@ def model_of(rows: Rows, cost: Array, linear: bool) -> highspy.Highs:
     program.num_row_, program.num_col_ = rows.rows.shape
     program.col_cost_ = cost
     program.col_lower_, program.col_upper_ = rows.lower, rows.upper
-    program.row_lower_, program.row_upper_ = rows.row_lower, rows.row_upper
+    give = 0.0 if linear else np.where(rows.row_lower == rows.row_upper, 0.0, LIMIT_GIVE)
+    program.row_lower_, program.row_upper_ = rows.row_lower - give, rows.row_upper + give
     program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     program.a_matrix_.start_ = rows.rows.indptr
     program.a_matrix_.index_ = rows.rows.indices
@@ -32,5 +49,8 @@ def model_of(rows: Rows, cost: Array, linear: bool) -> highspy.Highs:
     # One process a core; also, threads would make the answer depend on the machine. The parallel dual simplex
     # of HiGHS 1.16 saves a fifth on two idle cores and takes six times as long beside other work.
     solver.setOptionValue("threads", 1)
+    if not linear:
+        solver.setOptionValue("mip_feasibility_tolerance", INTEGER_TOLERANCE)
+        solver.setOptionValue("presolve_rule_off", PROBING)
     solver.passModel(program)
     return solver

@@ -59,7 +59,7 @@ class Choices:
 
 @pytest.fixture(scope="module")
 def choices() -> Choices:
-    return Choices(built(large_case(1, 4, 2, 2)))
+    return Choices(built(large_case(2, 4, 2, 2)))
 
 
 def test_what_lacks_a_replica_gets_it_and_supply_for_it(choices: Choices) -> None:
