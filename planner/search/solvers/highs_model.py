@@ -15,7 +15,10 @@ import numpy as np
 from fleetplan.planner.search.solvers.highs_jobs import Array, Rows
 
 LIMIT_GIVE: Final = 1e-7
-"""By how much the limits of an integer program give, equations aside. [largest coefficient of the row]"""
+"""By how much limits of an integer program give. [largest coefficient of the row]
+
+Equations do not, nor limits of zero, which say what needs what: with a remainder left to them, blocks are bounded
+0.07 % lower in the same time."""
 
 INTEGER_TOLERANCE: Final = 1e-9
 """How far HiGHS takes a value for whole, and a limit of an integer program for kept; its own is 1e-6."""
@@ -35,8 +38,8 @@ def model_of(rows: Rows, cost: Array, linear: bool) -> highspy.Highs:
     program.num_row_, program.num_col_ = rows.rows.shape
     program.col_cost_ = cost
     program.col_lower_, program.col_upper_ = rows.lower, rows.upper
-    give = 0.0 if linear else np.where(rows.row_lower == rows.row_upper, 0.0, LIMIT_GIVE)
-    program.row_lower_, program.row_upper_ = rows.row_lower - give, rows.row_upper + give
+    lower, upper = (rows.row_lower, rows.row_upper) if linear else _giving(rows)
+    program.row_lower_, program.row_upper_ = lower, upper
     program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     program.a_matrix_.start_ = rows.rows.indptr
     program.a_matrix_.index_ = rows.rows.indices
@@ -54,3 +57,11 @@ def model_of(rows: Rows, cost: Array, linear: bool) -> highspy.Highs:
         solver.setOptionValue("presolve_rule_off", PROBING)
     solver.passModel(program)
     return solver
+
+
+def _giving(rows: Rows) -> tuple[Array, Array]:
+    """Lower and upper limits that give a little."""
+    firm = rows.row_lower == rows.row_upper
+    less = np.where(firm | (rows.row_lower == 0), 0.0, LIMIT_GIVE)
+    more = np.where(firm | (rows.row_upper == 0), 0.0, LIMIT_GIVE)
+    return rows.row_lower - less, rows.row_upper + more

@@ -1,4 +1,4 @@
-"""What HiGHS answers to integer programs: those that begin with a known solution, or have nothing to spare."""
+"""Answers of HiGHS to integer programs: those that begin with a known solution, or have nothing to spare."""
 
 from __future__ import annotations
 
