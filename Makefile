@@ -3,6 +3,7 @@
 #   make plan                   install into .venv, plan scenarios/quarterly.yaml, write out/
 #   make plan FLEET=my.yaml     the same for a fleet of one's own; ARGS="--gap 0.1% -s growth" for options
 #   make test                   install with the test tools, run the tests in parallel
+#   make test-more              the tests of `make test` on further models, fleets, limits and random examples
 #   make lint types contracts   what CI checks besides
 #   make slow                   the tests that take minutes, and every example of those that `make test` tries on a few
 #   make structure              measure the layout of the code, draw docs/structure.svg
@@ -31,11 +32,11 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help plan test slow site interop interop-benchmarks soak soak-independent lint format types contracts structure clean
+.PHONY: help plan test test-more slow site interop interop-benchmarks soak soak-independent lint format types contracts structure clean
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,15s/^# *//p' Makefile
+	@sed -n '3,16s/^# *//p' Makefile
 
 # The stamps carry the date of the last install; a newer pyproject.toml or Makefile makes it happen again.
 $(VENV)/bin/python:
@@ -73,7 +74,10 @@ plan: $(VENV)/.installed
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
 
 test: $(VENV)/.installed-dev
-	@$(PYTEST) -m "not slow" -rs
+	@$(PYTEST) -m "not slow and not more" -rs
+
+test-more: $(VENV)/.installed-dev
+	@FLEETPLAN_TEST_EXAMPLES=more $(PYTEST) -m "more and not slow" -rs
 
 slow: $(VENV)/.installed-dev
 	@FLEETPLAN_TEST_EXAMPLES=all $(PYTEST) -m slow -rs

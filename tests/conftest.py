@@ -2,7 +2,7 @@
 
 Processes of HiGHS that they start are forks of one that has imported it (warm.py).
 
-What `make test` leaves out is counted by folder at its end, beside what was skipped.
+What `make test` leaves out is counted by target and folder at its end, beside what was skipped.
 """
 
 from __future__ import annotations
@@ -29,8 +29,14 @@ calm_libraries()
 # It read the options of all commands from their functions each time: a quarter of a second.
 typer.testing._get_command = cache(typer.testing._get_command)
 
-LEFT_OUT = pytest.StashKey[Counter[str]]()
-"""Tests that were deselected, by folder."""
+LEFT_OUT = pytest.StashKey[Counter[tuple[str, str]]]()
+"""Tests that were deselected, by the target of make that runs them and by folder."""
+
+LEFT_TO = {
+    "make test-more": "repeat a test above on other models, fleets or limits, and laws on more examples",
+    "make slow": "take minutes or repeat a test with all of its seeds, and laws on all examples",
+}
+"""Why a target runs what `make test` leaves out."""
 
 _IN_WORKER = "left_out"
 
@@ -132,28 +138,38 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     if not items:
         return
     config = items[0].config
-    found = Counter("/".join(item.nodeid.partition("::")[0].split("/")[:-1]) for item in items)
+    found = Counter(
+        (_stage_of(item), "/".join(item.nodeid.partition("::")[0].split("/")[:-1])) for item in items
+    )
     config.stash[LEFT_OUT] = found
     if hasattr(config, "workeroutput"):
-        config.workeroutput[_IN_WORKER] = dict(found)
+        config.workeroutput[_IN_WORKER] = [[*where, count] for where, count in found.items()]
+
+
+def _stage_of(item: pytest.Item) -> str:
+    """Return the target of make that runs a test."""
+    if item.get_closest_marker("slow"):
+        return "make slow"
+    return "make test-more" if item.get_closest_marker("more") else "make test"
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Hear from one of several processes, which all leave out the same, what that is."""
     if found := getattr(node, "workeroutput", {}).get(_IN_WORKER):
-        node.config.stash[LEFT_OUT] = Counter(found)
+        node.config.stash[LEFT_OUT] = Counter({(stage, folder): count for stage, folder, count in found})
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say what was left out and why."""
+    """Say what `make test` left out and why."""
     left_out = config.stash.get(LEFT_OUT, Counter())
-    if not left_out or config.getoption("markexpr") != "not slow":
+    if not left_out or config.getoption("markexpr") != "not slow and not more":
         return
-    terminalreporter.section("left to `make slow`")
-    terminalreporter.line(
-        f"{left_out.total():,} tests take minutes or repeat a test above with other seeds, limits or fleets;"
-    )
-    terminalreporter.line("laws were tried on the first of their random examples. By folder:")
-    for folder, count in sorted(left_out.items()):
-        terminalreporter.line(f"{count:6,} {folder}")
+    for stage, why in LEFT_TO.items():
+        of_stage = {folder: count for (other, folder), count in sorted(left_out.items()) if other == stage}
+        if not of_stage:
+            continue
+        terminalreporter.section(f"left to `{stage}`")
+        terminalreporter.line(f"{sum(of_stage.values()):,} tests {why}. By folder:")
+        for folder, count in of_stage.items():
+            terminalreporter.line(f"{count:6,} {folder}")

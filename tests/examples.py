@@ -1,4 +1,4 @@
-"""How many random examples a law is tried on: some by `make test`, all of them by `make slow`."""
+"""How many random examples a law is tried on by `make test`, `make test-more` and `make slow`."""
 
 from __future__ import annotations
 
@@ -10,25 +10,32 @@ import pytest
 from hypothesis import settings
 
 SWITCH = "FLEETPLAN_TEST_EXAMPLES"
-"""Environment variable that `make slow` sets to `all`."""
+"""Environment variable that `make test-more` sets to `more` and `make slow` to `all`."""
 
 Law = TypeVar("Law", bound=Callable[..., Any])
 
 
-def examples(of_all: int, at_first: int, **more: Any) -> Callable[[Law], Law]:
+def examples(of_all: int, at_first: int, more: int | None = None, **others: Any) -> Callable[[Law], Law]:
     """Return a decorator of a law that `make slow` tries on all examples, and `make test` on the first ones.
 
     Parameters
     ----------
     of_all, at_first : int
         Numbers of examples.
-    more : Any
+    more : int, optional
+        The number that `make test-more` tries; the law is none of its tests without.
+    others : Any
         Of `hypothesis.settings`. Examples have no deadline: another process may have the core.
     """
-    every = os.environ.get(SWITCH) == "all"
-    chosen = settings(**{"deadline": None, **more}, max_examples=of_all if every else at_first)
+    asked = os.environ.get(SWITCH)
+    number, mark = at_first, None
+    if asked == "all":
+        number, mark = of_all, pytest.mark.slow
+    elif asked == "more" and more is not None:
+        number, mark = more, pytest.mark.more
+    chosen = settings(**{"deadline": None, **others}, max_examples=number)
 
     def decorated(law: Law) -> Law:
-        return pytest.mark.slow(chosen(law)) if every else chosen(law)
+        return chosen(law) if mark is None else mark(chosen(law))
 
     return decorated

@@ -1,9 +1,8 @@
-"""Parts of a test over many random examples: the first run in `make test`, the others in `make slow`."""
+"""Parts of a test over many examples: some run in `make test`, others in `make test-more` or `make slow`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import pytest
@@ -12,10 +11,32 @@ from _pytest.mark.structures import ParameterSet
 _Value = TypeVar("_Value")
 
 
-def first_parts(values: Iterable[_Value], count: int) -> list[ParameterSet | _Value]:
-    """Return the arguments of a parametrised test, of which only so many are no slow ones."""
-    rest = iter(values)
-    return [*islice(rest, count), *(_slow(value) for value in rest)]
+def first_parts(values: Iterable[_Value], count: int, more: int = 0) -> list[ParameterSet | _Value]:
+    """Return the arguments of a parametrised test, of which `make test` tries the first.
+
+    Parameters
+    ----------
+    values : iterable
+        The arguments.
+    count : int
+        How many `make test` tries.
+    more : int
+        How many of the others `make test-more` tries. The rest is left to `make slow`.
+    """
+    return [
+        value if at < count else _more(value) if at < count + more else _slow(value)
+        for at, value in enumerate(values)
+    ]
+
+
+def first_of(values: Iterable[_Value], count: int) -> list[ParameterSet | _Value]:
+    """Return the arguments of a test, of which `make test` tries the first, `make test-more` the others."""
+    return [value if at < count else _more(value) for at, value in enumerate(values)]
+
+
+def those_with(values: Iterable[_Value], chosen: Callable[[_Value], bool]) -> list[ParameterSet | _Value]:
+    """Return the arguments of a test, of which `make test` tries the chosen, `make test-more` the others."""
+    return [value if chosen(value) else _more(value) for value in values]
 
 
 def each_once(first: Iterable[_Value], second: Iterable[_Value]) -> list[ParameterSet | _Value]:
@@ -28,6 +49,14 @@ def each_once(first: Iterable[_Value], second: Iterable[_Value]) -> list[Paramet
     ]
 
 
+def _more(value: object) -> ParameterSet:
+    return _marked(value, pytest.mark.more)
+
+
 def _slow(value: object) -> ParameterSet:
+    return _marked(value, pytest.mark.slow)
+
+
+def _marked(value: object, mark: pytest.MarkDecorator) -> ParameterSet:
     values = value if isinstance(value, tuple) else (value,)
-    return pytest.param(*values, marks=pytest.mark.slow)
+    return pytest.param(*values, marks=mark)

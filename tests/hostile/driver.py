@@ -1,8 +1,8 @@
 """A process that gives a reader every hostile file in turn, under a clock and a limit of memory.
 
-`python -m tests.hostile.driver` loads the command line once. Each line that it reads, a reader and a folder
-with a tab between them, is then answered by a fork of its own: one line of JSON for each input in
-the folder's `answers`, what went wrong in its `errors`, and the exit code to standard output.
+`python -m tests.hostile.driver` loads the command line once. Each line that it reads, a reader, a folder and
+inputs as JSON with tabs between them, is then answered by a fork of its own: one line of JSON for each input
+in the folder's `answers`, what went wrong in its `errors`, and the exit code to standard output.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from tests.cache_home import own_cache_home
-from tests.hostile.inputs import INPUTS, inputs_of
+from tests.hostile.inputs import INPUTS
 from tests.hostile.readers import READERS
 
 PATIENCE_S = 20
@@ -42,15 +43,15 @@ def main() -> None:
     from fleetplan.planner import api, cli  # noqa: F401, PLC0415
 
     for line in sys.stdin:
-        name, folder = line.rstrip("\n").split("\t")
+        name, folder, inputs = line.rstrip("\n").split("\t")
         child = os.fork()
         if not child:
-            _answer_all(cli, name, Path(folder))
+            _answer_all(cli, name, Path(folder), json.loads(inputs))
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 
-def _answer_all(cli: Any, name: str, folder: Path) -> NoReturn:
-    """Give one reader all its inputs, and end the process."""
+def _answer_all(cli: Any, name: str, folder: Path, inputs: Sequence[str]) -> NoReturn:
+    """Give one reader these inputs, and end the process."""
     errors = (folder / "errors").open("w")
     try:
         os.environ |= {
@@ -58,7 +59,7 @@ def _answer_all(cli: Any, name: str, folder: Path) -> NoReturn:
             "XDG_DATA_HOME": str(folder / "data"),
         }
         with (folder / "answers").open("w") as answers:
-            _give(cli, name, folder, answers)
+            _give(cli, name, folder, inputs, answers)
     except BaseException:
         traceback.print_exc(file=errors)
         errors.flush()
@@ -66,12 +67,12 @@ def _answer_all(cli: Any, name: str, folder: Path) -> NoReturn:
     os._exit(0)
 
 
-def _give(cli: Any, name: str, folder: Path, answers: IO[str]) -> None:
+def _give(cli: Any, name: str, folder: Path, inputs: Sequence[str], answers: IO[str]) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     signal.signal(signal.SIGALRM, _ring)
     # The first one pays for what is imported when it is needed.
     _answer(cli, name, "absent", folder / "first")
-    for each in inputs_of(READERS[name]):
+    for each in inputs:
         found = _answer(cli, name, each, folder / each.replace(" ", "-"))
         answers.write(json.dumps({"input": each, **found}) + "\n")
 

@@ -36,7 +36,7 @@ powers = st.sampled_from([1, 2, 4, 8, 16])
 
 
 @given(powers, powers, powers, powers, powers)
-@examples(100, 100)
+@examples(100, 25, 100)
 def test_every_layout_survives_printing_and_reading(pp: int, tp: int, dp: int, cp: int, ep: int) -> None:
     if (tp * dp * cp) % ep:
         return
@@ -101,7 +101,7 @@ def test_a_configuration_is_read_back(label: str, expected: Configuration) -> No
     st.text(alphabet="ab@ /.0", max_size=8).filter(lambda name: not name.startswith("/")),
     st.none() | st.floats(1e-3, 1e6),
 )
-@examples(100, 100)
+@examples(100, 25, 100)
 def test_every_configuration_has_a_label_of_its_own(
     layout: str, batch: int | None, variant: str, reach_ms: float | None
 ) -> None:

@@ -59,7 +59,7 @@ _TREES = st.recursive(
 _ROOTS = st.dictionaries(st.sampled_from("abc"), _TREES, max_size=3)
 
 
-@examples(100, 25)
+@examples(100, 10, 25)
 @given(_ROOTS, _ROOTS)
 def test_what_is_laid_on_a_tree_is_found_again(before: object, over: object) -> None:
     first = read_fragment(json.dumps(before), "first")

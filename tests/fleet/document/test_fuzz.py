@@ -56,7 +56,7 @@ PIECES = [
         max_size=4,
     )
 )
-@examples(300, 75, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+@examples(300, 25, 75, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 def test_damaged_files(tmp_path: Path, cuts: list[tuple[int, int, str]]) -> None:
     text = FLEET
     for start, length, piece in cuts:
@@ -70,7 +70,7 @@ def test_damaged_files(tmp_path: Path, cuts: list[tuple[int, int, str]]) -> None
 
 
 @given(st.binary(max_size=200))
-@examples(200, 50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(200, 20, 50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "fleet.yaml"
     path.write_bytes(data)
@@ -100,7 +100,7 @@ TREES = st.recursive(
     st.sampled_from(["horizon", "regions", "hardware", "pools", "offers", "services", "policy", "budget"]),
     TREES,
 )
-@examples(300, 75, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(300, 25, 75, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_block(tmp_path: Path, block: str, tree: object) -> None:
     path = tmp_path / "fleet.yaml"
     path.write_text(FLEET, encoding="utf-8")

@@ -545,7 +545,7 @@ def test_unreadable_config_says_where(tmp_path: Path, content: bytes, message: s
     layers=st.integers(1, 100),
     factor=st.integers(1, 8),
 )
-@examples(100, 100)
+@examples(100, 25, 100)
 def test_cache_is_proportional_to_key_value_heads(
     kv_heads: int, group: int, head_dim: int, layers: int, factor: int
 ) -> None:
@@ -562,7 +562,7 @@ def test_cache_is_proportional_to_key_value_heads(
 
 
 @given(context=st.integers(0, 10**6), more=st.integers(0, 10**6), window=st.integers(0, 10**5))
-@examples(100, 100)
+@examples(100, 25, 100)
 def test_cache_never_shrinks_with_context_and_never_exceeds_the_window(
     context: int, more: int, window: int
 ) -> None:

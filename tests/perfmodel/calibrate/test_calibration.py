@@ -89,7 +89,7 @@ def test_one_odd_row_does_not_decide() -> None:
     assert odd == pytest.approx(clean, rel=0.03)
 
 
-@examples(100, 25)
+@examples(100, 10, 25)
 @given(st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 1)), min_size=1, max_size=12))
 def test_ratios_lie_within_what_was_measured(rows: list[tuple[float, float]]) -> None:
     log_ratio, share = (np.array(values) for values in zip(*rows, strict=True))

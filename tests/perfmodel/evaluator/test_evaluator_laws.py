@@ -140,7 +140,7 @@ def test_tensor_parallelism_shares_the_weights_of_a_dense_decoder_out(model: str
 
 
 @given(st.integers(1, 8), st.integers(0, 3), st.integers(1, 4096))
-@examples(100, 100)
+@examples(100, 25, 100)
 def test_a_key_value_head_is_never_split(kv_heads: int, power: int, tp: int) -> None:
     attention = GroupedQueryAttention(kv_heads * 2**power, kv_heads, 128, 128)
     heads, held = heads_per_accelerator(attention, np.array([tp]))

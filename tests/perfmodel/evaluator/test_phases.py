@@ -43,14 +43,14 @@ def latencies(one: Evaluator, phase: str, label: str, batch: tuple[int, ...], to
 phases = st.sampled_from(["prefill", "decode", "aggregated"])
 
 
-@examples(100, 25)
+@examples(100, 10, 25)
 @given(phases, st.sampled_from(MIXTURE_LABELS), st.integers(1, 500), st.integers(1, 9000))
 def test_latency_never_falls_with_batch(phase: str, label: str, batch: int, tokens: int) -> None:
     found = latencies(evaluator(mixture=True), phase, label, (batch, batch + 1, 2 * batch + 1), tokens)
     assert (np.diff(found) >= 0).all()
 
 
-@examples(100, 25)
+@examples(100, 10, 25)
 @given(phases, st.sampled_from(LABELS), st.integers(1, 500), st.integers(1, 9000))
 def test_latency_never_falls_with_length_or_layers(phase: str, label: str, batch: int, tokens: int) -> None:
     shorter = latencies(evaluator(), phase, label, (batch,), tokens)
@@ -58,7 +58,7 @@ def test_latency_never_falls_with_length_or_layers(phase: str, label: str, batch
     assert latencies(evaluator(layers=5), phase, label, (batch,), tokens) >= shorter
 
 
-@examples(100, 25)
+@examples(100, 10, 25)
 @given(phases, st.lists(st.sampled_from(MIXTURE_LABELS), min_size=1, max_size=8))
 def test_shares_add_up_and_rows_do_not_depend_on_one_another(phase: str, labels: list[str]) -> None:
     batch = tuple(range(1, len(labels) + 1))

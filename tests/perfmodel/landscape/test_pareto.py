@@ -13,7 +13,7 @@ def brute_force(points: np.ndarray) -> np.ndarray:
     return ~(nowhere_larger & somewhere_smaller).any(axis=1)
 
 
-@examples(200, 50)
+@examples(200, 20, 50)
 @given(
     objectives=st.integers(1, 5),
     count=st.integers(0, 250),
@@ -40,7 +40,7 @@ def test_large_sets_with_a_curved_frontier() -> None:
     assert 10 < mask.sum() < 3000
 
 
-@examples(100, 40)
+@examples(100, 15, 40)
 @given(count=st.integers(1, 300), levels=st.sampled_from([3, 50]), seed=st.integers(0, 2**32 - 1))
 def test_an_objective_that_follows_another_decides_nothing(count: int, levels: int, seed: int) -> None:
     random = np.random.default_rng(seed)

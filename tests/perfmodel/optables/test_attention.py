@@ -70,7 +70,7 @@ def step(table: LookupTable, context: int, window: int = 0) -> OperatorTimes:
 
 
 @given(st.integers(1, 10**5), st.integers(0, 10**5))
-@examples(100, 100)
+@examples(100, 25, 100)
 def test_the_length_of_pairs_is_the_length_whose_pairs_they_are(new: int, window: int) -> None:
     nothing = np.array([0])
     pairs = attended_pairs(np.array([new]), nothing, np.array([window]))
@@ -90,7 +90,7 @@ def test_a_prompt_costs_about_the_same_in_one_chunk_or_four(prefill: LookupTable
 
 
 @given(st.integers(1, 20000), st.integers(0, 40000), st.sampled_from([0, 128, 1000]), st.integers(1, 5000))
-@examples(100, 100)
+@examples(100, 25, 100)
 def test_a_chunk_grows_with_its_tokens_and_its_prefix(new: int, prefix: int, window: int, more: int) -> None:
     table = prefill_table()
     first = chunk(table, new, prefix, window).latency_ms[0]

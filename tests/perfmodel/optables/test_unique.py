@@ -12,7 +12,7 @@ NARROW = st.integers(min_value=0, max_value=2)
 
 
 @given(st.lists(st.tuples(WIDE, NARROW, WIDE, NARROW), max_size=40))
-@examples(100, 100)
+@examples(100, 25, 100)
 def test_codes_give_the_columns_back_and_no_row_is_there_twice(rows: list[tuple[int, ...]]) -> None:
     columns = np.array(rows, dtype=np.int64).reshape(-1, 4)
     dims = {name: columns[:, i] for i, name in enumerate("abcd")}
@@ -31,7 +31,7 @@ def test_rows_keep_the_order_of_their_first_appearance() -> None:
 @given(
     st.integers(min_value=1, max_value=3), st.lists(st.tuples(NARROW, NARROW), min_size=1, max_size=40), WIDE
 )
-@examples(100, 100)
+@examples(100, 25, 100)
 def test_rows_are_numbered_alike_however_far_apart_their_values_are(
     copies: int, rows: list[tuple[int, int]], apart: int
 ) -> None:

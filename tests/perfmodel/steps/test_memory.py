@@ -123,7 +123,7 @@ def test_sequences_that_fit_are_the_last_that_fit() -> None:
 
 
 @given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4, 8, 16]))
-@examples(100, 100)
+@examples(100, 25, 100)
 def test_split_expert_weights_add_up_to_all_of_them(ffn_tp: int, ep: int) -> None:
     """What an accelerator holds of the experts, times the accelerators, does not depend on the split."""
     model = mixture_model()

@@ -51,7 +51,7 @@ def test_speedup_of_a_free_draft_is_the_published_one(
     assert found.requests_per_s[0] / plain.requests_per_s[0] == pytest.approx(speedup, abs=0.005)
 
 
-@examples(100, 25)
+@examples(100, 10, 25)
 @given(st.floats(0, 1), st.integers(1, 64))
 def test_a_step_gains_one_token_to_all_drafted_and_one(acceptance: float, drafted: int) -> None:
     gained = tokens_per_step(SpeculativeDecoding(drafted, acceptance, 0.0))
@@ -264,7 +264,7 @@ LAWS = [
 ]
 
 
-@examples(100, 25)
+@examples(100, 10, 25)
 @given(
     st.sampled_from(LAWS), st.sampled_from(["prefill", "decode"]), st.integers(1, 500), st.integers(900, 9000)
 )
@@ -282,7 +282,7 @@ def test_latency_never_falls_with_batch_or_context(
         assert found[0] <= found[1] * (1 + 1e-12)
 
 
-@examples(100, 25)
+@examples(100, 10, 25)
 @given(st.integers(1, 500), st.integers(0, 7000))
 def test_a_longer_shared_prefix_never_takes_more_memory(batch: int, shared: int) -> None:
     sizes = [

@@ -41,7 +41,7 @@ def test_the_three_activation_models() -> None:
     )
 
 
-@examples(100, 25)
+@examples(100, 10, 25)
 @given(st.integers(1, 8), st.integers(8, 512), st.floats(-50, 200), st.floats(0, 100))
 def test_a_line_never_leaves_what_is_possible(
     top_k: int, experts: int, intercept: float, slope: float
@@ -109,7 +109,7 @@ def test_mixing_hot_with_cold_experts_comes_close_to_an_even_load() -> None:
     assert 3.0 < loads["sorted"] < 3.2
 
 
-@examples(100, 25)
+@examples(100, 10, 25)
 @given(st.sampled_from([8, 16, 64, 128, 257]), st.sampled_from([1, 2, 4, 8]), st.floats(0.13, 0.9))
 def test_no_placement_is_better_than_even_or_worse_than_sorted(
     experts: int, ranks: int, busiest: float

@@ -46,7 +46,7 @@ def evaluator(**switches: object) -> Evaluator:
     return Evaluator(dense_model(), accelerator(), WorkSource(), BF16, techniques=techniques)
 
 
-@examples(100, 25)
+@examples(100, 10, 25)
 @given(st.integers(1, 64), st.integers(1, 500), st.integers(0, 10_000))
 def test_equal_chunks_attend_to_as_many_pairs_as_the_whole_prompt(count: int, size: int, prefix: int) -> None:
     chunks = chunks_of(whole(count * size), whole(prefix), size)

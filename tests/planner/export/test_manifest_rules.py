@@ -36,6 +36,9 @@ FLEETS = sorted(
 LONG = {"head-and-tail", "quarterly-year", "region-loss", "uncertain"}
 """Scenarios that take longer than the others together."""
 
+MORE = {"percentiles", "power-capped", "quarterly", "tidal"}
+"""Scenarios whose objects are of the kinds of the others: hosts and pods, phases together and apart."""
+
 
 def name_of(file: Path) -> str:
     return file.parent.name if file.name == "fleet.yaml" else file.stem
@@ -52,7 +55,15 @@ def any_plan_of(file: Path) -> Plan:
 @pytest.mark.parametrize(
     "file",
     [
-        pytest.param(file, id=name_of(file), marks=[pytest.mark.slow] if name_of(file) in LONG else [])
+        pytest.param(
+            file,
+            id=name_of(file),
+            marks=pytest.mark.slow
+            if name_of(file) in LONG
+            else pytest.mark.more
+            if name_of(file) in MORE
+            else (),
+        )
         for file in FLEETS
     ],
 )

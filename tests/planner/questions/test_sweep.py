@@ -89,10 +89,14 @@ def test_every_point_is_the_plan_of_its_fleet(whole: Path) -> None:
     assert drawn == {"tco.svg", "hardware.svg", "heatmap.svg"}
 
 
-def test_two_processes_and_a_dask_cluster_make_the_same_table(whole: Path, tmp_path: Path) -> None:
+def test_two_processes_make_the_same_table(whole: Path, tmp_path: Path) -> None:
+    assert swept(tmp_path / "two", "--jobs", 2) == (whole / "sweep.csv").read_text(encoding="utf-8")
+
+
+@pytest.mark.more
+def test_a_dask_cluster_makes_the_same_table(whole: Path, tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="the extra cluster is not installed")
     alone = (whole / "sweep.csv").read_text(encoding="utf-8")
-    assert swept(tmp_path / "two", "--jobs", 2) == alone
     # A process of its own: a cluster leaves threads and sockets to the interpreter. Two of its workers take
     # five seconds of a CPU to start; the whole grid of `make slow` has them.
     options = ["--backend", "dask://", "--jobs", "1"]

@@ -7,6 +7,7 @@ from io import StringIO
 
 import pytest
 from rich.console import Console
+from tests.parts import first_parts
 from tests.planner.verify.plans import PLANS
 
 from fleetplan.fleet.figures import figure, money
@@ -76,7 +77,7 @@ def test_a_small_plan_is_printed_whole(small: Plan) -> None:
     assert any(line.startswith("Placements") for line in shown(small))
 
 
-@pytest.mark.parametrize("services", [5, LINES_OF_A_TABLE + 2, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("services", first_parts((5, LINES_OF_A_TABLE + 2, 40), 1, more=1))
 def test_many_moments_fit_one_screen(small: Plan, services: int) -> None:
     plan = repeated(small, services)
     assert len(plan.placements) > ROWS_ON_A_SCREEN

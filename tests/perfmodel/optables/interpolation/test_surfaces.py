@@ -28,7 +28,7 @@ times = st.lists(
 
 
 @given(times, st.lists(st.tuples(st.floats(0.5, 6.0), st.floats(8.0, 2000.0)), min_size=2, max_size=8))
-@examples(100, 100)
+@examples(100, 25, 100)
 def test_surfaces_have_no_holes_and_never_fall(
     values: list[float], points: list[tuple[float, float]]
 ) -> None:
