@@ -19,6 +19,7 @@ def power_kw(plan: Plan) -> float:
     return sum(1.2 * row.accelerators * watts[row.hardware] / 1000 for row in plan.placements)
 
 
+@pytest.mark.more
 @needs_tables
 def test_less_power_buys_what_does_more_with_it() -> None:
     plenty, capped, smaller = (

@@ -40,6 +40,8 @@ def replayed(plan: Plan, seed: int) -> ReplayOutcome:
     return replay_plan(problem, plan, choice, ReplayScope("2027Q1"))
 
 
+# `make test` has the same of a fleet of two services: tests/planner/replay/test_replay.py.
+@pytest.mark.more
 @pytest.mark.parametrize("seed", first_parts((1, 2, 3), 1))
 def test_the_plan_for_percentiles_holds_and_the_one_on_means_does_not(
     plans: dict[str, Plan], seed: int
@@ -48,6 +50,7 @@ def test_the_plan_for_percentiles_holds_and_the_one_on_means_does_not(
     assert not replayed(plans["means"], seed).holds
 
 
+@pytest.mark.more
 def test_the_difference_has_a_price(plans: dict[str, Plan]) -> None:
     ratio = plans["percentiles"].objective_usd / plans["means"].objective_usd
     assert 1.0 < ratio < 1.35

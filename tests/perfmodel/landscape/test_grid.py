@@ -71,7 +71,8 @@ def agree(evaluator: Evaluator) -> None:
     [
         ("H200-SXM", "llama3-70b", "fp8"),
         ("GPU-A", "llama3-405b", "fp8-ffn"),
-        ("GB200-NVL72", "llama4-maverick", "fp8"),
+        ("H200-SXM", "llama4-maverick", "fp8"),
+        pytest.param("GB200-NVL72", "llama4-maverick", "fp8", marks=pytest.mark.more),
         ("H200-SXM", "deepseek-ai/DeepSeek-V3", "fp8"),
         ("H200-SXM", "openai/gpt-oss-120b", "mxfp4"),
         ("MI300X", "google/gemma-3-27b-it", "bf16"),
