@@ -39,12 +39,17 @@ def those_with(values: Iterable[_Value], chosen: Callable[[_Value], bool]) -> li
     return [value if chosen(value) else _more(value) for value in values]
 
 
-def each_once(first: Iterable[_Value], second: Iterable[_Value]) -> list[ParameterSet | _Value]:
-    """Return the pairs of two lists, of which `make test` has each value of either list in one at least."""
+def each_once(
+    first: Iterable[_Value], second: Iterable[_Value], mark: pytest.MarkDecorator = pytest.mark.slow
+) -> list[ParameterSet | _Value]:
+    """Return the pairs of two lists, of which `make test` has each value of either list in one at least.
+
+    The others have a mark: that of `make slow`, or that of `make test-more`.
+    """
     ones, others = list(first), list(second)
     few = min(len(ones), len(others))
     return [
-        one if at % few == to % few else _slow(one)
+        one if at % few == to % few else _marked(one, mark)
         for at, to, one in ((i, k, (a, b)) for i, a in enumerate(ones) for k, b in enumerate(others))
     ]
 

@@ -46,13 +46,14 @@ def test_gaudi3_and_gb200_meet_their_bars(every: int, monkeypatch: pytest.Monkey
     assert all(bar.met for bar in found.values()), {name: bar.median for name, bar in found.items()}
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("every", first_parts((6, 1), 1))
 def test_blind_loops_of_sglang_are_as_near_as_stated(every: int) -> None:
     if packaged_file() is None:
         pytest.skip("aiconfigurator-core is not installed")
     asked = blind_rows()
     # Of the other sets only whether they are predicted is asked: a few of their thousands of requests say it,
-    # and `make test` asks some of their rows, of each set one at least.
+    # and `make test-more` asks some of their rows, of each set one at least.
     other = asked["set"] != "sglang-cookbook"
     asked.loc[other, "n_requests"] = asked.loc[other, "n_requests"].clip(upper=FEW_REQUESTS)
     kept = asked[~other | (asked.groupby("set").cumcount() % every == 0)]

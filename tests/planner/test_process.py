@@ -107,7 +107,7 @@ PLANNING = ["fleet.yaml", "--out", "out"]
 @pytest.mark.parametrize(
     ("arguments", "begins_anew"),
     first_parts(
-        ((["schema"], True), (PLANNING, False), (PLANNING, True), (["check", "fleet.yaml"], True)), 2
+        ((PLANNING, False), (["schema"], True), (PLANNING, True), (["check", "fleet.yaml"], True)), 1, more=1
     ),
 )
 def test_closed_standard_output_is_said(folder: Path, arguments: list[str], begins_anew: bool) -> None:

@@ -26,7 +26,7 @@ BLOCKS = 5
 FLEETS_A_BLOCK = 10
 
 cases = st.integers(0, 3_000).map(day_case)
-law = examples(15, 4, derandomize=True)
+law = examples(15, 2, 4, derandomize=True)
 
 
 def usd(fleet: Fleet, candidates: tuple[Candidate, ...]) -> float:

@@ -149,8 +149,7 @@ def in_pairs(
     return found
 
 
-@pytest.mark.parametrize("replicas", REPLICAS)
-@pytest.mark.parametrize("case", PAIRS, ids=lambda case: f"{case[0]} {case[1]}")
+@pytest.mark.parametrize(("case", "replicas"), each_once(PAIRS, REPLICAS, pytest.mark.more))
 def test_deployments_reach_the_rates_of_their_rows(case: Case, replicas: tuple[int, int]) -> None:
     rows = usable(case, Techniques())
     most = default_scheduling(case[1], accelerators()[case[0]]).iteration_tokens // case[4][0]

@@ -59,9 +59,9 @@ def all_points(space: SweepSpace, threads: int = 2) -> tuple[SweepResult, Points
     ("hardware", "model", "weights"),
     [
         ("H200-SXM", "llama3-70b", "fp8"),
-        ("GPU-A", "llama3-70b", "fp8-ffn"),
+        pytest.param("GPU-A", "llama3-70b", "fp8-ffn", marks=pytest.mark.more),
         ("MI300X", "Qwen/Qwen3-235B-A22B", "fp8"),
-        ("B200-SXM", "openai/gpt-oss-120b", "mxfp4"),
+        pytest.param("B200-SXM", "openai/gpt-oss-120b", "mxfp4", marks=pytest.mark.more),
     ],
 )
 def test_a_sweep_has_the_rows_of_the_landscape(hardware: str, model: str, weights: str) -> None:

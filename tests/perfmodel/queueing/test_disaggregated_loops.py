@@ -121,7 +121,7 @@ def test_what_cannot_be_is_refused_by_name(change: dict[str, object], reason: st
     assert found["reason"].str.contains(reason).all(), found["reason"].tolist()
 
 
-@pytest.mark.parametrize("every", first_parts((9, 3, 1), 1, more=1))
+@pytest.mark.parametrize("every", first_parts((3, 1), 1))
 def test_published_deployments_with_stated_replicas(every: int) -> None:
     path = packaged_file()
     if path is None:

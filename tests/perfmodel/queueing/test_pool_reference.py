@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from benchmarks.queueing_bars import _ends, _ends_of_equal, simulated_pool
+from tests.parts import each_once
 
 from fleetplan.perfmodel.queueing import SojournLimit
 from fleetplan.perfmodel.queueing.capacity import utilisation_within
@@ -28,8 +29,7 @@ def test_a_sample_has_the_utilisation_it_is_asked_for(spread: float, expected: f
     assert np.mean(means) == pytest.approx(expected, rel=0.035)
 
 
-@pytest.mark.parametrize("long_share", [0.02, 0.1, 0.5])
-@pytest.mark.parametrize("servers", [1, 4, 16])
+@pytest.mark.parametrize(("long_share", "servers"), each_once((0.02, 0.1, 0.5), (1, 4, 16), pytest.mark.more))
 def test_classes_that_share_a_pool_keep_the_limit_of_the_worst_of_them(
     servers: int, long_share: float
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft7Validator
 from pydantic import JsonValue, TypeAdapter
-from tests.parts import those_with
+from tests.parts import first_of, those_with
 from tests.planner.command_line import run
 from tests.warm import ran
 from typer.core import TyperCommand, TyperGroup
@@ -227,7 +227,7 @@ def call(script: str, arguments: list[str], environment: dict[str, str]) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("script", ["plan", "fleetplan"])
+@pytest.mark.parametrize("script", first_of(("plan", "fleetplan"), 1))
 def test_completion_under_the_script_name(script: str) -> None:
     # Typer asks which shell it runs in unless told not to; a test runs in none.
     environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}

@@ -71,6 +71,8 @@ def test_a_cluster_finds_what_this_machine_finds_though_a_worker_dies(cluster: D
     assert second.poll() is None
 
 
+# Of jobs that are no searches tests/planner/jobs/test_cluster.py asks the same.
+@pytest.mark.more
 def test_workers_that_come_later_are_used_and_a_stop_frees_all_and_keeps_the_plan(
     cluster: DaskCluster,
 ) -> None:
@@ -87,6 +89,7 @@ def test_workers_that_come_later_are_used_and_a_stop_frees_all_and_keeps_the_pla
         assert waited_until(lambda at=worker: not solvers_of(at))
 
 
+@pytest.mark.more
 def test_a_scheduler_that_dies_ends_in_the_best_plan_and_one_sentence(cluster: DaskCluster) -> None:
     cluster.living(1)
     client, log = searching(cluster, LONG, size=SMALL)

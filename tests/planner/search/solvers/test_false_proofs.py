@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from ortools.sat.python import cp_model
 from tests.oracles.highs import highs_usd
+from tests.parts import each_once
 from tests.planner.false_proofs import LEAST_REPLICAS, one_period, six_variables, two_quarters
 from tests.planner.random_fleets import PlanningCase
 
@@ -101,8 +102,9 @@ def test_whoever_watches_hears_that_a_proof_was_withdrawn() -> None:
     assert [step.source for step in steps if step.detail == WITHDRAWN] == ["CP-SAT"]
 
 
-@pytest.mark.parametrize("reproducible", [False, True])
-@pytest.mark.parametrize("case", [one_period, two_quarters])
+@pytest.mark.parametrize(
+    ("case", "reproducible"), each_once((one_period, two_quarters), (True, False), pytest.mark.more)
+)
 def test_a_fleet_is_planned_at_its_least_cost_whatever_presolve_proves(
     case: Callable[[], PlanningCase], reproducible: bool, unsound: None
 ) -> None:

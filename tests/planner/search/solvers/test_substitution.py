@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.parts import first_of
 
 from fleetplan.planner.search.solvers.highs_jobs import Effort, Job, Rows
 from fleetplan.planner.search.solvers.seats import ProcessSeats
@@ -38,7 +39,7 @@ def program(seed: int) -> tuple[Rows, np.ndarray]:
     return Rows(sp.csr_array(rows), *limits, whole), cost
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", first_of(range(12), 5))
 def test_the_optimum_is_the_same_and_its_values_hold_in_the_program_as_it_was(seed: int) -> None:
     rows, cost = program(seed)
     short = substitute(rows, cost)
