@@ -52,7 +52,9 @@ def build_plan(
     unmet = unmet_rows(problem, traffic)
     objective = sum(costs.values())
     scenarios = scenario_costs(problem, objective - sum(row.running_usd for row in rows), rows, unmet)
-    bound = min(result.bound_usd, objective)
+    simpler = simplification(problem, result, traffic, objective)
+    # The model rounds costs; no bound is above what a plan costs that is known, the cheapest one too.
+    bound = min(result.bound_usd, objective - (0.0 if simpler is None else simpler.usd))
     return Plan(
         fleet=problem.fleet.name,
         periods=problem.periods,
@@ -83,7 +85,7 @@ def build_plan(
         model_usd=result.objective_usd,
         model_unused_usd=model_unused_usd(problem, solution, traffic, result.objective_usd),
         retirements=retirements(problem, solution),
-        simplification=simplification(problem, result, traffic, objective),
+        simplification=simpler,
         commitments=commitments(problem, solution),
         remaining_values=remaining_values(problem, solution),
         supply_options=supply_options(problem, solution),

@@ -17,8 +17,8 @@ from fleetplan.planner.search.solvers.highs_jobs import Array, Rows
 LIMIT_GIVE: Final = 1e-7
 """By how much limits of an integer program give. [largest coefficient of the row]
 
-Equations do not, nor limits of zero, which say what needs what: with a remainder left to them, blocks are bounded
-0.07 % lower in the same time."""
+Equations do not, nor limits of zero, which say what needs what: with a remainder left to them, blocks are
+bounded 0.07 % lower in the same time."""
 
 INTEGER_TOLERANCE: Final = 1e-9
 """How far HiGHS takes a value for whole, and a limit of an integer program for kept; its own is 1e-6."""

@@ -154,6 +154,16 @@ def test_accelerators_that_are_paid_for_stay_free_where_they_can() -> None:
     assert [row.used_accelerators for row in found.pools] == [4]
 
 
+def test_a_bound_is_not_above_the_cheapest_plan_that_is_known() -> None:
+    """Random fleet 902835: the model rounded 435,384.82 up to 435,386.75 USD, and its bound with it."""
+    solved = solve(mixed(0.5), MIXED, gap=GAP)
+    plan = plan_of(solved)
+    assert plan.simplification is not None
+    rounded = replace(solved.result, bound_usd=plan.objective_usd)
+    found = build_plan(solved.problem, CandidateSet(MIXED, (), (), ()), rounded, plan.provenance, plan.solve)
+    assert found.bound_usd == plan.objective_usd - plan.simplification.usd
+
+
 def test_the_clock_does_not_decide_in_a_reproducible_search() -> None:
     one, other = (plan_of(solve(mixed(0.5), MIXED, gap=GAP, reproducible=True)) for _ in range(2))
     assert {row.hardware for row in one.placements} == {"dear"}
