@@ -151,5 +151,6 @@ def _about_plan(plan: Plan, fleet: Path, target: Path, dice: random.Random) -> I
     yield CommandQuestion(("stress", name, *SOLVES), refusal=NO_COST)
     yield CommandQuestion(("alternatives", name, *SOLVES), refusal=NO_COST)
     figures = ("accelerators", "latency", "headroom") + (("energy", "carbon") if plan.carbon_kg else ())
-    no_figure = f"{NO_COST}|no service has a latency limit"
+    # A region where nothing runs need not say what its power emits until carbon is minimised.
+    no_figure = f"{NO_COST}|no service has a latency limit|carbon counts it"
     yield CommandQuestion(("pareto", name, "--against", dice.choice(figures), *SOLVES), refusal=no_figure)

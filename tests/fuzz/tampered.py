@@ -59,7 +59,7 @@ def _is_rounding(path: FieldPath, before: dict[str, Any], changed: Plan, plan: P
         new = 0.0
     if not isinstance(old, float) or not isinstance(new, int | float):
         return False
-    is_money = any("usd" in str(part) for part in path)
+    is_money = path[0] == "cost_breakdown" or any("usd" in str(part) for part in path)
     largest_usd = max(abs(plan.objective_usd), sum(abs(row.usd) for row in plan.purchases))
     # A regret is the difference of two costs, and the model rounds each.
     is_regret = path[0] == "goal" and plan.goal is not None and plan.goal.objective == "least-regret"
