@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from fleetplan.planner.candidates import CandidateSet
-from fleetplan.planner.plan import Plan
+from fleetplan.planner.plan import OfflineWork, Plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.verify import Evidence, verify
 from fleetplan.planner.verify.goals import ROUNDING_RATIO
 from fleetplan.planner.verify.records import MONEY
-from fleetplan.planner.verify.rounding import MONEY_FLOOR_RATIO, SHARE_FLOOR
+from fleetplan.planner.verify.rounding import MONEY_FLOOR_RATIO, RELATIVE_TOLERANCE, SHARE_FLOOR
 from tests.planner.verify.tampering import ANNOTATIONS, CLAIMS, Tampering, is_listed, tamperings
 from tests.planner.verify.tampering import Path as FieldPath
 
@@ -59,12 +59,22 @@ def _is_rounding(path: FieldPath, before: dict[str, Any], changed: Plan, plan: P
         new = 0.0
     if not isinstance(old, float) or not isinstance(new, int | float):
         return False
+    if path[0] == "offline_work" and isinstance(path[1], int):
+        # All work of a kind together is held against what arises, of which a crumb is no part that counts.
+        kind = _work_key(plan.offline_work[path[1]])
+        alike = (row.requests_per_day for row in plan.offline_work if _work_key(row) == kind)
+        return abs(new - old) <= RELATIVE_TOLERANCE * sum(alike)
     is_money = path[0] == "cost_breakdown" or any("usd" in str(part) for part in path)
     largest_usd = max(abs(plan.objective_usd), sum(abs(row.usd) for row in plan.purchases))
     # A regret is the difference of two costs, and the model rounds each.
     is_regret = path[0] == "goal" and plan.goal is not None and plan.goal.objective == "least-regret"
     rounding_usd = (MONEY_FLOOR_RATIO * is_money + 2 * ROUNDING_RATIO * is_regret) * largest_usd
     return abs(new - old) <= max(SHARE_FLOOR, rounding_usd)
+
+
+def _work_key(row: OfflineWork) -> tuple[str | None, ...]:
+    """What work is of one kind, whenever it is done."""
+    return row.service, row.region, row.request_class, row.period, row.arises_in, row.scenario
 
 
 def _at(document: Any, path: FieldPath) -> Any:
