@@ -94,8 +94,9 @@ build/gallery/report.html: $(VENV)/.installed scenarios/quarterly.yaml
 	@$(BIN)/plan landscape scenarios/quarterly.yaml --service assistant --plot build/gallery > build/landscape.txt 2>&1
 	@cp build/plan/report.html $@
 
+# Not --quiet: a strict build counts the warnings that it logs, and would pass over a broken link.
 site: $(VENV)/.installed-docs build/gallery/report.html
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build > build/site.txt 2>&1 || { cat build/site.txt; exit 1; }
 	@echo "build/site/index.html"
 
 # Frameworks without their GPU libraries: what parsers and checks of options import, and no more.

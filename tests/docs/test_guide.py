@@ -141,3 +141,15 @@ def test_the_readme_changes_values_that_its_new_file_has(
     for words in changing:
         after = dict(pairwise(words))
         assert load_fleet(Path(words[1]), [after["-s"]], [after["--set"]]).services
+
+
+def test_a_broken_link_fails_the_site() -> None:
+    """A strict build counts the warnings that MkDocs logs, and with --quiet it logs none."""
+    root = Path(__file__).parents[2]
+    (build,) = [
+        line for line in (root / "Makefile").read_text("utf-8").splitlines() if "mkdocs build" in line
+    ]
+    assert "--quiet" not in build
+    assert "exit 1" in build
+    settings = (root / "mkdocs.yml").read_text("utf-8").splitlines()
+    assert {"strict: true", "validation: {anchors: warn}"} <= set(settings)
