@@ -264,7 +264,8 @@ class _Construction:
 
     def _decide(self, variables: Indices, attempt: _Attempt, seconds: float) -> _Found:
         job = self._job
-        free = np.concatenate([variables, self._supply])
+        near = self._supply_near(variables)
+        free = np.concatenate([variables, self._supply[near]])
         left = ~self._known
         # What is left of the same moment counts as the relaxation has it.
         left[self._now] = False
@@ -279,8 +280,8 @@ class _Construction:
         closed = (slot >= 0) & (self._rank[slot] > attempt.width) & (lower <= 0)
         upper[closed] = 0.0
         growth, later = job.growth[free], np.zeros(len(free), dtype=bool)
-        later[len(variables) :] = self._later
-        now = np.clip(np.concatenate([self._values[variables], self._floor]), lower, upper)
+        later[len(variables) :] = self._later[near]
+        now = np.clip(np.concatenate([self._values[variables], self._floor[near]]), lower, upper)
         lower[growth > 0] = now[growth > 0]
         # Rounded up, more might leave than there is.
         lower[later] = np.minimum(now, np.floor(self._root[free] + TOLERANCE))[later]
@@ -307,6 +308,11 @@ class _Construction:
             self._below[part.rows] = np.maximum(part.program.row_lower - used, 0)
             self._above[part.rows] = np.maximum(used - part.program.row_upper, 0)
         return _Found.PLAN
+
+    def _supply_near(self, variables: Indices) -> Indices:
+        """Which supply may grow for some variables: that of their regions, and that of none."""
+        region = self._job.region[self._supply]
+        return np.flatnonzero((region < 0) | np.isin(region, self._job.region[variables]))
 
     def _solved(
         self,
