@@ -35,14 +35,6 @@ MOST_STAGE_S: Final = 3.0
 MOST_CONSTRUCTION_S: Final = 14.0
 """Its most time for all of them, whose relaxation comes before: a company has a first plan after 20 s. [s]"""
 
-COMPANY_DECISIONS: Final = 36
-"""Regions that a company decides in all its moments together, in that time."""
-
-MORE_DECISION_S: Final = 1.0
-"""Its most time for each decision beyond these. 160 of a fleet of 300 services, eight quarters and 20 regions
-took 250 s of a core in the time of a company, which all of them overran, and gave no plan; with a second each
-and the supply of their own region they take 134 to 250 s, and give one. [s]"""
-
 STAGE_GAP: Final = 1e-3
 """Gap of a stage, over an even share of what the relaxation spends: what follows improves on it anyway."""
 
@@ -199,8 +191,7 @@ def construction_job(
     used = max(1, int((root.rank == 0).sum()))
     stages = _stages(structure, root)
     share_s = CONSTRUCTION_SHARE_OF_TIME * clock.limit_s
-    more = max(0, _decisions(structure) - COMPANY_DECISIONS)
-    most_s = min(MOST_STAGE_S * len(stages), MOST_CONSTRUCTION_S) + MORE_DECISION_S * more
+    most_s = min(MOST_STAGE_S * len(stages), MOST_CONSTRUCTION_S)
     seconds = attempt * min(max(share_s, LEAST_CONSTRUCTION_S), most_s)
     # What is spent, without what comes back by sales: the sum of both may be near zero.
     gap = STAGE_GAP * float(np.abs(cost) @ np.abs(root.values)) / max(1, len(stages))
@@ -227,14 +218,6 @@ def construction_job(
         ),
         length=np.inf,
     )
-
-
-def _decisions(structure: Structure) -> int:
-    """How many regions are decided in all moments together."""
-    moment, region = structure.roles.moment, structure.roles.region
-    placed = (moment != NONE) & (region != NONE)
-    n_regions = int(region.max(initial=NONE)) + 1
-    return len(np.unique(moment[placed] * n_regions + region[placed]))
 
 
 def slots_used(structure: Structure, values: FloatArray) -> Mask:

@@ -1,16 +1,13 @@
 """Rolling-horizon construction of a first plan: moment by moment, the hardest of each period first.
 
 Runs in the worker process, beside other jobs. Each stage decides what runs in one region and moment and how
-much supply grows for it; what the other regions do counts as the relaxation has it until they are decided.
-Where that is impossible the regions of a moment are decided together, and each once more. Earlier stages are
-held. Rows that join a moment to its neighbours wait until both are decided. Rows that sum over many moments
-count the linear relaxation's values for those that are left. Supply only grows, so earlier decisions stay
-possible. A stage looks at the slots that the relaxation uses, and at more where these are not enough; where
-several moments share the supply of a period and time runs short, at those of earlier moments as well. As a
-last resort it violates limits at a price, for later steps to mend.
-So a company's year in three slices (12 moments) takes 23 and 26 s instead of 52 and 58, and costs 38.1
-instead of 39.0 and 41.4 M USD. Fleet12, which has time, would cost 31.9 instead of 31.8. One region and
-moment of a company (12 services) is optimal after 0.03 to 0.6 s, all its regions not after 8.
+much supply of that region grows; what the other regions do counts as the relaxation has it until they are
+decided. Where that is impossible the regions of a moment are decided together, and each once more. Earlier
+stages are held. Rows that join a moment to its neighbours wait until both are decided. Rows that sum over
+many moments count the linear relaxation's values for those that are left. Supply only grows, so earlier
+decisions stay possible. A stage looks at the slots that the relaxation uses, and at more where these are not
+enough; where several moments share the supply of a period and time runs short, at those of earlier moments as
+well. As a last resort it violates limits at a price, for later steps to mend.
 """
 
 from __future__ import annotations
@@ -23,7 +20,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fleetplan.planner.search.blocks.rolling_supply import TOLERANCE, first_supply, root_of_whole_supply
+from fleetplan.planner.search.blocks import rolling_supply
+from fleetplan.planner.search.blocks.rolling_supply import TOLERANCE
 from fleetplan.planner.search.blocks.subprograms import FEW_STAGES, Parts, in_order, spans, with_slack
 from fleetplan.planner.search.solvers.highs_jobs import (
     Answer,
@@ -134,11 +132,12 @@ class _Construction:
         self._later: Mask = np.zeros(len(self._supply), dtype=bool)
         if job.supply.any():
             ends = time.monotonic() + SUPPLY_SHARE * (job.effort.time_limit_s or 0.0)
-            self._root, self._rank = root_of_whole_supply(job, self._solved, ends)
+            self._root, self._rank = rolling_supply.root_of_whole_supply(job, self._solved, ends)
         self._values = self._root.copy()
         across = self._known & job.program.whole
         whole = np.round(self._root)
-        whole[self._supply] = first_supply(job, self._parts, self._root, self._solved, LEAST_STAGE_S)
+        first = rolling_supply.first_supply(job, self._parts, self._root, self._solved, LEAST_STAGE_S)
+        whole[self._supply] = first
         self._values[across] = whole[across]
 
     def run(self) -> Answer:
@@ -264,7 +263,7 @@ class _Construction:
 
     def _decide(self, variables: Indices, attempt: _Attempt, seconds: float) -> _Found:
         job = self._job
-        near = self._supply_near(variables)
+        near = rolling_supply.supply_near(job, self._supply, variables)
         free = np.concatenate([variables, self._supply[near]])
         left = ~self._known
         # What is left of the same moment counts as the relaxation has it.
@@ -308,11 +307,6 @@ class _Construction:
             self._below[part.rows] = np.maximum(part.program.row_lower - used, 0)
             self._above[part.rows] = np.maximum(used - part.program.row_upper, 0)
         return _Found.PLAN
-
-    def _supply_near(self, variables: Indices) -> Indices:
-        """Which supply may grow for some variables: that of their regions, and that of none."""
-        region = self._job.region[self._supply]
-        return np.flatnonzero((region < 0) | np.isin(region, self._job.region[variables]))
 
     def _solved(
         self,

@@ -14,7 +14,6 @@ from tests.planner.solving import solve
 from fleetplan.planner.formulation.build import PlanningModel, build_model
 from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.search.blocks import construction
 from fleetplan.planner.search.blocks.construction import (
     Structure,
     construction_job,
@@ -161,19 +160,3 @@ def test_a_part_of_a_fleet_that_nothing_can_serve_has_no_slots() -> None:
     solved = solve(asked, [candidate("chat", "A", 1.0)], time_limit_s=6.0)
     assert solved.plan is not None
     assert [(row.region, row.requests_per_s) for row in solved.plan.unmet] == [("there", pytest.approx(3.0))]
-
-
-def test_regions_beyond_those_of_a_company_have_time_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    structure, _ = structured(several_periods_case(1))
-    with Workers(ProcessSeats(1)) as workers:
-        root = root_of(structure, workers.solve_one(sifting_job(structure)))
-    assert root is not None
-    clock = Clock(1000.0, deterministic=False)
-    before = construction_job(structure, root, clock, 1, False).effort.time_limit_s
-    regions = {
-        (m, r) for m, r in zip(structure.roles.moment, structure.roles.region, strict=True) if m >= 0 <= r
-    }
-    monkeypatch.setattr(construction, "COMPANY_DECISIONS", 1)
-    after = construction_job(structure, root, clock, 1, False).effort.time_limit_s
-    assert len(regions) > 1
-    assert after == before + construction.MORE_DECISION_S * (len(regions) - 1)
