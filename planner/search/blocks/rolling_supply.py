@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fleetplan.planner.search.blocks.subprograms import Parts
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Indices, Rows
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Rows
 
 if TYPE_CHECKING:
     from fleetplan.planner.search.blocks.composite_jobs import RollingJob
@@ -89,9 +89,3 @@ def root_of_whole_supply(job: RollingJob, solve: TimedSolve, ends: float) -> tup
     used = np.zeros(len(job.rank), dtype=bool)
     used[job.slot[(job.slot >= 0) & (answer.values > TOLERANCE)]] = True
     return answer.values, np.where(used, 0.0, job.rank + 1.0)
-
-
-def supply_near(job: RollingJob, supply: Indices, variables: Indices) -> Indices:
-    """Which of some supply may grow for some variables: that of their regions, and that of none."""
-    region = job.region[supply]
-    return np.flatnonzero((region < 0) | np.isin(region, job.region[variables]))

@@ -243,27 +243,3 @@ def test_a_stage_without_time_left_is_decided_with_limits_that_give_and_not_roun
         return solve(asked, no_programs()) if enough else Answer(None, np.inf, -np.inf)
 
     assert np.round(construct(late, slow).values).astype(int).tolist() == [1, 0]
-
-
-def test_a_region_is_decided_with_supply_of_its_own_and_of_none() -> None:
-    # A load and a host in each of two regions, and a host that may stand in either.
-    program = job(
-        rows=[[-1, 0, 1, 0, 1], [0, -1, 0, 1, 0], [1, 0, 0, 0, 0], [0, 1, 0, 0, 0]],
-        row_lower=[0, 0, 2, 1],
-        row_upper=[FREE] * 4,
-        cost=[0, 0, 1, 1, 3],
-        root=[2, 1, 1, 1, 0],
-        stage=[0, 0, -1, -1, -1],
-        region=[0, 1, 0, 1, -1],
-        growth=[0, 0, 1, 1, 1],
-    )
-    sizes = []
-
-    def solved(asked: Job) -> Answer:
-        assert not isinstance(asked.rows, int)
-        sizes.append(asked.rows.rows.shape[1])
-        return solve(asked, no_programs())
-
-    assert np.round(construct(program, solved).values).astype(int).tolist() == [2, 1, 2, 1, 0]
-    # First what supply there is, then each region with two of the three, at the end all that is supply.
-    assert sizes == [3, 3, 3, 3]
