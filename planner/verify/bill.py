@@ -101,8 +101,10 @@ def check_bill(check: PlanCheck) -> Iterator[Violation]:
 
 def _split(lines: Sequence[CostLine], floor_usd: float) -> tuple[list[CostLine], list[CostLine]]:
     """Lines that cost something, and those of no more than rounding."""
-    crumbs = [line for line in lines if abs(line.usd) <= floor_usd]
-    return [line for line in lines if not abs(line.usd) <= floor_usd], crumbs
+    parts: tuple[list[CostLine], list[CostLine]] = ([], [])
+    for line in lines:
+        parts[abs(line.usd) <= floor_usd].append(line)
+    return parts
 
 
 def _crumbs_compared(stated: Sequence[CostLine], expected: Sequence[CostLine]) -> Iterator[Violation]:

@@ -10,12 +10,12 @@ from typing import Final
 
 from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet, Policy
-from fleetplan.fleet.schema.values import RESERVE_DECIMALS
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.conflict.requirement import (
     Requirement,
     RequirementKind,
     Steps,
+    eased_percent,
     more_of_share,
     steps_of_share,
 )
@@ -36,9 +36,7 @@ def policy_requirements(fleet: Fleet) -> Iterator[Requirement]:
     if percent:
         yield _rule(
             f"{percent:g} % of the hosts in use of each pool stay in reserve",
-            lambda rules, n: replace(
-                rules, reserve_percent_per_pool=max(0.0, round(percent - n, RESERVE_DECIMALS))
-            ),
+            lambda rules, n: replace(rules, reserve_percent_per_pool=eased_percent(percent, n)),
             lambda n: f"{n} % reserve of each pool less",
             math.ceil(percent),
         )

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.schema.values import RESERVE_DECIMALS
 from fleetplan.planner.questions.fleet_edits import Edit
 from fleetplan.planner.search import PowerLimit
 
@@ -100,3 +101,8 @@ def steps_of_share(share: float) -> int:
 def more_of_share(share: float, steps: int) -> float:
     """A share after so many steps, all of it at the most."""
     return min(1.0, moved(share, steps, 1 / SHARE_STEPS))
+
+
+def eased_percent(percent: float, n: int) -> float:
+    """A reserve that is some whole per cent smaller, with no more decimals than a file has. [%]"""
+    return max(0.0, round(percent - n, RESERVE_DECIMALS))

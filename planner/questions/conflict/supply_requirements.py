@@ -9,12 +9,12 @@ from functools import partial
 
 from fleetplan.fleet.figures import counted, plural
 from fleetplan.fleet.inventory import Budget, Fleet, Offer, Pool
-from fleetplan.fleet.schema.values import RESERVE_DECIMALS
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.conflict.requirement import (
     Requirement,
     RequirementKind,
     Steps,
+    eased_percent,
     more_of_share,
     moved,
     step_of,
@@ -71,7 +71,7 @@ def _reserve(pool: Pool, hosts: int) -> Requirement:
 
 def _percent(pool: Pool, percent: float) -> Requirement:
     def relax(base: Fleet, n: int) -> Fleet:
-        left = max(0.0, round(percent - n, RESERVE_DECIMALS))
+        left = eased_percent(percent, n)
         return fleet_edits.with_pool(base, pool.name, lambda each: replace(each, reserve_percent=left))
 
     return Requirement(
