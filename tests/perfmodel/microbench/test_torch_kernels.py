@@ -7,16 +7,17 @@ import time
 from collections.abc import Iterable
 from itertools import chain, pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.lazily import Lazily
 from tests.perfmodel.fakes import accelerator, configurations
+from tests.perfmodel.microbench.torch_needed import needs_torch
 
-torch = pytest.importorskip("torch", reason="needs the extra microbench (torch)")
-
-from fleetplan.fleet.errors import InputError  # noqa: E402
-from fleetplan.fleet.inventory import Precision  # noqa: E402
-from fleetplan.perfmodel.architecture import (  # noqa: E402
+from fleetplan.fleet.errors import InputError
+from fleetplan.fleet.inventory import Precision
+from fleetplan.perfmodel.architecture import (
     DenseFfn,
     GroupedQueryAttention,
     LayerGroup,
@@ -24,20 +25,25 @@ from fleetplan.perfmodel.architecture import (  # noqa: E402
     LinearVariant,
     ModelArchitecture,
 )
-from fleetplan.perfmodel.microbench import kernels  # noqa: E402
-from fleetplan.perfmodel.microbench.control import Control  # noqa: E402
-from fleetplan.perfmodel.microbench.device import CpuDevice, DeviceState, Pinned, open_device  # noqa: E402
-from fleetplan.perfmodel.microbench.figures import measured_figures  # noqa: E402
-from fleetplan.perfmodel.microbench.journal import Journal, Origin  # noqa: E402
-from fleetplan.perfmodel.microbench.operands import Arena, Kernel, Operands  # noqa: E402
-from fleetplan.perfmodel.microbench.points import Measurement, Point, Unmeasurable, point  # noqa: E402
-from fleetplan.perfmodel.microbench.ranks import measure_groups  # noqa: E402
-from fleetplan.perfmodel.microbench.reference import ReferenceDecoder  # noqa: E402
-from fleetplan.perfmodel.microbench.single import measure_alone  # noqa: E402
-from fleetplan.perfmodel.microbench.sites import model_sites  # noqa: E402
-from fleetplan.perfmodel.microbench.timing import TimingEffort, is_known, quantile_of, stable_timing  # noqa: E402
-from fleetplan.perfmodel.operators import OperatorKind  # noqa: E402
-from fleetplan.perfmodel.steps import decode_shape, prefill_shape, step_operators  # noqa: E402
+from fleetplan.perfmodel.microbench.control import Control
+from fleetplan.perfmodel.microbench.journal import Journal, Origin
+from fleetplan.perfmodel.microbench.points import Measurement, Point, Unmeasurable, point
+from fleetplan.perfmodel.microbench.sites import model_sites
+from fleetplan.perfmodel.microbench.timing import TimingEffort, is_known, quantile_of, stable_timing
+from fleetplan.perfmodel.operators import OperatorKind
+from fleetplan.perfmodel.steps import decode_shape, prefill_shape, step_operators
+
+if TYPE_CHECKING:
+    from fleetplan.perfmodel.microbench.device import CpuDevice, DeviceState
+    from fleetplan.perfmodel.microbench.operands import Kernel
+
+pytestmark = needs_torch
+
+torch: Any = Lazily("torch")
+device, figures, kernels, operands, ranks, reference, single = (
+    Lazily(f"fleetplan.perfmodel.microbench.{name}")
+    for name in ("device", "figures", "kernels", "operands", "ranks", "reference", "single")
+)
 
 QUICK = TimingEffort(most_s=0.02, block_s=0.002)
 ATTENTION = {"heads": 4, "kv_heads": 2, "head_dim": 16, "window": 0}
@@ -73,7 +79,7 @@ POINTS = [
 
 @pytest.fixture(scope="module")
 def cpu() -> CpuDevice:
-    return CpuDevice(threads=1, reuse_bytes=2**18)
+    return device.CpuDevice(threads=1, reuse_bytes=2**18)
 
 
 def ids(each: object) -> str:
@@ -82,7 +88,7 @@ def ids(each: object) -> str:
 
 @pytest.mark.parametrize("each", POINTS, ids=ids)
 def test_every_operator_of_one_device_has_a_kernel(each: Point, cpu: CpuDevice) -> None:
-    measured = measure_alone(each, cpu, QUICK)
+    measured = single.measure_alone(each, cpu, QUICK)
     assert measured.point == each
     assert measured.latency_us > 0
     assert measured.repeats >= 2
@@ -101,7 +107,7 @@ def test_attention_kernels_agree() -> None:
 
 def test_larger_products_take_longer(cpu: CpuDevice) -> None:
     small, large = (
-        measure_alone(point(OperatorKind.GEMM, "bf16", m=m, n=512, k=512), cpu, QUICK).latency_us
+        single.measure_alone(point(OperatorKind.GEMM, "bf16", m=m, n=512, k=512), cpu, QUICK).latency_us
         for m in (8, 2048)
     )
     assert large > 3 * small
@@ -167,12 +173,13 @@ def test_kernels_that_fail_are_passed_over_and_running_out_of_memory_is_named(
 class ScriptedClock:
     """A device whose times are given."""
 
-    name, where = "clock", torch.device("cpu")
+    name = "clock"
 
     def __init__(self, times: Iterable[float]) -> None:
+        self.where = torch.device("cpu")
         self._times = iter(times)
         self.asked: list[int] = []
-        self.arena = Arena(self.where, 2**16)
+        self.arena = operands.Arena(self.where, 2**16)
 
     def missing(self, dtype: str) -> str:
         return ""
@@ -191,17 +198,20 @@ class ScriptedClock:
         return [next(self._times) for _ in range(repeats)]
 
     def state(self) -> DeviceState:
-        return DeviceState(power_w=1.0)
+        return device.DeviceState(power_w=1.0)
 
 
-NOTHING = Kernel.of(lambda: None)
+def nothing() -> Kernel:
+    """A kernel that does nothing."""
+    kernel: Kernel = operands.Kernel.of(lambda: None)
+    return kernel
 
 
 def test_a_kernel_runs_until_its_time_stands_still() -> None:
     # Three that do not count; then blocks of 64, of which two are of a slow spell.
     blocks = [[9.0] * 3, [4.0, 6.0] * 32, [20.0] * 64, [20.0] * 64, *[[4.0, 6.0] * 32] * 20]
     clock = ScriptedClock(chain.from_iterable(blocks))
-    timing = stable_timing(NOTHING, clock, TimingEffort())
+    timing = stable_timing(nothing(), clock, TimingEffort())
     # The mean of a block, which no execution took; the spell is left out.
     assert timing.latency_us == 5.0
     assert clock.asked == [3, *[64] * 8]
@@ -218,7 +228,7 @@ def test_a_time_is_known_when_blocks_no_longer_change_it() -> None:
 
 def test_what_is_known_when_the_time_is_up_counts() -> None:
     noisy = ScriptedClock(float(1 + position) for position in range(10_000_000))
-    timing = stable_timing(NOTHING, noisy, TimingEffort(most_s=0.0))
+    timing = stable_timing(nothing(), noisy, TimingEffort(most_s=0.0))
     # Two blocks, of which quartiles are made.
     assert noisy.asked == [3, 64, 64]
     assert timing.latency_us == (sum(range(4, 68)) + sum(range(68, 132))) / 128
@@ -231,7 +241,7 @@ def test_long_executions_are_blocks_of_their_own() -> None:
             return super().times_us(kernel, repeats)
 
     clock = Slow([1.0] * 1000)
-    stable_timing(NOTHING, clock, TimingEffort(most_s=0.01, block_s=0.002))
+    stable_timing(nothing(), clock, TimingEffort(most_s=0.01, block_s=0.002))
     assert set(clock.asked[1:]) == {1}
 
 
@@ -242,7 +252,7 @@ def test_processes_that_measure_together_stop_together() -> None:
             return 100.0
 
     clock = Agreeing(float(position) for position in range(1, 1000))
-    stable_timing(NOTHING, clock, TimingEffort())
+    stable_timing(nothing(), clock, TimingEffort())
     assert clock.asked == [3, 1, 1]
 
 
@@ -251,8 +261,8 @@ def test_shares_of_a_list() -> None:
 
 
 def test_weights_are_others_in_every_set_and_activations_are_the_same() -> None:
-    arena = Arena(torch.device("cpu"), 2**16)
-    sets = Operands(arena).sets(lambda own: (own.warm(8), own.cold(16, 64)))
+    arena = operands.Arena(torch.device("cpu"), 2**16)
+    sets = operands.Operands(arena).sets(lambda own: (own.warm(8), own.cold(16, 64)))
     # 2 KiB of 64 a set.
     assert len(sets) == 32
     assert len({warm.data_ptr() for warm, _ in sets}) == 1
@@ -260,9 +270,9 @@ def test_weights_are_others_in_every_set_and_activations_are_the_same() -> None:
     assert all(later - earlier >= 2048 for earlier, later in pairwise(places))
     assert len({tuple(cold[0, :4].tolist()) for _, cold in sets}) > 20
     # What is large for the arena has memory of its own; without weights one set is enough.
-    (one, two) = Operands(arena).sets(lambda own: own.cold(2**9, 2**5))
+    (one, two) = operands.Operands(arena).sets(lambda own: own.cold(2**9, 2**5))
     assert one.data_ptr() != two.data_ptr()
-    assert len(Operands(arena).sets(lambda own: own.warm(8))) == 1
+    assert len(operands.Operands(arena).sets(lambda own: own.warm(8))) == 1
     assert arena.take(torch.float8_e4m3fn, 4, 4).dtype is torch.float8_e4m3fn
 
 
@@ -280,10 +290,10 @@ def test_small_kernels_of_a_layer_are_three_operators(cpu: CpuDevice) -> None:
     assert len(parts) == 4
     calls: list[int] = []
     clock = ScriptedClock([30.0] * 10_000)
-    assert measure_alone(each, clock, QUICK).latency_us == 10.0
+    assert single.measure_alone(each, clock, QUICK).latency_us == 10.0
     # Each part comes after other weights were read.
-    cpu._stream = Kernel.of(lambda: calls.append(1))
-    cpu.times_us(Kernel([[lambda: calls.append(2), lambda: calls.append(3)]]), 2)
+    cpu._stream = operands.Kernel.of(lambda: calls.append(1))
+    cpu.times_us(operands.Kernel([[lambda: calls.append(2), lambda: calls.append(3)]]), 2)
     assert calls == [1, 2, 1, 3, 1, 2, 1, 3]
 
 
@@ -298,8 +308,8 @@ def test_the_control_is_run_before_and_after_a_point() -> None:
     assert clock.asked == [8] * 8
     each = point(OperatorKind.GEMM, "bf16", m=1, n=16, k=16)
     # The longer one of before and after.
-    assert measure_alone(each, clock, QUICK, control).control_us == 18.0
-    assert measure_alone(each, clock, QUICK).control_us is None
+    assert single.measure_alone(each, clock, QUICK, control).control_us == 18.0
+    assert single.measure_alone(each, clock, QUICK).control_us is None
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core alone")
@@ -308,11 +318,11 @@ def test_threads_stay_on_their_cores_while_they_are_held(monkeypatch: pytest.Mon
     before = os.sched_getaffinity(0)
     used = iter([dict.fromkeys(before, 0), {core: 100 * (core != max(before)) for core in before}])
     monkeypatch.setattr("fleetplan.perfmodel.microbench.device._jiffies_used", lambda: next(used))
-    with Pinned(1):
+    with device.Pinned(1):
         # The core that nobody used meanwhile.
         assert os.sched_getaffinity(0) == {max(before)}
     assert os.sched_getaffinity(0) == before
-    with Pinned(len(before)):
+    with device.Pinned(len(before)):
         assert os.sched_getaffinity(0) == before
 
 
@@ -322,7 +332,7 @@ def test_threads_stay_on_their_cores_while_they_are_held(monkeypatch: pytest.Mon
 )
 def test_devices_that_there_are_not(name: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        open_device(name)
+        device.open_device(name)
 
 
 def test_a_graph_that_runs_out_of_memory_leaves_the_point_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,13 +346,13 @@ def test_a_graph_that_runs_out_of_memory_leaves_the_point_out(monkeypatch: pytes
 
     monkeypatch.setattr(clock, "times_us", too_large)
     with pytest.raises(Unmeasurable, match="ran out of memory"):
-        measure_alone(POINTS[0], clock, QUICK)
+        single.measure_alone(POINTS[0], clock, QUICK)
 
 
 def test_figures_of_a_cpu(cpu: CpuDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fleetplan.perfmodel.microbench.figures.COPY_BYTES", 2**22)
     monkeypatch.setattr("fleetplan.perfmodel.microbench.figures.PRODUCT_SIDE", {"cpu": 128})
-    found = measured_figures(cpu, QUICK)
+    found = figures.measured_figures(cpu, QUICK)
     assert min(found.bf16_tflops, found.memory_gb_per_s, found.memory_gib) > 0
     assert found.host_to_device_gb_per_s is None
 
@@ -361,7 +371,7 @@ def test_collectives_run_in_processes_of_their_own() -> None:
         key = result.point if isinstance(result, Measurement) else result[0]
         found[key] = result
 
-    measure_groups(asked, "cpu", QUICK, keep)
+    ranks.measure_groups(asked, "cpu", QUICK, keep)
     assert list(found) == asked
     for each in (asked[0], asked[1], asked[4]):
         result = found[each]
@@ -383,7 +393,7 @@ DECODER = ModelArchitecture(
 
 
 def test_a_generated_token_of_the_reference_continues_its_prompt() -> None:
-    decoder = ReferenceDecoder(DECODER, torch.device("cpu"), 8)
+    decoder = reference.ReferenceDecoder(DECODER, torch.device("cpu"), 8)
     prompt = torch.randint(128, (2, 6))
     whole, cache = decoder.prefill(prompt)
     _, shorter = decoder.prefill(prompt[:, :-1])
@@ -395,7 +405,7 @@ def test_a_generated_token_of_the_reference_continues_its_prompt() -> None:
     assert cache[0][0].shape == (2, 2, 6, 16)
     recurrent = LinearAttention(LinearVariant.MAMBA2, 1, 1, 1, 1, 1)
     with pytest.raises(ValueError, match="grouped-query attention"):
-        ReferenceDecoder(
+        reference.ReferenceDecoder(
             ModelArchitecture("m", "llama", 8, 8, False, (LayerGroup(1, recurrent, DenseFfn(8)),)),
             torch.device("cpu"),
             8,
@@ -426,6 +436,6 @@ def test_the_sites_of_a_decoder_are_all_that_its_steps_look_up() -> None:
 def test_a_journal_keeps_what_the_device_says(tmp_path: Path) -> None:
     journal = Journal(tmp_path, Origin("x", "clock", "torch", 1))
     clock = ScriptedClock([5.0] * 100_000)
-    journal.add(measure_alone(POINTS[-1], clock, QUICK))
+    journal.add(single.measure_alone(POINTS[-1], clock, QUICK))
     (found,) = Journal(tmp_path, Origin("x", "clock", "torch", 1)).measured.values()
     assert (found.power_w, found.clock_mhz) == (1.0, None)

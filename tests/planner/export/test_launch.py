@@ -128,19 +128,25 @@ def options_of(started: Launch) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("label", LAYOUTS)
-@pytest.mark.parametrize("phase", ["prefill", "decode", "aggregated"])
 @pytest.mark.parametrize(
     ("weights", "kv", "chunk", "draft"),
     first_of((("fp8", "fp8", None, None), ("int4", "bf16", 2048, 3), ("bf16", "bf16", None, None)), 2),
 )
 def test_every_option_is_documented(
-    framework: str, label: str, phase: str, weights: str, kv: str, chunk: int | None, draft: int | None
+    framework: str, weights: str, kv: str, chunk: int | None, draft: int | None
 ) -> None:
-    base = deployment(label)
+    for label in LAYOUTS:
+        for phase in ("prefill", "decode", "aggregated"):
+            base = deployment(label)
+            placed = replace(base, placement=base.placement.model_copy(update={"phase": phase}))
+            _check_options(placed, framework, weights, kv, chunk, draft)
+
+
+def _check_options(
+    base: LaunchedGroup, framework: str, weights: str, kv: str, chunk: int | None, draft: int | None
+) -> None:
     each = replace(
         base,
-        placement=base.placement.model_copy(update={"phase": phase}),
         variant=base.variant.model_copy(
             update={"weights": weights, "kv": kv, "checkpoint": CHECKPOINTS[weights, framework]}
         ),
@@ -157,7 +163,7 @@ def test_every_option_is_documented(
     if isinstance(started, NotLaunched):
         assert framework == "vllm"
         split_experts = each.layout.ep > 1 and each.layout.ffn_tp > 1
-        assert split_experts or (each.layout.cp > 1 and phase != "prefill")
+        assert split_experts or (each.layout.cp > 1 and each.placement.phase != "prefill")
         return
     if started.hosts == 1:
         assert shlex.split(started.text) == [*started.words, *tools().framework(framework).listening]

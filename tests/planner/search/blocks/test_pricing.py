@@ -83,6 +83,11 @@ def prices_after_an_improvement(steps: list[str]) -> bool:
     return "_improve" in steps and "_price_blocks" in steps[steps.index("_improve") :]
 
 
+def waited_or_improved_often(steps: list[str]) -> bool:
+    """Whether rounds have followed an improvement, or will not: they follow the second one where they do."""
+    return prices_after_an_improvement(steps) or steps.count("_improve") > 4
+
+
 def test_the_box_of_a_price_of_zero_is_as_wide_as_the_master_lp_s_price() -> None:
     near = prices_at(0.0, 0.0, -2.0, 4.0).near(np.array([-100.0, 0.0, 0.0, 1.0]))
     # The median of those that are not zero is 3: the width of the second box.
@@ -132,7 +137,7 @@ def test_rounds_wait_for_better_plans_where_these_have_most_to_gain(
     # Nothing else ends rounds: neither their share of the time nor integer supply, which would follow.
     for share in ("ROUNDS_SHARE_OF_TIME", "STEEP_ROUNDS_SHARE_OF_TIME"):
         monkeypatch.setattr(pricing_search, share, 1.0)
-    steps = steps_of_a_search(monkeypatch, whole_search, 1.0, prices_after_an_improvement)
+    steps = steps_of_a_search(monkeypatch, whole_search, 1.0, waited_or_improved_often)
     assert prices_after_an_improvement(steps) == waits
 
 
@@ -150,8 +155,7 @@ def test_rounds_go_on_that_had_not_settled_when_their_time_was_over(
         monkeypatch,
         whole_search,
         1.5,
-        # Rounds follow two improvements, where they had not settled.
-        lambda steps: prices_after_an_improvement(steps) or steps.count("_improve") > 4,
+        waited_or_improved_often,
     )
     assert "_improve" in steps
     assert prices_after_an_improvement(steps) == (settled_ratio == 0.0)
