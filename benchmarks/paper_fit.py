@@ -85,9 +85,17 @@ def weighted_errors(constants: FloatArray, parts: Catalogue) -> FloatArray:
     return weighted
 
 
-def fit(parts: Catalogue) -> dict[str, Efficiency]:
-    """Fit by least squares and return the profile of each part of the paper."""
-    start = starting_point()
+def fit(parts: Catalogue, start: FloatArray | None = None) -> dict[str, Efficiency]:
+    """Fit by least squares and return the profile of each part of the paper.
+
+    Parameters
+    ----------
+    parts : Catalogue
+        The hardware.
+    start : FloatArray, optional
+        Constants to begin with, in the order of `starting_point`, which gives them if left out.
+    """
+    start = starting_point() if start is None else start
     is_ratio = np.array([not name.endswith("_us") for name in SHARED] + [True] * len(FITTED_HARDWARE))
     upper = np.where(is_ratio, LARGEST_RATIO, LARGEST_LATENCY_US)
     solution = least_squares(

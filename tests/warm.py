@@ -54,10 +54,14 @@ PLAN: Final = (
 """Of what `plan` imports to solve a fleet and to write the plan, and processes of a cluster besides."""
 
 HIGHS: Final = (
+    "scipy.sparse",
+    "fleetplan.planner.search.blocks.few_slots",
+    "fleetplan.planner.search.blocks.rolling_supply",
+    "fleetplan.planner.search.blocks.sifting",
     "fleetplan.planner.search.solvers.highs_answers",
     "fleetplan.planner.search.solvers.highs_jobs",
 )
-"""Of what a process of HiGHS imports, which must not hold OR-Tools."""
+"""Of what a process of HiGHS imports, with what the jobs of blocks are made of; it must not hold OR-Tools."""
 
 _CHILD_SUBREAPER: Final = 36
 """Of prctl(2): who adopts the processes whose parents have ended."""

@@ -18,6 +18,7 @@ from fleetplan.planner.search.blocks.columns import Column, ColumnMemory, Column
 from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.solvers.highs_jobs import Job
 from fleetplan.planner.search.solvers.highs_process import Programs
+from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.search.solvers.relaxation import Relaxation, relax
 from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
@@ -30,19 +31,38 @@ def program() -> tuple[Split, Relaxation]:
     return parts, relax(parts.program, continuous_indices(planning.variables))
 
 
-def filled(program: tuple[Split, Relaxation]) -> ColumnPool:
-    """A pool with the cheapest column of each block at no prices and at others."""
+Priced = list[tuple[int, FloatArray]]
+"""Numbers of blocks, and what each costs least at some prices."""
+
+
+@pytest.fixture(scope="module")
+def priced(program: tuple[Split, Relaxation]) -> Priced:
+    return priced_blocks(program)
+
+
+def priced_blocks(program: tuple[Split, Relaxation]) -> Priced:
+    """The cheapest values of each block at no prices and at others."""
     parts, relaxation = program
     lagrangian = Lagrangian(parts, relaxation)
-    pool = ColumnPool(parts, relaxation, lagrangian.cost)
     programs = Programs.of(block_programs(parts, relaxation))
+    found: Priced = []
     with Workers(ProcessSeats(1, programs)) as workers:
         for factor in (0.0, 1e6, -1e6):
             reduced = lagrangian.price(np.full(len(parts.linking_rows), factor)).reduced_cost
             jobs = [Job(number, reduced[each.variables], EXACT) for number, each in enumerate(parts.blocks)]
             for number, answer in enumerate(workers.solve(jobs)):
                 assert answer.values is not None
-                pool.add(number, answer.values)
+                answer.values.flags.writeable = False
+                found.append((number, answer.values))
+    return found
+
+
+def filled(program: tuple[Split, Relaxation], priced: Priced) -> ColumnPool:
+    """A pool with these columns."""
+    parts, relaxation = program
+    pool = ColumnPool(parts, relaxation, Lagrangian(parts, relaxation).cost)
+    for number, values in priced:
+        pool.add(number, values)
     return pool
 
 
@@ -53,9 +73,11 @@ def kept(parts: Split, block: int, values: np.ndarray) -> bool:
     return bool((used >= lower).all() and (used <= upper).all())
 
 
-def test_whole_values_keep_the_rows_and_the_whole_variables(program: tuple[Split, Relaxation]) -> None:
+def test_whole_values_keep_the_rows_and_the_whole_variables(
+    program: tuple[Split, Relaxation], priced: Priced
+) -> None:
     parts, relaxation = program
-    pool, exact = filled(program), ExactColumns(*program)
+    pool, exact = filled(program, priced), ExactColumns(*program)
     assert len(pool.columns) > len(parts.blocks)
     for column in pool.columns:
         values = exact.values(column)
@@ -65,10 +87,10 @@ def test_whole_values_keep_the_rows_and_the_whole_variables(program: tuple[Split
         assert (values[whole] == np.round(column.values[whole])).all()
 
 
-def test_a_column_that_lacks_a_replica_gets_one(program: tuple[Split, Relaxation]) -> None:
+def test_a_column_that_lacks_a_replica_gets_one(program: tuple[Split, Relaxation], priced: Priced) -> None:
     parts, relaxation = program
     exact, mended = ExactColumns(*program), 0
-    for column in filled(program).columns:
+    for column in filled(program, priced).columns:
         whole = relaxation.whole[parts.blocks[column.block].variables]
         values = column.values.copy()
         largest = int(np.argmax(np.where(whole, values, 0)))
@@ -83,8 +105,10 @@ def test_a_column_that_lacks_a_replica_gets_one(program: tuple[Split, Relaxation
     assert mended > 0
 
 
-def test_a_mended_column_stands_for_the_one_that_lacked_a_replica(program: tuple[Split, Relaxation]) -> None:
-    pool = filled(program)
+def test_a_mended_column_stands_for_the_one_that_lacked_a_replica(
+    program: tuple[Split, Relaxation], priced: Priced
+) -> None:
+    pool = filled(program, priced)
     first = pool.columns[0]
     more = first.values + 1.0
     before = len(pool.columns)
@@ -130,9 +154,10 @@ def test_a_pool_takes_no_memory_for_rows_that_a_block_does_not_touch(
 
 def test_a_memory_gives_back_what_other_bounds_allow_in_their_scale(
     program: tuple[Split, Relaxation],
+    priced: Priced,
 ) -> None:
     parts, relaxation = program
-    pool, memory = filled(program), ColumnMemory()
+    pool, memory = filled(program, priced), ColumnMemory()
     memory.keep(pool)
     scaled = [np.array([each.values for each in pool.of([number])]) for number in range(len(parts.blocks))]
     # The load that columns of a block use most differently may be half of the most from now on.
@@ -155,8 +180,8 @@ def test_a_memory_gives_back_what_other_bounds_allow_in_their_scale(
     assert all(any(np.allclose(values, each) for each in used) for values in given)
 
 
-def test_a_memory_gives_back_what_it_was_given(program: tuple[Split, Relaxation]) -> None:
-    pool, memory = filled(program), ColumnMemory()
+def test_a_memory_gives_back_what_it_was_given(program: tuple[Split, Relaxation], priced: Priced) -> None:
+    pool, memory = filled(program, priced), ColumnMemory()
     empty = ColumnPool(*program, pool.cost)
     assert not memory.recall(empty)
     memory.keep(pool)
@@ -165,9 +190,9 @@ def test_a_memory_gives_back_what_it_was_given(program: tuple[Split, Relaxation]
     assert found == {(each.block, each.values.tobytes()) for each in pool.columns}
 
 
-def test_a_memory_knows_no_blocks_of_other_rows(program: tuple[Split, Relaxation]) -> None:
+def test_a_memory_knows_no_blocks_of_other_rows(program: tuple[Split, Relaxation], priced: Priced) -> None:
     parts, relaxation = program
-    pool, memory = filled(program), ColumnMemory()
+    pool, memory = filled(program, priced), ColumnMemory()
     memory.keep(pool)
     first = replace(parts.blocks[0], rows=parts.blocks[0].rows[1:])
     other = ColumnPool(replace(parts, blocks=(first, *parts.blocks[1:])), relaxation, pool.cost)
@@ -175,9 +200,11 @@ def test_a_memory_knows_no_blocks_of_other_rows(program: tuple[Split, Relaxation
     assert 0 not in {each.block for each in other.columns}
 
 
-def test_promising_columns_are_the_cheapest_and_the_chosen(program: tuple[Split, Relaxation]) -> None:
+def test_promising_columns_are_the_cheapest_and_the_chosen(
+    program: tuple[Split, Relaxation], priced: Priced
+) -> None:
     parts, _ = program
-    pool = filled(program)
+    pool = filled(program, priced)
     prices = np.zeros(len(parts.linking_rows))
     dearest = [
         max(pool.of([block]), key=lambda each: each.reduced_cost(prices))
@@ -195,9 +222,10 @@ def test_promising_columns_are_the_cheapest_and_the_chosen(program: tuple[Split,
 
 def test_extra_columns_are_those_of_the_least_reduced_cost_above_the_cheapest_of_their_block(
     program: tuple[Split, Relaxation],
+    priced: Priced,
 ) -> None:
     parts, _ = program
-    pool = filled(program)
+    pool = filled(program, priced)
     prices = np.full(len(parts.linking_rows), 1e5)
     least = [
         min(each.reduced_cost(prices) for each in pool.of([block])) for block in range(len(parts.blocks))

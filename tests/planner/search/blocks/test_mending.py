@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.planner.random_fleets import large_case
 from tests.planner.search.blocks.test_bound import EXACT, built, parts_of, request
-from tests.planner.search.blocks.test_columns import filled
+from tests.planner.search.blocks.test_columns import filled, priced_blocks
 
 from fleetplan.planner.formulation.build import PlanningModel
 from fleetplan.planner.formulation.groups import continuous_indices
@@ -31,7 +31,8 @@ class Choices:
     def __init__(self, planning: PlanningModel) -> None:
         self.planning, self.parts = planning, parts_of(planning)
         self.relaxed = relax(self.parts.program, continuous_indices(planning.variables))
-        self.pool = filled((self.parts, self.relaxed))
+        program = (self.parts, self.relaxed)
+        self.pool = filled(program, priced_blocks(program))
         self.master = Master(self.parts, self.relaxed, self.pool.cost)
         self.programs = Programs.of(block_programs(self.parts, self.relaxed))
 

@@ -31,7 +31,7 @@ from fleetplan.planner.search.solvers.race import solve_model
 from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus, Patience, SolverLimits
 from fleetplan.planner.search.unmet import FULL_SERVICE_SHARE_OF_TIME
 
-PATIENCE_S = 0.5
+PATIENCE_S = 0.3
 LIMIT_S = 60.0
 
 
@@ -179,14 +179,15 @@ def cpsat_runs(monkeypatch: pytest.MonkeyPatch, last: int, last_s: float = 0.2) 
 def test_cpsat_gives_its_core_up_where_highs_leads_and_has_it_back_when_highs_ends(
     led: type[Led], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs = cpsat_runs(monkeypatch, 3, 1.1)
+    runs = cpsat_runs(monkeypatch, 3, 0.5)
     limits = SolverLimits(LIMIT_S, 1, 8, Stop())
     outcome = solve_model(market_split(forgiving=True), frozenset(), limits, lambda *_: False, lambda _: None)
     assert outcome.status is ModelStatus.FOUND
     assert led.begun == [1, 1]
     (_, alone), (beside_s, beside), (again_s, again) = runs
     assert (alone, beside, again) == (8, 1, 1)
-    assert beside_s < 1.0 < again_s
+    assert beside_s < 1.0
+    assert again_s > 0.4
 
 
 def test_cpsat_keeps_the_cores_that_highs_does_not_need(
@@ -205,7 +206,7 @@ def test_whoever_waits_for_highs_alone_hears_a_stop_and_keeps_the_best_plan(
 ) -> None:
     monkeypatch.setattr(led, "ends", False)
     stop = Stop()
-    threading.Timer(1.5, stop.request).start()
+    threading.Timer(0.5, stop.request).start()
     limits = SolverLimits(LIMIT_S, 1, 8, stop)
     started = time.monotonic()
     outcome = solve_model(market_split(forgiving=True), frozenset(), limits, lambda *_: False, lambda _: None)
