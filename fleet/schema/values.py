@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from collections.abc import Iterator
 from datetime import date
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from typing import Annotated, Final, TypeAlias
 
@@ -47,15 +48,23 @@ class Spec(BaseModel):
         keys = handler.resolve_ref_schema(found)["properties"]
         for part in cls.__mro__:
             if issubclass(part, Spec):
-                for name, text in _texts_below_fields(part):
+                for name, text in _texts_below_fields(part.__module__)[part.__name__].items():
                     keys[name].setdefault("description", text)
         return found
 
 
-def _texts_below_fields(model: type[Spec]) -> Iterator[tuple[str, str]]:
-    body = ast.parse(inspect.getsource(model)).body[0]
-    assert isinstance(body, ast.ClassDef)
-    for field, text in pairwise(body.body):
+@cache
+def _texts_below_fields(module: str) -> dict[str, dict[str, str]]:
+    """Return what stands below the fields of a module's classes, by class and field.
+
+    The source of one class would be found by parsing that of the module, once for each of its classes.
+    """
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {each.name: dict(_texts_within(each)) for each in tree.body if isinstance(each, ast.ClassDef)}
+
+
+def _texts_within(model: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, text in pairwise(model.body):
         match field, text:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
                 yield name, inspect.cleandoc(said)

@@ -15,9 +15,9 @@ from tests.planner.jobs.work import (
     killed_once,
     refused,
     run_jobs,
-    slowly,
     square,
     whose,
+    whose_after,
 )
 
 from fleetplan.fleet.errors import InputError
@@ -36,15 +36,19 @@ def test_short_jobs_do_not_wait_for_other_processes() -> None:
     assert {pid for _, pid in run_jobs(whose, [0.0] * 9, workers=2, here=True)} == {os.getpid()}
 
 
-def test_this_process_takes_the_first_jobs_and_others_the_last() -> None:
-    found = dict(run_jobs(whose, [3.0, 0.1, 0.1], workers=2, here=True))
+def test_this_process_takes_the_first_jobs_and_others_the_last(tmp_path: Path) -> None:
+    first, *others = (str(tmp_path / name) for name in "abc")
+    jobs = [(first, *others), *((other,) for other in others)]
+    found = dict(run_jobs(whose_after, jobs, workers=2, here=True))
     assert found[0] == os.getpid()
     assert found[1] == found[2] != os.getpid()
 
 
-def test_what_a_killed_process_had_is_done_here() -> None:
-    jobs = [os.getpid()] * 3
-    assert list(run_jobs(killed_elsewhere, jobs, workers=2, here=True)) == list(enumerate(jobs))
+def test_what_a_killed_process_had_is_done_here(tmp_path: Path) -> None:
+    killed, here = tmp_path / "killed", os.getpid()
+    found = list(run_jobs(killed_elsewhere, [(here, str(killed))] * 3, workers=2, here=True))
+    assert found == [(number, here) for number in range(3)]
+    assert killed.exists()
 
 
 def test_a_job_whose_process_is_killed_runs_again(tmp_path: Path) -> None:
@@ -65,7 +69,7 @@ def test_a_bug_in_a_job_is_a_bug_here(here: bool) -> None:
 
 @pytest.mark.parametrize("here", [False, True])
 def test_no_process_is_left_where_nobody_waits_for_the_rest(here: bool) -> None:
-    results = run_jobs(slowly, range(20), workers=2, here=here)
+    results = run_jobs(whose, [0.3] * 20, workers=2, here=here)
     next(results)
     assert isinstance(results, Iterator)
     results.close()  # type: ignore[attr-defined]

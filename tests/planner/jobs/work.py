@@ -11,6 +11,9 @@ from typing import Any
 
 from fleetplan.planner.jobs import LOCAL, open_jobs
 
+LONGEST_WAIT_S = 20.0
+"""For another job, which a busy machine may hold up."""
+
 
 def run_jobs(
     function: Callable[[Any], Any],
@@ -62,9 +65,25 @@ def whose(seconds: float) -> int:
     return os.getpid()
 
 
-def killed_elsewhere(parent: int) -> int:
-    """End its process, unless it is a given one; that has nothing to do for some seconds more."""
+def whose_after(files: tuple[str, ...]) -> int:
+    """Return the number of its process once all files but the first are there, and make that."""
+    own, *others = map(Path, files)
+    _wait_for(others)
+    own.touch()
+    return os.getpid()
+
+
+def killed_elsewhere(asked: tuple[int, str]) -> int:
+    """End its process, unless it is a given one; that waits until another one ends, which makes a file."""
+    parent, file = asked
     if os.getpid() != parent:
+        Path(file).touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(2.0)
+    _wait_for([Path(file)])
     return parent
+
+
+def _wait_for(files: Sequence[Path]) -> None:
+    until = time.monotonic() + LONGEST_WAIT_S
+    while not all(file.exists() for file in files) and time.monotonic() < until:
+        time.sleep(0.01)
