@@ -163,6 +163,11 @@ def unmeasured_hardware() -> tuple[str, ...]:
     return tuple(name for name, part in accelerators().items() if not _is_measured(part))
 
 
+def carried_over_hardware() -> tuple[str, ...]:
+    """Parts that have no table but those of another part, times the ratio of their rooflines."""
+    return tuple(name for name, part in accelerators().items() if _is_carried_over(part))
+
+
 def errors(
     hardware: Sequence[str] = (),
     frameworks: Sequence[str] = (),
@@ -172,13 +177,17 @@ def errors(
 
     Parameters
     ----------
-    hardware, frameworks
+    hardware : Sequence[str]
+        Which parts; if empty all but those of `carried_over_hardware`, whose tables would count again.
+    frameworks : Sequence[str]
         As in `coverage`.
     announce : callable, optional
         Told which part and framework comes next.
     """
     last = ""
-    for part, framework, kind, dtype, chosen in _tables(hardware, frameworks):
+    carried = carried_over_hardware()
+    asked = hardware or tuple(name for name in accelerators() if name not in carried)
+    for part, framework, kind, dtype, chosen in _tables(asked, frameworks):
         here = f"{part.name} {framework}"
         if announce is not None and here != last:
             announce(here)
@@ -231,6 +240,11 @@ def _errors_or_none(find: Callable[[], ErrorQuantiles]) -> ErrorQuantiles | None
 
 def _is_measured(part: Accelerator) -> bool:
     return part.measured_system is not None or bool(stored_tables(part.name))
+
+
+def _is_carried_over(part: Accelerator) -> bool:
+    carried = part.measured_system is not None and part.carried_figures is not None
+    return carried and not stored_tables(part.name)
 
 
 def _tables(

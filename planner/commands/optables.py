@@ -159,9 +159,10 @@ def report(
     Median and 90th percentile.
 
     A node is one measurement within a sweep, a site a whole sweep. An accepted error is of the node median.
+    Without --hardware, a table that several parts use counts once, for the part that it was measured on.
     Example: plan optables report --hardware H200-SXM --framework vllm
     """
-    from fleetplan.perfmodel.optables.report import errors, is_above
+    from fleetplan.perfmodel.optables.report import carried_over_hardware, errors, is_above
 
     progress = console(stderr=True)
     found = list(
@@ -182,6 +183,8 @@ def report(
     echo(f"{counted(len(found), 'table')}; the node median of {len(over)} is above the accepted error")
     for each in sorted(over, key=lambda one: -one.nodes.median_ratio if one.nodes else 0.0):
         echo(f"  {each.hardware} {each.framework} {each.operator} {each.dtype}: {_quantiles(each.nodes)[0]}")
+    if not hardware:
+        echo(f"not counted again, tables carried over from others: {', '.join(carried_over_hardware())}")
 
 
 def _table_lines(found: list[TableError]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

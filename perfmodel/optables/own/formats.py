@@ -18,7 +18,14 @@ from fleetplan.fleet.document.headers import check_header
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.tables import TABLES, numbers_of
 from fleetplan.fleet.units import US_PER_MS
-from fleetplan.perfmodel.operators import AXES, BYTES_PER_ELEMENT, COLLECTIVE_KINDS, CURVES, OperatorKind
+from fleetplan.perfmodel.operators import (
+    AXES,
+    BYTES_PER_ELEMENT,
+    COLLECTIVE_KINDS,
+    COMPRESSED_KINDS,
+    CURVES,
+    OperatorKind,
+)
 from fleetplan.perfmodel.optables.measured.tables import FRAMEWORKS
 from fleetplan.perfmodel.optables.own.long_files import LINE_COLUMN, read_long_file
 from fleetplan.perfmodel.optables.own.vidur import is_vidur, long_format
@@ -39,8 +46,11 @@ LARGEST_DIMENSION: Final = 2**40
 SLOWEST_US: Final = 1e9
 """Longest time that is taken at its word: no operator of a step runs for a quarter of an hour. [us]"""
 
-_MAY_BE_ZERO: Final = frozenset({"window"})
-"""A window of 0 is unlimited."""
+_MAY_BE_ZERO: Final = frozenset({"window", "low_latency"})
+"""A window of 0 is unlimited, and steps with prompts are none of low latency."""
+
+_MAY_BE_ZERO_COMPRESSED: Final = frozenset({"ratio", "top_k", "index_heads", "index_head_dim"})
+"""Layers of compressed attention without compressed entries, or without an index that chooses among them."""
 
 _OTHER_DTYPES: Final = {
     # FP16 has the width and the matrix peak of BF16.
@@ -199,9 +209,10 @@ def _dimensions(
     frame: pd.DataFrame, checks: _Checks, kind: OperatorKind, chosen: BoolArray
 ) -> dict[str, NDArray[np.float64]]:
     dims = {}
+    may_be_zero = _MAY_BE_ZERO | (_MAY_BE_ZERO_COMPRESSED if kind in COMPRESSED_KINDS else frozenset())
     for name in table_dimensions(kind):
         values = _numbers(frame, name)
-        least = 0 if name in _MAY_BE_ZERO else 1
+        least = 0 if name in may_be_zero else 1
         checks.refuse(chosen & (_texts(frame, name) == ""), name, f"is missing; {kind} needs it")
         whole = (values == np.round(values)) & (values >= least) & (values <= LARGEST_DIMENSION)
         checks.refuse(chosen & ~whole, name, f"must be a whole number from {least} to {LARGEST_DIMENSION}")

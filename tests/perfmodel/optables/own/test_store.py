@@ -23,7 +23,7 @@ from fleetplan.perfmodel.optables import (
 )
 from fleetplan.perfmodel.optables.own import store as own_tables
 from fleetplan.perfmodel.optables.own.store import OWN_PACKAGE, OwnTables, stored_tables
-from fleetplan.perfmodel.optables.rows import site_dimensions
+from fleetplan.perfmodel.optables.rows import site_dimensions, table_dimensions
 
 GEMMS = """operator,dtype,m,n,k,latency_us,framework,version
 gemm,bf16,1,64,64,10,vllm,0.9
@@ -206,6 +206,34 @@ def test_own_sites_go_before_those_of_the_package(
     found = source.times(OperatorKind.GEMM, "bf16", both)
     assert found.latency_ms == pytest.approx([0.011, 0.7])
     assert [each.package for each in source.table_sources()] == [OWN_PACKAGE, "aiconfigurator-core"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "zeros"),
+    [
+        (OperatorKind.PREFILL_ATTENTION, ("window",)),
+        (OperatorKind.EXPERT_DISPATCH, ("low_latency",)),
+        (OperatorKind.DISPATCHED_MOE, ("low_latency",)),
+        (OperatorKind.COMPRESSED_DECODE, ("ratio", "top_k", "index_heads", "index_head_dim")),
+    ],
+)
+def test_what_layers_do_without_is_zero(
+    kind: OperatorKind, zeros: tuple[str, ...], write: Callable[[str], Path]
+) -> None:
+    named = table_dimensions(kind)
+    cells = ",".join("0" if name in zeros else "8" for name in named)
+    table = read_own_table(
+        write(f"operator,dtype,latency_us,{','.join(named)}\n{kind.value},bf16,10,{cells}\n"), "toy"
+    )
+    assert table.rejected == ()
+    assert all(table.parts[0].rows.dims[name][0] == 0 for name in zeros)
+
+
+def test_no_expert_is_none_of_a_mixture(write: Callable[[str], Path]) -> None:
+    named = table_dimensions(OperatorKind.MOE)
+    cells = ",".join("0" if name == "top_k" else "8" for name in named)
+    text = f"operator,dtype,latency_us,{','.join(named)}\nmoe,bf16,10,{cells}\n"
+    assert [each.key_path for each in read_own_table(write(text), "toy").rejected] == ["top_k"]
 
 
 MLP_HEADER = (
