@@ -44,17 +44,20 @@ class InstanceType:
     name : str
         As the cloud spells it.
     cloud : str
-        aws, gcp or azure.
+        aws, gcp, azure or oci.
     hardware : str
         Name in the catalogue.
     accelerators : int
         In one instance.
+    spot_only : bool
+        Whether the cloud starts it as spot capacity alone.
     """
 
     name: str
     cloud: str
     hardware: str
     accelerators: int
+    spot_only: bool = False
 
 
 class UnknownHardwareError(Exception):
@@ -180,9 +183,10 @@ def hardware_names() -> Mapping[str, str]:
 @cache
 def instance_types() -> Mapping[str, InstanceType]:
     """Return the kinds of instances by their names, as `plain_hardware` writes them."""
+    spot_only = frozenset(_table()["spot_only"])
     return MappingProxyType(
         {
-            plain_hardware(name): InstanceType(name, cloud, hardware, accelerators_each)
+            plain_hardware(name): InstanceType(name, cloud, hardware, accelerators_each, name in spot_only)
             for cloud, parts in _table()["instances"].items()
             for hardware, types in parts.items()
             for name, accelerators_each in types.items()
@@ -209,7 +213,7 @@ def tpu_slice(name: str) -> tuple[str, int] | None:
 
 
 def instances_of(hardware: str, cloud: str, accelerators_each: int) -> tuple[InstanceType, ...]:
-    """Return the instance types of a cloud (aws, gcp, azure) with so many accelerators of a kind."""
+    """Return the instance types of a cloud (aws, gcp, azure, oci) with so many accelerators of a kind."""
     return tuple(
         each
         for each in instance_types().values()

@@ -13,7 +13,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -50,11 +50,14 @@ class Table:
         Its columns; empty for JSON lines.
     records : Iterator
         Of `NumberedRecord`, each once.
+    above : Mapping[str, str]
+        First and second field of each line that stands above the header.
     """
 
     form: str
     columns: tuple[str, ...]
     records: Iterator[NumberedRecord]
+    above: Mapping[str, str] = field(default_factory=dict)
 
 
 @contextmanager
@@ -106,18 +109,28 @@ def _table(path: Path, file: BinaryIO, watch: Watcher | None, first_column: str 
     if first.lstrip().startswith("{"):
         return Table(JSON_LINES, (), _watched(_json_records(path, rest), file, watch))
     rows_of_fields = csv_rows(rest)
-    columns = _columns(rows_of_fields, first_column)
+    columns, above = _columns(rows_of_fields, first_column)
     found = ((line, dict(zip(columns, row, strict=False))) for line, row in rows_of_fields if row)
-    return Table(CSV, columns, _watched(found, file, watch))
+    return Table(CSV, columns, _watched(found, file, watch), above)
 
 
-def _columns(rows: Iterator[tuple[int, list[str]]], first_column: str | None) -> tuple[str, ...]:
-    """The header of a CSV; its first line where the column that the header should begin with is missing."""
+def _columns(
+    rows: Iterator[tuple[int, list[str]]], first_column: str | None
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The header of a CSV, and the lines above it.
+
+    It is the first line where the column that the header should begin with is missing.
+    """
     top = tuple(name.strip() for name in next(rows, (1, []))[1])
-    if first_column is None or top[:1] == (first_column,):
-        return top
-    headers = (tuple(name.strip() for name in fields) for _, fields in rows)
-    return next((header for header in headers if header[:1] == (first_column,)), top)
+    header, above = top, dict[str, str]()
+    while first_column is not None and header[:1] != (first_column,):
+        if len(header) > 1:
+            above.setdefault(header[0], header[1])
+        following = next(rows, None)
+        if following is None:
+            return top, {}
+        header = tuple(name.strip() for name in following[1])
+    return header, above
 
 
 def _decompressed(file: BinaryIO, start: bytes) -> BinaryIO:

@@ -28,6 +28,8 @@ class Hardware:
         The same of a card that runs nothing; 0 where nothing is known. [W]
     uncapped_w_per_accelerator : float or None
         `power_w_per_accelerator` without the power cap; None where the kind has no cap. [W]
+    part : str or None
+        The part of the catalogue that it is, in hosts of any size; None for one with figures of its own.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Hardware:
     power_w_per_accelerator: float | None
     idle_w_per_accelerator: float = 0.0
     uncapped_w_per_accelerator: float | None = None
+    part: str | None = None
 
     @property
     def installed_w_per_accelerator(self) -> float | None:

@@ -96,7 +96,8 @@ class HardwareSpec(Spec):
     scale_up_gb_per_s: Positive | None = None
     """Link bandwidth a card and direction within the scale-up domain. [GB/s]"""
     scale_up_accelerators: PositiveCount | None = None
-    """Cards in one scale-up domain; the host where a new part does not say."""
+    """Cards in one scale-up domain. Where it is not stated: the host of a new part, and the smaller host of a
+    part whose links reach no further than a host."""
     scale_out_gb_per_s: Positive | None = None
     """Network bandwidth a card and direction between scale-up domains. [GB/s]"""
     tdp_w: Positive | None = None

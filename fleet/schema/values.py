@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from datetime import date
@@ -155,4 +156,14 @@ def _real_date(value: str) -> str:
 
 
 AS_OF_PATTERN: Final = r"^\d{4}(-\d{2}(-\d{2})?)?$"
+
+
+def is_date(text: str) -> bool:
+    """Return whether a text is a day, a month or a year as a fleet file has them."""
+    try:
+        return re.fullmatch(AS_OF_PATTERN, text) is not None and bool(_real_date(text))
+    except PydanticCustomError:
+        return False
+
+
 AsOf: TypeAlias = Annotated[str, Field(pattern=AS_OF_PATTERN), AfterValidator(_real_date)]

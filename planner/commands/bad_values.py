@@ -38,7 +38,8 @@ def say_allowed(error: typer.BadParameter) -> None:
         error.message = mistake["msg"].removeprefix("Value error, ").removesuffix(".")
     elif mistake["type"] in _NUMBERS:
         least, most = getattr(error.param, "min", None), getattr(error.param, "max", None)
-        limit = most if least is None else least
+        # Of an option for any number the library holds the limit as a float, however it is written here.
+        limit = next(iter(mistake.get("ctx", {}).values()), 0.0)
         wanted = _NUMBERS[mistake["type"]] or ("a whole number" if isinstance(limit, int) else "a number")
         error.message = f"{value!r} is not {wanted}{_limits(least, most)}"
 

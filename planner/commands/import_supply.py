@@ -95,7 +95,7 @@ def slurm(
     Example: plan import slurm sinfo.json --region east --capex-usd-per-host 297000 --out pools.yaml
     """
     from fleetplan.planner.commands.run_import import pool_options, run_cluster
-    from fleetplan.planner.importing.clusters import slurm_pools
+    from fleetplan.planner.importing.slurm import slurm_pools
 
     options = pool_options(file, as_of, region, hardware, capex_usd_per_host, rent_usd_per_accelerator_hour)
     run_cluster(slurm_pools, file, options, out, console(stderr=True))

@@ -13,6 +13,7 @@ from fleetplan.fleet.document.records import Table, open_table
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.figures import counted
 from fleetplan.fleet.input_files import read_text
+from fleetplan.fleet.schema.values import is_date
 from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture, load_architecture
 from fleetplan.planner.cells import csv_text
 from fleetplan.planner.commands.shared import hardware_option
@@ -178,9 +179,7 @@ def pool_options(
         hint = "hosts are bought or rented, not both"
         raise InputError([Issue("--capex-usd-per-host", 0, 0, "", "is given with a rent", hint)])
     kind = None if hardware is None else hardware_option(hardware)
-    return PoolOptions(
-        as_of or file_date(path), region, kind, capex_usd_per_host, rent_usd_per_accelerator_hour
-    )
+    return PoolOptions(_day(as_of, path), region, kind, capex_usd_per_host, rent_usd_per_accelerator_hour)
 
 
 def offer_options(
@@ -201,7 +200,22 @@ def offer_options(
     pairs = [text.partition("=") for text in regions]
     named = {theirs: ours or theirs for theirs, _, ours in pairs}
     kinds = frozenset(hardware_option(name) for name in hardware)
-    return OfferOptions(as_of or file_date(path), named, kinds, spot_max_share, terms)
+    stated = as_of is not None
+    return OfferOptions(_day(as_of, path), named, kinds, spot_max_share, terms, is_stated=stated)
+
+
+def _day(as_of: str | None, path: Path) -> str:
+    """The day that the option states, or that of the file.
+
+    Raises
+    ------
+    InputError
+        No day, month or year.
+    """
+    if as_of is not None and not is_date(as_of):
+        hint = "a day, a month or a year: 2026-11-24, 2026-11, 2026"
+        raise InputError([Issue("--as-of", 0, 0, "", f"{as_of!r} is no date", hint)])
+    return as_of or file_date(path)
 
 
 def fetch_model(model: str, revision: str | None, out: Path, console: Console, errors: Console) -> None:
@@ -252,7 +266,8 @@ def describe_model(reference: str, console: Console, named: str | None = None) -
 def _say(path: Path, taken: int, rejected: Sequence[Rejected], errors: Console) -> None:
     for each in rejected:
         errors.print(f"{path}: {each.place}: skipped: {each.reason}", style="yellow", markup=False)
-    errors.print(f"{path}: {counted(taken, 'row')} taken, {len(rejected)} not", markup=False, highlight=False)
+    left = sum(each.rows for each in rejected)
+    errors.print(f"{path}: {counted(taken, 'row')} taken, {left:,} not", markup=False, highlight=False)
 
 
 def _write(out: Path, text: str, errors: Console) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
@@ -20,6 +21,7 @@ from fleetplan.planner.importing.demand import (
     lengths_text,
     observed_services,
 )
+from fleetplan.planner.importing.fragments import file_date
 from fleetplan.planner.importing.power_files import readings_of
 from fleetplan.planner.importing.power_readings import QUERIES, power_fragment
 from fleetplan.planner.importing.prometheus import (
@@ -123,7 +125,8 @@ def run_dcgm(
     else:
         texts = answers_of(source, QUERIES, days, step_s, token_file, "power")
         answers = parse_answers(texts, shown)
-    text, left_out = power_fragment(answers, shown)
+    as_of = file_date(Path(source)) if Path(source).exists() else datetime.now(UTC).date().isoformat()
+    text, left_out = power_fragment(answers, shown, as_of)
     for line in left_out:
         errors.print(f"left out: {line}", style="yellow", markup=False)
     write_new(out, text, over=True)

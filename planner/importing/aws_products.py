@@ -54,6 +54,14 @@ def product_rows(document: object) -> Iterator[NumberedRecord]:
                     yield position, {**row, **dict(_items(said)), **price, "Currency": currency}
 
 
+def publication_date(document: object) -> object:
+    """Return when the list was published; None where it does not say, and the oldest of several pages."""
+    pages = document if isinstance(document, list) else [document]
+    heads = (page.get("publicationDate") for page in pages if isinstance(page, Mapping))
+    products = (each.get("publicationDate") for each in _products(document))
+    return min((str(each) for each in (*heads, *products) if each is not None), default=None)
+
+
 def _products(document: object) -> Iterator[Record]:
     """Products with their terms."""
     for page in document if isinstance(document, list) else [document]:

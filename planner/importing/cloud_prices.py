@@ -23,7 +23,7 @@ from fleetplan.fleet.document.headers import check_header
 from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.fleet.document.records import NumberedRecord, Table
 from fleetplan.fleet.units import HOURS_PER_QUARTER, QUARTERS_PER_YEAR
-from fleetplan.planner.importing.aws_products import product_rows
+from fleetplan.planner.importing.aws_products import product_rows, publication_date
 from fleetplan.planner.importing.fragments import ImportedSupply, SupplyFragment, check_characters
 from fleetplan.planner.importing.offers import MachinePrice, OfferOptions, take_prices
 from fleetplan.planner.importing.records import Record, RejectedRowError, at, number, rows_of
@@ -54,12 +54,14 @@ def aws_table_offers(table: Table, path: str, options: OfferOptions) -> Imported
         A column is missing.
     """
     check_header(path, table.columns, AWS_COLUMNS)
-    return _offers(table.records, path, options, _aws, "Price list of Amazon EC2")
+    dated = options.published(table.above.get("Publication Date"))
+    return _offers(table.records, path, dated, _aws, "Price list of Amazon EC2")
 
 
 def aws_offers(document: object, path: str, options: OfferOptions) -> ImportedSupply:
     """Return the offers of a JSON offer file, or of products as `aws pricing get-products` prints them."""
-    return _offers(product_rows(document), path, options, _aws, "Price list of Amazon EC2")
+    dated = options.published(publication_date(document))
+    return _offers(product_rows(document), path, dated, _aws, "Price list of Amazon EC2")
 
 
 def azure_offers(document: object, path: str, options: OfferOptions) -> ImportedSupply:
@@ -70,19 +72,23 @@ def azure_offers(document: object, path: str, options: OfferOptions) -> Imported
 def gcp_offers(document: object, path: str, options: OfferOptions) -> ImportedSupply:
     """Return the offers of pages of Google's Cloud Billing Catalog API."""
     fragment = SupplyFragment(path)
-    parts: dict[tuple[str, str, str, bool], float] = {}
+    parts: dict[_Part, tuple[float, int]] = {}
     for line, record in _pages(document, "skus"):
         try:
-            for part in _gcp_parts(record):
-                parts[part[:-1]] = part[-1]
+            for part, usd in _gcp_parts(record):
+                parts[part] = usd, line
         except RejectedRowError as reason:
             fragment.reject(f"row {line}", str(reason))
     fragment.says.append(
-        f"Cloud Billing Catalog of Google Cloud, {options.as_of}; local SSDs are not counted."
+        f"Cloud Billing Catalog of Google Cloud, {options.as_of}; local SSDs are not counted; no other than "
+        "spot prices of machines that start as spot capacity alone (fleet/catalog/hardware_names.yaml)."
     )
     take_prices(fragment, _gcp_machines(parts, fragment, options), options)
     return fragment.done()
 
+
+_Part = tuple[str, str, str, bool]
+"""Family of machines, part of one (accelerator, core or ram), region, and whether it is spot capacity."""
 
 _Price = tuple[str, str, float, bool, int | None]
 """Machine, region, price [USD/h], whether it is spot capacity, and the term in quarters."""
@@ -101,30 +107,21 @@ def _offers(
     for line, record in records:
         try:
             machine, region, usd, spot, term = read(record)
-            found = _wanted(machine, region, options)
-            if found is None:
+            known, place = _instance(machine), options.region(fragment, region)
+            if place is None or not options.wants(fragment, known.hardware):
                 continue
-            hardware, number_each, place = found
+            check_characters([("region", place)])
             if spot and options.spot_max_share is None:
                 raise RejectedRowError("is spot capacity: give --spot-max-share")
             if term is not None and not options.terms:
                 raise RejectedRowError("commits to a term: give --terms")
-            prices.append(MachinePrice(machine, hardware, number_each, place, usd, spot, term))
+            size = known.hardware, known.accelerators
+            prices.append(MachinePrice(machine, *size, place, usd, spot, term, (line,)))
         except RejectedRowError as reason:
             fragment.reject(f"row {line}", str(reason))
     fragment.says.append(f"{what}, {options.as_of}.")
     take_prices(fragment, prices, options)
     return fragment.done()
-
-
-def _wanted(machine: str, region: str, options: OfferOptions) -> tuple[str, int, str] | None:
-    """Hardware, accelerators and the fleet's region of a machine; None where it is not asked for."""
-    known = _instance(machine)
-    place = options.region(region)
-    if place is None or (options.hardware and known.hardware not in options.hardware):
-        return None
-    check_characters([("region", place)])
-    return known.hardware, known.accelerators, place
 
 
 def _instance(machine: str) -> InstanceType:
@@ -202,8 +199,8 @@ def _gcp_table() -> Mapping[str, Any]:
     return found
 
 
-def _gcp_parts(record: Record) -> list[tuple[str, str, str, bool, float]]:
-    """Machine family, part (accelerator, core or ram), region, spot and price of a SKU, by its regions."""
+def _gcp_parts(record: Record) -> list[tuple[_Part, float]]:
+    """The part of a machine that a SKU is, and its price, by its regions."""
     said, usage = str(record.get("description") or ""), at(record, "category", "usageType")
     if usage not in {"OnDemand", "Preemptible"}:
         raise RejectedRowError(f"is of the usage type {usage}: OnDemand and Preemptible are taken")
@@ -229,33 +226,39 @@ def _gcp_parts(record: Record) -> list[tuple[str, str, str, bool, float]]:
     _dollars(unit.get("currencyCode"))
     usd = number(unit.get("units") or 0, "units") + NANO * number(unit.get("nanos") or 0, "nanos")
     regions = record.get("serviceRegions")
-    return [(family, part, str(region), spot, usd) for family, part in places
+    return [((family, part, str(region), spot), usd) for family, part in places
             for region in (regions if isinstance(regions, list) else [])]  # fmt: skip
 
 
 def _gcp_machines(
-    parts: Mapping[tuple[str, str, str, bool], float], fragment: SupplyFragment, options: OfferOptions
+    parts: Mapping[_Part, tuple[float, int]], fragment: SupplyFragment, options: OfferOptions
 ) -> Iterator[MachinePrice]:
     """The machines whose parts all have a price."""
-    for (family, part, region, spot), usd in parts.items():
+    for (family, part, region, spot), (usd, line) in parts.items():
         if part != "accelerator":
             continue
         rule = _gcp_table()[family]
-        others = [parts.get((family, name, region, spot)) for name in ("core", "ram") if name in rule]
+        known = [parts.get((family, name, region, spot)) for name in ("core", "ram") if name in rule]
+        others = [each for each in known if each is not None]
         place = f"{rule['accelerator'][0]} in {region}"
-        if None in others:
+        if len(others) < len(known):
             fragment.reject(place, "has no price of the cores or the memory of its machine")
             continue
         if spot and options.spot_max_share is None:
             fragment.reject(place, "is spot capacity: give --spot-max-share")
             continue
         amounts = [rule[name] for name in ("cores", "ram_gib") if name in rule]
-        by_each = usd + sum(amount * (price or 0.0) for amount, price in zip(amounts, others, strict=True))
-        for machine in rule["machines"]:
-            found = _wanted(machine, region, options)
-            if found is not None:
-                hardware, number_each, place = found
-                yield MachinePrice(machine, hardware, number_each, place, by_each * number_each, spot)
+        by_each = usd + sum(amount * price for amount, (price, _) in zip(amounts, others, strict=True))
+        rows = (line, *(row for _, row in others))
+        machines = [_instance(machine) for machine in rule["machines"]]
+        named = options.region(fragment, region, len(rows))
+        if named is None or not options.wants(fragment, machines[0].hardware, len(rows)):
+            continue
+        check_characters([("region", named)])
+        for each in machines:
+            if spot or not each.spot_only:
+                size = each.hardware, each.accelerators
+                yield MachinePrice(each.name, *size, named, by_each * each.accelerators, spot, None, rows)
 
 
 def _documents(document: object) -> Sequence[object]:

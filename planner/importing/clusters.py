@@ -1,10 +1,9 @@
-"""Nodes of Kubernetes and Slurm as pools of a fleet file.
+"""Nodes of Kubernetes as pools of a fleet file.
 
-What is read, as documented (November 2026):
-
-* `kubectl get nodes -o json`: capacity of the device plugins; the kind from labels of GPU feature discovery,
-  AMD's node labeller or GKE, or from the instance type; the region from topology.kubernetes.io/region.
-* `sinfo --json` (Slurm 22.05 and newer) and `scontrol show nodes --json`: kind and number of the GRES `gpu`.
+What is read, as documented (November 2026), of `kubectl get nodes -o json`: capacity of the device plugins,
+and where there is none (drivers of Dynamic Resource Allocation, a plugin that found nothing) the number of
+cards by GPU feature discovery; the kind from labels of GPU feature discovery, AMD's node labeller or GKE, or
+from the instance type; the region from topology.kubernetes.io/region.
 """
 
 from __future__ import annotations
@@ -33,6 +32,8 @@ RESOURCES: Final = (
     "google.com/tpu",
     "habana.ai/gaudi",
     "aws.amazon.com/neuron",
+    "gpu.intel.com/xe",
+    "gpu.intel.com/i915",
 )
 """What device plugins call accelerators, in the order in which they are looked for."""
 
@@ -62,15 +63,6 @@ _WHOLE_AMD: Final = "spx"
 _PARTS: Final = re.compile(r"nvidia\.com/mig-|amd\.com/(?:dpx|qpx|cpx)_")
 """Resources that are parts of a card: MIG of the strategy mixed, partitions of the strategy mixed."""
 _WHOLE_PARTITIONS: Final = re.compile(r"amd\.com/spx_")
-_GRES: Final = re.compile(r"(?:^|,)gpu(?::(?P<kind>[^:,()]+))?:(?P<count>\d+)(?:\([^)]*\))?(?=,|$)")
-_SEVERAL_NODES: Final = re.compile(r"[\[\]]")
-"""What names of several nodes have, such as gpu[01-04]."""
-_NOT_THERE: Final[Mapping[str, frozenset[str]]] = {
-    "is for later: it is in the state FUTURE": frozenset({"FUTURE"}),
-    "is a machine of a cloud that is switched off": frozenset({"CLOUD", "POWERED_DOWN"}),
-}
-"""Nodes that Slurm knows and nobody pays for, by states that they have together."""
-_OUT_OF_SERVICE: Final = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "MAINT", "NOT_RESPONDING"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +98,20 @@ class PoolOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
-    """A node with accelerators."""
+class ClusterNode:
+    """A node with accelerators.
+
+    Attributes
+    ----------
+    hardware : str
+        By the catalogue's name.
+    accelerators : int
+        Whole cards.
+    region : str or None
+        None where nothing says.
+    in_service : bool
+        Whether it runs what it is given.
+    """
 
     hardware: str
     accelerators: int
@@ -133,9 +137,11 @@ def kubernetes_pools(document: object, path: str, options: PoolOptions) -> Impor
         It is not a list of nodes.
     """
     read: Record = document if isinstance(document, Mapping) else {}
-    # `kubectl get node NAME` writes the node alone.
-    items = [read] if read.get("kind") == "Node" else read.get("items")
-    if not isinstance(items, list) or not any(at(each, "kind") in ("Node", None) for each in _records(items)):
+    # `kubectl get node NAME` writes the node alone, and `jq .items[]` nodes one after another.
+    items = [read] if read.get("kind") == "Node" else read.get("items", document)
+    if not isinstance(items, list) or not any(
+        at(each, "kind") in ("Node", None) for each in records_of(items)
+    ):
         hint = "what `kubectl get nodes -o json` writes has `items` of kind Node"
         raise InputError([Issue(path, 1, 1, "", "is not a list of nodes", hint)])
     fragment = SupplyFragment(path)
@@ -147,19 +153,20 @@ def kubernetes_pools(document: object, path: str, options: PoolOptions) -> Impor
             nodes.append(_kubernetes_node(record, options))
         except RejectedRowError as reason:
             fragment.reject(place, str(reason))
-    return _pools(fragment, nodes, "kubectl get nodes", options)
+    return pools_of(fragment, nodes, "kubectl get nodes", options)
 
 
-def _records(items: list[object]) -> Iterator[Record]:
+def records_of(items: list[object]) -> Iterator[Record]:
+    """Yield the objects of a list."""
     return (each for each in items if isinstance(each, Mapping))
 
 
-def _kubernetes_node(item: Record, options: PoolOptions) -> _Node:
+def _kubernetes_node(item: Record, options: PoolOptions) -> ClusterNode:
     labels, capacity = at(item, "metadata", "labels"), at(item, "status", "capacity")
     said: Record = labels if isinstance(labels, Mapping) else {}
     held: Record = capacity if isinstance(capacity, Mapping) else {}
-    resource = _resource(held)
-    number = count(held[resource], resource)
+    resource, amount = _cards(held, said)
+    number = count(amount, resource)
     instance = instance_type(str(said.get(INSTANCE_LABEL, "")))
     kinds = [str(said[name]) for name in KIND_LABELS if name in said]
     _refuse_parts(said, kinds)
@@ -174,30 +181,35 @@ def _kubernetes_node(item: Record, options: PoolOptions) -> _Node:
         # Neuron counts cores or devices; the instance type has a known number of chips.
         hardware, number = instance.hardware, instance.accelerators
     else:
-        hardware = _without_kind(options, f"{number} {resource} without a label that says which")
+        hardware = without_kind(options, f"{number} {resource} without a label that says which")
     region = options.region or said.get(REGION_LABEL)
     if region is not None:
         check_characters([("region", str(region))])
     ready = any(
         at(each, "type") == "Ready" and at(each, "status") == "True"
-        for each in _records(_list(at(item, "status", "conditions")))
+        for each in records_of(list_of(at(item, "status", "conditions")))
     )
     cordoned = bool(at(item, "spec", "unschedulable"))
-    return _Node(hardware, number, None if region is None else str(region), ready and not cordoned)
+    # A device plugin that found none of the cards; with Dynamic Resource Allocation there is no plugin.
+    idle = resource == _CARDS_LABEL and any(name in held for name in RESOURCES)
+    in_service = ready and not cordoned and not idle
+    return ClusterNode(hardware, number, None if region is None else str(region), in_service)
 
 
-def _resource(held: Record) -> str:
-    """The resource that stands for whole accelerators of a node."""
+def _cards(held: Record, said: Record) -> tuple[str, object]:
+    """What counts whole accelerators of a node, and their number: a resource, or a label without one."""
     has = [name for name, number in held.items() if str(number) != "0"]
     for name in (*RESOURCES, SHARED_RESOURCE):
         if name in has:
-            return name
+            return name, held[name]
     for name in has:
         if _WHOLE_PARTITIONS.match(name):
-            return name
+            return name, held[name]
     parts = next((name for name in has if _PARTS.match(name)), None)
     if parts is not None:
         raise RejectedRowError(f"{parts}: parts of a card are no accelerators of the catalogue")
+    if str(said.get(_CARDS_LABEL, "0")) != "0":
+        return _CARDS_LABEL, said[_CARDS_LABEL]
     raise RejectedRowError("has no accelerators")
 
 
@@ -222,78 +234,40 @@ def _refuse_parts(said: Record, kinds: list[str]) -> None:
         raise RejectedRowError(f"{what} are no accelerators of the catalogue")
 
 
-def _list(value: object) -> list[object]:
+def list_of(value: object) -> list[object]:
+    """Return a value that is a list; an empty one for any other."""
     return value if isinstance(value, list) else []
 
 
-def _without_kind(options: PoolOptions, what: str) -> str:
+def without_kind(options: PoolOptions, what: str) -> str:
+    """Return the hardware of nodes that do not say theirs.
+
+    Raises
+    ------
+    RejectedRowError
+        Nobody says it.
+    """
     if options.hardware is None:
         raise RejectedRowError(f"{what}: give --hardware")
     return known_hardware(options.hardware)
 
 
-def slurm_pools(document: object, path: str, options: PoolOptions) -> ImportedSupply:
-    """Return the pools of a cluster's nodes; as `kubernetes_pools`, from `sinfo --json`."""
-    record: Record = document if isinstance(document, Mapping) else {}
-    nodes, rows = record.get("nodes"), record.get("sinfo")
-    if not isinstance(nodes, list) and not isinstance(rows, list):
-        hint = "what `sinfo --json` writes has `sinfo` or, up to Slurm 22.05, `nodes`"
-        raise InputError([Issue(path, 1, 1, "", "is not a list of nodes", hint)])
-    fragment = SupplyFragment(path)
-    found: dict[str, _Node] = {}
-    named = _nodes_of(_records(_list(nodes))) if isinstance(nodes, list) else _sinfo_nodes(_list(rows))
-    for name, gres, states in named:
-        # A node stands in the row of each of its partitions.
-        if name in found:
-            continue
-        try:
-            if _SEVERAL_NODES.search(name):
-                raise RejectedRowError("stands for several nodes: `sinfo --json` lists each of them")
-            found[name] = _slurm_node(gres, states, options)
-        except RejectedRowError as reason:
-            fragment.reject(name, str(reason))
-    return _pools(fragment, list(found.values()), "sinfo", options)
-
-
-def _nodes_of(nodes: Iterator[Record]) -> Iterator[tuple[str, str, set[str]]]:
-    """Name, GRES and states of each node of `nodes`."""
-    for position, each in enumerate(nodes):
-        yield str(each.get("name") or f"node {position + 1}"), str(each.get("gres") or ""), _states(each)
-
-
-def _sinfo_nodes(rows: list[object]) -> Iterator[tuple[str, str, set[str]]]:
-    """The same of `sinfo`, whose rows hold several nodes that are alike."""
-    for position, row in enumerate(_records(rows)):
-        node, names = at(row, "node"), _list(at(row, "nodes", "nodes"))
-        states = _states(node) if isinstance(node, Mapping) else set()
-        for name in names or [f"[row {position + 1}]"] * bool(at(row, "nodes", "total")):
-            yield str(name), str(at(row, "gres", "total") or ""), states
-
-
-def _states(node: Record) -> set[str]:
-    value = node.get("state")
-    words = value if isinstance(value, list) else str(value or "").split("+")
-    flags = _list(node.get("state_flags"))
-    return {str(word).upper() for word in (*words, *flags)}
-
-
-def _slurm_node(gres: str, states: set[str], options: PoolOptions) -> _Node:
-    if absent := next((why for why, marks in _NOT_THERE.items() if marks <= states), None):
-        raise RejectedRowError(absent)
-    kinds = [each for each in _GRES.finditer(gres) if each["count"].strip("0")]
-    if not kinds:
-        strange = re.search(r"(?:^|,)gpu:(?!0)", gres) is not None
-        raise RejectedRowError(f"gres {gres!r} is not understood" if strange else "has no accelerators")
-    if len({each["kind"] for each in kinds}) > 1:
-        raise RejectedRowError(f"has accelerators of several kinds: {gres}")
-    number, kind = sum(count(each["count"], "gres") for each in kinds), kinds[0]["kind"]
-    hardware = _without_kind(options, f"gres {gres} names no kind") if kind is None else known_hardware(kind)
-    return _Node(hardware, number, options.region, not states & _OUT_OF_SERVICE)
-
-
-def _pools(
-    fragment: SupplyFragment, nodes: list[_Node], command: str, options: PoolOptions
+def pools_of(
+    fragment: SupplyFragment, nodes: list[ClusterNode], command: str, options: PoolOptions
 ) -> ImportedSupply:
+    """Return the pools of nodes: one for each region and kind of host.
+
+    Parameters
+    ----------
+    fragment : SupplyFragment
+        Knows the nodes that are none.
+    nodes : list[ClusterNode]
+        The others.
+    command : str
+        What listed them.
+    options : PoolOptions
+        What they do not say.
+    """
     alike = Counter((each.region, each.hardware, each.accelerators) for each in nodes)
     out = sum(not each.in_service for each in nodes)
     fragment.says.append(
@@ -303,6 +277,8 @@ def _pools(
     )
     if not options.cost():
         fragment.says.append("What each pool costs, `owned` or `rented`, is yours to fill in.")
+    elif len(kinds := {(each.hardware, each.accelerators) for each in nodes}) > 1:
+        fragment.notes.append(f"one price for {len(kinds)} kinds of hosts: change it where it is not theirs")
     for (region, hardware, accelerators_each), hosts in sorted(alike.items(), key=str):
         place = f"{counted(hosts, 'node')} with {accelerators_each} {hardware}"
         read = partial(_pool, fragment, (region, hardware, accelerators_each), hosts, options)

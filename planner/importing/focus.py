@@ -76,8 +76,8 @@ def focus_supply(table: Table, path: str, options: OfferOptions) -> ImportedSupp
             fragment.reject(f"row {line}", str(reason))
             continue
         span = [min(start, *span[:1] or [start]), max(end, *span[1:] or [end])]
-        wanted = options.region(region)
-        if wanted is None or (options.hardware and instance.hardware not in options.hardware):
+        wanted = options.region(fragment, region)
+        if wanted is None or not options.wants(fragment, instance.hardware):
             continue
         found = usage.setdefault((instance, wanted, category), _Usage())
         found.usd, found.hours, found.rows = found.usd + usd, found.hours + hours, found.rows + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ _KINDS: Final[Mapping[Block, Literal["pool", "offer"]]] = {"pools": "pool", "off
 
 @dataclass(frozen=True, slots=True)
 class ImportedSupply:
-    """A fragment of a fleet file, the rows that it does not hold, and what else was left out of all rows."""
+    """A fragment of a fleet file, the number of rows in it, the rows that are not, and further notes."""
 
     text: str
     taken: int
@@ -57,10 +57,16 @@ class SupplyFragment:
     _rejected: list[Rejected] = field(default_factory=list)
     _tallied: Counter[str] = field(default_factory=Counter)
     _first: dict[str, str] = field(default_factory=dict)
+    _not_asked: dict[str, Counter[str]] = field(default_factory=dict)
     _taken: int = 0
+    _taken_rows: set[int] = field(default_factory=set)
 
     def take(
-        self, block: Block, place: str, read: Callable[[], dict[str, object] | None], rows: int = 1
+        self,
+        block: Block,
+        place: str,
+        read: Callable[[], dict[str, object] | None],
+        rows: int | Collection[int] = 1,
     ) -> None:
         """Add what is read; what a fleet file would not take is rejected with its reason.
 
@@ -72,8 +78,8 @@ class SupplyFragment:
             Where it stands in the file.
         read : callable
             Returns the item, None for nothing, or raises RejectedRowError.
-        rows : int
-            Rows of the file that the item is made of.
+        rows : int or collection of int
+            How many rows of the file the item is made of, or which, where several items have one row.
         """
         try:
             found = read()
@@ -84,15 +90,23 @@ class SupplyFragment:
             if any(each["name"] == found["name"] for each in self._items[block]):
                 raise RejectedRowError(f"there is a {found['name']!r} already")
         except RejectedRowError as reason:
-            self._rejected.append(Rejected(place, brief(str(reason))))
+            many = rows if isinstance(rows, int) else len(rows)
+            self._rejected.append(Rejected(place, brief(str(reason)), many))
             return
         self._items[block].append(found)
-        self._taken += rows
+        if isinstance(rows, int):
+            self._taken += rows
+        else:
+            self._taken_rows.update(rows)
 
     def reject(self, place: str, reason: str) -> None:
         """Leave a row out; rows with one reason are told once, with their number."""
         self._tallied[reason] += 1
         self._first.setdefault(reason, place)
+
+    def leave(self, option: str, name: str, rows: int = 1) -> None:
+        """Leave rows out that an option does not ask for; they are told once, with all their names."""
+        self._not_asked.setdefault(option, Counter())[name] += rows
 
     def host_kind(self, hardware: str, accelerators_each: int) -> str:
         """Return hardware in hosts of so many accelerators: a kind of its own where the hosts are others."""
@@ -114,8 +128,14 @@ class SupplyFragment:
         tallied = []
         for why, many in self._tallied.items():
             place = self._first[why]
-            tallied.append(Rejected(place if many == 1 else f"{place} and {many - 1} more", brief(why)))
-        return ImportedSupply(text, self._taken, (*self._rejected, *tallied), tuple(self.notes))
+            place = place if many == 1 else f"{place} and {many - 1} more"
+            tallied.append(Rejected(place, brief(why), many))
+        for option, found in self._not_asked.items():
+            names = ", ".join(name or "none" for name in sorted(found))
+            why = f"{option} does not ask for {names}"
+            tallied.append(Rejected(counted(found.total(), "row"), brief(why), found.total()))
+        taken = self._taken + len(self._taken_rows)
+        return ImportedSupply(text, taken, (*self._rejected, *tallied), tuple(self.notes))
 
 
 def check_characters(texts: Sequence[tuple[str, str]]) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Final
 
 from fleetplan.planner.importing.fragments import SupplyFragment, plain_name
+
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d(?=T|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,8 @@ class OfferOptions:
     ----------
     as_of : str
         Day of the file.
+    is_stated : bool
+        Whether the user says so: the day in a file counts otherwise.
     regions : Mapping[str, str]
         The fleet's names of the cloud's regions that are wanted; empty for all, by their own names.
     hardware : frozenset[str]
@@ -33,10 +39,29 @@ class OfferOptions:
     hardware: frozenset[str] = frozenset()
     spot_max_share: float | None = None
     terms: bool = False
+    is_stated: bool = False
 
-    def region(self, name: str) -> str | None:
-        """Return the fleet's name of a region; None where it is not wanted."""
-        return self.regions.get(name) if self.regions else name
+    def published(self, moment: object) -> OfferOptions:
+        """Return the options with the day that a file says of itself, such as 2026-11-18T20:12:11Z.
+
+        They stay as they are where the user says another, or the file says none.
+        """
+        day = _DAY.match(str(moment))
+        return self if day is None or self.is_stated else replace(self, as_of=day[0])
+
+    def region(self, fragment: SupplyFragment, name: str, rows: int = 1) -> str | None:
+        """Return the fleet's name of a region; None where it is not wanted, which the fragment tells."""
+        if not self.regions or name in self.regions:
+            return self.regions.get(name, name)
+        fragment.leave("--region", name, rows)
+        return None
+
+    def wants(self, fragment: SupplyFragment, hardware: str, rows: int = 1) -> bool:
+        """Return whether a part is wanted; the fragment tells where it is not."""
+        if not self.hardware or hardware in self.hardware:
+            return True
+        fragment.leave("--hardware", hardware, rows)
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +84,7 @@ class MachinePrice:
         Whether it may be taken away.
     term_quarters : int or None
         Quarters that the price commits to; None for none.
-    row : int
+    rows : tuple[int, ...]
         Where it stands in the file.
     """
 
@@ -70,7 +95,7 @@ class MachinePrice:
     usd_per_hour: float
     spot: bool = False
     term_quarters: int | None = None
-    row: int = 0
+    rows: tuple[int, ...] = ()
 
 
 def take_prices(fragment: SupplyFragment, prices: Iterable[MachinePrice], options: OfferOptions) -> None:
@@ -79,23 +104,30 @@ def take_prices(fragment: SupplyFragment, prices: Iterable[MachinePrice], option
     Where a region has several prices of a machine, as its zones may, the least counts.
     """
     cheapest: dict[tuple[str, str, int, str, bool, int | None], float] = {}
+    rows: dict[tuple[str, str, int, str, bool, int | None], set[int]] = {}
     for each in prices:
         if each.usd_per_hour <= 0:
-            fragment.reject(f"line {each.row}" if each.row else each.machine, "has no price")
+            fragment.reject(f"line {each.rows[0]}" if each.rows else each.machine, "has no price")
             continue
         place = (each.machine, each.hardware, each.accelerators, each.region, each.spot, each.term_quarters)
         cheapest[place] = min(each.usd_per_hour, cheapest.get(place, each.usd_per_hour))
+        rows.setdefault(place, set()).update(each.rows)
     alike: dict[tuple[str, str, int, bool, int | None, float], list[str]] = {}
-    for (machine, hardware, number_each, region, spot, term), usd in cheapest.items():
-        alike.setdefault((machine, hardware, number_each, spot, term, usd), []).append(region)
+    rows_of: dict[tuple[str, str, int, bool, int | None, float], set[int]] = {}
+    for place, usd in cheapest.items():
+        machine, hardware, number_each, region, spot, term = place
+        key = (machine, hardware, number_each, spot, term, usd)
+        alike.setdefault(key, []).append(region)
+        rows_of.setdefault(key, set()).update(rows[place])
     price_counts = Counter((machine, spot, term) for machine, _, _, spot, term, _ in alike)
-    for (machine, hardware, number_each, spot, term, usd), regions in alike.items():
+    for key, regions in alike.items():
+        machine, hardware, number_each, spot, term, usd = key
         # One machine may have several prices, told apart by their first region.
         several = price_counts[machine, spot, term] > 1
         words = (machine, "spot" if spot else "", f"{term}q" if term else "", regions[0] if several else "")
         kind, by_each = (hardware, number_each), usd / number_each
         read = partial(offer, fragment, kind, regions, by_each, options, spot=spot, term_quarters=term)
-        fragment.take("offers", machine, partial(named, plain_name(*words), read))
+        fragment.take("offers", machine, partial(named, plain_name(*words), read), rows_of[key] or 1)
 
 
 def offer(
@@ -127,12 +159,11 @@ def offer(
     term_quarters : int or None
         Quarters that the price commits to.
     """
-    hardware, accelerators_each = kind
-    single = accelerators_each == 1
     found: dict[str, object] = {
-        "hardware": hardware if single else fragment.host_kind(hardware, accelerators_each),
+        # A machine with one accelerator is a host of one: nothing joins it to those of other machines.
+        "hardware": fragment.host_kind(*kind),
         "regions": sorted(dict.fromkeys(regions)),
-        "per": "accelerator" if single else "host",
+        "per": "host",
         "rent_usd_per_accelerator_hour": round(usd_per_accelerator_hour, 6),
         "energy_included": True,
         "price_as_of": options.as_of,

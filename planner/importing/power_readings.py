@@ -8,8 +8,9 @@ alone; what it takes of host, network and fans comes from the catalogue.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Final
 
 import numpy as np
@@ -36,6 +37,9 @@ FULL_PERCENTILE: Final = 99.0
 LEAST_READINGS: Final = 100
 """Readings that a figure rests on at least."""
 
+_FIRST_DATE_S: Final = 1e9
+"""Times before it, in 2001, are numbers of samples: text files have no time. [s]"""
+
 
 @dataclass(slots=True)
 class _Readings:
@@ -43,15 +47,23 @@ class _Readings:
 
     idle_w: list[FloatArray] = field(default_factory=list)
     busy_w: list[FloatArray] = field(default_factory=list)
-    cards: int = 0
 
 
-def power_fragment(answers: Answers, source: str) -> tuple[str, tuple[str, ...]]:
+def power_fragment(answers: Answers, source: str, as_of: str) -> tuple[str, tuple[str, ...]]:
     """Return a block `hardware:` of a fleet file, and what it leaves out, a sentence each.
 
     Idle power is the median of the readings of cards with a utilisation of 0; full power the 99th percentile
     of those at 90 % or more. Each replaces the card's part of the catalogue's figure, where enough readings
     are there.
+
+    Parameters
+    ----------
+    answers : Answers
+        Of `QUERIES`.
+    source : str
+        Where they are from.
+    as_of : str
+        Day of readings that have no time of their own.
 
     Raises
     ------
@@ -89,7 +101,8 @@ def power_fragment(answers: Answers, source: str) -> tuple[str, tuple[str, ...]]
     if not blocks:
         message = "; ".join(left_out) or "there are no readings"
         raise InputError([Issue(source, 0, 0, "", f"gives no figure: {message}")])
-    head = [f"# Power readings of {source}: import it in a fleet file with `imports: [FILE]`."]
+    when = _days(answers) or as_of
+    head = [f"# Power readings of {source}, {when}: import it in a fleet file with `imports: [FILE]`."]
     head += [f"# {line}; with its share of the host as in the catalogue." for line in says]
     text = "\n".join(head) + "\n" + yaml_text({"hardware": blocks})
     return text, tuple(left_out)
@@ -97,26 +110,50 @@ def power_fragment(answers: Answers, source: str) -> tuple[str, tuple[str, ...]]
 
 def _by_kind(answers: Answers) -> tuple[dict[str, _Readings], list[str]]:
     """Readings by the catalogue's name of the cards, and the cards that it does not have."""
-    utilisation = {_card(series): series for series in answers.get("utilisation", ())}
+    utilisation = _by_card(answers.get("utilisation", ()))
     found: dict[str, _Readings] = defaultdict(_Readings)
-    unknown: Counter[str] = Counter()
-    for series in answers["power"]:
-        load = utilisation.get(_card(series))
+    left_out: Counter[str] = Counter()
+    for card, series in _by_card(answers["power"]).items():
         try:
             name = known_hardware(series.labels.get("modelName", ""))
         except RejectedRowError as reason:
-            unknown[str(reason)] += 1
+            left_out[str(reason)] += 1
             continue
-        readings = found[name]
-        readings.cards += 1
+        readings, load = found[name], utilisation.get(card)
         if load is None:
+            left_out[f"{name} without readings of {QUERIES['utilisation']}"] += 1
             continue
         # Both gauges are asked at the same times.
         _, ours, theirs = np.intersect1d(series.time_s, load.time_s, return_indices=True)
         watts, percent = series.value[ours], load.value[theirs]
         readings.idle_w.append(watts[percent == 0])
         readings.busy_w.append(watts[percent >= BUSY_PERCENT])
-    return dict(found), [f"{counted(many, 'card')}: {reason}" for reason, many in unknown.items()]
+    return dict(found), [f"{counted(many, 'card')}: {reason}" for reason, many in left_out.items()]
+
+
+def _by_card(found: Sequence[Series]) -> dict[tuple[str, ...], Series]:
+    """The readings of each card as one series: those of the exporter are one a pod that runs on it."""
+    parts: dict[tuple[str, ...], list[Series]] = defaultdict(list)
+    for series in found:
+        parts[_card(series)].append(series)
+    return {
+        card: Series(
+            each[0].labels,
+            np.concatenate([part.time_s for part in each]),
+            np.concatenate([part.value for part in each]),
+        )
+        for card, each in parts.items()
+    }
+
+
+def _days(answers: Answers) -> str:
+    """The days of the readings; empty where they are numbered, not timed."""
+    times = [series.time_s for found in answers.values() for series in found if series.time_s.size]
+    if not times or max(each.max() for each in times) < _FIRST_DATE_S:
+        return ""
+    moments = (min(each.min() for each in times), max(each.max() for each in times))
+    first, last = (datetime.fromtimestamp(moment, UTC).date().isoformat() for moment in moments)
+    return first if first == last else f"{first} to {last}"
 
 
 def _card(series: Series) -> tuple[str, ...]:

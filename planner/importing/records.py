@@ -35,10 +35,11 @@ class RejectedRowError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A row that is not taken, by its place in the file."""
+    """Rows that are not taken for one reason, by the place of the first in the file."""
 
     place: str
     reason: str
+    rows: int = 1
 
 
 Record = Mapping[str, object]

@@ -82,7 +82,7 @@ def skypilot_offers(table: Table, path: str, options: OfferOptions) -> ImportedS
     cards: dict[str, list[_CatalogueRow]] = {}
     for line, record in table.records:
         try:
-            row = _row(line, record, options)
+            row = _row(fragment, line, record, options)
             if row is None:
                 continue
             if not row.kind and instance_type(row.machine) is not None:
@@ -92,11 +92,11 @@ def skypilot_offers(table: Table, path: str, options: OfferOptions) -> ImportedS
                     count(row.number, "AcceleratorCount")
                 cards.setdefault(row.zone, []).append(row)
             else:
-                prices += _priced(row, *_part(row), options)
+                prices += _priced(fragment, row, *_part(row), options)
         except RejectedRowError as reason:
             fragment.reject(f"line {line}", str(reason))
     prices += _with_cards(fragment, hosts, cards, options)
-    wanted = len({(each.machine, each.region, each.row) for each in prices})
+    wanted = len({row for each in prices for row in each.rows})
     fragment.says.append(
         f"SkyPilot's catalogue, {options.as_of}: {counted(wanted, 'row')} with accelerators that are wanted."
     )
@@ -104,13 +104,13 @@ def skypilot_offers(table: Table, path: str, options: OfferOptions) -> ImportedS
     return fragment.done()
 
 
-def _row(line: int, record: Record, options: OfferOptions) -> _CatalogueRow | None:
+def _row(fragment: SupplyFragment, line: int, record: Record, options: OfferOptions) -> _CatalogueRow | None:
     """Read a row; None for one whose region is not wanted."""
-    region = options.region(str(record.get("Region") or ""))
     kind = str(record.get("AcceleratorName") or "").strip()
     machine = str(record.get("InstanceType") or "").strip()
     if not kind and instance_type(machine) is None:
         raise RejectedRowError("has no accelerators")
+    region = options.region(fragment, str(record.get("Region") or ""))
     if region is None:
         return None
     info = str(record.get("GpuInfo") or "")
@@ -182,7 +182,8 @@ def _with_cards(
         )
         try:
             whole = replace(host, usd=(usd, spot_usd))
-            yield from _priced(whole, known.hardware, known.accelerators, options)
+            rows = (host.line, best.line)
+            yield from _priced(fragment, whole, known.hardware, known.accelerators, options, rows)
         except RejectedRowError as reason:
             fragment.reject(f"line {host.line}", str(reason))
     for card in (each for rows in cards.values() for each in rows if each.line not in used):
@@ -198,20 +199,32 @@ def _fits(card: _CatalogueRow, machine: str, hardware: str, number_each: int) ->
     return named == hardware and all(word in ("gb", "sxm") or word in machine for word in words)
 
 
-def _priced(row: _CatalogueRow, hardware: str, number_each: int, options: OfferOptions) -> list[MachinePrice]:
-    """The prices of a row; none where its hardware is not wanted."""
-    if options.hardware and hardware not in options.hardware:
+def _priced(
+    fragment: SupplyFragment,
+    row: _CatalogueRow,
+    hardware: str,
+    number_each: int,
+    options: OfferOptions,
+    rows: tuple[int, ...] = (),
+) -> list[MachinePrice]:
+    """The prices of a row, or of the two rows of a machine; none where its hardware is not wanted."""
+    rows = rows or (row.line,)
+    if not options.wants(fragment, hardware, len(rows)):
         return []
     machine = row.machine or row.kind
     check_characters([("InstanceType", machine), ("Region", row.region)])
     usd, spot_usd = row.usd
+    known = instance_type(machine)
     if options.spot_max_share is None:
         spot_usd = None
     found = [
-        MachinePrice(machine, hardware, number_each, row.region, each, spot, row=row.line)
+        MachinePrice(machine, hardware, number_each, row.region, each, spot, rows=rows)
         for spot, each in ((False, usd), (True, spot_usd))
-        if each is not None
+        if each is not None and (spot or known is None or not known.spot_only)
     ]
     if not found:
-        raise RejectedRowError("has no price")
+        alone = usd is not None and known is not None and known.spot_only
+        raise RejectedRowError(
+            "starts as spot capacity alone: give --spot-max-share" if alone else "has no price"
+        )
     return found

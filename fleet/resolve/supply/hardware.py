@@ -34,6 +34,10 @@ _FIGURES: Final = (
     "idle_w",
     "accelerators_per_host",
 )
+_OF_HOSTS: Final = frozenset(
+    {"accelerators_per_host", "scale_up_accelerators", "all_in_w", "idle_w", "tdp_w"}
+)
+"""Figures of hosts: a part with others is still that of the catalogue."""
 _SCALED: Final = "times measured on {base} are scaled by the ratio of rooflines and count as extrapolated"
 # Roofline constants of a new part that names none.
 NEW_PART_PROFILE: Final = "carried-over"
@@ -42,7 +46,7 @@ NEW_PART_PROFILE: Final = "carried-over"
 def resolve_hardware(context: Context, block: Mapping[str, HardwareSpec]) -> dict[str, Hardware]:
     """Return every part of the catalogue and of the block `hardware`, by name."""
     catalogue = accelerators()
-    found = {name: hardware_kind(name, part) for name, part in catalogue.items()}
+    found = {name: replace(hardware_kind(name, part), part=name) for name, part in catalogue.items()}
     for name, spec in block.items():
         key_path = ("hardware", name)
         base_name = spec.like if spec.like is not None else (name if name in catalogue else None)
@@ -58,7 +62,8 @@ def resolve_hardware(context: Context, block: Mapping[str, HardwareSpec]) -> dic
         if spec.optables is not None:
             part = _with_tables(context, key_path, part, spec.optables)
         if part is not None:
-            found[name] = hardware_kind(name, part)
+            same = base_name is not None and (name == base_name or _given(spec).keys() <= _OF_HOSTS)
+            found[name] = replace(hardware_kind(name, part), part=base_name if same else None)
         else:
             found[name] = _without_figures(name, spec)
         _check_idle(context, key_path, spec, found[name])
@@ -87,7 +92,7 @@ def _changed(
 ) -> Accelerator:
     # What the catalogue says already is no change.
     given = {key: value for key, value in _given(spec).items() if value != getattr(base, key)}
-    part = replace(base, name=name).with_figures(**given)
+    part = replace(base, name=name).with_figures(**{**_of_smaller_hosts(base, spec), **given})
     if "scale_up_accelerators" in given:
         # A larger or smaller domain than the catalogue's mesh is wired otherwise, and nothing says how.
         part = replace(part, scale_up_mesh=False)
@@ -100,6 +105,20 @@ def _changed(
     if spec.profile is not None:
         part = _with_profile(context, key_path, part, spec.profile)
     return part if spec.power_cap_w is None else _capped(context, key_path, part, spec.power_cap_w, base.name)
+
+
+def _of_smaller_hosts(base: Accelerator, spec: HardwareSpec) -> dict[str, object]:
+    """Figures of a part whose hosts are smaller than its links reach: nothing joins the links of two hosts.
+
+    Domains of several hosts (a rack of 72, a pod) stay as they are, and so does one that the file states.
+    """
+    host, domain = spec.accelerators_per_host, base.scale_up_accelerators
+    joins_hosts = domain > base.accelerators_per_host
+    if host is None or host >= domain or joins_hosts or spec.scale_up_accelerators is not None:
+        return {}
+    # In a mesh a card keeps its links to the cards that are left.
+    links = (host - 1) / (domain - 1) if base.scale_up_mesh and host > 1 else 1.0
+    return {"scale_up_accelerators": host, "scale_up_gb_per_s": base.scale_up_gb_per_s * links}
 
 
 def _capped(

@@ -30,6 +30,12 @@ def test_a_number_that_is_none_is_quoted_with_its_limits(
     assert capsys.readouterr().err.splitlines()[-1].endswith(message)
 
 
+def test_an_option_for_any_number_asks_for_a_number(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("import", "kubernetes", TINY, "--out", "o", "--rent-usd-per-accelerator-hour", "-3") == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.endswith("'--rent-usd-per-accelerator-hour': '-3' is not a number of 0 or more")
+
+
 def test_a_word_that_is_no_choice_is_quoted_with_the_choices(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("merge", "a", "b", "c", "--out", "d", "--prefer", "mien") == 2
     last = capsys.readouterr().err.splitlines()[-1]

@@ -19,11 +19,12 @@ from fleetplan.fleet.errors import InputError
 from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
 from fleetplan.planner.importing.benchmarks import import_benchmarks
 from fleetplan.planner.importing.cloud_prices import aws_offers, azure_offers
-from fleetplan.planner.importing.clusters import kubernetes_pools, slurm_pools
+from fleetplan.planner.importing.clusters import kubernetes_pools
 from fleetplan.planner.importing.demand import FEWEST_STEPS, demand_fragment, lengths_text, observed_services
 from fleetplan.planner.importing.offers import OfferOptions
 from fleetplan.planner.importing.prometheus import parse_answers
 from fleetplan.planner.importing.records import read_json
+from fleetplan.planner.importing.slurm import slurm_pools
 
 CHANGES = 60
 """Of each document."""

@@ -141,7 +141,8 @@ def test_an_offer_file_of_aws_is_read_below_its_head(tmp_path: Path) -> None:
     }
     assert by_name["p5.48xlarge-4q"]["rent_usd_per_accelerator_hour"] == 5.0
     assert by_name["p5.48xlarge-4q"]["term_quarters"] == 4
-    assert by_name["p5.4xlarge"]["per"] == "accelerator"
+    # A machine of one card is a host of one.
+    assert (by_name["p5.4xlarge"]["per"], by_name["p5.4xlarge"]["hardware"]) == ("host", "H100-SXM-x1")
     assert set(by_name) == {"p5.48xlarge", "p5.48xlarge-4q", "p5.4xlarge"}
 
 
@@ -347,10 +348,8 @@ def test_machines_of_google_are_the_sum_of_their_parts() -> None:
     found = gcp_offers({"skus": skus}, "skus.json", OPTIONS)
     rents = {name: each["rent_usd_per_accelerator_hour"] for name, each in offers(found).items()}
     whole = 9.8 + 26 * 0.03 + 234 * 0.0025
+    # Of fewer than eight H100, Google Cloud starts no machine on demand.
     assert rents == {
-        "a3-highgpu-1g": pytest.approx(whole),
-        "a3-highgpu-2g": pytest.approx(whole),
-        "a3-highgpu-4g": pytest.approx(whole),
         "a3-highgpu-8g": pytest.approx(whole),
         "a4-highgpu-8g": pytest.approx(16.11),
         "a4-highgpu-8g-spot": pytest.approx(4.9542),
@@ -449,3 +448,60 @@ def test_a_fleet_takes_the_offers(tmp_path: Path) -> None:
     )
     (tmp_path / "offers.yaml").write_text(found.text, encoding="utf-8")
     assert [each.name for each in fleet_with(tmp_path, "offers.yaml").offers] == ["standard_nd96isr_h100_v5"]
+
+
+def test_rows_that_are_not_asked_for_are_told_with_what_there_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = {
+        "Items": [
+            azure_item("Standard_ND96isr_H100_v5", 98.32),
+            azure_item("Standard_ND96isr_H200_v5", 110.0),
+        ]
+    }
+    path = tmp_path / "azure.json"
+    path.write_text(json.dumps(pages), encoding="utf-8")
+    words = ("import", "cloud-prices", "azure", path, "--out", tmp_path / "offers.yaml")
+    assert run(*words, "--region", "us-east") == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "2 rows: skipped: --region does not ask for eastus" in said
+    assert "0 rows taken, 2 not" in said
+    assert run(*words, "--hardware", "H200-SXM") == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "1 row: skipped: --hardware does not ask for H100-SXM" in said
+    assert "1 row taken, 1 not" in said
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_the_day_of_an_offer_file_is_that_of_its_publication(tmp_path: Path, form: str) -> None:
+    path = aws_file(tmp_path)
+    if form == "json":
+        path = tmp_path / "products.json"
+        document = aws_products() | {"publicationDate": "2026-11-20T00:00:00Z"}
+        path.write_text(json.dumps(document), encoding="utf-8")
+    out = tmp_path / "offers.yaml"
+    for words, day in (((), "2026-11-20"), (("--as-of", "2026-11-24"), "2026-11-24")):
+        assert run("import", "cloud-prices", "aws", path, *words, "--out", out) == 0
+        text = out.read_text(encoding="utf-8")
+        assert f"Price list of Amazon EC2, {day}." in text
+        assert {each["price_as_of"] for each in read_yaml(text)["offers"]} == {day}
+
+
+def test_machines_that_start_as_spot_capacity_alone_have_no_other_price() -> None:
+    skus = [
+        sku("Nvidia H100 80GB GPU running in Americas", 9.8),
+        sku("A3 Instance Core running in Americas", 0.03),
+        sku("A3 Instance Ram running in Americas", 0.0025),
+        sku(
+            "Nvidia H100 80GB GPU attached to Spot Preemptible VMs running in Americas",
+            3.0,
+            usage="Preemptible",
+        ),
+        sku("Spot Preemptible A3 Instance Core running in Americas", 0.009, usage="Preemptible"),
+        sku("Spot Preemptible A3 Instance Ram running in Americas", 0.0008, usage="Preemptible"),
+    ]
+    found = gcp_offers({"skus": skus}, "skus.json", OPTIONS)
+    assert set(offers(found)) == {
+        "a3-highgpu-8g", *(f"a3-highgpu-{each}g-spot" for each in (1, 2, 4, 8)),
+    }  # fmt: skip
+    assert found.taken == len(skus)

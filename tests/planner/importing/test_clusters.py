@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from tests.planner.command_line import run
 
 from fleetplan.fleet.document.plain import read_yaml, yaml_text
 from fleetplan.fleet.errors import InputError
-from fleetplan.planner.importing.clusters import PoolOptions, kubernetes_pools, slurm_pools
+from fleetplan.planner.importing.clusters import PoolOptions, kubernetes_pools
+from fleetplan.planner.importing.slurm import slurm_pools
 from fleetplan.scenarios.load import load_fleet
 
 OPTIONS = PoolOptions("2026-11-24")
@@ -298,3 +300,93 @@ def test_the_pools_are_part_of_a_fleet(tmp_path: Path, capsys: pytest.CaptureFix
     capsys.readouterr()
     assert run(*words, "--rent-usd-per-accelerator-hour", 2, "--capex-usd-per-host", 5) == 2
     assert "not both" in capsys.readouterr().err
+
+
+def test_cards_that_no_device_plugin_offers_are_those_that_discovery_counts() -> None:
+    labels = {"nvidia.com/gpu.product": "NVIDIA-B200", "nvidia.com/gpu.count": "8"}
+    document = listed(
+        # With Dynamic Resource Allocation a node has no such resource; a plugin that fails offers none.
+        node("dra", labels, {"cpu": "96"}),
+        node("broken", labels, {"cpu": "96", "nvidia.com/gpu": "0"}),
+        node("mixed", labels, {"cpu": "96", "nvidia.com/gpu": "0", "nvidia.com/mig-1g.23gb": "7"}),
+    )
+    found = kubernetes_pools(document, "nodes.json", OPTIONS)
+    assert pools(found.text)["b200-sxm"]["hosts"] == 2
+    assert "2 nodes with accelerators, 1 of them out of service" in found.text
+    assert [(each.place, each.rows) for each in found.rejected] == [("mixed", 1)]
+
+
+def test_cards_of_intel_ask_for_their_kind() -> None:
+    document = listed(node("arc", {}, {"gpu.intel.com/xe": "4"}))
+    found = kubernetes_pools(document, "nodes.json", OPTIONS)
+    assert [each.reason for each in found.rejected] == [
+        "4 gpu.intel.com/xe without a label that says which: give --hardware"
+    ]
+    given = kubernetes_pools(document, "nodes.json", replace(OPTIONS, hardware="Arc-Pro-B60"))
+    assert pools(given.text)["arc-pro-b60-x4"]["hosts"] == 1
+
+
+def test_shapes_of_oracle_say_what_they_have() -> None:
+    labels = {"node.kubernetes.io/instance-type": "BM.GPU.H100.8"}
+    found = kubernetes_pools(listed(node("oke", labels, {"nvidia.com/gpu": "8"})), "nodes.json", OPTIONS)
+    assert pools(found.text)["h100-sxm"]["hosts"] == 1
+
+
+def test_nodes_without_their_list_are_read_as_well() -> None:
+    items = NODES["items"]
+    assert kubernetes_pools(items, "nodes.json", OPTIONS) == kubernetes_pools(NODES, "nodes.json", OPTIONS)
+
+
+def test_one_price_for_several_kinds_is_told() -> None:
+    document = listed(
+        nvidia("a", "NVIDIA-H100-80GB-HBM3", 8), nvidia("b", "NVIDIA-L40S", 8), nvidia("c", "NVIDIA-L40S", 8)
+    )
+    priced = replace(OPTIONS, capex_usd_per_host=297_000.0)
+    found = kubernetes_pools(document, "nodes.json", priced)
+    assert found.notes == ("one price for 2 kinds of hosts: change it where it is not theirs",)
+    assert kubernetes_pools(NODES, "nodes.json", priced).notes == ()
+
+
+def test_states_of_sinfo_are_those_of_its_json() -> None:
+    rows = [
+        {
+            "node": {"state": states},
+            "nodes": {"total": 1, "nodes": [f"n{number}"]},
+            "gres": {"total": "gpu:h100:8(S:0-1)"},
+        }
+        for number, states in enumerate(
+            (["IDLE"], ["IDLE", "MAINTENANCE", "RESERVED"], ["DOWN", "INVALID_REG"], ["PLANNED"])
+        )
+    ]
+    found = slurm_pools({"sinfo": rows}, "sinfo.json", OPTIONS)
+    assert "4 nodes with accelerators, 2 of them out of service" in found.text
+
+
+@pytest.mark.parametrize("kind", ["1g.10gb", "nvidia_h100_80gb_hbm3_1g.10gb"])
+def test_parts_of_cards_in_gres_are_no_other_hardware(kind: str) -> None:
+    row = {
+        "node": {"state": ["IDLE"]},
+        "nodes": {"total": 1, "nodes": ["n"]},
+        "gres": {"total": f"gpu:{kind}:56(S:0-1)"},
+    }
+    (rejected,) = slurm_pools({"sinfo": [row]}, "sinfo.json", OPTIONS).rejected
+    assert rejected.reason == f"{kind}: parts of a card (MIG) are no accelerators of the catalogue"
+
+
+def test_rows_that_are_left_out_are_all_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = listed(*NODES["items"], *(node(f"cpu{n}", {}, {"cpu": "64"}) for n in range(7)))  # type: ignore[misc]
+    path = tmp_path / "nodes.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert run("import", "kubernetes", path, "--out", tmp_path / "pools.yaml") == 0
+    assert "3 rows taken, 7 not" in capsys.readouterr().err
+
+
+def test_a_day_that_is_none_is_refused_before_anything_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "nodes.json"
+    path.write_text(json.dumps(NODES), encoding="utf-8")
+    for day in ("yesterday", "2026-02-30"):
+        assert run("import", "kubernetes", path, "--as-of", day, "--out", tmp_path / "pools.yaml") == 2
+        assert f"--as-of: {day!r} is no date" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "pools.yaml").exists()

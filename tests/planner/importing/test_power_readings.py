@@ -159,3 +159,35 @@ def test_pages_of_the_exporter_are_read_one_after_another(tmp_path: Path) -> Non
     text = (tmp_path / "power.yaml").read_text(encoding="utf-8")
     assert "698 W a card at full load (150 readings)" in text
     assert "118 W a card that runs nothing (150 readings)" in text
+
+
+def test_a_card_is_one_whichever_pods_run_on_it(tmp_path: Path) -> None:
+    """Dcgm-exporter adds the pod to the labels: Prometheus answers with a series for each pod of a card."""
+    start = 1_795_000_000
+
+    def parts(busy: float, idle: float) -> list[dict[str, Any]]:
+        found = []
+        pods = (({"pod": "a"}, 0, busy), ({}, 300, idle), ({"pod": "b"}, 600, busy))
+        for labels, first, value in pods:
+            each = series(0, [value] * 300, **labels)
+            each["values"] = [[start + 60 * (first + n), str(value)] for n in range(300)]
+            found.append(each)
+        return found
+
+    source = folder(tmp_path, answer(*parts(640.0, 71.0)), answer(*parts(99.0, 0.0)))
+    assert run("import", "dcgm", source, "--out", tmp_path / "power.yaml") == 0
+    text = (tmp_path / "power.yaml").read_text(encoding="utf-8")
+    assert "640 W a card at full load (600 readings)" in text
+    assert "71 W a card that runs nothing (300 readings)" in text
+    assert "2026-11-18 to 2026-11-19: import it" in text
+
+
+def test_cards_without_utilisation_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = folder(
+        tmp_path,
+        answer(series(0, [100.0] * 200), series(1, [100.0] * 200)),
+        answer(series(0, [0.0] * 200)),
+    )
+    assert run("import", "dcgm", source, "--out", tmp_path / "power.yaml") == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "1 card: H100-SXM without readings of DCGM_FI_DEV_GPU_UTIL" in said

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.planner.command_line import run
+from tests.planner.importing.fleets import fleet_with
 
 from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.fleet.document.records import open_table
@@ -67,13 +68,14 @@ def test_a_machine_is_an_offer_for_each_price_with_its_regions(vms: Path) -> Non
         "price_as_of": "2026-11-24",
     }  # fmt: skip
     assert by_name["p5.48xlarge-eu-west-1"]["rent_usd_per_accelerator_hour"] == 10.0
-    assert (by_name["box-h200"]["per"], by_name["box-h200"]["hardware"]) == ("accelerator", "H200-SXM")
+    assert (by_name["box-h200"]["per"], by_name["box-h200"]["hardware"]) == ("host", "H200-SXM-x1")
     assert by_name["box-h200x4"]["hardware"] == "H200-SXM-x4"
-    assert read_yaml(found.text)["hardware"] == {
-        "H200-SXM-x4": {"like": "H200-SXM", "accelerators_per_host": 4}
-    }
+    # A machine of one card is a host of one: no link joins it to those of other machines.
+    made = read_yaml(found.text)["hardware"]
+    assert made["H200-SXM-x4"] == {"like": "H200-SXM", "accelerators_per_host": 4}
+    assert made["H200-SXM-x1"] == {"like": "H200-SXM", "accelerators_per_host": 1}
     # The machine says which H100 it has.
-    assert by_name.pop("standard_nc40ads_h100_v5")["hardware"] == "H100-NVL"
+    assert by_name.pop("standard_nc40ads_h100_v5")["hardware"] == "H100-NVL-x1"
     assert set(by_name) == {"p5.48xlarge-us-east-1", "p5.48xlarge-eu-west-1", "box-h200", "box-h200x4"}
     reasons = {each.place: each.reason for each in found.rejected}
     for place, said in {
@@ -144,16 +146,16 @@ def test_rows_of_clouds_that_write_otherwise(tmp_path: Path) -> None:
     }
     assert usd == {
         # Gigabytes under MiB; the form of the card in its name alone.
-        "1x_h100-sxm": ("H100-SXM", 3.0),
-        "1x_h100-sxm-spot": ("H100-SXM", 3.0),
-        "1x_h100": ("H100-PCIe", 2.5),
-        "1x_h100-spot": ("H100-PCIe", 2.5),
+        "1x_h100-sxm": ("H100-SXM-x1", 3.0),
+        "1x_h100-sxm-spot": ("H100-SXM-x1", 3.0),
+        "1x_h100": ("H100-PCIe-x1", 2.5),
+        "1x_h100-spot": ("H100-PCIe-x1", 2.5),
         # A machine and its accelerators: (10 + 70) / 8, (2 + 30) / 8, (11 + 80) / 8, 1 + 3, 0.4 + 1.6.
         "a3-highgpu-8g": ("H100-SXM", 10.0),
         "a3-highgpu-8g-spot": ("H100-SXM", 4.0),
         "a3-megagpu-8g": ("H100-SXM", 11.375),
-        "a2-highgpu-1g": ("A100-SXM-40GB", 4.0),
-        "a2-highgpu-1g-spot": ("A100-SXM-40GB", 2.0),
+        "a2-highgpu-1g": ("A100-SXM-40GB-x1", 4.0),
+        "a2-highgpu-1g-spot": ("A100-SXM-40GB-x1", 2.0),
         # Slices as large as a host; v5p counts TensorCores, two a chip. 700 stands for no price.
         "tpu-v6e-8": ("TPU-v6e", 2.7),
         "tpu-v6e-8-spot": ("TPU-v6e", 1.2125),
@@ -344,3 +346,22 @@ def test_a_map_of_price_details_and_times_of_parquet_are_read(tmp_path: Path) ->
     pq.write_table(pa.table(columns), tmp_path / "bill.parquet")
     found = read(tmp_path / "bill.parquet")
     assert offers(found)["p5.48xlarge-us-east-1"]["rent_usd_per_accelerator_hour"] == 7.0
+
+
+def test_zones_of_a_machine_are_rows_of_one_offer(vms: Path) -> None:
+    found = read(vms)
+    # Three rows of p5.48xlarge in the United States and one in Europe, and two boxes.
+    wanted = read(vms, OfferOptions("2026-11", {"us-east-1": "east"}, frozenset({"H100-SXM"})))
+    assert (found.taken, wanted.taken) == (7, 2)
+    assert {each.place: each.reason for each in wanted.rejected if "does not ask" in each.reason} == {
+        "2 rows": "--region does not ask for eu-west-1, us-west-2",
+        "4 rows": "--hardware does not ask for H100-NVL, H200-SXM",
+    }
+
+
+def test_a_fleet_joins_no_cards_of_machines_with_one(vms: Path, tmp_path: Path) -> None:
+    here = read(vms, OfferOptions("2026-11", {"us-east-1": "here"}))
+    (tmp_path / "offers.yaml").write_text(here.text, encoding="utf-8")
+    found = fleet_with(tmp_path, "offers.yaml").hardware["H200-SXM-x1"].accelerator
+    assert found is not None
+    assert found.scale_up_accelerators == 1

@@ -69,6 +69,27 @@ def test_a_larger_domain_than_a_mesh_is_taken_as_a_switch() -> None:
         assert part.scale_up_mesh is is_mesh
 
 
+@pytest.mark.parametrize(
+    ("figures", "domain", "links"),
+    [
+        ("like: H100-SXM, accelerators_per_host: 1", 1, 450.0),
+        ("like: L40S, accelerators_per_host: 4", 4, None),
+        # Links of seven to the others; three of them are left.
+        ("like: MI300X, accelerators_per_host: 4", 4, 448 * 3 / 7),
+        # A rack or a pod joins hosts of any size, and a larger host says nothing of its links.
+        ("like: GB200-NVL72, accelerators_per_host: 2", 72, 900.0),
+        ("like: TPU-v6e, accelerators_per_host: 4", 256, None),
+        ("like: H100-SXM, accelerators_per_host: 16", 8, 450.0),
+        ("like: H100-SXM, accelerators_per_host: 4, scale_up_accelerators: 8", 8, 450.0),
+    ],
+)
+def test_no_links_join_smaller_hosts(figures: str, domain: int, links: float | None) -> None:
+    part = fleet_with("mine", figures).hardware["mine"].accelerator
+    assert part is not None
+    assert part.scale_up_accelerators == domain
+    assert links is None or part.scale_up_gb_per_s == pytest.approx(links)
+
+
 def test_a_change_to_a_catalogue_part_needs_no_like() -> None:
     part = fleet_with("H200-SXM", "hbm_gib: 120").hardware["H200-SXM"].accelerator
     assert part is not None
