@@ -59,6 +59,7 @@ def state_inputs(
                 name=hardware.name,
                 accelerators_per_host=hardware.accelerators_per_host,
                 vendor=None if hardware.accelerator is None else hardware.accelerator.vendor,
+                part=hardware.part,
             )
             for hardware in problem.hardware.values()
         ),

@@ -20,7 +20,7 @@ from fleetplan.perfmodel.steps.room import longest_sequence_tokens
 from fleetplan.perfmodel.steps.state_slots import StateSlots
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.plan.inputs import LaunchInput, VariantInput
-from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem import Candidate, Problem
 
 
 def variants_of(service: Service) -> tuple[VariantInput, ...]:
@@ -58,11 +58,12 @@ def _folder(model: str) -> str | None:
 def launches_of(problem: Problem, placements: Iterable[Placement]) -> tuple[LaunchInput, ...]:
     """Return what starting each placed configuration of a model needs."""
     services = {each.name: each for each in problem.fleet.services}
-    found = {row.key: _launch(problem, services[row.service], row) for row in placements}
+    candidates = {candidate.key: candidate for candidate in problem.candidates}
+    found = {row.key: _launch(problem, services[row.service], row, candidates[row.key]) for row in placements}
     return tuple(each for each in found.values() if each is not None)
 
 
-def _launch(problem: Problem, service: Service, row: Placement) -> LaunchInput | None:
+def _launch(problem: Problem, service: Service, row: Placement, candidate: Candidate) -> LaunchInput | None:
     accelerator, models = problem.hardware[row.hardware].accelerator, _models(service)
     if accelerator is None or not models:
         return None
@@ -95,7 +96,14 @@ def _launch(problem: Problem, service: Service, row: Placement) -> LaunchInput |
             _slots(service, row.phase, accelerator, architecture),
         ),
         longest_request_tokens=_longest_request(service),
+        batches={} if configuration.batch is not None else _batches(service, candidate),
     )
+
+
+def _batches(service: Service, candidate: Candidate) -> dict[str, int]:
+    """Batches of a rank and micro-batch by class, as far as they are known."""
+    known = zip(service.classes, candidate.batch, strict=False)
+    return {each.name: batch for each, batch in known if batch is not None}
 
 
 def _slots(

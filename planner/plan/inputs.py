@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from datetime import date
 
+from pydantic import Field
+
 from fleetplan.planner.plan.record import Record
 
 
@@ -110,6 +112,8 @@ class HardwareInput(InputRecord):
     accelerators_per_host: int
     vendor: str | None
     """None for a kind that engine tables alone know."""
+    part: str | None = None
+    """Part of the catalogue that it is, in hosts of any size; None for one with figures of its own."""
 
 
 class LaunchInput(InputRecord):
@@ -135,6 +139,8 @@ class LaunchInput(InputRecord):
     """Longest sequence that an attention-DP rank has memory for, beside weights and activations. [tokens]"""
     longest_request_tokens: int | None
     """Prompt, cached tokens and answer of the longest request; None where only means are known. [tokens]"""
+    batches: dict[str, int] = Field(default_factory=dict)
+    """Sequences of a micro-batch and attention-DP rank by class, where each class has its own."""
 
 
 class PriceInput(InputRecord):

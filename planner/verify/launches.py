@@ -20,8 +20,9 @@ from fleetplan.perfmodel.steps.room import LONGEST_TRIED_TOKENS, SequenceTokens,
 from fleetplan.perfmodel.steps.state_slots import StateSlots
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.plan.inputs import LaunchInput
+from fleetplan.planner.problem import Candidate
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.records import OLDER_FORMATS, compared
+from fleetplan.planner.verify.records import FORMATS_WITHOUT_PARTS, OLDER_FORMATS, compared
 from fleetplan.planner.verify.violations import Violation
 
 LAUNCH_KEY = ("service", "phase", "hardware", "config")
@@ -36,6 +37,19 @@ class _Placed:
     accelerator: Accelerator
     variant: ModelVariant
     architecture: ModelArchitecture
+    candidate: Candidate
+
+    @property
+    def batches(self) -> dict[str, int]:
+        """The batch of each class, where the configuration has none for all."""
+        if Configuration.parse(self.row.config).batch is not None:
+            return {}
+        names = [each.name for each in self.service.classes]
+        return {
+            name: self.candidate.batch[index]  # type: ignore[misc]
+            for index, name in enumerate(names[: len(self.candidate.batch)])
+            if self.candidate.batch[index] is not None
+        }
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -73,19 +87,20 @@ def check_launches(check: PlanCheck) -> Iterator[Violation]:
     if inputs is None or (check.plan.format_version in OLDER_FORMATS and not inputs.launches):
         return
     services = {each.name: each for each in check.problem.fleet.services}
-    rows = ((row, services[row.service]) for row, _ in check.rows)
-    placed = {each.key: each for row, own in rows if (each := _placed(check, row, own)) is not None}
+    rows = ((row, services[row.service], candidate) for row, candidate in check.rows)
+    placed = {each.key: each for run in rows if (each := _placed(check, *run)) is not None}
+    says_batches = check.plan.format_version not in FORMATS_WITHOUT_PARTS
     stated = {tuple(getattr(row, name) for name in LAUNCH_KEY): row for row in inputs.launches}
     expected = []
     for key, each in placed.items():
         tokens = stated[key].sequence_tokens if key in stated else 0
-        expected.append(_facts(each, tokens))
+        expected.append(_facts(each, tokens, each.batches if says_batches else {}))
         if key in stated:
             yield from _room(each, tokens)
     yield from compared("inputs", inputs.launches, expected, LAUNCH_KEY)
 
 
-def _placed(check: PlanCheck, row: Placement, service: Service) -> _Placed | None:
+def _placed(check: PlanCheck, row: Placement, service: Service, candidate: Candidate) -> _Placed | None:
     """The model that a placement runs; None for a service's own rates."""
     fleet = check.problem.fleet
     accelerator = fleet.hardware[row.hardware].accelerator
@@ -96,7 +111,8 @@ def _placed(check: PlanCheck, row: Placement, service: Service) -> _Placed | Non
     if accelerator is None or not variants:
         return None
     variant = variants[Configuration.parse(row.config).variant]
-    return _Placed(row, service, accelerator, variant, load_architecture(variant.model, fleet.path.parent))
+    architecture = load_architecture(variant.model, fleet.path.parent)
+    return _Placed(row, service, accelerator, variant, architecture, candidate)
 
 
 def _room(each: _Placed, tokens: int) -> Iterator[Violation]:
@@ -112,8 +128,8 @@ def _room(each: _Placed, tokens: int) -> Iterator[Violation]:
 _WITH_HEADS = GroupedQueryAttention | LatentAttention | CompressedAttention
 
 
-def _facts(each: _Placed, sequence_tokens: int) -> LaunchInput:
-    """What the plan must state, with the longest sequence as it states it."""
+def _facts(each: _Placed, sequence_tokens: int, batches: dict[str, int]) -> LaunchInput:
+    """What the plan must state, with the longest sequence as it states it, and the batches of classes."""
     row, architecture, stored = each.row, each.architecture, each.architecture.quantisation
     softmax = [
         attention for group in architecture.groups if isinstance(attention := group.attention, _WITH_HEADS)
@@ -135,6 +151,7 @@ def _facts(each: _Placed, sequence_tokens: int) -> LaunchInput:
         max_context_tokens=architecture.max_context_tokens,
         sequence_tokens=sequence_tokens,
         longest_request_tokens=_longest_request_tokens(each.service),
+        batches=batches,
     )
 
 

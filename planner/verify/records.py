@@ -15,6 +15,9 @@ from fleetplan.planner.verify.violations import Violation
 FORMATS_WITHOUT_MODEL_UNMET: Final = ("1.0", "1.1", "1.2", "1.3", "1.4")
 """Formats of plan.json that need not say what the solver's model leaves unmet."""
 
+FORMATS_WITHOUT_PARTS: Final = ("1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6")
+"""Formats of plan.json that state neither the parts of hardware nor the batches of classes."""
+
 FORMATS_WITHOUT_PERIOD_DATES: Final = ("1.0", "1.1", "1.2", "1.3")
 """Formats of plan.json whose inputs do not say when the periods are."""
 

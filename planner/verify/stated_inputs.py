@@ -25,7 +25,11 @@ from fleetplan.planner.verify.costs import cost_kinds, model_rounding_usd
 from fleetplan.planner.verify.goals import goal_rounding
 from fleetplan.planner.verify.placement_figures import expected_placements
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.records import FORMATS_WITHOUT_PERIOD_DATES, compared
+from fleetplan.planner.verify.records import (
+    FORMATS_WITHOUT_PARTS,
+    FORMATS_WITHOUT_PERIOD_DATES,
+    compared,
+)
 from fleetplan.planner.verify.rounding import SHARE_FLOOR, UNMET_RATIO, differs
 from fleetplan.planner.verify.violations import Violation
 
@@ -83,6 +87,7 @@ def _stated_inputs(check: PlanCheck) -> Iterator[Violation]:
             name=each.name,
             accelerators_per_host=each.accelerators_per_host,
             vendor=None if each.accelerator is None else each.accelerator.vendor,
+            part=None if check.plan.format_version in FORMATS_WITHOUT_PARTS else each.part,
         )
         for each in fleet.hardware.values()
     ]

@@ -77,7 +77,8 @@ def wanted(plan: Plan, row: Placement) -> dict[str, object]:
         == (row.service, row.phase, row.hardware, row.config)
     )
     hosts = -(-layout.accelerators // hardware.accelerators_per_host)
-    batch = configuration.batch
+    # Of classes with batches of their own the largest is the limit.
+    batch = configuration.batch or max(facts.batches.values(), default=None)
     return {
         "checkpoint": variant.checkpoint or variant.model,
         "accelerators": layout.accelerators,

@@ -103,7 +103,7 @@ def gke_pools(
         slices = pool_slices(plan, pool, period or plan.periods[0])
         if slices is not None:
             return _tpus(pool, slices, location)
-        accelerator = gke_accelerator(pool.hardware)
+        accelerator = gke_accelerator(pool.part)
         # A GPU is named beside the machine type, which says all of other parts.
         named = accelerator is not None and pool.vendor == "NVIDIA"
         cards = [{"type": accelerator, "count": types[0].accelerators}] if named else None
@@ -192,8 +192,14 @@ def _machines(pool: StandingPool, cloud: str) -> tuple[InstanceType, ...]:
     """Machines of the size of a node; for a pool smaller than one, machines of its own size if there are."""
     # Of TPUs, slices say which machine is taken.
     is_smaller = pool.nodes == 1 and pool.vendor != "Google"
-    smaller = instances_of(pool.hardware, cloud, pool.accelerators) if is_smaller else ()
-    return smaller or instances_of(pool.hardware, cloud, pool.accelerators_per_node)
+    smaller = _sold(pool, cloud, pool.accelerators) if is_smaller else ()
+    return smaller or _sold(pool, cloud, pool.accelerators_per_node)
+
+
+def _sold(pool: StandingPool, cloud: str, accelerators_each: int) -> tuple[InstanceType, ...]:
+    """Machines of so many accelerators that the cloud sells as the pool is rented."""
+    found = instances_of(pool.part, cloud, accelerators_each)
+    return tuple(each for each in found if pool.kinds == {"spot"} or not each.spot_only)
 
 
 _Written = tuple[list[dict[str, object]], list[str]] | str
@@ -214,7 +220,7 @@ def _by_region(
         if pool.owned:
             left_out.append(NotProvided(pool.name, f"its hosts are owned, and {tool} starts rented ones"))
         elif not types:
-            each = f"{pool.accelerators_per_node} {pool.hardware}"
+            each = f"{pool.accelerators_per_node} {pool.part}"
             left_out.append(NotProvided(pool.name, f"no instance type of {cloud} with {each} is known"))
         elif not pool.resource:
             left_out.append(NotProvided(pool.name, f"no device plug-in of {pool.vendor} is known"))

@@ -8,7 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
@@ -42,9 +42,12 @@ class LaunchedGroup:
     layout : Parallelism
         How a replica is split.
     batch : int or None
-        Sequences of a micro-batch and attention-DP rank; None where each class has its own.
+        Sequences of a micro-batch and attention-DP rank, of classes with batches of their own the largest;
+        None where the plan states none.
     facts : LaunchInput
         What its model's config says, and how long a sequence there is memory for.
+    own_batches : Mapping[str, int]
+        Batches of classes that have each their own.
     alike : bool
         Whether another row would have the same name.
     """
@@ -56,6 +59,7 @@ class LaunchedGroup:
     layout: Parallelism
     batch: int | None
     facts: LaunchInput
+    own_batches: Mapping[str, int] = field(default_factory=dict)
     alike: bool = False
 
     @property
@@ -182,7 +186,10 @@ def _read(row: Placement, inputs: PlanInputs) -> LaunchedGroup | str:
         variant=variant,
         hardware=next(each for each in inputs.hardware if each.name == row.hardware),
         layout=configuration.layout,
-        batch=configuration.batch,
+        batch=max(facts.batches.values(), default=None)
+        if configuration.batch is None
+        else configuration.batch,
+        own_batches=facts.batches,
     )
 
 

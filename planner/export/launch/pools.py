@@ -19,6 +19,8 @@ class StandingPool:
     ----------
     name, region, hardware : str
         As the plan has them.
+    part : str
+        The part of the catalogue that it has, in hosts of any size; `hardware` for one of one's own.
     vendor : str
         Empty for a kind that engine tables alone know.
     accelerators : int
@@ -34,6 +36,7 @@ class StandingPool:
     name: str
     region: str
     hardware: str
+    part: str
     vendor: str
     accelerators: int
     accelerators_per_node: int
@@ -85,6 +88,7 @@ def standing_pools(plan: Plan, period: str | None) -> tuple[StandingPool, ...]:
                 name=name,
                 region=moments[0].region,
                 hardware=moments[0].hardware,
+                part=moments[0].hardware if kind is None or kind.part is None else kind.part,
                 vendor="" if kind is None or kind.vendor is None else kind.vendor,
                 accelerators=max(use.accelerators for use in moments),
                 accelerators_per_node=1 if kind is None else kind.accelerators_per_host,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Callable, Mapping
@@ -30,8 +31,13 @@ BALANCED_EXPERTS: Final = (
 )
 
 OWN_BATCHES: Final = (
-    "each class of requests was planned with a batch of its own, so that {option} is not set: "
-    "without it a burst may take more sequences, and longer a token"
+    "each class of requests was planned with a batch of its own ({batches}): {option} holds the largest, as "
+    "`plan replay` does; a replica that serves more of the others than planned takes longer a token"
+)
+
+UNKNOWN_BATCHES: Final = (
+    "each class of requests was planned with a batch of its own, which a plan of this format does not state: "
+    "without {option} a burst may take more sequences, and longer a token; solve it again"
 )
 
 COORDINATION_PORT: Final = 29500
@@ -132,8 +138,12 @@ def length_and_notes(deployment: LaunchedGroup, framework: str) -> tuple[int, li
     """
     length, note = longest_sequence(deployment)
     notes = [note, *_expert_notes(deployment.layout, framework)]
+    option, own = tools().framework(framework).batch, deployment.own_batches
     if deployment.batch is None:
-        notes.append(OWN_BATCHES.format(option=tools().framework(framework).batch))
+        notes.append(UNKNOWN_BATCHES.format(option=option))
+    elif len(set(own.values())) > 1:
+        batches = ", ".join(f"{json.dumps(name)} {batch}" for name, batch in own.items())
+        notes.append(OWN_BATCHES.format(batches=batches, option=option))
     return length, notes
 
 

@@ -76,7 +76,7 @@ def pool_slices(plan: Plan, pool: StandingPool, period: str) -> PoolSlices | Non
     busiest = max(moments.values(), key=_chips, default=Counter[int]())
     several, refused = {}, ""
     for chips, replicas in sorted(busiest.items()):
-        found = _several(pool.hardware, chips)
+        found = _several(pool.part, chips)
         if isinstance(found, str):
             refused = found
         else:
@@ -88,7 +88,7 @@ def pool_slices(plan: Plan, pool: StandingPool, period: str) -> PoolSlices | Non
 def node_labels(pool: StandingPool, slices: PoolSlices) -> dict[str, str]:
     """Return the labels that GKE gives all nodes of a pool, and that a pod has to select."""
     rules = tools().gke_tpu
-    found = {rules.accelerator_label: rules.parts[pool.hardware].accelerator}
+    found = {rules.accelerator_label: rules.parts[pool.part].accelerator}
     if len(slices.topologies) == 1:
         found[rules.topology_label] = slices.topologies[0]
     return found
@@ -99,9 +99,9 @@ def _chips(replicas: Counter[int]) -> int:
 
 
 def _single(pool: StandingPool) -> TpuSlice | None:
-    part = tools().gke_tpu.parts.get(pool.hardware)
+    part = tools().gke_tpu.parts.get(pool.part)
     topology = None if part is None else part.topologies.get(pool.accelerators_per_node)
-    types = instances_of(pool.hardware, "gcp", pool.accelerators_per_node)
+    types = instances_of(pool.part, "gcp", pool.accelerators_per_node)
     return None if topology is None or not types else TpuSlice(topology, types[0].name, 1)
 
 

@@ -74,7 +74,7 @@ def _layout(deployment: LaunchedGroup) -> list[str]:
         )
     # Context parallelism of decode shares the ranks of tensor parallelism; that of prefill has its own.
     decode_cp = 1 if prefills else layout.cp
-    tp = layout.tp * decode_cp * devices_of(deployment.placement.hardware)
+    tp = layout.tp * decode_cp * devices_of(deployment.hardware.part or deployment.hardware.name)
     if decode_cp > 1:
         _check_decode_context(deployment, tp, decode_cp)
     words = ["--tensor-parallel-size", str(tp)]

@@ -212,8 +212,9 @@ def test_gke_counts_nodes_and_names_the_accelerator() -> None:
 @pytest.mark.parametrize(
     ("chips", "machine", "in_aws", "said"),
     [
-        (1, "a3-highgpu-1g", "p5.4xlarge", "1 H100-SXM on 1 node"),
-        (4, "a3-highgpu-4g", "p5.48xlarge", "4 H100-SXM on 1 node"),
+        # Google Cloud starts no machine of fewer than eight H100 on demand.
+        (1, "a3-highgpu-8g", "p5.4xlarge", "1 H100-SXM on 1 node, which has 7 more"),
+        (4, "a3-highgpu-8g", "p5.48xlarge", "4 H100-SXM on 1 node, which has 4 more"),
         (5, "a3-highgpu-8g", "p5.48xlarge", "5 H100-SXM on 1 node, which has 3 more"),
         (12, "a3-highgpu-8g", "p5.48xlarge", "12 H100-SXM on 2 nodes, which have 4 more"),
     ],
@@ -516,3 +517,19 @@ def test_rules_of_definitions_are_asked_of_each_value_with_defaults_filled_in(tm
     }
     assert asked[place]["self"]["strategy"] == "BestEffortFIFO"
     assert asked[f"{place}.groups[1]"]["message"] == "names are missing"
+
+
+def test_hosts_of_another_size_are_machines_of_their_part() -> None:
+    whole = of_catalogue(plan(), "L40S-x4")
+    assert whole.inputs is not None
+    kinds = tuple(
+        each.model_copy(update={"accelerators_per_host": 4, "part": "L40S"})
+        if each.name == "L40S-x4"
+        else each
+        for each in whole.inputs.hardware
+    )
+    whole = whole.model_copy(update={"inputs": whole.inputs.model_copy(update={"hardware": kinds})})
+    texts, _ = karpenter_pools(whole, "2027Q2")
+    rented = next(each for each in standing_pools(whole, "2027Q2") if not each.owned)
+    spec = next(each["spec"] for each in objects(texts) if each["metadata"]["name"] == rented.label)
+    assert spec["template"]["spec"]["requirements"][0]["values"] == ["g6e.12xlarge", "g6e.24xlarge"]

@@ -21,6 +21,7 @@ from fleetplan.planner.export.launch.replica import FOLLOWER, LEADER, Launch
 from fleetplan.planner.export.launch.tensorrt_llm import engine_arguments
 from fleetplan.planner.export.launch.tools import tools
 from fleetplan.planner.plan import Plan
+from fleetplan.planner.plan.inputs import HardwareInput
 
 
 def started(each: LaunchedGroup, framework: str = "vllm") -> Launch:
@@ -364,18 +365,23 @@ def without_heads(whole: Plan) -> Plan:
     ("framework", "option"),
     [("vllm", "--max-num-seqs"), ("sglang", "--max-running-requests"), ("trtllm", "--max_batch_size")],
 )
-def test_batches_of_classes_are_said_not_to_be_set(framework: str, option: str) -> None:
-    own = started(stored_in_fp8("TP2", batch=None), framework)
-    assert option not in own.words
-    assert any(f"{option} is not set" in note for note in own.notes)
-    one = started(stored_in_fp8("TP2"), framework)
-    assert option in one.words
-    assert not any("is not set" in note for note in one.notes)
+def test_the_largest_batch_of_a_class_is_the_limit_and_all_are_told(framework: str, option: str) -> None:
+    unknown = started(stored_in_fp8("TP2", batch=None), framework)
+    assert option not in unknown.words
+    assert any("a plan of this format does not state" in note and option in note for note in unknown.notes)
+    own = started(replace(stored_in_fp8("TP2", batch=96), own_batches={"chat": 96, "code": 40}), framework)
+    assert own.words == started(stored_in_fp8("TP2", batch=96), framework).words
+    (note,) = (each for each in own.notes if "batch of its own" in each)
+    assert f'("chat" 96, "code" 40): {option} holds the largest' in note
+    for batches in ({}, {"chat": 96, "code": 96}):
+        one = started(replace(stored_in_fp8("TP2", batch=96), own_batches=batches), framework)
+        assert not any("batch of its own" in each for each in one.notes)
 
 
 def test_a_chip_of_two_devices_has_two_ranks_of_vllm() -> None:
     """`--tensor-parallel-size` counts devices, and four chips of TPU-7x are eight."""
     for name, ranks in (("TPU-7x", "8"), ("TPU-v6e", "4"), ("H100-SXM", "4")):
         each = deployment("TP4")
-        each = replace(each, placement=each.placement.model_copy(update={"hardware": name}))
+        hardware = HardwareInput(name=f"{name}-x4", accelerators_per_host=4, vendor="Google", part=name)
+        each = replace(each, hardware=hardware)
         assert options_of(started(each))["--tensor-parallel-size"] == ranks

@@ -222,3 +222,16 @@ def test_idle_power_of_ones_own(name: str, figures: str, idle_w: float) -> None:
 def test_nothing_draws_more_idle_than_busy() -> None:
     with pytest.raises(InputError, match=r"hardware\.H100-SXM\.idle_w.*cannot draw 1371 W"):
         fleet_with("H100-SXM", "idle_w: 1371")
+
+
+@pytest.mark.parametrize(
+    ("name", "figures", "part"),
+    [
+        ("mine", "like: H100-SXM, accelerators_per_host: 4, all_in_w: 1300", "H100-SXM"),
+        ("mine", "like: H100-SXM, power_cap_w: 600", "H100-SXM"),
+        ("mine", "like: H100-SXM, hbm_gib: 96", None),
+        ("H100-SXM", "hbm_gib: 96", "H100-SXM"),
+    ],
+)
+def test_hosts_of_another_size_have_the_same_part(name: str, figures: str, part: str | None) -> None:
+    assert fleet_with(name, figures).hardware[name].part == part
