@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from benchmarks.accuracy_rules import excluded
-from benchmarks.queueing_launches import ROUNDS, WITHOUT_PREFIXES, admission
+from benchmarks.queueing_launches import ADMISSION_COLUMNS, ROUNDS, WITHOUT_PREFIXES, admission
 
 from fleetplan.perfmodel.predict import predict
 
@@ -104,9 +104,8 @@ def _cases(rows: pd.DataFrame) -> pd.DataFrame:
 def _launched(rows: pd.DataFrame) -> dict[str, list[float | None]]:
     """Columns of how the servers of closed loops let requests in, and of the requests that were sent."""
     closed = (rows["mode"] == "closed_loop").tolist()
-    rules = [
-        admission(row) if loops else None for loops, (_, row) in zip(closed, rows.iterrows(), strict=True)
-    ]
+    records = rows[list(ADMISSION_COLUMNS)].to_dict("records")
+    rules = [admission(row) if loops else None for loops, row in zip(closed, records, strict=True)]
     sent = [
         ROUNDS * load if loops and mean else None
         for loops, mean, load in zip(closed, rows["ttft_statistic"] == "mean", rows["load"], strict=True)

@@ -20,9 +20,9 @@ clients there nothing is known beyond the defaults.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-import pandas as pd
 from benchmarks.accuracy_rows import MEAN_LENGTH_RATIO
 
 from fleetplan.perfmodel.serving import Admission
@@ -54,16 +54,25 @@ DEEPSEEK_GATHERS_FROM: Final = 64
 """Clients from which on DeepSeek's script gathers prompts."""
 
 
+ADMISSION_COLUMNS: Final = (
+    "model", "model_class", "hardware", "framework", "weights", "source", "tp", "dp", "load",
+    "nominal_input_tokens", "output_tokens",
+)  # fmt: skip
+"""What of a row says how its server let requests in."""
+
 WITHOUT_PREFIXES: Final = ("Qwen/Qwen3.5-397B-A17B",)
 """Models with recurrent states, whose servers kept no prefixes."""
 
 
-def admission(row: pd.Series) -> Admission:
-    """How the server of a row, of `benchmarks.accuracy_rows.published_rows`, let requests in."""
+def admission(row: Mapping[str, Any]) -> Admission:
+    """How the server of a row, of `benchmarks.accuracy_rows.published_rows`, let requests in.
+
+    Of its columns, those of `ADMISSION_COLUMNS` decide.
+    """
     return Admission(AHEAD, _polled(row), _gathering(row), prompts_apart=row["framework"] == "sglang")
 
 
-def _polled(row: pd.Series) -> float:
+def _polled(row: Mapping[str, Any]) -> float:
     if row["framework"] != "sglang" or row["hardware"] not in ("B200-SXM", "B300-SXM") or row["dp"] > 1:
         return 1.0
     clients, weights = row["load"], row["weights"]
@@ -76,7 +85,7 @@ def _polled(row: pd.Series) -> float:
     return 1.0
 
 
-def _gathering(row: pd.Series) -> float:
+def _gathering(row: Mapping[str, Any]) -> float:
     output_tokens = round(float(row["output_tokens"]) / MEAN_LENGTH_RATIO)
     as_long = row["nominal_input_tokens"] == SHORT_TOKENS and output_tokens == SHORT_TOKENS
     if row["framework"] != "trtllm" or row["source"] != "inferencex" or not as_long:

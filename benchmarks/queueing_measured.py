@@ -116,7 +116,7 @@ def _simulated_ms(row: pd.Series, engine: DeployedEngine, grids: StepGrids, seed
     requests = drawn(nominal, np.zeros(clients * ROUNDS), seed)
     ttft, _ = simulated_closed(engine.costs, engine.limits, requests, clients, outside_ms)
     lengths = Lengths(float(row["input_tokens"]), 0.0, float(row["output_tokens"]))
-    times = IterationTimes(grids, lengths, engine.limits.iteration_tokens, admission(row))
+    times = IterationTimes(grids, lengths, engine.limits.iteration_tokens, admission(row.to_dict()))
     waits = closed_loop(times, np.array([float(clients)]), np.array([float(ROUNDS)]), Outside(outside_ms))
     # The burst at the start finds the engine idle and is let in.
     return float(ttft.mean()) + outside_ms + float(waits.admission_ms[0]) * (1 - 1 / ROUNDS)
