@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.parts import each_once
 from tests.planner.browser import contrast, fetched, needs_browser, resize
 from tests.planner.commands.page.tiny import FLEET, TOO_LONG_S, write_fleet
 
@@ -26,7 +27,7 @@ pytestmark = needs_browser
 
 TAB, ENTER, RIGHT = "\ue004", "\ue007", "\ue014"
 
-SIZES = [(width, scheme) for width in (390, 1300) for scheme in ("light", "dark")]
+SIZES = each_once((390, 1300), ("light", "dark"), pytest.mark.more)
 
 
 @dataclass(frozen=True)

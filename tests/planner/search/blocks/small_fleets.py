@@ -40,6 +40,7 @@ def solve_in_overtime(
     on_step: Listener = lambda _: None,
     overtime_s: float = 3.0,
     counted: bool = False,
+    limit_s: float = 1.0,
 ) -> ModelOutcome:
     """A fleet in blocks that begins with a plan, good or never: 1 s, and some more if it is not."""
     planning, parts = in_parts(large)
@@ -47,5 +48,5 @@ def solve_in_overtime(
     first.parameters.stop_after_first_solution = True
     assert first.solve(planning.model) == cp_model.FEASIBLE
     hint(planning.model, first)
-    limits = SolverLimits(1.0, 1, 1, stop or Stop(), overtime=Overtime(overtime_s, lambda *_: good))
+    limits = SolverLimits(limit_s, 1, 1, stop or Stop(), overtime=Overtime(overtime_s, lambda *_: good))
     return block_solve.solve_in_blocks(planning, parts, limits, lambda *_: False, on_step, counted)

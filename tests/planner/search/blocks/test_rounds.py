@@ -215,7 +215,7 @@ def test_who_stops_before_any_bound_is_proven_has_the_plan_it_began_with(large: 
 def test_a_bound_that_its_plan_contradicts_is_not_told(monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
     monkeypatch.setattr(Relaxation, "bound", lambda *_: 1e18)
     steps: list[Step] = []
-    found = solve_in_overtime(large, on_step=steps.append, overtime_s=0.2)
+    found = solve_in_overtime(large, on_step=steps.append, overtime_s=0.2, limit_s=0.5)
     assert found.status is ModelStatus.FOUND
     assert found.objective is not None
     assert found.bound is not None
@@ -264,6 +264,6 @@ def test_overtime_lets_a_round_come_to_its_end(monkeypatch: pytest.MonkeyPatch, 
 def test_whole_supply_waits_for_a_bound_of_every_block(monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
     """A plan that comes after its round was cut may have overtime, and no block has a bound."""
     monkeypatch.setattr(SearchState, "expired", lambda self: not self._late)
-    found = solve_in_overtime(large, overtime_s=1.0)
+    found = solve_in_overtime(large, overtime_s=0.5, limit_s=0.5)
     assert found.objective is not None
     assert found.bound is not None

@@ -47,7 +47,7 @@ def cases(large: tuple[int, int, int, int]) -> list[PlanningCase]:
     ("large", "whole_effort", "parts_effort"),
     first_parts(
         (
-            ((1, 3, 2, 1), (0.02, 3.0), (0.01, 2.0)),
+            ((1, 3, 2, 1), (0.02, 1.5), (0.01, 1.0)),
             ((1, 4, 2, 2), (0.01, 8.0), (0.005, 4.0)),
         ),
         1,
@@ -196,6 +196,7 @@ def test_a_part_that_fails_is_given_up_and_the_search_goes_on(
     assert all(step.source in ("neighbourhood", "construction") for step in steps[given_up + 1 :])
 
 
+@pytest.mark.usefixtures("plain_folders")
 def test_explain_search_and_deterministic_are_switches_that_act(tmp_path: Path) -> None:
     runner = CliRunner()
     plans = []

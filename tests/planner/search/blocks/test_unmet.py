@@ -105,7 +105,7 @@ MUST_BE_UNMET = (79.9, 88.87)
 """Least unmet demand of the first priority: what CP-SAT proves in ten seconds, and what a plan has. [1/s]"""
 
 
-@pytest.mark.parametrize("limit_s", first_parts((3.0, 6.0), 1))
+@pytest.mark.parametrize("limit_s", first_parts((1.0, 3.0, 6.0), 1, more=1))
 def test_what_blocks_leave_unmet_is_bounded_by_what_must_be(
     limit_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
