@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 from tests.planner.report.test_html_report import ReportPage, plan
 
@@ -49,26 +51,37 @@ def test_the_parts_are_the_idle_cost_of_a_whole_plan() -> None:
     assert sum(sum(row.cost.parts().values()) for row in idle_pools(plan())) == pytest.approx(idle)
 
 
-@pytest.mark.parametrize(
-    ("planned", "why"),
-    [
-        (with_options(option("keep", 10)), "the fleet file gives no resale_usd_per_host"),
-        (
-            with_options(option("keep", 10), option("retire", 0, -0.1, 96_800.0)),
-            "a sale pays from $96.8 k a host",
+@cache
+def kept_pools() -> dict[str, Plan]:
+    """Plans of a pool whose hosts stay, by the reason."""
+    return {
+        "the fleet file gives no resale_usd_per_host": with_options(option("keep", 10)),
+        "a sale pays from $96.8 k a host": with_options(
+            option("keep", 10), option("retire", 0, -0.1, 96_800.0)
         ),
-        (
-            with_options(option("keep", 10), option("retire", 0, 0.2, -5.0)),
-            "a sale saves less than the optimality gap, or a rule of the file needs the hosts",
+        "a sale saves less than the optimality gap, or a rule of the file needs the hosts": with_options(
+            option("keep", 10), option("retire", 0, 0.2, -5.0)
         ),
-        (with_options(), "bought or rented by whole hosts"),
-        (standing(used_accelerators=64), "less than a host is unused"),
-    ],
-)
-def test_unused_hosts_have_a_reason(planned: Plan, why: str) -> None:
-    (row,) = idle_pools(planned)
-    assert row.why_kept == why
-    assert why in ReportPage(report_page(planned)).words.replace("\u00a0", " ")
+        "bought or rented by whole hosts": with_options(),
+        "less than a host is unused": standing(used_accelerators=64),
+    }
+
+
+def test_unused_hosts_have_a_reason() -> None:
+    assert len(kept_pools()) == 5
+    for why, planned in kept_pools().items():
+        assert [row.why_kept for row in idle_pools(planned)] == [why]
+
+
+def test_the_page_says_every_reason() -> None:
+    pools, options = [], []
+    for number, planned in enumerate(kept_pools().values()):
+        name = {"pool": f"old {number}"}
+        pools += [use.model_copy(update=name) for use in planned.pools]
+        options += [each.model_copy(update=name) for each in planned.supply_options]
+    update = {"pools": tuple(pools), "supply_options": tuple(options)}
+    words = ReportPage(report_page(standing().model_copy(update=update))).words.replace("\u00a0", " ")
+    assert [why for why in kept_pools() if why not in words] == []
 
 
 def test_hosts_that_are_needed_later_are_not_sold() -> None:
