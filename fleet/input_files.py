@@ -9,11 +9,14 @@ from __future__ import annotations
 import codecs
 import csv
 import errno
+import gzip
 import hashlib
+import io
 import json
 import os
 import re
 import stat
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +30,7 @@ MAX_INTEGER_DIGITS: Final = 20
 """Longest whole number in JSON: 64-bit hashes and counters have up to 20 digits."""
 
 _MIB: Final = 1024**2
+GZIP_MARK: Final = b"\x1f\x8b"
 UTF_16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _KINDS: Final = (
     (stat.S_ISDIR, "it is a folder"),
@@ -149,6 +153,34 @@ def read_text(path: Path, most_bytes: int = MAX_INPUT_BYTES) -> str:
         It is not UTF-8 text.
     """
     return text_of(read_bytes(path, most_bytes))
+
+
+def unpacked(data: bytes, path: Path, most_bytes: int = MAX_INPUT_BYTES) -> bytes:
+    """Return what gzip packed, or the bytes themselves.
+
+    Parameters
+    ----------
+    data : bytes
+        What a file holds.
+    path : Path
+        Its name, for errors.
+    most_bytes : int
+        Most that is unpacked. [B]
+
+    Raises
+    ------
+    OSError
+        It is damaged, or larger than that.
+    """
+    if not data.startswith(GZIP_MARK):
+        return data
+    try:
+        found = gzip.GzipFile(fileobj=io.BytesIO(data)).read(most_bytes + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        _refuse(errno.EINVAL, f"it is cut short or damaged ({error})", path)
+    if len(found) > most_bytes:
+        _refuse(errno.EFBIG, f"it is larger than {most_bytes // _MIB} MiB", path)
+    return found
 
 
 def text_of(data: bytes) -> str:

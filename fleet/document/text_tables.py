@@ -9,7 +9,14 @@ from pathlib import Path
 
 from fleetplan.fleet.document.headers import header_issues
 from fleetplan.fleet.errors import InputError, Issue, names_hint
-from fleetplan.fleet.input_files import CsvError, NotTextError, csv_rows, read_text
+from fleetplan.fleet.input_files import (
+    CsvError,
+    NotTextError,
+    csv_rows,
+    read_bytes,
+    text_of,
+    unpacked,
+)
 from fleetplan.fleet.printable import steering_character
 
 
@@ -120,7 +127,7 @@ def read_text_table(
     """
     name = str(path)
     try:
-        lines = read_text(path).splitlines()
+        lines = text_of(unpacked(read_bytes(path), path)).splitlines()
         found = [(line, [cell.strip() for cell in cells]) for line, cells in csv_rows(lines) if any(cells)]
     except (OSError, NotTextError) as error:
         reason = getattr(error, "strerror", None) or str(error)

@@ -6,6 +6,9 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.catalog.hardware_names import instance_type
+from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema import FleetSpec
 
@@ -15,8 +18,16 @@ _SpecT = TypeVar("_SpecT", bound=BaseModel)
 def with_catalogue_names(context: Context, spec: FleetSpec) -> FleetSpec:
     """Return the blocks with names of drivers, labels and clouds replaced; unknown names stay as they are.
 
-    A name that the block `hardware` defines is the file's own, whatever others mean by it.
+    A name that the block `hardware` defines is the file's own, whatever others mean by it. A pool or offer of
+    machines with fewer or more accelerators than a host of their part is an error.
     """
+    named = {
+        "pools": [each.hardware for each in spec.pools],
+        "offers": [each.hardware for each in spec.offers],
+    }
+    for block, names in named.items():
+        for index, name in enumerate(names):
+            _check_machine(context, (block, index, "hardware"), name, spec)
 
     def renamed(block: _SpecT, *keys: str) -> _SpecT:
         given = {key: getattr(block, key) for key in keys}
@@ -43,3 +54,18 @@ def with_catalogue_names(context: Context, spec: FleetSpec) -> FleetSpec:
             "services": services,
         }
     )
+
+
+def _check_machine(context: Context, key_path: KeyPath, name: str, spec: FleetSpec) -> None:
+    machine = None if name in spec.hardware else instance_type(name)
+    if machine is None:
+        return
+    own = spec.hardware.get(machine.hardware)
+    host = accelerators()[machine.hardware].accelerators_per_host
+    if own is not None and own.accelerators_per_host is not None:
+        host = own.accelerators_per_host
+    if machine.accelerators != host:
+        part, each = machine.hardware, machine.accelerators
+        kind = f"{part}-x{each}"
+        hint = f"name {kind}, with `hardware: {{{kind}: {{like: {part}, accelerators_per_host: {each}}}}}`"
+        context.error(key_path, f"{machine.name} has {each} {part}, a host of them {host}", hint)

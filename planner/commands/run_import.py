@@ -135,7 +135,7 @@ def run_cloud_prices(cloud: str, path: Path, options: OfferOptions, out: Path, e
     InputError
         An unreadable file, or no row that can be taken.
     """
-    if cloud == "aws" and not path.name.lower().endswith((".json", ".jsonl")):
+    if cloud == "aws" and not path.name.lower().removesuffix(".gz").endswith((".json", ".jsonl")):
         with reading(path, errors) as watch, open_table(path, watch, first_column=AWS_FIRST_COLUMN) as table:
             found = aws_table_offers(table, str(path), options)
     else:

@@ -12,7 +12,14 @@ from typing import Final
 
 from fleetplan.fleet.catalog.hardware_names import UnknownHardwareError, catalogue_hardware
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.input_files import NotTextError, parse_json, read_text
+from fleetplan.fleet.input_files import (
+    NotTextError,
+    parse_json,
+    read_bytes,
+    read_text,
+    text_of,
+    unpacked,
+)
 from fleetplan.fleet.units import MS_PER_NS, MS_PER_S, MS_PER_US
 
 MS_PER_UNIT: Final[Mapping[str, float]] = {
@@ -46,7 +53,7 @@ Record = Mapping[str, object]
 
 
 def read_json(path: Path) -> object:
-    """Return what a JSON file holds; a file of several documents, one a line, as a list.
+    """Return what a JSON file holds, plain or in gzip; a file of several documents, one a line, as a list.
 
     Tools in Python write infinity as no JSON has it: SGLang a rate without a limit. It is read as such.
 
@@ -56,7 +63,7 @@ def read_json(path: Path) -> object:
         It cannot be read, or is not JSON.
     """
     try:
-        text = read_text(path)
+        text = text_of(unpacked(read_bytes(path), path))
     except (OSError, NotTextError) as error:
         raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error}")]) from error
     if not text.strip():

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.catalog.hardware_names import instance_type
 from fleetplan.fleet.document.number_hints import decimal_comma, points_between_thousands
 from fleetplan.fleet.document.text_tables import TextRow, TextTable, read_text_table
 from fleetplan.fleet.errors import InputError, Issue
@@ -65,7 +66,7 @@ def _imported(
     block: Block,
     columns: tuple[str, ...],
     needed: tuple[str, ...],
-    read: Callable[[_Row], dict[str, object]],
+    read: Callable[[_Row, SupplyFragment], dict[str, object]],
 ) -> ImportedSupply:
     table = read_text_table(path, columns, needed, more=True)
     _refuse_commas(table)
@@ -75,7 +76,7 @@ def _imported(
         check_characters([(name, cell) for name, cell in row.cells.items() if name in columns])
         if row.line in faults:
             raise RejectedRowError(faults[row.line])
-        return read(row.cells)
+        return read(row.cells, fragment)
 
     fragment = SupplyFragment(str(path))
     if table.unread:
@@ -104,12 +105,13 @@ def _refuse_commas(table: TextTable) -> None:
         raise InputError(told)
 
 
-def _pool(row: _Row) -> dict[str, object]:
+def _pool(row: _Row, fragment: SupplyFragment) -> dict[str, object]:
     pool: dict[str, object] = {"name": _needed(row, "name")}
     if "region" in row:
         pool["region"] = row["region"]
-    hardware = _hardware(row)
-    pool |= {"hardware": hardware, "hosts": count(row.get("hosts"), "hosts")}
+    hardware, accelerators_each = _hardware(row)
+    kind = fragment.host_kind(hardware, accelerators_each)
+    pool |= {"hardware": kind, "hosts": count(row.get("hosts"), "hosts")}
     if "capex_usd_per_host" in row:
         _refuse_both(row)
         owned: dict[str, object] = {
@@ -121,14 +123,15 @@ def _pool(row: _Row) -> dict[str, object]:
             owned["life_quarters"] = count(row["life_quarters"], "life_quarters")
         pool["owned"] = _dated(owned, row)
     else:
-        rented: dict[str, object] = {"usd_per_accelerator_hour": _rent(row, hardware)}
+        rented: dict[str, object] = {"usd_per_accelerator_hour": _rent(row, accelerators_each)}
         pool["rented"] = _dated(_with_energy(rented, row), row)
     return pool
 
 
-def _offer(row: _Row) -> dict[str, object]:
-    hardware = _hardware(row)
-    offer: dict[str, object] = {"name": _needed(row, "name"), "hardware": hardware}
+def _offer(row: _Row, fragment: SupplyFragment) -> dict[str, object]:
+    hardware, accelerators_each = _hardware(row)
+    kind = fragment.host_kind(hardware, accelerators_each)
+    offer: dict[str, object] = {"name": _needed(row, "name"), "hardware": kind}
     if "regions" in row:
         offer["regions"] = [part.strip() for part in row["regions"].split(";") if part.strip()]
     if "per" in row:
@@ -139,7 +142,7 @@ def _offer(row: _Row) -> dict[str, object]:
         _refuse_both(row)
         offer["capex_usd_per_host"] = number(row["capex_usd_per_host"], "capex_usd_per_host")
     else:
-        offer["rent_usd_per_accelerator_hour"] = _rent(row, hardware)
+        offer["rent_usd_per_accelerator_hour"] = _rent(row, accelerators_each)
         offer = _with_energy(offer, row)
     for name in ("lead_time_quarters", "max_hosts", "max_accelerators"):
         if name in row:
@@ -158,8 +161,12 @@ def _needed(row: _Row, name: str) -> str:
     return row[name]
 
 
-def _hardware(row: _Row) -> str:
-    return known_hardware(_needed(row, "hardware"))
+def _hardware(row: _Row) -> tuple[str, int]:
+    """The part, and how many of them a host has: as many as the instance type, where one is named."""
+    name = _needed(row, "hardware")
+    hardware, machine = known_hardware(name), instance_type(name)
+    size = accelerators()[hardware].accelerators_per_host if machine is None else machine.accelerators
+    return hardware, size
 
 
 def _refuse_both(row: _Row) -> None:
@@ -168,13 +175,13 @@ def _refuse_both(row: _Row) -> None:
         raise RejectedRowError(f"capex_usd_per_host and {rents[0]}: it is bought or rented, not both")
 
 
-def _rent(row: _Row, hardware: str) -> float:
+def _rent(row: _Row, accelerators_each: int) -> float:
     given = [name for name in RENTS if name in row]
     if len(given) != 1:
         said = ", ".join(given) or "no price"
         raise RejectedRowError(f"{said}: one of capex_usd_per_host, {', '.join(RENTS)} is needed")
     usd = number(row[given[0]], given[0])
-    return round(RENTS[given[0]](usd, accelerators()[hardware].accelerators_per_host), 6)
+    return round(RENTS[given[0]](usd, accelerators_each), 6)
 
 
 def _with_energy(block: dict[str, object], row: _Row) -> dict[str, object]:

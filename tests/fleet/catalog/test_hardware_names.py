@@ -171,3 +171,35 @@ def test_the_hint_is_of_the_same_series(name: str, meant: str) -> None:
 def test_an_unknown_name_in_a_fleet_file_has_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"there is no hardware 'H100-SMX'.*did you mean 'H100-SXM'"):
         load_fleet(fleet_file(tmp_path, "H100-SMX"))
+
+
+@pytest.mark.parametrize(
+    ("pool", "said"),
+    [
+        (
+            "hardware: g6e.12xlarge, hosts: 2",
+            "pools.p.hardware: g6e.12xlarge has 4 L40S, a host of them 8; name L40S-x4, with "
+            "`hardware: {L40S-x4: {like: L40S, accelerators_per_host: 4}}`",
+        ),
+        ("hardware: p5.48xlarge, hosts: 2", ""),
+        # A size that the file gives the part, and a kind of the file's own.
+        ("hardware: g6e.24xlarge, hosts: 2", "L40S: {accelerators_per_host: 4}"),
+        ("hardware: g6e.12xlarge, hosts: 2", "g6e.12xlarge: {like: L40S, accelerators_per_host: 4}"),
+    ],
+)
+def test_a_machine_of_another_size_is_no_host_of_its_part(tmp_path: Path, pool: str, said: str) -> None:
+    own = f"hardware: {{{said}}}\n" if said.endswith("4}") else ""
+    path = tmp_path / "fleet.yaml"
+    path.write_text(
+        f"version: 1\nname: f\n{own}pools: [{{name: p, {pool}, owned: {{capex_usd_per_host: 100000}}}}]\n"
+        "services: [{name: s, model: llama3.1-8b, workload: {input_tokens: 100, output_tokens: 100}, "
+        "slo: {tpot_ms: 50}, demand: 1}]\n",
+        encoding="utf-8",
+    )
+    if own or not said:
+        (held,) = load_fleet(path).pools
+        assert held.accelerators_per_host == (4 if own else 8)
+        return
+    with pytest.raises(InputError) as refused:
+        load_fleet(path)
+    assert said in str(refused.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -505,3 +506,14 @@ def test_machines_that_start_as_spot_capacity_alone_have_no_other_price() -> Non
         "a3-highgpu-8g", *(f"a3-highgpu-{each}g-spot" for each in (1, 2, 4, 8)),
     }  # fmt: skip
     assert found.taken == len(skus)
+
+
+def test_a_packed_list_is_read_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "products.json.gz", tmp_path / "offers.yaml"
+    packed = gzip.compress(json.dumps(aws_products()).encode())
+    path.write_bytes(packed)
+    assert run("import", "cloud-prices", "aws", path, "--out", out) == 0
+    assert "p5.48xlarge" in out.read_text(encoding="utf-8")
+    path.write_bytes(packed[:-20])
+    assert run("import", "cloud-prices", "aws", path, "--out", out) == 2
+    assert "cut short or damaged" in " ".join(capsys.readouterr().err.split())

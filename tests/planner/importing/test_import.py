@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -867,3 +868,24 @@ def test_a_model_that_is_no_ordinary_file_is_said_to_be_none(
 
 def test_the_command_line_names_the_formats_that_there_are() -> None:
     assert tuple(READERS) == FORMATS
+
+
+def test_machines_of_an_inventory_have_their_own_size(tmp_path: Path) -> None:
+    rows = ("p5.48xlarge,55.04", "g6e.12xlarge,10.48", "g6e.xlarge,1.861", "L40S,16.0")
+    lines = [f"n{number},east,{row.replace(',', ',2,')}" for number, row in enumerate(rows)]
+    path = tmp_path / "inventory.csv"
+    path.write_text(
+        "\n".join(["name,region,hardware,hosts,rent_usd_per_host_hour", *lines]), encoding="utf-8"
+    )
+    document = read_yaml(import_inventory(path).text)
+    found = [(each["hardware"], each["rented"]["usd_per_accelerator_hour"]) for each in document["pools"]]
+    assert found == [("H100-SXM", 6.88), ("L40S-x4", 2.62), ("L40S-x1", 1.861), ("L40S", 2.0)]
+    assert document["hardware"]["L40S-x1"] == {"like": "L40S", "accelerators_per_host": 1}
+
+
+def test_an_inventory_may_be_packed(tmp_path: Path) -> None:
+    plain, packed = tmp_path / "inventory.csv", tmp_path / "inventory.csv.gz"
+    plain.write_text(INVENTORY, encoding="utf-8")
+    packed.write_bytes(gzip.compress(INVENTORY.encode()))
+    # But for the name of the file.
+    assert import_inventory(packed).text.split("\n", 1)[1] == import_inventory(plain).text.split("\n", 1)[1]
