@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import scipy.sparse as sp
+
 from fleetplan.planner.search.blocks.few_slots import price_few
 from fleetplan.planner.search.blocks.rolling import construct
 from fleetplan.planner.search.blocks.sifting import sift, sift_from
@@ -132,11 +134,17 @@ class RollingJob(WholeProgram):
         By slot: 0 where the relaxation uses it, else its place among the others.
     widths : tuple[float, ...]
         Ranks up to which slots are looked at, one attempt after the other.
+    moment_share : float
+        Part of an even share of the time left that a moment may take: most take far less.
     follow_slots : bool
         Whether a moment looks at the slots of moments before it as at those of the relaxation, once time runs
         short: where moments of a period share its supply.
-    supply : Mask
-        By variable: which are decided before all stages, with fractions of everything else; none without it.
+    travels : Mask
+        By variable: which place a service that several regions can serve.
+    period_of_stage : Indices
+        Period of each stage.
+    helps : csr_array
+        In which periods each variable of supply counts, in the order of the variables that grow or shrink it.
     penalty : Array
         Price of a violated row, which is paid if nothing else helps. [objective units per scaled unit]
     effort : Effort
@@ -149,8 +157,11 @@ class RollingJob(WholeProgram):
     region: Indices
     rank: Array
     widths: tuple[float, ...]
+    moment_share: float
     follow_slots: bool
-    supply: Mask
+    travels: Mask
+    period_of_stage: Indices
+    helps: sp.csr_array
     penalty: Array
     effort: Effort
 

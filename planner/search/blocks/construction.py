@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+import scipy.sparse as sp
 
 from fleetplan.planner.search.blocks.composite_jobs import RollingJob, SiftingJob
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.roles import NONE, VariableRoles
-from fleetplan.planner.search.blocks.subprograms import USED, SlotPrices
+from fleetplan.planner.search.blocks.subprograms import USED, SlotPrices, spans
 from fleetplan.planner.search.solvers.highs_jobs import (
     Answer,
     Effort,
@@ -25,6 +26,10 @@ from fleetplan.planner.search.solvers.relaxation import Relaxation
 
 CONSTRUCTION_SHARE_OF_TIME: Final = 0.15
 """Share of the time limit that a construction may take, within the limits below."""
+
+TRAVELLING_SHARE_OF_TIME: Final = 0.3
+"""Share of it for one among many slots where several regions can serve a service, which runs beside whatever
+is next. Elsewhere columns of rounds soon make better plans than any construction."""
 
 LEAST_CONSTRUCTION_S: Final = 2.0
 """Its least time: that of a first plan of a company's year (12 services, 12 moments). [s]"""
@@ -40,6 +45,17 @@ STAGE_GAP: Final = 1e-3
 
 WIDER: Final = (0.0, 0.1, 0.3, 1.0, math.inf)
 """Slots that a stage looks at beside those of the relaxation, over their number, attempt by attempt."""
+
+SLOTS_A_REGION: Final = 150
+"""Slots of all moments that a wide construction looks at, for each region: whole replicas fill what is left
+of a pool by slots that an optimum with parts of them does without. Companies' optima use 42 to 54."""
+
+MOMENT_SHARE, WIDE_MOMENT_SHARE = 1.5, 3.0
+"""Part of an even share of the time left that a moment may take among few slots, and among many: the first
+ones decide most of the supply that the others use, which then take far less."""
+
+LEAST_WIDE: Final = 0.3
+"""The least of them beside those of the relaxation, over their number."""
 
 STAGE_NODES: Final = 200
 """Nodes of a stage where work is counted."""
@@ -170,7 +186,7 @@ def sifting_job(structure: Structure, indicators: Collection[int] = ()) -> Sifti
 
 
 def construction_job(
-    structure: Structure, root: RootRelaxation, clock: Clock, attempt: int, integer_supply: bool
+    structure: Structure, root: RootRelaxation, clock: Clock, attempt: int, wide: bool
 ) -> RollingJob:
     """The rolling-horizon construction of a plan, guided by the root relaxation.
 
@@ -184,15 +200,21 @@ def construction_job(
         Says how long.
     attempt : int
         1 for the first; each looks at more slots than the one before, for longer.
-    integer_supply : bool
-        Whether supply, and which pools are in use, are decided before what runs.
+    wide : bool
+        Whether to look at many slots at once, and to take the time for it.
     """
-    roles, relaxation, cost = structure.roles, structure.relaxation, structure.cost
+    roles, cost = structure.roles, structure.cost
     used = max(1, int((root.rank == 0).sum()))
-    stages = _stages(structure, root)
-    share_s = CONSTRUCTION_SHARE_OF_TIME * clock.limit_s
+    stages, travels = _stages(structure, root), travelling(structure)
+    widths = tuple((attempt - 1 + more) * used for more in WIDER)
+    share = CONSTRUCTION_SHARE_OF_TIME
     most_s = min(MOST_STAGE_S * len(stages), MOST_CONSTRUCTION_S)
-    seconds = attempt * min(max(share_s, LEAST_CONSTRUCTION_S), most_s)
+    if wide:
+        n_regions = len(np.unique(roles.region[roles.region != NONE]))
+        widths = (attempt * max(SLOTS_A_REGION * n_regions - used, LEAST_WIDE * used), math.inf)
+    if wide and travels.any():
+        share, most_s = TRAVELLING_SHARE_OF_TIME, math.inf
+    seconds = attempt * min(max(share * clock.limit_s, LEAST_CONSTRUCTION_S), most_s)
     # What is spent, without what comes back by sales: the sum of both may be near zero.
     gap = STAGE_GAP * float(np.abs(cost) @ np.abs(root.values)) / max(1, len(stages))
     return RollingJob(
@@ -205,9 +227,13 @@ def construction_job(
         growth=roles.growth,
         slot=roles.slot,
         rank=root.rank,
-        widths=tuple((attempt - 1 + more) * used for more in WIDER),
+        widths=widths,
+        moment_share=WIDE_MOMENT_SHARE if wide else MOMENT_SHARE,
         follow_slots=len(stages) > len(np.unique(roles.period_of)),
-        supply=_supply(roles, relaxation) & integer_supply,
+        # Among few slots what several regions serve leaves each of them no better than what it parts.
+        travels=travels & wide,
+        period_of_stage=np.array([roles.period_of[roles.moment[each[0]]] for each in stages], dtype=np.int64),
+        helps=_periods_of_supply(structure),
         linking=structure.linking_mask,
         penalty=penalty_of(structure, root),
         effort=Effort(
@@ -249,12 +275,40 @@ def penalty_of(structure: Structure, root: RootRelaxation) -> FloatArray:
     return PENALTY_RATIO * np.where(np.isfinite(least), np.maximum(least, anywhere), anywhere)
 
 
-def _supply(roles: VariableRoles, relaxation: Relaxation) -> Mask:
-    """Variables of supply, and those that say whether something that services share is in use."""
-    yes_or_no = (relaxation.lower == 0) & (relaxation.upper == 1) & relaxation.whole
-    shared = (roles.service == NONE) & (roles.moment != NONE)
-    supply: Mask = (roles.growth != 0) | (shared & yes_or_no)
-    return supply
+def travelling(structure: Structure) -> Mask:
+    """Variables that place a service whose demand several regions can serve.
+
+    Such a service has a row that parts what it does in one moment among regions, and nothing else.
+    """
+    roles = structure.roles
+    entries = structure.program.rows.tocoo()
+    row, variable = entries.coords
+    n_rows = structure.program.rows.shape[0]
+    places = np.stack([roles.service, roles.moment, roles.region])[:, variable]
+    least, most = np.full((3, n_rows), np.iinfo(np.int64).max), np.full((3, n_rows), -2)
+    for kind in range(3):
+        np.minimum.at(least[kind], row, places[kind])
+        np.maximum.at(most[kind], row, places[kind])
+    (service, moment, region), (last_service, last_moment, last_region) = least, most
+    one = (service == last_service) & (moment == last_moment) & (service != NONE) & (moment != NONE)
+    parted = one & (region != NONE) & (region != last_region)
+    found: Mask = np.isin(roles.service, np.unique(service[parted]))
+    return found
+
+
+def _periods_of_supply(structure: Structure) -> sp.csr_array:
+    """In which periods each variable of supply counts: those of the moments whose own rows hold it."""
+    roles, rows = structure.roles, structure.program.rows
+    n_variables, n_periods = len(roles.moment), int(roles.period_of.max(initial=0)) + 1
+    placed = np.flatnonzero(roles.moment != NONE)
+    period = roles.period_of[roles.moment[placed]]
+    of_period = sp.csr_array((np.ones(len(placed)), (placed, period)), shape=(n_variables, n_periods))
+    one_moment = (spans(structure.program, roles.moment) == 1).astype(float)
+    supply = abs(rows).T.tocsr()[np.flatnonzero(roles.growth)]
+    shared: sp.csr_array = (supply @ sp.diags_array(one_moment) @ (abs(rows) @ of_period)).tocsr()
+    shared.eliminate_zeros()
+    shared.data[:] = 1.0
+    return shared
 
 
 def _stages(structure: Structure, root: RootRelaxation) -> tuple[Indices, ...]:

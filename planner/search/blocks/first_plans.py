@@ -171,7 +171,7 @@ class FirstPlans:
         return self._state.incumbent.objective is not None and not self._state.far()
 
     def _constructions(self) -> list[SideJob]:
-        """Constructions with integer supply first and with supply as needed; among more slots each time."""
+        """Constructions among many slots and among few, which is soon done; among more of them each time."""
         linear = self.root
         if linear is None:
             return []
@@ -188,8 +188,8 @@ class FirstPlans:
                 self._state.tell("construction", "moment by moment, a plan that violates limits")
 
         jobs = [
-            construction_job(self._structure, linear, self._clock, self._attempts, integer_supply)
-            for integer_supply in (True, False)
+            construction_job(self._structure, linear, self._clock, self._attempts, wide)
+            for wide in (True, False)
         ]
         return [(job, on_answer) for job in jobs]
 
@@ -198,7 +198,7 @@ class FirstPlans:
         if self.root is None:
             return None
         root = root_at(self._structure, self.root, values)
-        return construction_job(self._structure, root, self._clock, 1, integer_supply=False)
+        return construction_job(self._structure, root, self._clock, 1, wide=False)
 
     def _solve_together(
         self,

@@ -269,7 +269,11 @@ class PricingSearch:
         return found if self._blocks.complete_pool(workers, priced) else None
 
     def _alternate(self, workers: Workers, prices: Prices, settled: bool) -> None:
-        """Raise the bound and improve the plan for about as long each, until the search ends."""
+        """Improve the plan and raise the bound for about as long each, until the search ends.
+
+        The plan comes first where rounds gave way to it.
+        """
+        plans_first = not settled
         around = Neighbourhoods(self._parts, self._master, self._lagrangian, self._pool, prices, self._seed)
         while not self._state.finished() and not self._state.hopeless(prices.rounds):
             if self._state.incumbent.selection is None:
@@ -278,6 +282,8 @@ class PricingSearch:
             if self._state.incumbent.selection is not None and self._clock.left_s() < self._round_s:
                 # The bound comes with the last block of a round, which would be too late.
                 until = math.inf
+            elif plans_first and self._state.incumbent.selection is not None:
+                until = began + self._round_s
             else:
                 # Without a bound, the last round was cut before every block had one.
                 if settled and prices.bound > -math.inf:
@@ -286,6 +292,7 @@ class PricingSearch:
                 else:
                     settled = self._rounds(workers, prices)
                 until = 2 * self._clock.spent_s() - began
+            plans_first = False
             if not self._state.finished():
                 self._masters.choose_pending(workers)
             while not self._state.finished() and self._state.incumbent.selection is not None:

@@ -1,10 +1,8 @@
-"""The supply that a rolling construction begins with: whole units and lots of what the relaxation has."""
+"""The supply of a rolling construction: what it begins with, and what a stage is told that more costs."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,7 +20,7 @@ TimedSolve = Callable[[Rows, Array, float], Answer]
 """Solves a program with a cost in so many seconds."""
 
 
-def first_supply(job: RollingJob, parts: Parts, root: Array, solve: TimedSolve, seconds: float) -> Array:
+def first_supply(job: RollingJob, parts: Parts, solve: TimedSolve, seconds: float) -> Array:
     """The supply that stages begin with, and add to what is short: whole units of the root's.
 
     No more leave than in the root, rounded up: hosts at the end of their lives have to. Whole lots are
@@ -34,8 +32,6 @@ def first_supply(job: RollingJob, parts: Parts, root: Array, solve: TimedSolve, 
         The program, and which of its variables are supply.
     parts : Parts
         Of the program.
-    root : Array
-        Values that the construction goes by.
     solve : callable
         Solves a program.
     seconds : float
@@ -47,7 +43,7 @@ def first_supply(job: RollingJob, parts: Parts, root: Array, solve: TimedSolve, 
         Of each variable of supply. Rows of supply alone hold, unless no supply that is no larger keeps them.
     """
     supply = np.flatnonzero(job.growth)
-    values, more = root[supply], job.growth[supply] > 0
+    values, more = job.root[supply], job.growth[supply] > 0
     most = np.where(more, np.floor(values + TOLERANCE), np.ceil(values - TOLERANCE))
     others = np.flatnonzero(job.growth == 0)
     part = parts.part(supply, np.zeros(len(job.cost)), ~parts.rows_of(others))
@@ -56,36 +52,30 @@ def first_supply(job: RollingJob, parts: Parts, root: Array, solve: TimedSolve, 
     return most if answer.values is None else answer.values
 
 
-def root_of_whole_supply(job: RollingJob, solve: TimedSolve, ends: float) -> tuple[Array, Array]:
-    """Values and ranks of the best plan whose supply is whole while what runs is not, of the slots it uses.
+def horizon_cost(job: RollingJob, periods_left: Collection[int]) -> Array:
+    """What variables cost a stage that looks ahead: supply is needed in the periods that are left as well.
 
-    The relaxation opens a pool by a tenth, and with it a tenth of its reserve. Where its slots leave nothing
-    that is whole, more of them are looked at.
+    At its own cost a stage would rent what it lacks for its period alone, and the stages of later periods
+    would rent the same again, though a term of three years or a purchase costs less than all of them. So
+    supply for one of four periods that are left costs four times as much.
 
     Parameters
     ----------
     job : RollingJob
-        The program; `supply` says what is whole.
-    solve : callable
-        Solves a program.
-    ends : float
-        When it is to be done, by the monotonic clock. [s]
+        Says what variables cost, and in which periods supply helps.
+    periods_left : Collection[int]
+        Periods that have a stage left, that of this one among them.
 
     Returns
     -------
-    tuple[Array, Array]
-        The root and the rank of slots; those of the job where nothing was found in time.
+    Array
+        Of all variables. [objective units]
     """
-    program = job.program
-    for width in job.widths:
-        closed = (job.slot >= 0) & (job.rank[job.slot] > width) & (program.lower <= 0)
-        upper = np.where(closed, np.minimum(program.upper, 0.0), program.upper)
-        bounded = replace(program.within(program.lower, upper), whole=program.whole & job.supply)
-        answer = solve(bounded, job.cost, ends - time.monotonic())
-        if not answer.infeasible:
-            break
-    if answer.values is None:
-        return job.root, job.rank
-    used = np.zeros(len(job.rank), dtype=bool)
-    used[job.slot[(job.slot >= 0) & (answer.values > TOLERANCE)]] = True
-    return answer.values, np.where(used, 0.0, job.rank + 1.0)
+    left = np.zeros(job.helps.shape[1], dtype=bool)
+    left[list(periods_left)] = True
+    supply = np.flatnonzero(job.growth)
+    helped = np.asarray(job.helps[:, left].sum(axis=1)).ravel()
+    more = (job.growth[supply] > 0) & (helped > 0)
+    cost = job.cost.copy()
+    cost[supply[more]] *= left.sum() / helped[more]
+    return cost

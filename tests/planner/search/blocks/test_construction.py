@@ -19,11 +19,13 @@ from fleetplan.planner.search.blocks.construction import (
     construction_job,
     root_of,
     sifting_job,
+    travelling,
 )
 from fleetplan.planner.search.blocks.direct_neighbourhoods import DirectNeighbourhoods
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.linear import whole_job
 from fleetplan.planner.search.blocks.roles import roles
+from fleetplan.planner.search.blocks.rolling_supply import horizon_cost
 from fleetplan.planner.search.blocks.split import Split, split
 from fleetplan.planner.search.solvers.matrix import read_program
 from fleetplan.planner.search.solvers.relaxation import relax
@@ -56,9 +58,9 @@ def passed(structure: Structure, values: np.ndarray) -> float:
     return float(np.maximum(used - relaxed.row_upper, relaxed.row_lower - used).max(initial=0.0))
 
 
-@pytest.mark.parametrize("integer_supply", [False, True])
+@pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("seed", first_parts((1, 4, 5, 6), 2))
-def test_what_is_constructed_is_a_plan(seed: int, integer_supply: bool) -> None:
+def test_what_is_constructed_is_a_plan(seed: int, wide: bool) -> None:
     structure, _ = structured(several_periods_case(seed))
     clock = Clock(60.0, deterministic=False)
     with Workers(ProcessSeats(1)) as workers:
@@ -67,7 +69,7 @@ def test_what_is_constructed_is_a_plan(seed: int, integer_supply: bool) -> None:
             pytest.skip("the fleet is infeasible")
         root = root_of(structure, workers.solve_one(sifting_job(structure)))
         assert root is not None
-        found = workers.solve_one(construction_job(structure, root, clock, 1, integer_supply))
+        found = workers.solve_one(construction_job(structure, root, clock, 1, wide))
         assert found.values is not None
         whole = found.values[structure.relaxation.whole]
         assert np.abs(whole - np.round(whole)).max() <= TOLERANCE
@@ -160,3 +162,80 @@ def test_a_part_of_a_fleet_that_nothing_can_serve_has_no_slots() -> None:
     solved = solve(asked, [candidate("chat", "A", 1.0)], time_limit_s=6.0)
     assert solved.plan is not None
     assert [(row.region, row.requests_per_s) for row in solved.plan.unmet] == [("there", pytest.approx(3.0))]
+
+
+def two_regions_that_may_serve_each_other() -> PlanningCase:
+    """Each asks for two fifths of a replica of chat, and what the way costs is less than a replica."""
+    regions = ("east", "west")
+    other = {"east": "west", "west": "east"}
+    travelling = service(
+        "chat",
+        2.0,
+        regions=regions,
+        serve_from={place: (other[place],) for place in regions},
+        mb_per_request=1.0,
+    )
+    return PlanningCase(
+        fleet(
+            services=[travelling, service("local", 1.0, regions=regions)],
+            hardware=[hardware("H", 1)],
+            offers=[rent_offer("more", 1.0, hardware="H", regions=regions)],
+            regions=[
+                region(place, round_trip_ms={other[place]: 10.0}, network_usd_per_gb={other[place]: 0.001})
+                for place in regions
+            ],
+        ),
+        (candidate("chat", "H", 5.0), candidate("local", "H", 2.0)),
+    )
+
+
+def constructed(structure: Structure, wide: bool) -> np.ndarray:
+    with Workers(ProcessSeats(1)) as workers:
+        root = root_of(structure, workers.solve_one(sifting_job(structure)))
+        assert root is not None
+        job = construction_job(structure, root, Clock(60.0, deterministic=False), 1, wide)
+        values = workers.solve_one(job).values
+    assert values is not None
+    assert passed(structure, values) <= TOLERANCE
+    return values
+
+
+def test_what_several_regions_can_serve_is_not_rounded_up_in_each() -> None:
+    structure, _ = structured(two_regions_that_may_serve_each_other())
+    known = structure.roles
+    (chat,) = np.unique(known.service[travelling(structure)])
+    replicas = structure.relaxation.whole & (known.service == chat) & (known.slot >= 0)
+    scale = structure.relaxation.variable_scale
+    running = {wide: (constructed(structure, wide) * scale)[replicas].sum() for wide in (True, False)}
+    assert running == {True: pytest.approx(1.0), False: pytest.approx(2.0)}
+
+
+def test_what_no_other_region_can_serve_does_not_travel() -> None:
+    structure, _ = structured(several_periods_case(1))
+    assert not travelling(structure).any()
+
+
+def test_a_stage_is_told_what_supply_costs_until_the_end() -> None:
+    periods = ("2027Q1", "2027Q2", "2027Q3")
+    asked = fleet(
+        services=[service("chat", 4.0, periods=periods)],
+        hardware=[hardware("H", 1)],
+        offers=[rent_offer("short", 1.0, hardware="H", periods=periods)],
+        periods=periods,
+    )
+    structure, _ = structured(PlanningCase(asked, (candidate("chat", "H", 3.0),)))
+    with Workers(ProcessSeats(1)) as workers:
+        root = root_of(structure, workers.solve_one(sifting_job(structure)))
+    assert root is not None
+    job = construction_job(structure, root, Clock(60.0, deterministic=False), 1, wide=False)
+    supply = np.flatnonzero(job.growth > 0)
+    for left in ([0, 1, 2], [1, 2], [2]):
+        told = horizon_cost(job, left)
+        for variable, row in zip(
+            supply, job.helps[np.flatnonzero(job.growth[job.growth != 0] > 0)], strict=True
+        ):
+            (period,) = row.indices.tolist()
+            factor = len(left) if period in left else 1.0
+            assert told[variable] == pytest.approx(factor * job.cost[variable])
+        others = np.delete(np.arange(len(job.cost)), supply)
+        assert np.array_equal(told[others], job.cost[others])

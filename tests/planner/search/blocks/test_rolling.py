@@ -57,8 +57,12 @@ def job(
         slot=np.full(count, -1) if rank is None else np.arange(count),
         rank=np.zeros(1) if rank is None else np.array(rank),
         widths=(0.0, 1.0, FREE),
+        moment_share=1.5,
         follow_slots=False,
-        supply=np.zeros(count, dtype=bool),
+        travels=np.zeros(count, dtype=bool),
+        period_of_stage=np.arange(max(stage) + 1),
+        # What supply costs is told as it is.
+        helps=sp.csr_array((int(np.count_nonzero(growth)), max(stage) + 1)),
         linking=np.ones(len(rows), dtype=bool),
         penalty=np.full(len(rows), penalty),
         effort=Effort(20.0, 1_000_000, 0.0),

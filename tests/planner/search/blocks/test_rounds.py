@@ -148,6 +148,8 @@ def test_while_the_plan_is_far_from_good_a_master_runs_beside_every_round(
     monkeypatch.setattr(PlanSearch, "construction_side_jobs", lambda _: [])
     monkeypatch.setattr(IntegerSupply, "pays", lambda _self, _open_cost: False)
     monkeypatch.setattr(pricing_search, "SETTLED_RATIO", -math.inf)
+    # Where they wait for a better plan, masters choose at once.
+    monkeypatch.setattr(pricing_search, "LEAD_SHARE", 0.0)
     # Four blocks have all their columns after two rounds.
     planning, parts = in_parts(True)
     limits = SolverLimits(60.0, 1, 1, Stop())

@@ -1,0 +1,248 @@
+"""What a rolling construction has decided so far, and how it decides one stage more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from fleetplan.planner.search.blocks.rolling_supply import TOLERANCE, first_supply, horizon_cost
+from fleetplan.planner.search.blocks.subprograms import FEW_STAGES, Parts, spans, with_slack
+from fleetplan.planner.search.solvers.highs_jobs import (
+    Answer,
+    Array,
+    Effort,
+    Indices,
+    Job,
+    Mask,
+    Rows,
+    Solver,
+)
+
+if TYPE_CHECKING:
+    from fleetplan.planner.search.blocks.composite_jobs import RollingJob
+
+LEAST_STAGE_S: Final = 1.0
+"""Time of one attempt at a stage at the least, past the limit too: a plan is worth it. [s]"""
+
+ROUGH_PLANS: Final = 2
+"""Plans of all regions of a moment, each better than the one before, after which each region is improved."""
+
+FINISH_S: Final = 2.0
+"""Time to decide supply and loads anew once everything else is decided. [s]"""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One way to decide a stage: slots up to a rank, with limits that hold or give, or by any plan at all.
+
+    Attributes
+    ----------
+    width : float
+        Rank of a slot up to which it is looked at.
+    elastic : bool
+        Whether linking rows may pass their limits at a price.
+    first : bool
+        Whether the rest of the moment is left what this does not take.
+    roughly : bool
+        Whether any plan will do.
+    """
+
+    width: float = 0.0
+    elastic: bool = False
+    first: bool = False
+    roughly: bool = False
+
+
+class Found(Enum):
+    """What an attempt found: a decision, none in its time, or that there is none."""
+
+    PLAN = auto()
+    NOTHING = auto()
+    IMPOSSIBLE = auto()
+
+
+class Decisions:
+    """What is decided so far.
+
+    Parameters
+    ----------
+    job : RollingJob
+        The program and its stages.
+    solver : Solver
+        Solves an integer program.
+
+    Attributes
+    ----------
+    values : Array
+        Of all variables; those of the root until something is decided.
+    known : Mask
+        Which variables are decided.
+    """
+
+    def __init__(self, job: RollingJob, solver: Solver) -> None:
+        self._job = job
+        self._solver = solver
+        self._parts = Parts(job.program)
+        stage = np.full(len(job.cost), -1, dtype=np.int64)
+        for number, variables in enumerate(job.stages):
+            stage[variables] = number
+        self._stage = stage
+        self._spans = spans(job.program, stage)
+        self.known = stage < 0
+        self._supply = np.flatnonzero(job.growth)
+        # By how much earlier stages have violated the limits of each row: later ones need not make up for it.
+        self._below, self._above = np.zeros((2, len(job.program.row_lower)))
+        self._rank = job.rank
+        self._now: Indices = np.zeros(0, dtype=np.int64)
+        # Supply when the moment began, which it may add to.
+        self._floor: Array = np.zeros(len(self._supply))
+        self._later: Mask = np.zeros(len(self._supply), dtype=bool)
+        # What a stage is told that variables cost, with a look ahead.
+        self._cost = job.cost
+        self.values = job.root.copy()
+        across = self.known & job.program.whole
+        whole = np.round(job.root)
+        whole[self._supply] = first_supply(job, self._parts, self._solved, LEAST_STAGE_S)
+        self.values[across] = whole[across]
+
+    def begin(self, variables: Indices, periods_left: Collection[int]) -> None:
+        """Begin a moment.
+
+        Parameters
+        ----------
+        variables : Indices
+            What it decides.
+        periods_left : Collection[int]
+            Periods that have a moment left, its own among them.
+        """
+        job = self._job
+        self._now = variables
+        self._floor = self.values[self._supply]
+        self._cost = horizon_cost(job, periods_left)
+        # What stays for longer than in the relaxation has to leave later, after what is decided by now.
+        decided = (self.known & (self._stage >= 0)) | (self._stage == self._stage[variables[0]])
+        apart = self._parts.apart(self._supply, np.flatnonzero(decided))
+        self._later = (job.growth[self._supply] < 0) & apart
+
+    def decide(
+        self, variables: Indices, attempt: Attempt, seconds: float, decided: Indices | None = None
+    ) -> Found:
+        """Decide one stage.
+
+        Parameters
+        ----------
+        variables : Indices
+            What may change, besides supply.
+        attempt : Attempt
+            How.
+        seconds : float
+            Most time. [s]
+        decided : Indices, optional
+            What of it is decided for good, while parts of all other replicas may run; everything without it.
+        """
+        job = self._job
+        free = np.concatenate([variables, self._supply])
+        left = ~self.known
+        # What is left of the same moment counts as the relaxation has it.
+        left[self._now] = False
+        waits = self._parts.rows_of(np.flatnonzero(left)) & (self._spans <= FEW_STAGES)
+        held = self.values
+        if attempt.first:
+            held = held.copy()
+            held[self._now[~self.known[self._now]]] = 0.0
+        part = self._parts.part(free, held, ~waits)
+        lower, upper = part.program.lower.copy(), part.program.upper.copy()
+        slot = job.slot[free]
+        closed = (slot >= 0) & (self._rank[slot] > attempt.width) & (lower <= 0)
+        upper[closed] = 0.0
+        growth, later = job.growth[free], np.zeros(len(free), dtype=bool)
+        later[len(variables) :] = self._later
+        now = np.clip(np.concatenate([self.values[variables], self._floor]), lower, upper)
+        lower[growth > 0] = now[growth > 0]
+        # Rounded up, more might leave than there is.
+        lower[later] = np.minimum(now, np.floor(job.root[free] + TOLERANCE))[later]
+        at_most = (growth < 0) & ~later
+        upper[at_most] = now[at_most]
+        own = replace(
+            part.program.within(lower, upper),
+            row_lower=part.program.row_lower - self._below[part.rows],
+            row_upper=part.program.row_upper + self._above[part.rows],
+        )
+        # To leave later counts as a cost, though it pays: what that time needs is not known yet.
+        cost = np.where(later, np.abs(job.cost[free]), self._cost[free])
+        if decided is not None:
+            shared = (growth != 0) | (job.service[free] < 0)
+            own = replace(own, whole=own.whole & (shared | np.isin(free, decided)))
+        if attempt.elastic:
+            own, cost = with_slack(own, cost, job.linking[part.rows], job.penalty[part.rows])
+        again = self.known[variables].all() and not attempt.elastic
+        start = self.values[free] if again else None
+        answer = self._solved(own, cost, seconds, start, ROUGH_PLANS if attempt.roughly else None)
+        if answer.values is None:
+            return Found.IMPOSSIBLE if answer.infeasible else Found.NOTHING
+        self.values[free] = answer.values[: len(free)]
+        self.known[variables if decided is None else decided] = True
+        if attempt.elastic:
+            used = part.program.rows @ self.values[free]
+            self._below[part.rows] = np.maximum(part.program.row_lower - used, 0)
+            self._above[part.rows] = np.maximum(used - part.program.row_upper, 0)
+        return Found.PLAN
+
+    def _solved(
+        self,
+        program: Rows,
+        cost: Array,
+        seconds: float,
+        start: Array | None = None,
+        improvements: int | None = None,
+    ) -> Answer:
+        effort = self._job.effort
+        timed = effort.time_limit_s is not None
+        limits = Effort(
+            max(seconds, LEAST_STAGE_S) if timed else None,
+            effort.node_limit,
+            effort.gap_ratio,
+            gap=effort.gap,
+            rounds=True,
+            improvements=improvements,
+        )
+        return self._solver(Job(program, cost, limits, start))
+
+    def note_slots(self, variables: Indices) -> None:
+        """Count the slots that a decided moment uses as the relaxation's."""
+        slot = self._job.slot[variables]
+        used = slot[(slot >= 0) & (self.values[variables] > TOLERANCE)]
+        self._rank = np.where(np.isin(np.arange(len(self._rank)), used), 0.0, self._rank)
+
+    def round_up(self, variables: Indices) -> None:
+        """Take the root's values, rounded up: what nobody decided in time is for others to mend."""
+        whole, upper = self._job.program.whole[variables], self._job.program.upper[variables]
+        root = self._job.root[variables]
+        up = np.minimum(np.ceil(root - TOLERANCE), upper)
+        self.values[variables] = np.where(whole, up, root)
+        self.known[variables] = True
+
+    def finish(self) -> None:
+        """Decide supply and everything continuous anew, with what runs held."""
+        job = self._job
+        free = np.flatnonzero(~job.program.whole | (job.growth != 0))
+        part = self._parts.part(free, self.values)
+        violation = self._violation(part.rows)
+        # What keeps all limits must not be told that passing one saves more than it is fined.
+        elastic = job.linking[part.rows] & (violation > 0)
+        own, cost = with_slack(part.program, job.cost[free], elastic, job.penalty[part.rows])
+        answer = self._solved(own, cost, FINISH_S)
+        held = float(job.cost[free] @ self.values[free]) + violation
+        if answer.values is not None and answer.objective <= held:
+            self.values[free] = answer.values[: len(free)]
+
+    def _violation(self, rows: Indices) -> float:
+        """What the values pay for the limits that they pass. [objective units]"""
+        program = self._job.program
+        used = program.rows[rows] @ self.values
+        beyond = np.maximum(used - program.row_upper[rows], program.row_lower[rows] - used)
+        return float(self._job.penalty[rows] @ np.where(beyond > TOLERANCE, beyond, 0.0))
