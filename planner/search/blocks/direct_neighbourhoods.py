@@ -259,7 +259,7 @@ class DirectNeighbourhoods:
         picked = [self._pick(values) for _ in range(AT_A_TIME)]
         effort = clock.master(NEIGHBOURHOOD_S)
         gap = max(GAP * abs(float(self._cost @ values)), OPEN_SHARE * open_cost)
-        effort = Effort(effort.time_limit_s, effort.node_limit, 0.0, gap=gap, rounds=True)
+        effort = Effort(effort.time_limit_s, effort.node_limit, 0.0, gap=gap, rounds=True, firm=True)
         jobs = [self._job(variables, closed, values, effort, elastic) for _, variables, closed, _ in picked]
         answers = workers.solve(jobs)
         changes = []

@@ -171,7 +171,7 @@ class FirstPlans:
         return self._state.incumbent.objective is not None and not self._state.far()
 
     def _constructions(self) -> list[SideJob]:
-        """Constructions among many slots and among few, which is soon done; among more of them each time."""
+        """Constructions among few slots, which is soon done, and among many; among more of them each time."""
         linear = self.root
         if linear is None:
             return []
@@ -189,7 +189,7 @@ class FirstPlans:
 
         jobs = [
             construction_job(self._structure, linear, self._clock, self._attempts, wide)
-            for wide in (True, False)
+            for wide in (False, True)
         ]
         return [(job, on_answer) for job in jobs]
 
@@ -230,9 +230,9 @@ class FirstPlans:
         self._solve_together(jobs, workers, lambda: self._state.incumbent.objective != before)
 
     def construct_in_background(self, workers: Workers) -> None:
-        """Begin one construction by the last relaxation; its plan is handed on whenever it is known."""
+        """Begin a construction by the last relaxation; its plan is handed on whenever it is known."""
         self._attempts = 0
-        self._solve_together(self.construction_side_jobs()[:1], workers, lambda: True)
+        self._solve_together(self.construction_side_jobs()[-1:], workers, lambda: True)
 
     def try_again(self, workers: Workers) -> None:
         """Look for a first plan without columns: repair one that violates limits, or construct another."""

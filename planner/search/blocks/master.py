@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -130,6 +130,7 @@ class Master:
     ) -> Job:
         """Choose one column of each block of a scope, beginning with a selection where there is one."""
         rows, cost = self._rows(scope, columns)
+        effort = replace(effort, firm=True)
         if selection is None:
             return Job(rows, cost, effort)
         taken = [float(selection.columns[column.block] is column) for column in columns]

@@ -45,6 +45,10 @@ STRICT_SHARE: Final = 0.5
 MOST_SHARE: Final = 0.4
 """Most of the time left that a moment may take while others come after it."""
 
+KEPT_SHARE: Final = 0.5
+"""Part of an even share of all time that is kept for each of these: what is decided roughly at the end costs
+as much as what the first moments save."""
+
 TOGETHER_SHARE: Final = 0.5
 """Part of a moment's time for services that several regions can serve."""
 
@@ -159,7 +163,10 @@ class _Construction:
     def _keep(
         self, variables: Indices, attempt: Attempt, seconds: float, decided: Indices | None = None
     ) -> Found:
-        """Decide within all limits, among more slots while fewer prove impossible, which is soon said."""
+        """Decide within all limits, among more slots while fewer prove impossible, which is soon said.
+
+        Where many slots leave no time for any plan, few may.
+        """
         ends = time.monotonic() + seconds
         found = Found.IMPOSSIBLE
         for width in self._job.widths[:-1]:
@@ -169,6 +176,9 @@ class _Construction:
             )
             if found is not Found.IMPOSSIBLE or left <= 0:
                 break
+        if found is Found.NOTHING and width > 0:
+            few, left = replace(attempt, width=0.0), ends - time.monotonic()
+            found = self._decisions.decide(variables, few, STRICT_SHARE * left, decided)
         return found
 
     def _in_groups(self, variables: Indices) -> list[Indices]:
@@ -198,5 +208,8 @@ class _Construction:
 
     def _seconds(self, moments_left: int) -> float:
         """Time of the next attempt at a moment. [s]"""
-        share = min(self._job.moment_share / moments_left, MOST_SHARE) if moments_left > 1 else 1.0
-        return (self._ends - time.monotonic()) * share
+        left_s, kept_s = self._ends - time.monotonic(), KEPT_SHARE * self._limit_s / len(self._job.stages)
+        if moments_left == 1:
+            return left_s
+        share = min(self._job.moment_share / moments_left, MOST_SHARE)
+        return min(share * left_s, max(left_s - kept_s * (moments_left - 1), 0.0))

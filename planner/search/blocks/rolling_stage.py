@@ -209,6 +209,7 @@ class Decisions:
             gap=effort.gap,
             rounds=True,
             improvements=improvements,
+            firm=True,
         )
         return self._solver(Job(program, cost, limits, start))
 

@@ -98,7 +98,7 @@ def solve(job: AnyJob, programs: StackedRows) -> Answer:
         options: Options = {**BLOCK_OPTIONS, **(FEW_CUTS if job.effort.cuts else NO_CUTS)}
     else:
         options = ROUNDING if job.effort.rounds else {}
-    solver = model_of(rows, job.cost / unit, linear=False)
+    solver = model_of(rows, job.cost / unit, linear=False, firm=job.effort.firm)
     for name, value in options.items():
         solver.setOptionValue(name, value)
     return _integer(solver, rows, job, unit)

@@ -136,6 +136,9 @@ class Effort:
     for_a_bound : bool
         Whether its bound is wanted rather than its solution: it branches soon, and looks for solutions by no
         smaller integer programs beside its tree.
+    firm : bool
+        Whether limits give nothing: what is found becomes a plan, and its bound is told to nobody. Where all
+        replicas are full, a plan of programs whose limits give has no whole requests.
     """
 
     time_limit_s: float | None
@@ -147,6 +150,7 @@ class Effort:
     improvements: int | None = None
     restarts: bool = True
     for_a_bound: bool = False
+    firm: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,8 +1,8 @@
 """A program as HiGHS takes it.
 
 The presolve of HiGHS 1.16 proves false optima where limits hold with nothing to spare
-(benchmarks/highs-presolve.md). An integer program therefore goes to it with limits that give a little, which
-makes its bound no better than it is, with a finer tolerance, and without probing.
+(benchmarks/highs-presolve.md). An integer program therefore goes to it with a finer tolerance, without
+probing, and, where its bound is told, with limits that give a little: that bound is no better than it is.
 """
 
 from __future__ import annotations
@@ -32,13 +32,23 @@ def cost_unit(cost: Array) -> float:
     return float(np.abs(cost).max(initial=0.0)) or 1.0
 
 
-def model_of(rows: Rows, cost: Array, linear: bool) -> highspy.Highs:
-    """HiGHS with a program."""
+def model_of(rows: Rows, cost: Array, linear: bool, firm: bool = False) -> highspy.Highs:
+    """HiGHS with a program.
+
+    Parameters
+    ----------
+    rows, cost : Rows, Array
+        The program.
+    linear : bool
+        Whether parts of whole numbers will do.
+    firm : bool
+        Whether limits of an integer program give nothing.
+    """
     program = highspy.HighsLp()
     program.num_row_, program.num_col_ = rows.rows.shape
     program.col_cost_ = cost
     program.col_lower_, program.col_upper_ = rows.lower, rows.upper
-    lower, upper = (rows.row_lower, rows.row_upper) if linear else _giving(rows)
+    lower, upper = (rows.row_lower, rows.row_upper) if linear or firm else _giving(rows)
     program.row_lower_, program.row_upper_ = lower, upper
     program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     program.a_matrix_.start_ = rows.rows.indptr
