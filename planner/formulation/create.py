@@ -141,8 +141,10 @@ def _create_change_variables(model: cp_model.CpModel, problem: Problem, variable
 
 
 def _create_tide_variables(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
-    """Replicas that start from one slice of the day to the next."""
+    """Replicas that start from one slice of the day to the next; none on days of a single slice."""
     for key, replicas in variables.replicas.items():
+        if problem.moments[key[2]].slice_before is None:
+            continue
         most, label = replicas.proto.domain[1], replica_label(problem, key)
         variables.switched[key] = model.new_int_var(0, most, f"switched[{label}]")
 

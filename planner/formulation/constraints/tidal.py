@@ -6,7 +6,7 @@ one), the share of the policy, H accelerators a unit, and the units that stand i
     switched[c,p,m] >= n[c,p,m] - n[c,p,m']                               tide[...]
     sum_c a[c] switched[c,p,m] <= share H units[p,q]                      tide_limit[...]
 
-Every day of the period is alike, so what starts in a slice starts in it every day. Without a cost and a limit
+Days of a kind that has one slice have no such replicas. Every day of the period is alike, so what starts in a slice starts in it every day. Without a cost and a limit
 replicas are free to change, and neither row exists.
 """
 
@@ -27,7 +27,8 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
     starting: dict[tuple[int, int], list[cp_model.LinearExprT]] = defaultdict(list)
     for (c, p, m), switched in variables.switched.items():
         starting[p, m].append(problem.candidates[c].accelerators * switched)
-        earlier = variables.replicas.get((c, p, problem.moments[m].slice_before or 0))
+        before = problem.moments[m].slice_before
+        earlier = None if before is None else variables.replicas.get((c, p, before))
         replicas = variables.replicas[c, p, m]
         row = switched >= (replicas if earlier is None else replicas - earlier)
         model.add(row).with_name(f"tide[{replica_label(problem, (c, p, m))}]")

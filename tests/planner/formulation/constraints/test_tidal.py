@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from tests.oracles.highs import highs_usd
@@ -102,6 +103,20 @@ def test_the_day_is_a_circle() -> None:
         ("day", "day"),
         ("night", "night"),
     ]
+
+
+@pytest.mark.parametrize("tidal", [Tidal(1000.0), Tidal(0.0, 0.0)])
+def test_nothing_starts_within_days_of_a_single_slice(tidal: Tidal) -> None:
+    # From the days of one kind to those of the other replicas change freely, as often as these take turns.
+    kinds = (
+        Slice("day", 24.0, "weekday", Fraction(5, 7)),
+        Slice("night", 24.0, "weekend", Fraction(2, 7)),
+    )
+    solved = solve(shifts(tidal, kinds), RUNS)
+    assert solved.plan is not None
+    assert solved.plan.objective_usd == pytest.approx(2 * RENT_USD)
+    assert solved.plan.bound_usd == pytest.approx(2 * RENT_USD)
+    assert solved.plan.tides == ()
 
 
 def test_changes_are_discounted_like_running_cost() -> None:
