@@ -203,17 +203,19 @@ class Run(UnmetStages):
         if unproven or not wanted or left < 0.1 or outcome.values is None:
             return result
         objective_usd, bound_usd = result.objective_usd or 0.0, result.bound_usd or 0.0
-        within_gap_usd = bound_usd / (1 - self.limits.search_gap_ratio)
+        within_gap_usd = bound_usd / (1 - self.limits.simpler_gap_ratio)
 
-        def units(usd: float) -> int:
-            return math.floor((usd - self.fixed_usd) * USD_RESOLUTION) + 1
+        def most(usd: float, known_usd: float) -> int:
+            """Units of a cost within the gap; no fewer than those of a plan that is known."""
+            known = math.floor((known_usd - self.fixed_usd) * USD_RESOLUTION) + 1
+            return max(known, math.floor((min(usd, within_gap_usd) - self.fixed_usd) * USD_RESOLUTION))
 
         def nearly(cost: int) -> int:
             usd = self.usd(cost)
-            return units(max(usd, min(usd * (1 + NEARLY_SAME_RATIO), within_gap_usd)))
+            return most(usd * (1 + NEARLY_SAME_RATIO), usd)
 
         def allowed(percent: float) -> int:
-            return units(max(objective_usd, min(objective_usd * (1 + percent / 100), within_gap_usd)))
+            return most(objective_usd * (1 + percent / 100), objective_usd)
 
         home = {services: allowed(percent) for percent, services in self._home_preferences()}
         seconds = left / ALL_SHARES_OF_TIME if home else left

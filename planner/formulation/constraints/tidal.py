@@ -6,8 +6,8 @@ one), the share of the policy, H accelerators a unit, and the units that stand i
     switched[c,p,m] >= n[c,p,m] - n[c,p,m']                               tide[...]
     sum_c a[c] switched[c,p,m] <= share H units[p,q]                      tide_limit[...]
 
-Days of a kind that has one slice have no such replicas. Every day of the period is alike, so what starts in a slice starts in it every day. Without a cost and a limit
-replicas are free to change, and neither row exists.
+Days of a kind that has one slice have no such replicas. Every day of the period is alike, so what starts in a
+slice starts in it every day. Without a cost and a limit replicas are free to change, and neither row exists.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from fleetplan.planner.plan import Plan
 from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.report.decision import simpler
 from fleetplan.planner.report.html.page import report_page
-from fleetplan.planner.search.result import MODEL_ROUNDING_RATIO
+from fleetplan.planner.search.result import SIMPLER_ROUNDING_RATIO
 from fleetplan.planner.verify import verify
 
 DAY = (Slice("day", 12.0), Slice("night", 12.0))
@@ -80,7 +80,7 @@ def test_a_plan_is_not_at_the_asked_gap_but_within_it() -> None:
     gap_of_simpler = 0.02 / 19.038
     at_the_edge, within = (
         plan_of(solve(mixed(0.5), MIXED, gap=gap_of_simpler + more))
-        for more in (1e-6, 2 * MODEL_ROUNDING_RATIO)
+        for more in (1e-6, 2 * SIMPLER_ROUNDING_RATIO)
     )
     assert {row.hardware for row in at_the_edge.placements} == {"cheap", "dear"}
     assert {row.hardware for row in within.placements} == {"dear"}
