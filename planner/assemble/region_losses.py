@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from fleetplan.planner.assemble.row_place import row_place
+from fleetplan.planner.assemble.traffic import shared_out
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import SurvivingPlacement
 from fleetplan.planner.problem import Phase, Problem, Slot
@@ -71,7 +72,7 @@ def _scaled(
     yield from _in_proportion(whole, aggregated)
     known = surviving_pairs(problem, service, k, lost)
     units = [solution.surviving_separate.get((lost, service, k, g, m), 0) for g in range(len(known.pairs))]
-    between = [(wanted - aggregated) * each / sum(units) if sum(units) else 0.0 for each in units]
+    between = shared_out(wanted - aggregated, units)
     for phase in (Phase.PREFILL, Phase.DECODE):
         for index, group in enumerate(known.groups(phase)):
             through = sum(between[g] for g in known.pairs_of(phase, index))

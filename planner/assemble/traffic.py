@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetplan.fleet.units import SECONDS_PER_HOUR
@@ -147,7 +147,11 @@ def _passed(solution: Solution, place: tuple[int, int], known: KvPairs, rate: fl
     """Rate that passes between each pair, in the solver's proportions. [requests/s]"""
     if len(known.pairs) == 1:
         return [rate]
-    units = [solution.disaggregated.get((*place, g), 0) for g in range(len(known.pairs))]
+    return shared_out(rate, [solution.disaggregated.get((*place, g), 0) for g in range(len(known.pairs))])
+
+
+def shared_out(rate: float, units: Sequence[int]) -> list[float]:
+    """A rate in proportion to the solver's units, of which crumbs are left out. [requests/s]"""
     least = CRUMB_RATIO * sum(units)
     kept = [each if each > least else 0 for each in units]
     total = sum(kept)
