@@ -74,6 +74,11 @@ def run_track(
         raise InputError([Issue("--solve", 0, 0, "", "needs the name of the next fleet file", hint)])
     plan = read_plan(plan_file)
     report = track(plan, read_actuals(actuals_file, plan))
+    # What may be refused comes before anything is written.
+    if following.file is not None:
+        text = _next_text(plan_file, plan, report, following.file, following.fleet_file)
+        write_fleet_file(following.file, text, over=following.force)
+        say_written(errors, following.file)
     if out is not None:
         _write(report, out)
         say_written(errors, out / TRACK_PAGE)
@@ -81,10 +86,7 @@ def run_track(
         echo_json(_as_json(report))
     else:
         print_track(report, console())
-    if following.file is None:
-        return
-    _write_next(plan_file, plan, report, following, errors)
-    if following.solve_into is not None:
+    if following.file is not None and following.solve_into is not None:
         solve(
             following.file,
             out=following.solve_into,
@@ -94,16 +96,14 @@ def run_track(
         )
 
 
-def _write_next(
-    plan_file: Path, plan: Plan, report: TrackReport, following: NextPlan, errors: Console
-) -> None:
-    asked = read_asked_plan(plan_file, following.fleet_file)
+def _next_text(
+    plan_file: Path, plan: Plan, report: TrackReport, next_file: Path, fleet_file: Path | None
+) -> str:
+    """The next fleet file, which will stand at a path."""
+    asked = read_asked_plan(plan_file, fleet_file)
     path = Path(asked.fleet.path)
     document = expand(read_document(path), plan.provenance.scenarios, plan.provenance.assignments)
-    assert following.file is not None
-    text = next_fleet(document, read_text(path), asked.fleet, plan, report, following.file.parent)
-    write_fleet_file(following.file, text, over=following.force)
-    say_written(errors, following.file)
+    return next_fleet(document, read_text(path), asked.fleet, plan, report, next_file.parent)
 
 
 def _write(report: TrackReport, folder: Path) -> None:

@@ -387,3 +387,14 @@ def test_the_ratios_to_several_leaders_follow_what_all_of_them_brought() -> None
         tracked("--next", "next.yaml")
         services = read_yaml(Path("next.yaml").read_text("utf-8"))["services"]
         assert [each["ratio"] for each in services[2]["follows"]] == pytest.approx([ratio, ratio], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [("--next", "next.yaml", "--fleet", "nan"), ("--next", "q1/plan.json"), ("--next", "no/next.yaml")],
+)
+def test_nothing_is_written_where_the_next_fleet_is_refused(refused: tuple[str, ...]) -> None:
+    happened(planned(), "2027Q1", {"chat": 1.0, "code": 1.0}, {})
+    assert run("track", "q1/plan.json", "actuals.csv", "--out", "track", *refused) == 2
+    assert not Path("track").exists()
+    assert not Path("next.yaml").exists()
