@@ -278,7 +278,9 @@ def pools_of(
     if not options.cost():
         fragment.says.append("What each pool costs, `owned` or `rented`, is yours to fill in.")
     elif len(kinds := {(each.hardware, each.accelerators) for each in nodes}) > 1:
-        fragment.notes.append(f"one price for {len(kinds)} kinds of hosts: change it where it is not theirs")
+        fragment.notes.append(
+            f"one price for {counted(len(kinds), 'kind')} of hosts: change it where it is not theirs"
+        )
     for (region, hardware, accelerators_each), hosts in sorted(alike.items(), key=str):
         place = f"{counted(hosts, 'node')} with {accelerators_each} {hardware}"
         read = partial(_pool, fragment, (region, hardware, accelerators_each), hosts, options)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fleetplan.planner.search.blocks.rolling_stage import Attempt, Decisions, Found
+from fleetplan.planner.search.blocks.rolling_stage import StageAttempt, StageDecisions, StageResult
 from fleetplan.planner.search.blocks.subprograms import in_order
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Indices, Solver
 
@@ -76,7 +76,7 @@ class _Construction:
 
     def __init__(self, job: RollingJob, solver: Solver) -> None:
         self._job = job
-        self._decisions = Decisions(job, solver)
+        self._decisions = StageDecisions(job, solver)
         self._limit_s = job.effort.time_limit_s or np.inf
         self._ends = time.monotonic() + self._limit_s
         self._rough_s = min(LEAST_ROUGH_S, ROUGH_SHARE * self._limit_s)
@@ -112,21 +112,21 @@ class _Construction:
         while waiting:
             group, *rest = waiting
             seconds = self._seconds(moments_left) / len(waiting)
-            found = self._keep(group, Attempt(), seconds)
-            if found is Found.IMPOSSIBLE and rest:
+            found = self._keep(group, StageAttempt(), seconds)
+            if found is StageResult.IMPOSSIBLE and rest:
                 # The relaxation opens a pool by a tenth for those that are left, with a tenth of its reserve.
-                found = self._keep(group, Attempt(first=True), seconds)
-            if found is not Found.PLAN and together:
+                found = self._keep(group, StageAttempt(first=True), seconds)
+            if found is not StageResult.PLAN and together:
                 together = False
                 if self._together(variables, regions, moments_left):
                     return
-            if found is Found.NOTHING and self._groups < MOST_GROUPS:
+            if found is StageResult.NOTHING and self._groups < MOST_GROUPS:
                 self._groups = min(GROUPS_GROWTH * self._groups, MOST_GROUPS)
                 waiting = self._in_groups(variables)
                 if len(waiting[0]) < len(group):
                     continue
                 group, *rest = waiting
-            if found is not Found.PLAN and not self._give(group, moments_left):
+            if found is not StageResult.PLAN and not self._give(group, moments_left):
                 self._decisions.round_up(group)
             waiting = rest
         # Regions whose services all travel have been decided with these.
@@ -139,7 +139,7 @@ class _Construction:
         """
         travels = variables[self._job.travels[variables]]
         if len(travels):
-            self._keep(variables, Attempt(), TOGETHER_SHARE * self._seconds(moments_left), travels)
+            self._keep(variables, StageAttempt(), TOGETHER_SHARE * self._seconds(moments_left), travels)
 
     def _together(self, variables: Indices, regions: list[Indices], moments_left: int) -> bool:
         """Decide all regions of a moment: any plan, then the best of each, then of all in the time left."""
@@ -147,12 +147,12 @@ class _Construction:
         ends = time.monotonic() + share_s
         # Few slots rarely suffice, and that takes long to be found out.
         for width in self._job.widths[-2:]:
-            attempt = Attempt(width)
+            attempt = StageAttempt(width)
             rough = replace(attempt, roughly=True)
             found = self._decisions.decide(variables, rough, max(ends - time.monotonic(), self._rough_s))
-            if found is not Found.IMPOSSIBLE:
+            if found is not StageResult.IMPOSSIBLE:
                 break
-        if found is not Found.PLAN:
+        if found is not StageResult.PLAN:
             return False
         for each in (*regions, variables):
             left = ends - time.monotonic()
@@ -161,22 +161,22 @@ class _Construction:
         return True
 
     def _keep(
-        self, variables: Indices, attempt: Attempt, seconds: float, decided: Indices | None = None
-    ) -> Found:
+        self, variables: Indices, attempt: StageAttempt, seconds: float, decided: Indices | None = None
+    ) -> StageResult:
         """Decide within all limits, among more slots while fewer prove impossible, which is soon said.
 
         Where many slots leave no time for any plan, few may.
         """
         ends = time.monotonic() + seconds
-        found = Found.IMPOSSIBLE
+        found = StageResult.IMPOSSIBLE
         for width in self._job.widths[:-1]:
             left = ends - time.monotonic()
             found = self._decisions.decide(
                 variables, replace(attempt, width=width), STRICT_SHARE * left, decided
             )
-            if found is not Found.IMPOSSIBLE or left <= 0:
+            if found is not StageResult.IMPOSSIBLE or left <= 0:
                 break
-        if found is Found.NOTHING and width > 0:
+        if found is StageResult.NOTHING and width > 0:
             few, left = replace(attempt, width=0.0), ends - time.monotonic()
             found = self._decisions.decide(variables, few, STRICT_SHARE * left, decided)
         return found
@@ -202,9 +202,9 @@ class _Construction:
     def _give(self, variables: Indices, moments_left: int) -> bool:
         """Decide what cannot keep all limits, or not in time; False where nothing helps in time."""
         # Among few slots before many are looked at: that takes long, and little is to mend.
-        ways = (Attempt(width, elastic=True) for width in self._job.widths[-2:])
+        ways = (StageAttempt(width, elastic=True) for width in self._job.widths[-2:])
         seconds = max(self._seconds(moments_left), self._rough_s)
-        return any(self._decisions.decide(variables, way, seconds) is Found.PLAN for way in ways)
+        return any(self._decisions.decide(variables, way, seconds) is StageResult.PLAN for way in ways)
 
     def _seconds(self, moments_left: int) -> float:
         """Time of the next attempt at a moment. [s]"""

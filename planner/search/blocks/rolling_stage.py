@@ -36,7 +36,7 @@ FINISH_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class StageAttempt:
     """One way to decide a stage: slots up to a rank, with limits that hold or give, or by any plan at all.
 
     Attributes
@@ -57,7 +57,7 @@ class Attempt:
     roughly: bool = False
 
 
-class Found(Enum):
+class StageResult(Enum):
     """What an attempt found: a decision, none in its time, or that there is none."""
 
     PLAN = auto()
@@ -65,7 +65,7 @@ class Found(Enum):
     IMPOSSIBLE = auto()
 
 
-class Decisions:
+class StageDecisions:
     """What is decided so far.
 
     Parameters
@@ -129,15 +129,15 @@ class Decisions:
         self._later = (job.growth[self._supply] < 0) & apart
 
     def decide(
-        self, variables: Indices, attempt: Attempt, seconds: float, decided: Indices | None = None
-    ) -> Found:
+        self, variables: Indices, attempt: StageAttempt, seconds: float, decided: Indices | None = None
+    ) -> StageResult:
         """Decide one stage.
 
         Parameters
         ----------
         variables : Indices
             What may change, besides supply.
-        attempt : Attempt
+        attempt : StageAttempt
             How.
         seconds : float
             Most time. [s]
@@ -183,14 +183,14 @@ class Decisions:
         start = self.values[free] if again else None
         answer = self._solved(own, cost, seconds, start, ROUGH_PLANS if attempt.roughly else None)
         if answer.values is None:
-            return Found.IMPOSSIBLE if answer.infeasible else Found.NOTHING
+            return StageResult.IMPOSSIBLE if answer.infeasible else StageResult.NOTHING
         self.values[free] = answer.values[: len(free)]
         self.known[variables if decided is None else decided] = True
         if attempt.elastic:
             used = part.program.rows @ self.values[free]
             self._below[part.rows] = np.maximum(part.program.row_lower - used, 0)
             self._above[part.rows] = np.maximum(used - part.program.row_upper, 0)
-        return Found.PLAN
+        return StageResult.PLAN
 
     def _solved(
         self,
