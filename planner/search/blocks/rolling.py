@@ -116,6 +116,11 @@ class _Construction:
             if found is StageResult.IMPOSSIBLE and rest:
                 # The relaxation opens a pool by a tenth for those that are left, with a tenth of its reserve.
                 found = self._keep(group, StageAttempt(first=True), seconds)
+            if found is StageResult.IMPOSSIBLE and together:
+                # What travels may leave a region no room as it was decided.
+                region = next(each for each in regions if np.isin(group, each).all())
+                if len(region) > len(group):
+                    found = self._keep(region, StageAttempt(), seconds)
             if found is not StageResult.PLAN and together:
                 together = False
                 if self._together(variables, regions, moments_left):
@@ -176,9 +181,10 @@ class _Construction:
             )
             if found is not StageResult.IMPOSSIBLE or left <= 0:
                 break
-        if found is StageResult.NOTHING and width > 0:
+        if found is StageResult.NOTHING and self._job.widths[0] > 0:
             few, left = replace(attempt, width=0.0), ends - time.monotonic()
-            found = self._decisions.decide(variables, few, STRICT_SHARE * left, decided)
+            if self._decisions.decide(variables, few, STRICT_SHARE * left, decided) is StageResult.PLAN:
+                found = StageResult.PLAN
         return found
 
     def _in_groups(self, variables: Indices) -> list[Indices]:

@@ -163,6 +163,29 @@ def test_a_late_moment_looks_at_the_slots_of_the_one_before(
     assert np.round(construct(program, solved).values).astype(int).tolist() == [0, 1, *second]
 
 
+def test_where_many_slots_leave_no_time_for_a_plan_few_may() -> None:
+    # Slot 1 would cost less, and no program with it has an answer in its time.
+    program = job(
+        rows=[[1, 1]],
+        row_lower=[1],
+        row_upper=[FREE],
+        cost=[5, 1],
+        root=[0.5, 0.5],
+        stage=[0, 0],
+        region=[0, 0],
+        growth=[0, 0],
+        rank=[0.0, 0.5],
+    )
+    wide = replace(program, widths=(1.0, FREE))
+
+    def slow(asked: Job) -> Answer:
+        assert isinstance(asked.rows, Rows)
+        many = len(asked.rows.upper) > 1 and asked.rows.upper[1] > 0
+        return Answer(None, np.inf, -np.inf) if many else solve(asked, no_programs())
+
+    assert np.round(construct(wide, slow).values).astype(int).tolist() == [1, 0]
+
+
 def test_a_lot_that_the_relaxation_parts_stands_in_one_region() -> None:
     # Four hosts in lots of four, of which the relaxation has two in each region: x <= a, a = 4 m, b = 4 n,
     # a + b <= 4. Four replicas need those of the first, or cost a hundred each without a host.
