@@ -215,7 +215,7 @@ class _Construction:
     def _seconds(self, moments_left: int) -> float:
         """Time of the next attempt at a moment. [s]"""
         left_s, kept_s = self._ends - time.monotonic(), KEPT_SHARE * self._limit_s / len(self._job.stages)
-        if moments_left == 1:
+        if moments_left == 1 or np.isinf(left_s):
             return left_s
         share = min(self._job.moment_share / moments_left, MOST_SHARE)
         return min(share * left_s, max(left_s - kept_s * (moments_left - 1), 0.0))
