@@ -118,7 +118,7 @@ class _Construction:
                 found = self._keep(group, StageAttempt(first=True), seconds)
             if found is StageResult.IMPOSSIBLE and together:
                 # What travels may leave a region no room as it was decided.
-                region = next(each for each in regions if np.isin(group, each).all())
+                region = variables[np.isin(self._job.region[variables], self._job.region[group])]
                 if len(region) > len(group):
                     found = self._keep(region, StageAttempt(), seconds)
             if found is not StageResult.PLAN and together:

@@ -147,7 +147,7 @@ class StageDecisions:
         job = self._job
         free = np.concatenate([variables, self._supply])
         left = ~self.known
-        # What is left of the same moment counts as the relaxation has it.
+        # What is left of the same moment counts as before.
         left[self._now] = False
         waits = self._parts.rows_of(np.flatnonzero(left)) & (self._spans <= FEW_STAGES)
         held = self.values
