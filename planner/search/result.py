@@ -122,12 +122,15 @@ class SearchLimits:
     @property
     def search_gap_ratio(self) -> float:
         """Gap at which a search stops: the plan is stated without the rounding of the model."""
-        return max(self.gap_ratio - MODEL_ROUNDING_RATIO, self.gap_ratio / 2)
+        return self._gap_ratio_less(MODEL_ROUNDING_RATIO)
 
     @property
     def simpler_gap_ratio(self) -> float:
         """Gap that a simpler plan may have in the model, so that it is within the asked one as stated."""
-        return max(self.gap_ratio - SIMPLER_ROUNDING_RATIO, self.gap_ratio / 2)
+        return self._gap_ratio_less(SIMPLER_ROUNDING_RATIO)
+
+    def _gap_ratio_less(self, rounding_ratio: float) -> float:
+        return max(self.gap_ratio - rounding_ratio, self.gap_ratio / 2)
 
     def from_now(self) -> SearchLimits:
         """The limits of a solve that begins now: no longer than the whole question has left."""

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from fleetplan.planner.search.blocks.composite_jobs import RollingJob, SiftingJob
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.roles import NONE, VariableRoles
+from fleetplan.planner.search.blocks.split import MASTER
 from fleetplan.planner.search.blocks.subprograms import USED, SlotPrices, spans
 from fleetplan.planner.search.solvers.highs_jobs import (
     Answer,
@@ -205,14 +206,16 @@ def construction_job(
     """
     roles, cost = structure.roles, structure.cost
     used = max(1, int((root.rank == 0).sum()))
-    stages, travels = _stages(structure, root), travelling(structure)
+    stages = _stages(structure, root)
+    # Among few slots what several regions serve leaves each of them no better than what it parts.
+    travels = travelling(structure) if wide else np.zeros(len(cost), dtype=bool)
     widths = tuple((attempt - 1 + more) * used for more in WIDER)
     share = CONSTRUCTION_SHARE_OF_TIME
     most_s = min(MOST_STAGE_S * len(stages), MOST_CONSTRUCTION_S)
     if wide:
         n_regions = len(np.unique(roles.region[roles.region != NONE]))
         widths = (attempt * max(SLOTS_A_REGION * n_regions - used, LEAST_WIDE * used), math.inf)
-    if wide and travels.any():
+    if travels.any():
         share, most_s = TRAVELLING_SHARE_OF_TIME, math.inf
     seconds = attempt * min(max(share * clock.limit_s, LEAST_CONSTRUCTION_S), most_s)
     # What is spent, without what comes back by sales: the sum of both may be near zero.
@@ -230,8 +233,7 @@ def construction_job(
         widths=widths,
         moment_share=WIDE_MOMENT_SHARE if wide else MOMENT_SHARE,
         follow_slots=len(stages) > len(np.unique(roles.period_of)),
-        # Among few slots what several regions serve leaves each of them no better than what it parts.
-        travels=travels & wide,
+        travels=travels,
         period_of_stage=np.array([roles.period_of[roles.moment[each[0]]] for each in stages], dtype=np.int64),
         helps=_periods_of_supply(structure),
         linking=structure.linking_mask,
@@ -280,19 +282,11 @@ def travelling(structure: Structure) -> Mask:
 
     Such a service has a row that parts what it does in one moment among regions, and nothing else.
     """
-    roles = structure.roles
-    entries = structure.program.rows.tocoo()
-    row, variable = entries.coords
-    n_rows = structure.program.rows.shape[0]
-    places = np.stack([roles.service, roles.moment, roles.region])[:, variable]
-    least, most = np.full((3, n_rows), np.iinfo(np.int64).max), np.full((3, n_rows), -2)
-    for kind in range(3):
-        np.minimum.at(least[kind], row, places[kind])
-        np.maximum.at(most[kind], row, places[kind])
-    (service, moment, region), (last_service, last_moment, last_region) = least, most
-    one = (service == last_service) & (moment == last_moment) & (service != NONE) & (moment != NONE)
-    parted = one & (region != NONE) & (region != last_region)
-    found: Mask = np.isin(roles.service, np.unique(service[parted]))
+    roles, program = structure.roles, structure.program
+    elsewhere = (roles.block_keys == MASTER) | (roles.region == NONE)
+    one_service = (spans(program, roles.block_keys) == 1) & (abs(program.rows) @ elsewhere == 0)
+    parted = program.rows[one_service & (spans(program, roles.region) > 1)]
+    found: Mask = np.isin(roles.service, roles.service[parted.indices])
     return found
 
 

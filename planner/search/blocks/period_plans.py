@@ -128,4 +128,4 @@ class PeriodPlans:
         """Effort for what runs in one period where the supply is known, for so much of the time."""
         effort = self._clock.master(share * self._clock.limit_s)
         gap = GAP * abs(self._state.bound) / self._periods.count
-        return replace(effort, gap_ratio=0.0, gap=gap, rounds=True)
+        return replace(effort, gap_ratio=0.0, gap=gap, rounds=True, firm=True)

@@ -331,6 +331,9 @@ def sku(
     }
 
 
+H100_SPOT = "Nvidia H100 80GB GPU attached to Spot Preemptible VMs running in Americas"
+
+
 def test_machines_of_google_are_the_sum_of_their_parts() -> None:
     skus = [
         sku("Nvidia H100 80GB GPU running in Americas", 9.8, ("us-central1", "us-east4")),
@@ -338,11 +341,7 @@ def test_machines_of_google_are_the_sum_of_their_parts() -> None:
         sku("A3 Instance Ram running in Americas", 0.0025, ("us-central1",)),
         sku("A4 Nvidia B200 (1 gpu slice) running in Americas", 16.11),
         sku("Spot Preemptible A4 Nvidia B200 (1 gpu slice) running in Americas", 4.9542),
-        sku(
-            "Nvidia H100 80GB GPU attached to Spot Preemptible VMs running in Americas",
-            3.0,
-            usage="Preemptible",
-        ),
+        sku(H100_SPOT, 3.0, usage="Preemptible"),
         sku("Commitment v1: Nvidia H100 80GB GPU running in Americas for 1 Year", 4.0, usage="Commit1Yr"),
         sku("N1 Predefined Instance Core running in Americas", 0.03),
     ]
@@ -493,11 +492,7 @@ def test_machines_that_start_as_spot_capacity_alone_have_no_other_price() -> Non
         sku("Nvidia H100 80GB GPU running in Americas", 9.8),
         sku("A3 Instance Core running in Americas", 0.03),
         sku("A3 Instance Ram running in Americas", 0.0025),
-        sku(
-            "Nvidia H100 80GB GPU attached to Spot Preemptible VMs running in Americas",
-            3.0,
-            usage="Preemptible",
-        ),
+        sku(H100_SPOT, 3.0, usage="Preemptible"),
         sku("Spot Preemptible A3 Instance Core running in Americas", 0.009, usage="Preemptible"),
         sku("Spot Preemptible A3 Instance Ram running in Americas", 0.0008, usage="Preemptible"),
     ]
