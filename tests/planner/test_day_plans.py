@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.planner.builders import candidate
-from tests.planner.families import EXAMPLES, HALVES
+from tests.planner.family_examples import EXAMPLES, HALVES
 from tests.planner.solving import solve
 from tests.planner.uncertain_demand import RUNS, planned, question
 

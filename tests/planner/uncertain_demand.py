@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests.planner.families import EXAMPLES
+from tests.planner.family_examples import EXAMPLES
 from tests.planner.solving import provenance_of
 
 from fleetplan.fleet.inventory import Fleet

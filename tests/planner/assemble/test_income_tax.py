@@ -16,7 +16,7 @@ from tests.planner.builders import (
     rent_offer,
     service,
 )
-from tests.planner.report.test_html_report import ReportPage
+from tests.planner.report.report_pages import ReportPage
 from tests.planner.solving import solve
 
 from fleetplan.fleet import tco

@@ -12,7 +12,7 @@ from tests.interop.__main__ import HERE, OBJECTS, exported
 from tests.interop.documents import read_all_yaml
 from tests.interop.objects import chart_refusals, refusals
 from tests.interop.reading import cases_of
-from tests.planner.export.test_cluster_objects import of_catalogue
+from tests.planner.export.cluster_plans import of_catalogue
 from tests.planner.export.test_launch import deployment, plan
 from tests.planner.export.test_started_as_planned import on_hosts_of, values_of, with_phase, with_service
 

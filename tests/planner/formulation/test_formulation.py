@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
-from tests.planner.families import EXAMPLES, family_name
+from tests.planner.families import family_name
+from tests.planner.family_examples import EXAMPLES
 
 from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.planner.formulation.build import FAMILIES, build_model

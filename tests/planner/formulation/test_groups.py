@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 from ortools.sat.python import cp_model
-from tests.planner.families import EXAMPLES
+from tests.planner.family_examples import EXAMPLES
 from tests.planner.random_fleets import several_periods_case
 
 from fleetplan.planner.formulation import (

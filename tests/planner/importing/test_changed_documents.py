@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.planner.importing import test_cloud_prices as clouds
+from tests.planner.importing import benchmark_results as benchmarks
+from tests.planner.importing import cloud_price_lists as clouds
 from tests.planner.importing import test_clusters as clusters
-from tests.planner.importing import test_import as benchmarks
 from tests.planner.importing import test_prometheus as monitoring
 
 from fleetplan.fleet.errors import InputError

@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from rich.console import Console
-from tests.planner.report.test_html_report import FRONTIER, ReportPage
-from tests.planner.report.test_html_report import plan as in_usd
+from tests.planner.report.report_pages import FRONTIER, ReportPage
+from tests.planner.report.report_pages import plan as in_usd
 from tests.planner.whole_fleet import whole_plan
 
 from fleetplan.fleet.figures import currency_code, money, shown_in

@@ -6,7 +6,7 @@ from dataclasses import replace
 from io import StringIO
 
 from rich.console import Console
-from tests.planner.families import EXAMPLES
+from tests.planner.family_examples import EXAMPLES
 from tests.planner.solving import NO_PROVENANCE, solve
 from tests.planner.uncertain_demand import planned, question
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from tests.planner.report.test_html_report import ReportPage, plan
+from tests.planner.report.report_pages import ReportPage, plan
 
 from fleetplan.planner.plan import Plan, SupplyOption
 from fleetplan.planner.report.html.money_view import by_service

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.parts import each_once, first_of
 from tests.planner.browser import contrast, fetched, needs_browser, resize
-from tests.planner.report.test_html_report import FRONTIER, plan
+from tests.planner.report.report_pages import FRONTIER, plan
 from tests.planner.whole_fleet import EVIL
 
 from fleetplan.planner.report.html.page import report_page

@@ -10,7 +10,8 @@ import pytest
 from rich.console import Console
 from tests.oracles.highs import highs_usd
 from tests.planner.builders import buy_offer, candidate, fleet, hardware, region, rent_offer, service
-from tests.planner.families import EXAMPLES, check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.family_examples import EXAMPLES
 from tests.planner.solving import solve
 from tests.planner.uncertain_demand import RUNS, bought, planned, question
 

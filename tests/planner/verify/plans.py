@@ -18,7 +18,7 @@ from tests.planner.builders import (
     rented_pool,
     service,
 )
-from tests.planner.families import EXAMPLES
+from tests.planner.family_examples import EXAMPLES
 from tests.planner.solving import solve
 
 from fleetplan.fleet.catalog import accelerators

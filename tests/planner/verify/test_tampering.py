@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
-from tests.planner.families import EXAMPLES
+from tests.planner.family_examples import EXAMPLES
 from tests.planner.solving import solve
 from tests.planner.verify.plans import PLANS, example
 from tests.planner.verify.tampering import ANNOTATIONS, CLAIMS, Tampering, is_listed, tamperings

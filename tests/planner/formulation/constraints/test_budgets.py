@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
-from tests.planner.families import EXAMPLES, check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.family_examples import EXAMPLES
 from tests.planner.solving import is_infeasible, solve
 
 from fleetplan.fleet.inventory import Budget, Fleet

@@ -9,7 +9,8 @@ import pytest
 from tests.oracles.highs_kv_pairs import least_rent_usd
 from tests.parts import first_parts
 from tests.planner.builders import by_case, candidate, fleet, hardware, region, rent_offer, service
-from tests.planner.families import EXAMPLES, check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.family_examples import EXAMPLES
 from tests.planner.kv_pair_cases import PLACES, kv_pair_case
 from tests.planner.solving import Solved, solve
 

@@ -8,14 +8,8 @@ from dataclasses import replace
 import pytest
 from tests.oracles.highs import highs_usd
 from tests.planner.builders import by_case, candidate, fleet, hardware, region, rent_offer, service
-from tests.planner.families import (
-    EXAMPLES,
-    HALVES,
-    check_deletion,
-    check_golden,
-    check_infeasible,
-    check_optimum,
-)
+from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.family_examples import EXAMPLES, HALVES
 from tests.planner.solving import is_infeasible, solve
 
 from fleetplan.fleet.inventory import Fleet, Offline, Slice

@@ -8,7 +8,8 @@ import pytest
 from tests.oracles.highs import highs_usd
 from tests.parts import first_parts
 from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, rented_pool, service
-from tests.planner.families import EXAMPLES, check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.family_examples import EXAMPLES
 from tests.planner.random_fleets import tiny_case
 from tests.planner.solving import Solved, is_infeasible, solve
 

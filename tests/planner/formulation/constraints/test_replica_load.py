@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 from ortools.sat.python import cp_model
 from tests.planner.builders import candidate, fleet, hardware, rent_offer, service
-from tests.planner.families import EXAMPLES, check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.family_examples import EXAMPLES
 from tests.planner.solving import solve
 
 from fleetplan.planner.formulation.variables import Variables

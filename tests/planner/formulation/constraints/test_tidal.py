@@ -8,14 +8,8 @@ from fractions import Fraction
 import pytest
 from tests.oracles.highs import highs_usd
 from tests.planner.builders import by_case, candidate, fleet, hardware, rent_offer, service
-from tests.planner.families import (
-    EXAMPLES,
-    HALVES,
-    check_deletion,
-    check_golden,
-    check_infeasible,
-    check_optimum,
-)
+from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.family_examples import EXAMPLES, HALVES
 from tests.planner.solving import solve
 
 from fleetplan.fleet.inventory import Demand, Finance, Fleet, Service, Slice, Tidal

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 from tests.planner.builders import candidate, fleet, hardware, rent_offer, service
-from tests.planner.families import EXAMPLES
+from tests.planner.family_examples import EXAMPLES
 
 from fleetplan.planner.formulation.build import PlanningModel
 from fleetplan.planner.problem import Problem, build_problem
