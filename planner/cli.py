@@ -30,11 +30,12 @@ from fleetplan.planner.commands.explain import explain
 from fleetplan.planner.commands.export import dump, export, report
 from fleetplan.planner.commands.forecast import forecast
 from fleetplan.planner.commands.importing import import_app
+from fleetplan.planner.commands.landscape import landscape
 from fleetplan.planner.commands.merge import merge
 from fleetplan.planner.commands.new import new_fleet_file, print_schema
 from fleetplan.planner.commands.optables import optables_app
 from fleetplan.planner.commands.predict import predict
-from fleetplan.planner.commands.questions import compare, diff_plans, landscape
+from fleetplan.planner.commands.questions import compare, diff_plans
 from fleetplan.planner.commands.replay import replay
 from fleetplan.planner.commands.serve import serve
 from fleetplan.planner.commands.shared import ExitCode

@@ -1,9 +1,9 @@
-"""The commands that look at a landscape and compare plans."""
+"""The commands that compare plans."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -15,104 +15,12 @@ from fleetplan.planner.commands.shared import (
     ExitCode,
     FleetFile,
     Scenarios,
-    csv_file,
     load,
     output_folder,
     page_file,
     ratio,
 )
 from fleetplan.planner.commands.terminal import console, progress, say_written
-
-MOST_WHOLE: Final = 10**9
-"""Largest whole number of an option, as of a fleet file."""
-
-MOST_BATCH: Final = 100_000
-"""Largest batch that may be tried one by one: far above what any cache holds."""
-
-MOST_ROWS: Final = 2**63 - 1
-"""Rows of a landscape are numbered in 64 bits."""
-
-
-def landscape(
-    fleet_file: Annotated[
-        Path | None, typer.Argument(help="the fleet file", metavar="[FLEET.yaml]", show_default=False)
-    ] = None,
-    scenario: Scenarios = None,
-    assignment: Assignments = None,
-    service: Annotated[str | None, typer.Option(help="a service of the fleet")] = None,
-    model: Annotated[str | None, typer.Option(help="model: HF id, alias or config.json")] = None,
-    hardware: Annotated[str | None, typer.Option(help="names of the catalogue, with commas")] = None,
-    input_tokens: Annotated[
-        int | None, typer.Option("--input", help="new prompt tokens", min=1, max=MOST_WHOLE)
-    ] = None,
-    output_tokens: Annotated[
-        int | None, typer.Option("--output", help="generated tokens", min=1, max=MOST_WHOLE)
-    ] = None,
-    context: Annotated[
-        int | None,
-        typer.Option(help="context length; tokens beyond --input are cached", min=1, max=MOST_WHOLE),
-    ] = None,
-    ttft: Annotated[float | None, typer.Option(help="limit [ms]", min=0)] = None,
-    tpot: Annotated[float | None, typer.Option(help="limit [ms]", min=0)] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(help="data types of the weights, with commas (default: as the checkpoint stores them)"),
-    ] = None,
-    kv: Annotated[str, typer.Option("--kv", help="data types of the KV cache, with commas")] = "bf16",
-    framework: Annotated[str, typer.Option(help="trtllm, sglang or vllm")] = "vllm",
-    prices: Annotated[str, typer.Option(help="column of the price book")] = "rental_3y",
-    max_accelerators: Annotated[
-        int | None, typer.Option(help="largest replica", min=1, max=MOST_WHOLE)
-    ] = None,
-    every_batch: Annotated[
-        int | None, typer.Option(help="try every batch up to this one", min=1, max=MOST_BATCH)
-    ] = None,
-    condition: Annotated[
-        str | None, typer.Option("--filter", help="rows to show and write, e.g. 'tp <= 8 and batch >= 16'")
-    ] = None,
-    usable: Annotated[bool, typer.Option("--usable", help="omit excluded rows from the files")] = False,
-    csv: Annotated[
-        Path | None, typer.Option("--csv", help="write all rows", metavar="FILE", callback=csv_file)
-    ] = None,
-    parquet: Annotated[Path | None, typer.Option(help="write all rows", metavar="FILE")] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="draw into this folder", metavar="DIR", callback=output_folder)
-    ] = None,
-    plot_format: Annotated[str, typer.Option(help="svg or png")] = "svg",
-    explain: Annotated[
-        int | None, typer.Option(help="explain one row", metavar="ROW", min=0, max=MOST_ROWS)
-    ] = None,
-    menu: Annotated[bool, typer.Option("--menu", help="cost of each latency class")] = False,
-) -> None:
-    """Evaluate every configuration of a service or model.
-
-    Prints counts, the best rows and the Pareto frontier.
-
-    Examples: plan landscape fleet.yaml --service chat --plot plots; plan landscape --model llama3-70b
-    --hardware H200-SXM,H100-SXM --input 2000 --output 150 --ttft 350 --tpot 30
-    """
-    from fleetplan.planner.commands.run_landscape import Outputs, run_landscape
-    from fleetplan.planner.landscape.options import (
-        ModelOptions,
-        refuse_without_fleet,
-        search_of,
-        write_format,
-    )
-    from fleetplan.planner.landscape.question import question_of_service
-
-    errors = console(stderr=True)
-    search = search_of(max_accelerators, every_batch)
-    asked = ModelOptions(
-        model, hardware, input_tokens, output_tokens, context, ttft, tpot, weights, kv, framework, prices
-    )
-    if fleet_file is None:
-        refuse_without_fleet(service, scenario, assignment)
-        question = asked.question(search)
-    else:
-        asked.refuse_beside_fleet()
-        question = question_of_service(load(fleet_file, scenario, assignment, errors), service, search)
-    outputs = Outputs(csv, parquet, plot, write_format(plot_format), condition, usable, explain, menu)
-    run_landscape(question, outputs, console(), errors)
 
 
 def diff_plans(
