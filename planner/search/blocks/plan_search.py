@@ -1,4 +1,9 @@
-"""The plans of a search over blocks, improved part by part until the bound of its rounds gains more."""
+"""The plans of a search over blocks, improved part by part until the bound of its rounds gains more.
+
+`PlanSearch` extends `FirstPlans` and does not hold one, because both change one state: the last relaxation,
+its neighbourhoods, the columns of plans and the draft of the first. Whoever improves plans offers and
+constructs them as well. Two objects would need a third one with the state, and would pass most calls to it.
+"""
 
 from __future__ import annotations
 
