@@ -42,7 +42,7 @@ def track(
 ) -> None:
     """Compare a plan with what happened.
 
-    Says which assumption was off, by how much, and what that cost.
+    States the variances of demand, rates and prices, and their cost.
 
     The table has a column period or date, and service, region, pool, requests_per_s, accelerators,
     utilisation, ttft_ms, tpot_ms, usd as far as they were measured.

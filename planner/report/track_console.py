@@ -15,7 +15,7 @@ FINDINGS_SHOWN: Final = 20
 
 
 def finding_text(found: Finding) -> str:
-    """An assumption that was off, in words."""
+    """Return a variance in words."""
     off = abs(found.ratio - 1)
     direction = "above" if found.ratio > 1 else "below"
     if found.assumption == "demand":
@@ -28,7 +28,7 @@ def finding_text(found: Finding) -> str:
 
 
 def print_track(report: TrackReport, console: Console) -> None:
-    """Print cost by period, what was off with its money, then demand, pools and latencies.
+    """Print cost by period, variances in money, then demand, pools and latencies.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def print_track(report: TrackReport, console: Console) -> None:
     """
     console.print(_costs(report))
     notable = [each for each in report.findings if each.is_notable]
-    console.print("[bold]What was off[/]" if notable else "[bold]Nothing was off[/] by 2 % or more.")
+    console.print("[bold]Variances[/]" if notable else "[bold]No variance[/] of 2 % or more.")
     for each in notable[:FINDINGS_SHOWN]:
         console.print(f"  {signed_money(each.usd):>10}  {escape(each.period)}  {escape(finding_text(each))}")
     if len(notable) > FINDINGS_SHOWN:

@@ -1,4 +1,4 @@
-"""What was off, with its money: demand, rates and prices of each service, by the method of standard costs.
+"""Variances of demand, rates and prices of each service, in money, by the method of standard costs.
 
 A service's planned cost is flexed step by step to what was measured: first to its demand, then to the rates
 of its replicas, then to the prices of its pools. Each step is one variance, and they add up to what the plan
@@ -18,12 +18,12 @@ from fleetplan.planner.questions.track.actuals import Actuals, ServedLoad
 Assumption = Literal["demand", "rates", "price"]
 
 NOTABLE_RATIO: Final = 0.02
-"""From this on a figure is off; below it, rounding and a day's luck."""
+"""Least error of a figure that is reported; less is rounding and chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An assumption that was off.
+    """A variance: an assumption, and what its error changes.
 
     Attributes
     ----------

@@ -192,7 +192,7 @@ def test_what_went_as_planned_is_not_named(capsys: pytest.CaptureFixture[str]) -
     happened(planned(), "2027Q1", {}, {})
     report = tracked("--next", "next.yaml")
     assert all(abs(each["ratio"] - 1) < 1e-9 for each in report["findings"])
-    assert "Nothing was off by 2 % or more." in capsys.readouterr().out
+    assert "No variance of 2 % or more." in capsys.readouterr().out
     old, new = load_fleet("fleet.yaml"), load_fleet("next.yaml")
     for before, after in zip(old.services, new.services, strict=True):
         assert after.demand.peak == {
