@@ -204,6 +204,22 @@ def test_pipelines_keep_a_slot_less() -> None:
     assert built.state_slots.of_request(layouts.pp, 4).tolist() == [8, 9]  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("pp", [1, 2, 4])
+def test_sequences_that_have_slots_fit_the_memory_and_one_more_does_not(pp: int) -> None:
+    """A pipeline has as many micro-batches as stages, whose sequences share the slots."""
+    built = evaluator("Qwen/Qwen3-Next-80B-A3B-Instruct")
+    layouts = Layouts.of([Parallelism(pp, 2, 1, 2, 1)])
+    shape = StepShape(layouts, *(np.array([each]) for each in (1, 1000, 0, 10, 1000)))
+    room = np.array([30.0])
+    most_sequences = built.most_states(layouts, room).astype(np.int64)
+    assert most_sequences[0] > 1
+    needed = [
+        float(np.asarray(built.memory(shape, sequences, np.array([0])).slots_gib)[0])
+        for sequences in (most_sequences, most_sequences + 1)
+    ]
+    assert needed[0] <= room[0] < needed[1]
+
+
 def case(mode: str, **more: object) -> dict[str, object]:
     return {
         "case_id": mode,
