@@ -10,7 +10,7 @@ from typing import Final
 from fleetplan.planner.plan.inputs import CostLine, PriceInput
 from fleetplan.planner.verify.placement_figures import expected_placements
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.records import compared, row_key
+from fleetplan.planner.verify.records import compared, row_key, stated_twice
 from fleetplan.planner.verify.supply_rules import FleetPool, is_bought
 from fleetplan.planner.verify.violations import Violation
 
@@ -108,8 +108,9 @@ def _split(lines: Sequence[CostLine], floor_usd: float) -> tuple[list[CostLine],
 
 
 def _crumbs_compared(stated: Sequence[CostLine], expected: Sequence[CostLine]) -> Iterator[Violation]:
-    """Lines of no more than rounding may be there or not; what they say besides figures has to be right."""
+    """Lines of no more than rounding may be there or not, once; what they say besides figures is right."""
     known = {row_key(line, LINE_KEY): line for line in expected}
+    yield from stated_twice("bill", stated, LINE_KEY)
     for line in stated:
         if (right := known.get(row_key(line, LINE_KEY))) is not None:
             figures = {"quantity": right.quantity, "usd": right.usd}

@@ -54,18 +54,24 @@ def compared(
         What a figure of money may be off by at least. [USD]
     """
     known = {row_key(row, key): row for row in expected}
-    for where, count in Counter(row_key(row, key) for row in stated).items():
+    found = {row_key(row, key): row for row in stated}
+    for where in found:
         if where not in known:
             yield Violation(family, f"{_label(where)}: the plan has no such row of its own")
-        elif count > 1:
-            yield Violation(family, f"{_label(where)}: stated {counted(count, 'time')}")
-    found = {row_key(row, key) for row in stated}
+    yield from stated_twice(family, [row for row in stated if row_key(row, key) in known], key)
     for where in known:
         if where not in found:
             yield Violation(family, f"{_label(where)}: is left out")
     for row in stated:
         if (right := known.get(row_key(row, key))) is not None:
             yield from fields_compared(family, _label(row_key(row, key)), row, right, floor_usd)
+
+
+def stated_twice(family: str, stated: Sequence[BaseModel], key: Sequence[str]) -> Iterator[Violation]:
+    """Every row that is there more than once; parameters as in `compared`."""
+    for where, count in Counter(row_key(row, key) for row in stated).items():
+        if count > 1:
+            yield Violation(family, f"{_label(where)}: stated {counted(count, 'time')}")
 
 
 def fields_compared(

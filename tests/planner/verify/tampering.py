@@ -36,8 +36,7 @@ ANNOTATIONS: Final[dict[str, str]] = {
 CLAIMS: Final[dict[str, str]] = {
     "demand_scenarios[].best_unmet_requests_per_s": "of another plan, which is not in the document",
     "demand_scenarios[].best_unmet_gap": "what a search for another plan could not prove",
-    "scenario_purchases[].units": "of another plan, which is not in the document",
-    "scenario_purchases[].scenario": "of another plan; which scenarios there are is checked",
+    "scenario_purchases[].*": "of another plan; which scenarios, periods and offers there are is checked",
     "scenario_purchases[]": "of another plan, which is not in the document",
     "wrong_forecasts[].bound_usd": "of another search; may be anything below the cost",
     "wrong_forecasts[].unmet_*": "of another plan, which is not in the document, and its search",

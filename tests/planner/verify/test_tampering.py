@@ -195,3 +195,6 @@ def test_a_line_of_less_than_rounding_names_its_own_price() -> None:
         found = verify(solved.problem, Plan.model_validate_json(json.dumps(document)), NO_EVIDENCE)
         assert bool(found) is wrong, (key, found)
         first[key] = right
+    # Random fleet 907001: such a line could be stated twice.
+    lines.append(first)
+    assert verify(solved.problem, Plan.model_validate_json(json.dumps(document)), NO_EVIDENCE)
