@@ -27,8 +27,15 @@ def plan() -> Plan:
     return found
 
 
-def book() -> Any:
-    return openpyxl.load_workbook(io.BytesIO(workbook(plan())))
+@cache
+def written(planned: Callable[[], Plan]) -> bytes:
+    """A plan's workbook, for all tests."""
+    return workbook(planned())
+
+
+def book(planned: Callable[[], Plan] = plan, **options: bool) -> Any:
+    """The workbook as openpyxl reads it; tests change nothing in it."""
+    return openpyxl.load_workbook(io.BytesIO(written(planned)), **options)
 
 
 @cache
@@ -37,7 +44,7 @@ def compiled(planned: Callable[[], Plan]) -> Any:
     formulas = pytest.importorskip("formulas", reason="formulas is not installed")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plan.xlsx"
-        path.write_bytes(workbook(planned()))
+        path.write_bytes(written(planned))
         return formulas.ExcelModel().loads(str(path)).finish()
 
 
@@ -78,8 +85,8 @@ def test_a_changed_price_changes_the_tco_as_the_planner_does() -> None:
 
 @pytest.mark.parametrize("planned", [plan, in_euros], ids=["USD", "EUR"])
 def test_every_formula_has_the_value_that_the_planner_computed(planned: Callable[[], Plan]) -> None:
-    stored = openpyxl.load_workbook(io.BytesIO(workbook(planned())), data_only=True)
-    formulas = openpyxl.load_workbook(io.BytesIO(workbook(planned())))
+    stored = book(planned, data_only=True)
+    formulas = book(planned)
     values = recomputed(planned)
     compared = 0
     for sheet in formulas.worksheets:
@@ -94,14 +101,14 @@ def test_every_formula_has_the_value_that_the_planner_computed(planned: Callable
 
 
 def test_a_changed_rate_changes_the_tco() -> None:
-    own = openpyxl.load_workbook(io.BytesIO(workbook(in_euros())))
+    own = book(in_euros)
     (rate,) = [row[2] for row in own["Prices"].iter_rows() if row[0].value == "rate of EUR"]
     values = recomputed(in_euros, {rate.coordinate: 2.0})
     assert values["Summary!B5"] == pytest.approx(plan().objective_usd / 2)
 
 
 def test_services_and_idle_capacity_are_the_whole_cost() -> None:
-    rows = list(openpyxl.load_workbook(io.BytesIO(workbook(plan())), data_only=True)["Services"].values)
+    rows = list(book(data_only=True)["Services"].values)
     named = {row[0]: row[1:] for row in rows[1:]}
     assert set(named) == {
         EVIL,
