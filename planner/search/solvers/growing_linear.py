@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import highspy
@@ -22,6 +23,8 @@ still is one."""
 class GrowingLinear:
     """A linear program of which the variables that are not there yet are zero.
 
+    Rows that only such variables are in are not there either, unless zero is beyond their limits.
+
     Parameters
     ----------
     program : Rows
@@ -30,23 +33,26 @@ class GrowingLinear:
         Of all variables.
     variables : Indices
         Those that are there at first.
-
-    Attributes
-    ----------
-    work_s : float
-        Work so far, as `Answer` has it. [s]
+    note : callable
+        Told of the work of each solution, as `Answer` has it. [s]
     """
 
-    def __init__(self, program: Rows, cost: Array, variables: Indices) -> None:
-        self._program, self._cost, self._variables = program, cost, variables
+    def __init__(self, program: Rows, cost: Array, variables: Indices, note: Callable[[float], None]) -> None:
+        self._program, self._cost, self._variables, self._note = program, cost, variables, note
         self._unit = cost_unit(cost)
         self._by_variable: sp.csc_array = program.rows.tocsc()
-        self._solver = model_of(program.among(variables), cost[variables] / self._unit, linear=True)
-        self.work_s = 0.0
+        there = (program.row_lower > 0) | (program.row_upper < 0)
+        there[self._by_variable[:, variables].indices] = True
+        # Rows that are there, and by row its number among them; -1 where it is not.
+        self._rows = np.flatnonzero(there)
+        self._number = np.where(there, np.cumsum(there) - 1, -1).astype(np.int32)
+        own = program.among(variables, self._rows)
+        self._solver = model_of(own, cost[variables] / self._unit, linear=True)
 
     def add(self, variables: Indices) -> None:
-        """Add some variables."""
+        """Add some variables, and the rows that they are in."""
         program, columns = self._program, self._by_variable[:, variables]
+        self._add_rows(np.unique(columns.indices[self._number[columns.indices] < 0]))
         self._solver.addCols(
             len(variables),
             self._cost[variables] / self._unit,
@@ -54,10 +60,20 @@ class GrowingLinear:
             program.upper[variables],
             columns.nnz,
             columns.indptr[:-1].astype(np.int32),
-            columns.indices.astype(np.int32),
+            self._number[columns.indices],
             columns.data,
         )
         self._variables = np.concatenate([self._variables, variables])
+
+    def _add_rows(self, rows: Indices) -> None:
+        """Add rows that no variable is in so far."""
+        lower, upper = self._program.row_lower[rows], self._program.row_upper[rows]
+        nothing = np.zeros(0, dtype=np.int32)
+        self._solver.addRows(
+            len(rows), lower, upper, 0, np.zeros(len(rows), dtype=np.int32), nothing, nothing.astype(float)
+        )
+        self._number[rows] = np.arange(len(self._rows), len(self._rows) + len(rows), dtype=np.int32)
+        self._rows = np.concatenate([self._rows, rows])
 
     def solve(self) -> Answer:
         """The optimum among the variables that are there, with values of all and prices of all rows."""
@@ -65,13 +81,13 @@ class GrowingLinear:
         solver.run()
         solver.setOptionValue("simplex_strategy", PRIMAL)
         info, status = solver.getInfo(), solver.getModelStatus()
-        self.work_s += max(0, int(info.simplex_iteration_count)) * GROWING_ITERATION_S
+        self._note(max(0, int(info.simplex_iteration_count)) * GROWING_ITERATION_S)
         if status != highspy.HighsModelStatus.kOptimal:
             infeasible = status == highspy.HighsModelStatus.kInfeasible
             said = solver.modelStatusToString(status)
             return Answer(None, np.inf, -np.inf, infeasible=infeasible, status=said)
         solution = solver.getSolution()
-        values = np.zeros(len(self._cost))
+        values, duals = np.zeros(len(self._cost)), np.zeros(len(self._number))
         values[self._variables] = solution.col_value
-        objective = float(self._cost @ values)
-        return Answer(values, objective, -np.inf, row_duals=np.array(solution.row_dual) * self._unit)
+        duals[self._rows] = np.array(solution.row_dual) * self._unit
+        return Answer(values, float(self._cost @ values), -np.inf, row_duals=duals)

@@ -127,18 +127,16 @@ class _Counting:
 
     def __init__(self, programs: StackedRows) -> None:
         self._programs = programs
-        self._growing: list[GrowingLinear] = []
-        self._solved_s = 0.0
-
-    @property
-    def work_s(self) -> float:
-        return self._solved_s + sum(each.work_s for each in self._growing)
+        self.work_s = 0.0
 
     def __call__(self, job: Job) -> Answer:
         """Solve one program."""
         answer = solve(job, self._programs)
-        self._solved_s += answer.work_s
+        self._worked(answer.work_s)
         return answer
+
+    def _worked(self, work_s: float) -> None:
+        self.work_s += work_s
 
     def program(self, number: int) -> Rows:
         """One of the programs that jobs name by number."""
@@ -146,9 +144,7 @@ class _Counting:
 
     def growing(self, program: Rows, cost: Array, variables: Indices) -> GrowingLinear:
         """Begin with some variables of a linear program."""
-        found = GrowingLinear(program, cost, variables)
-        self._growing.append(found)
-        return found
+        return GrowingLinear(program, cost, variables, self._worked)
 
 
 def limit(solver: highspy.Highs, effort: Effort, unit: float) -> None:
