@@ -1,4 +1,4 @@
-"""`plan import prometheus`: saved answers, a server of a test, and a Prometheus that has scraped vLLM."""
+"""`plan import prometheus`: saved answers, a server of a test, and a Prometheus that scrapes an exporter."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import numpy as np
@@ -332,74 +333,76 @@ RATES = {"east": 200.0, "west": 50.0}
 """Requests/s of the exporter: whole requests in a second of counters are a small part of them."""
 
 
-SECONDS, SAMPLES_PER_S = 30, 4
-"""How long the exporter has been scraped, and how often: counts of too few steps to have a burstiness."""
-
-
-def scraped(now: float) -> str:
-    """What scrapes of vLLM's metrics gave until now: prompts of 60 and 600 tokens by turns, answers of 40."""
+def exported(started: float) -> bytes:
+    """What vLLM's metrics say a while after a start: prompts of 60 and 600 tokens by turns, answers of 40."""
     lines = []
-    for number in range(SECONDS * SAMPLES_PER_S):
-        after = number / SAMPLES_PER_S
-        for region, rate in RATES.items():
-            done = math.floor(after * rate) + 1000
-            labels = f'model_name="{MODEL}",region="{region}"'
-            values = {f'request_success_total{{{labels},finished_reason="stop"}}': done}
-            for name, buckets, total in (
-                ("prompt", ((100, done // 2), (1000, done)), 330 * done),
-                ("generation", ((50, done), (100, done)), 40 * done),
-            ):
-                for bound, count in (*buckets, ("+Inf", done)):
-                    values[f'request_{name}_tokens_bucket{{{labels},le="{bound}"}}'] = count
-                values[f"request_{name}_tokens_sum{{{labels}}}"] = total
-            values[f"prefix_cache_hits_total{{{labels}}}"] = 66 * done
-            values[f"prefix_cache_queries_total{{{labels}}}"] = 330 * done
-            lines += [f"vllm:{name} {value} {now - SECONDS + after:.3f}" for name, value in values.items()]
-    return "\n".join([*lines, "# EOF", ""])
+    for region, rate in RATES.items():
+        done = math.floor((time.monotonic() - started) * rate) + 1000
+        labels = f'model_name="{MODEL}",region="{region}"'
+        lines.append(f'vllm:request_success_total{{{labels},finished_reason="stop"}} {done}')
+        for name, buckets, total in (
+            ("prompt", ((100, done // 2), (1000, done)), 330 * done),
+            ("generation", ((50, done), (100, done)), 40 * done),
+        ):
+            for bound, count in (*buckets, ("+Inf", done)):
+                lines.append(f'vllm:request_{name}_tokens_bucket{{{labels},le="{bound}"}} {count}')
+            lines.append(f"vllm:request_{name}_tokens_sum{{{labels}}} {total}")
+        lines.append(f"vllm:prefix_cache_hits_total{{{labels}}} {66 * done}")
+        lines.append(f"vllm:prefix_cache_queries_total{{{labels}}} {330 * done}")
+    return ("\n".join(lines) + "\n").encode()
 
 
 @contextmanager
-def real_prometheus(folder: Path) -> Iterator[str]:
-    """A server that has scraped for a while: its storage is filled by its own tool, so that nobody waits."""
-    (folder / "scraped.txt").write_text(scraped(time.time()), encoding="utf-8")
-    (folder / "prometheus.yml").write_text("global: {}\n", encoding="utf-8")
-    fill = ["promtool", "tsdb", "create-blocks-from", "openmetrics", folder / "scraped.txt", folder / "data"]
-    subprocess.run(fill, check=True, capture_output=True)
+def real_prometheus(program: str, folder: Path, target: str) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
-    words = [
-        "prometheus",
-        f"--config.file={folder / 'prometheus.yml'}",
-        f"--storage.tsdb.path={folder / 'data'}",
-    ]
+    (folder / "prometheus.yml").write_text(
+        "scrape_configs:\n  - job_name: vllm\n    scrape_interval: 250ms\n    scrape_timeout: 250ms\n"
+        f"    static_configs: [{{targets: ['{target.removeprefix('http://')}']}}]\n",
+        encoding="utf-8",
+    )
+    words = [program, f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}"]
     with subprocess.Popen([*words, f"--web.listen-address={address}"], stderr=subprocess.DEVNULL) as process:
         try:
-            _wait_until_ready(f"http://{address}")
             yield f"http://{address}"
         finally:
             process.terminate()
 
 
-def _wait_until_ready(server: str) -> None:
+def wait_for_scrapes(server: str, number: int) -> None:
+    """Wait until a server has so many values of every series: a busy one begins late and misses some."""
+    asked = urlencode({"query": "min(count_over_time(vllm:request_success_total[1m]))"})
     ends = time.monotonic() + 60.0
     while time.monotonic() < ends:
-        with suppress(OSError), urlopen(f"{server}/-/ready", timeout=5.0):
-            return
-        time.sleep(0.05)
-    pytest.fail("Prometheus did not start")
+        time.sleep(0.2)
+        with suppress(OSError), urlopen(f"{server}/api/v1/query?{asked}", timeout=5.0) as answer:
+            result = json.load(answer)["data"]["result"]
+            if result and float(result[0]["value"][1]) >= number:
+                return
+    pytest.fail("Prometheus did not scrape")
 
 
 def test_from_a_real_prometheus_to_a_plan_in_five_commands(tmp_path: Path) -> None:
-    if shutil.which("prometheus") is None or shutil.which("promtool") is None:
+    program = shutil.which("prometheus")
+    if program is None:
         pytest.skip("no prometheus on the path (Debian package prometheus)")
+    started = time.monotonic()
     card = "NVIDIA-H100-80GB-HBM3"
     nodes = listed(*(nvidia(f"{place}{n}", card, 8, place) for place in RATES for n in (1, 2)))
     (tmp_path / "nodes.json").write_text(json.dumps(nodes), encoding="utf-8")
     demand = tmp_path / "demand"
     words = ("--system", "vllm", "--region-label", "region", "--days", 0.01, "--step", 1, "--percentile", 50)
-    with real_prometheus(tmp_path) as server:
-        assert run("import", "prometheus", server, *words, "--save", tmp_path / "saved", "--out", demand) == 0
+    with (
+        serving(lambda path: (200, exported(started))) as exporter,
+        real_prometheus(program, tmp_path, exporter) as server,
+    ):
+        wait_for_scrapes(server, 12)
+        saving = ("--save", tmp_path / "saved", "--force")
+        for _ in range(20):
+            if run("import", "prometheus", server, *words, *saving, "--out", demand) == 0:
+                break
+            time.sleep(0.5)
     document = read_yaml((demand / "demand.yaml").read_text("utf-8"))
     (service,) = document["services"]
     assert service["demand"] == pytest.approx(RATES, rel=0.15)
