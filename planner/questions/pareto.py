@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import isclose
 from typing import Final
 
 import pandas as pd
@@ -175,11 +176,19 @@ def known_from_later(points: Sequence[ParetoPoint], against: str) -> list[Pareto
         if best is not None and best.usd is not None and (point.usd is None or best.usd < point.usd):
             if against not in MINIMISED:
                 known = replace(point, usd=best.usd)
-            elif point.value is not None and best.value is not None and best.value <= point.value:
+            elif _is_better(best, point):
                 known = replace(point, usd=best.usd, value=best.value, bound_usd=None)
         best = best if known.usd is None else known
         found.append(known)
     return found[::-1]
+
+
+def _is_better(one: ParetoPoint, other: ParetoPoint) -> bool:
+    """Whether a point of less TCO has no more of the other figure, and is not the same but for rounding."""
+    if one.usd is None or other.usd is None or one.value is None or other.value is None:
+        return False
+    same = isclose(one.usd, other.usd, rel_tol=ROUNDING) and isclose(one.value, other.value, rel_tol=ROUNDING)
+    return one.value <= other.value and not same
 
 
 def _capped(plan: Plan, fleet: Fleet, against: str, allowance: float) -> Fleet:

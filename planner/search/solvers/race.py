@@ -15,6 +15,7 @@ from fleetplan.planner.search.solvers.best import Best, proofs_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver, hint
 from fleetplan.planner.search.solvers.highs_program import FINEST_GAP, HighsAnswer, complete, gap_for
 from fleetplan.planner.search.solvers.highs_race import HighsRace
+from fleetplan.planner.search.solvers.hinted import offer_hinted_plan
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.proofs import CPSAT, HIGHS, WITHOUT_PRESOLVE
 from fleetplan.planner.search.solvers.request import Enough, Listener, ModelOutcome, SolverLimits
@@ -94,7 +95,8 @@ def solve_model(
         best.offer_infeasible(prover)
     deadline = started + limits.time_limit_s
     alone_s = min(FIRST_PLAN_LIMIT_S if limits.stop.requested else ALONE_S, limits.time_limit_s)
-    spent = _search(model, limits, best, time.monotonic() + alone_s, LEAST_CONFIRMATION_S)
+    spent = offer_hinted_plan(model, limits, best)
+    spent += _search(model, limits, best, time.monotonic() + alone_s, LEAST_CONFIRMATION_S)
     if not (best.settled() or limits.stop.requested):
         left_s = deadline - time.monotonic()
         if left_s > LEAST_RACE_S:

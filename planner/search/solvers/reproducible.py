@@ -17,6 +17,7 @@ from fleetplan.planner.search.solvers.best import Best, proofs_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver, hint, solve_by_work
 from fleetplan.planner.search.solvers.highs_jobs import ANY_NODES, Effort, Job
 from fleetplan.planner.search.solvers.highs_program import HighsAnswer, HighsProgram, complete, gap_for
+from fleetplan.planner.search.solvers.hinted import offer_hinted_plan
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.proofs import CPSAT, HIGHS, WITHOUT_PRESOLVE
 from fleetplan.planner.search.solvers.request import Enough, ModelOutcome, SolverLimits
@@ -83,7 +84,8 @@ def solve_reproducibly(
     best = Best(enough, lambda _: None, proofs_of(model, continuous))
     for prover in impossible_by:
         best.offer_infeasible(prover)
-    spent = _search(model, limits, best, min(FIRST_SEARCH, limits.time_limit_s), CPSAT)
+    spent = offer_hinted_plan(model, limits, best, reproducible=True)
+    spent += _search(model, limits, best, min(FIRST_SEARCH, limits.time_limit_s), CPSAT)
     if best.needs_other_proof():
         if best.values is not None:
             hint(model, best.values)

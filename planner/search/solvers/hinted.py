@@ -1,0 +1,62 @@
+"""The plan that the hints of a model are, or are part of, known before a search begins."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.search.solvers.best import Best
+from fleetplan.planner.search.solvers.cpsat import configured_solver, hint, solve_by_work
+from fleetplan.planner.search.solvers.proofs import CPSAT
+from fleetplan.planner.search.solvers.request import SolverLimits
+
+LIMIT_S: Final = 1.0
+"""Time to complete the plan: most take hundredths. [s]"""
+
+WORK_LIMIT: Final = 0.5
+"""The same where the clock must not decide. [deterministic units of CP-SAT]"""
+
+
+def offer_hinted_plan(
+    model: cp_model.CpModel, limits: SolverLimits, best: Best, reproducible: bool = False
+) -> float:
+    """Offer the best plan in which all hinted variables are as hinted, and hint all variables of it.
+
+    CP-SAT follows hints, but its searches may lose the plan that they are part of, and HiGHS hears of none.
+    Where no plan has those values, or none is soon found, the hints stay as they are.
+
+    Parameters
+    ----------
+    model : CpModel
+        With an objective.
+    limits : SolverLimits
+        Of the search that follows.
+    best : Best
+        Hears of the plan.
+    reproducible : bool
+        Whether the clock must not decide.
+
+    Returns
+    -------
+    float
+        What it took. [deterministic units of CP-SAT]
+    """
+    if not len(model.proto.solution_hint.vars) or limits.stop.requested:
+        return 0.0
+    seconds = math.inf if reproducible else min(LIMIT_S, limits.time_limit_s)
+    solver = configured_solver(seconds, limits.seed, workers=1)
+    solver.parameters.fix_variables_to_their_hinted_value = True
+    limits.stop.running(solver)
+    if reproducible:
+        amount = min(WORK_LIMIT, limits.time_limit_s)
+        status, spent = solve_by_work(solver, model, amount, over=lambda: limits.stop.requested)
+    else:
+        status = solver.solve(model)
+        spent = solver.response_proto.deterministic_time
+    limits.stop.running(None)
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        best.offer_plan(solver, CPSAT)
+        hint(model, solver)
+    return spent
