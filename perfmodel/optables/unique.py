@@ -62,7 +62,7 @@ def unique_rows(dims: dict[str, IntArray]) -> UniqueRows:
     if key_range <= _DENSE_RATIO * n_rows:
         codes, first = _numbered(key, key_range)
     else:
-        codes, uniques = _factorize(key) if n_rows <= _FEW_ROWS else _factorize_runs(key)
+        codes, uniques = _numbered_values(key)
         if uniques.size == n_rows:
             return UniqueRows(dict(dims), codes)
         first = _first_rows(codes, uniques.size)
@@ -76,6 +76,21 @@ def all_distinct(dims: dict[str, IntArray]) -> bool:
     key, _ = _packed(dims)
     key.sort()
     return not (key[1:] == key[:-1]).any()
+
+
+def rising_codes(values: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the distinct values, rising, and which of them each value is: few of many, found by hashing.
+
+    Parameters
+    ----------
+    values : IntArray
+        Shape (n,).
+    """
+    codes, uniques = _numbered_values(values)
+    order = np.argsort(uniques)
+    places = np.empty(order.size, dtype=np.int64)
+    places[order] = np.arange(order.size)
+    return uniques.take(order), places.take(codes)
 
 
 def _packed(dims: dict[str, IntArray]) -> tuple[IntArray, int]:
@@ -115,6 +130,11 @@ def _numbered(key: IntArray, key_range: int) -> tuple[IntArray, IntArray]:
     codes = np.empty(key_range, dtype=np.int64)
     codes[key.take(first)] = np.arange(first.size)
     return codes.take(key), first
+
+
+def _numbered_values(values: IntArray) -> tuple[IntArray, IntArray]:
+    """Codes of values in the order of their first appearance, and the distinct ones."""
+    return _factorize(values) if values.size <= _FEW_ROWS else _factorize_runs(values)
 
 
 def _factorize_runs(values: IntArray) -> tuple[IntArray, IntArray]:

@@ -47,7 +47,7 @@ from fleetplan.perfmodel.optables.interpolation.surfaces import (
 from fleetplan.perfmodel.optables.measured.tables import BLACKWELL_SYSTEMS
 from fleetplan.perfmodel.optables.rows import MeasuredRows, site_dimensions
 from fleetplan.perfmodel.optables.times import OperatorTimes
-from fleetplan.perfmodel.optables.unique import unique_rows
+from fleetplan.perfmodel.optables.unique import rising_codes, unique_rows
 
 BoolArray = NDArray[np.bool_]
 
@@ -302,7 +302,7 @@ def measured_grid(rows: MeasuredRows) -> MeasuredGrid:
     if len(columns) == 1:
         columns = [np.ones(rows.n_rows, dtype=np.int64), columns[0]]
     powers = [_AXIS_POWER[name] for name in AXES[rows.kind]]
-    (first, row), (second, column) = (np.unique(values, return_inverse=True) for values in columns)
+    (first, row), (second, column) = map(rising_codes, columns)
     axes = (Axis(first.astype(np.float64), powers[0]), Axis(second.astype(np.float64), powers[-1]))
     latency_ms = np.full((len(sites), first.size, second.size), np.nan)
     provenance = np.zeros(latency_ms.shape, dtype=np.uint8)

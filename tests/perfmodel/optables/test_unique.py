@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from fleetplan.perfmodel.optables.unique import unique_rows
+from fleetplan.perfmodel.optables.unique import rising_codes, unique_rows
 
 WIDE = st.integers(min_value=0, max_value=2**40)
 NARROW = st.integers(min_value=0, max_value=2)
@@ -45,3 +45,14 @@ def test_rows_are_numbered_alike_however_far_apart_their_values_are(
     assert list(dict.fromkeys(map(tuple, columns.tolist()))) == list(
         zip(near.dims["a"].tolist(), near.dims["b"].tolist(), strict=True)
     )
+
+
+@given(st.lists(WIDE, min_size=1, max_size=40), st.sampled_from([1, 300]))
+@examples(100, 25, 100)
+def test_values_are_numbered_in_rising_order_as_numpy_does(values: list[int], copies: int) -> None:
+    # Long columns are searched for runs.
+    column = np.repeat(np.array(values, dtype=np.int64), copies)
+    distinct, codes = rising_codes(column)
+    expected, inverse = np.unique(column, return_inverse=True)
+    assert distinct.tolist() == expected.tolist()
+    assert codes.tolist() == inverse.tolist()
