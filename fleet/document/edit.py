@@ -9,18 +9,12 @@ from typing import Final
 import yaml
 
 from fleetplan.fleet.document.document import KeyPath
+from fleetplan.fleet.document.plain import yaml_text
 from fleetplan.fleet.document.three_way import by_name, same_written
 
 _ALIAS: Final = re.compile(r"\s*\*[^\s,\]}]+")
 _LONGEST_LINE: Final = 100
 """Mappings up to so many characters stand in one line. [characters]"""
-
-
-class _Plain(yaml.SafeDumper):
-    """Writes what is there twice twice, without anchors."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True
 
 
 class YamlText:
@@ -272,7 +266,5 @@ def _value(value: object, indent: int, comment: Sequence[str], *, flow: bool) ->
 
 def _flow(value: object) -> str:
     """Return a value in one line."""
-    text = yaml.dump(
-        value, Dumper=_Plain, default_flow_style=True, width=10**6, sort_keys=False, allow_unicode=True
-    )
+    text = yaml_text(value, default_flow_style=True, width=10**6, allow_unicode=True)
     return text.removesuffix("\n").removesuffix("\n...").strip()

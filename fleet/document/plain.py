@@ -5,6 +5,7 @@ The composer reads fleet files, and knows the place of every value.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import yaml
@@ -12,12 +13,28 @@ import yaml
 LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Final[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
+_NO_TEXT_ELSEWHERE: Final = re.compile(
+    r"[yn]|[-+]?\.?(nan|inf|infinity)"
+    r"|[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[-+]?[0-9]+)?|[-+]?0o?[0-7_]+",
+    re.IGNORECASE,
+)
+"""Text that PyYAML takes for text and others do not: `y` is true to kubectl and Helm, and `1e3` is a number
+in YAML 1.2, in fleet files too."""
+
 
 class _WholeDumper(_DUMPER):  # type: ignore[misc]
-    """Writes what stands in two places twice: some tools read no anchors."""
+    """Writes what stands in two places twice, as some tools read no anchors, and quotes what is only text."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
+
+    def represent_text(self, text: str) -> yaml.Node:
+        style = "'" if _NO_TEXT_ELSEWHERE.fullmatch(text) else None
+        node: yaml.Node = self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+        return node
+
+
+_WholeDumper.add_representer(str, _WholeDumper.represent_text)
 
 
 def read_yaml(text: str | bytes) -> Any:

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from fleetplan.fleet.document.composer import compose
+from fleetplan.fleet.document.edit import YamlText
 from fleetplan.fleet.document.plain import read_yaml, yaml_text
+from fleetplan.fleet.errors import Issue
 
 SCENARIO = (Path(__file__).parents[3] / "scenarios" / "uncertain.yaml").read_text(encoding="utf-8")
 
@@ -34,3 +37,21 @@ def test_what_is_written_is_read_again(text: str) -> None:
     value = {text: [text, {"key": text}]}
     assert read_yaml(yaml_text(value)) == value
     assert read_yaml(yaml_text(value, allow_unicode=True, default_flow_style=True)) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["1e3", "-2E+4", ".5", "5.", "08", "0o17", "nan", "Inf", "+infinity", "y", "N"]
+)
+def test_text_stays_text_for_readers_of_other_versions(text: str) -> None:
+    """A fleet file takes 1e3 for a number, kubectl and Helm take y for true."""
+    written = [yaml_text({text: [text]}), yaml_text({text: [text]}, default_flow_style=True)]
+    for each in written:
+        assert each.count(f"'{text}'") == 2
+        issues: list[Issue] = []
+        root = compose(each, "a.yaml", issues)
+        assert not issues
+        assert root is not None
+        assert root.plain() == {text: [text]}
+    edited = YamlText("name: a\n")
+    edited.put(("name",), text)
+    assert edited.changed() == f"name: '{text}'\n"

@@ -231,7 +231,7 @@ def _smaller_model(name: str, is_measured: bool, random: Random, folder: Path) -
         for each, value in text.items():
             if isinstance(value, list | str) and len(value) == 2 * text[key]:
                 text[each] = value[: text[key]]
-    path = folder / f"{name}-{key}.json"
+    path = folder / f"{name.replace('/', '-')}-{key}.json"
     path.write_text(json.dumps(config), "utf-8")
     return path.name
 
