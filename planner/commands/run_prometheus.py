@@ -10,7 +10,7 @@ from rich.console import Console
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.figures import counted
-from fleetplan.fleet.input_files import NotTextError, is_file, read_text
+from fleetplan.fleet.input_files import is_file
 from fleetplan.fleet.units import HOURS_PER_DAY
 from fleetplan.planner.commands.shared import hardware_option
 from fleetplan.planner.commands.terminal import say_written
@@ -31,6 +31,7 @@ from fleetplan.planner.importing.prometheus import (
     system_metrics,
     without_login,
 )
+from fleetplan.planner.importing.records import text_of_file
 
 FRAGMENT_NAME = "demand.yaml"
 
@@ -121,7 +122,7 @@ def run_dcgm(
     shown, _ = without_login(source)
     if is_file(Path(source)):
         kind = None if hardware is None else hardware_option(hardware)
-        answers = readings_of(_text_of(Path(source)), shown, kind)
+        answers = readings_of(text_of_file(Path(source)), shown, kind)
     else:
         texts = answers_of(source, QUERIES, days, step_s, token_file, "power")
         answers = parse_answers(texts, shown)
@@ -131,10 +132,3 @@ def run_dcgm(
         errors.print(f"left out: {line}", style="yellow", markup=False)
     write_new(out, text, over=True)
     say_written(errors, out)
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return read_text(path)
-    except (OSError, NotTextError) as error:
-        raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error}")]) from error

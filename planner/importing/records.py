@@ -16,7 +16,6 @@ from fleetplan.fleet.input_files import (
     NotTextError,
     parse_json,
     read_bytes,
-    read_text,
     text_of,
     unpacked,
 )
@@ -62,10 +61,7 @@ def read_json(path: Path) -> object:
     InputError
         It cannot be read, or is not JSON.
     """
-    try:
-        text = text_of(unpacked(read_bytes(path), path))
-    except (OSError, NotTextError) as error:
-        raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error}")]) from error
+    text = text_of_file(path)
     if not text.strip():
         raise InputError([Issue(str(path), 1, 1, "", "is empty")])
     try:
@@ -84,22 +80,34 @@ def read_json(path: Path) -> object:
 
 
 def read_summary(path: Path) -> Record:
-    """Return the fields `name : value` of a text file, as LoadGen of MLPerf writes its summary.
+    """Return the fields `name : value` of a file, plain or in gzip, as LoadGen of MLPerf writes a summary.
 
     Raises
     ------
     InputError
         It cannot be read, or has no such field.
     """
-    try:
-        lines = [line.split(":", 1) for line in read_text(path).splitlines() if ":" in line]
-    except (OSError, NotTextError) as error:
-        raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error}")]) from error
+    lines = [line.split(":", 1) for line in text_of_file(path).splitlines() if ":" in line]
     found = {name.strip(): value.strip() for name, value in reversed(lines)}
     if "Scenario" not in found:
         hint = "mlperf_log_summary.txt of LoadGen"
         raise InputError([Issue(str(path), 1, 1, "", "has no line with the scenario", hint)])
     return found
+
+
+def text_of_file(path: Path) -> str:
+    """Return the text of a file, plain or in gzip.
+
+    Raises
+    ------
+    InputError
+        It cannot be read.
+    """
+    try:
+        return text_of(unpacked(read_bytes(path), path))
+    except (OSError, NotTextError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {why}")]) from error
 
 
 def mapping(value: object, what: str) -> Record:

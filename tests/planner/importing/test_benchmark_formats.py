@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from dataclasses import replace
@@ -323,3 +324,16 @@ def test_what_is_imported_calibrates() -> None:
     fit = calibrate(frame, Path(), "bench.csv")
     assert fit.n_used == 1
     assert fit.refused == ()
+
+
+def test_a_summary_of_mlperf_may_be_packed_and_a_damaged_file_is_told_in_words(tmp_path: Path) -> None:
+    packed = tmp_path / "mlperf_log_summary.txt.gz"
+    packed.write_bytes(gzip.compress(MLPERF.read_bytes()))
+    assert read_summary(packed) == read_summary(MLPERF)
+    packed.write_bytes(packed.read_bytes()[:-20])
+    for read in (read_summary, read_json):
+        with pytest.raises(InputError) as found:
+            read(packed)
+        (issue,) = found.value.issues
+        assert issue.message.startswith("cannot be read: it is cut short or damaged (")
+        assert str(packed) not in issue.message
