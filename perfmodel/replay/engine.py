@@ -84,6 +84,7 @@ class PoolRun:
             bool(prefilled),
             float(turnaround_ms),
             float(costs.prompt_floor_ms),
+            float(costs.rebuilt_ms_per_token),
         )
 
     @property

@@ -131,6 +131,7 @@ class BatchRules(NamedTuple):
     prefilled: bool
     turnaround_ms: float
     prompt_floor_ms: float
+    rebuilt_ms_per_token: float
 
 
 class PoolState(NamedTuple):

@@ -158,9 +158,9 @@ def attention_ms(costs: StepCosts, requests: Requests) -> FloatArray:
     table = np.array(costs.prompt_ms)
     points = PROMPT_GRAIN_TOKENS * np.arange(table.size)
     after = np.interp(requests.prefix_tokens + requests.input_tokens, points, table)
-    # As in `StepCosts.saved_ms`: a prefix spares no launches.
+    # As in `StepCosts.saved_ms`: a prefix spares no launches, nor what latent attention rebuilds of it.
     saved = np.maximum(0.0, np.interp(requests.prefix_tokens, points, table) - table[1])
-    found: FloatArray = after - saved
+    found: FloatArray = after - saved + costs.rebuilt_ms_per_token * requests.prefix_tokens
     return found
 
 

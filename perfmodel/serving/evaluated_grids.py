@@ -30,6 +30,9 @@ they are of. A rank that sends its tokens to experts takes as long as they are m
 _SHARED_WITHOUT_EP: Final = ("shared_experts", "ffn_")
 """What is so besides where all ranks share one feed-forward block: it is split over them as a whole."""
 
+_REBUILDING: Final = "key_value_projection"
+"""The operator of latent attention whose time grows with the prefix of a prompt as with its own tokens."""
+
 _PROMPT_OPERATORS: Final = "prefill_"
 """What the names of operators start with whose time depends on where in its prompt a token stands."""
 
@@ -75,6 +78,9 @@ class StepGrids:
         Least time of an iteration with prompts: that of its launches, shape (n_layouts,). [ms]
     ranks : FloatArray
         Attention-DP ranks whose iterations start and end together, shape (n_layouts,).
+    rebuilt_ms : FloatArray
+        What each token before those that a prompt computes adds besides, as latent attention rebuilds its
+        keys and values; zero for other attention; shape (n_layouts,). [ms]
     """
 
     tokens: FloatArray
@@ -87,6 +93,7 @@ class StepGrids:
     prompt_ms: FloatArray
     prompt_floor_ms: FloatArray
     ranks: FloatArray
+    rebuilt_ms: FloatArray
 
     def of(self, layout: int) -> StepGrids:
         """Return the times of one layout, by its position."""
@@ -102,6 +109,7 @@ OF_LAYOUTS: Final = (
     "prompt_ms",
     "prompt_floor_ms",
     "ranks",
+    "rebuilt_ms",
 )
 """Fields of `StepGrids` with a row for each layout; the others are the points."""
 
@@ -168,7 +176,7 @@ def _grids_of(
         return found
 
     waits = _host_waits(by_tokens)
-    token_ms = by_layout(by_tokens.latency_ms - waits - _prompt_part(by_tokens))
+    token_ms = by_layout(by_tokens.latency_ms - waits - _part(by_tokens, _PROMPT_OPERATORS))
     # A prompt of one token waits for its launches wherever any prompt does.
     floors = by_layout(np.where(waits > 0, by_tokens.latency_ms, 0.0))[:, 0]
     few_ms = by_layout(few.latency_ms)
@@ -177,7 +185,7 @@ def _grids_of(
     rows = np.repeat(np.arange(len(layouts)), sequences.size)
     (shared,) = interpolated(np.tile(sequences, len(layouts)), tokens, rows, token_ms)
     without_context = few_ms - slope * sequences * points.near - shared.reshape(slope.shape)
-    cumulative = np.maximum.accumulate(by_layout(_prompt_part(by_length)), axis=1)
+    cumulative = np.maximum.accumulate(by_layout(_part(by_length, _PROMPT_OPERATORS)), axis=1)
     none = np.zeros((len(layouts), 1))
     ranks = np.array([float(layout.dp) for layout in layouts])
     # No sequence, no attention; the slope of none is that of one.
@@ -192,6 +200,8 @@ def _grids_of(
         prompt_ms=np.hstack([none, cumulative]),
         prompt_floor_ms=floors,
         ranks=ranks,
+        # Few tokens take the time of a launch, which each prompt has once.
+        rebuilt_ms=by_layout(_part(by_length, _REBUILDING))[:, -1] / points.lengths[-1],
     )
 
 
@@ -257,9 +267,9 @@ def _host_waits(times: StepTimes) -> FloatArray:
     return found
 
 
-def _prompt_part(times: StepTimes) -> FloatArray:
-    """Time of the operators that look back over the prompt. [ms]."""
-    rows = [row for row, name in enumerate(times.names) if name.startswith(_PROMPT_OPERATORS)]
+def _part(times: StepTimes, names: str) -> FloatArray:
+    """Time of the operators whose names start so, shape (n,). [ms]."""
+    rows = [row for row, name in enumerate(times.names) if name.startswith(names)]
     part: FloatArray = times.breakdown_ms[rows].sum(axis=0)
     return part
 

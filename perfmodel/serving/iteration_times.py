@@ -260,7 +260,7 @@ def after_prefix_ms(
 
     A token attends to all before it, so a prompt takes no less after a longer prefix. Measured times of short
     prompts are less smooth than that: the largest of all shorter prefixes counts, which lies where the time
-    bends.
+    bends. Latent attention rebuilds the keys and values of the whole prefix for each prompt.
 
     Parameters
     ----------
@@ -282,4 +282,4 @@ def after_prefix_ms(
     # A prompt after a cached prefix launches its kernels as well.
     saved = np.maximum(0.0, attention_ms(shorter) - grids.prompt_ms[layouts, 1][:, None])
     found: FloatArray = (attention_ms(shorter + prompt) - saved).max(axis=1)
-    return found
+    return found + grids.rebuilt_ms[layouts] * prefix_tokens

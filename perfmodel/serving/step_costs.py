@@ -26,6 +26,9 @@ class StepCosts:
         Attention over a prompt up to `PROMPT_GRAIN_TOKENS` times the position. [ms]
     prompt_floor_ms : float
         Least time of an iteration with prompts: that of its launches. [ms]
+    rebuilt_ms_per_token : float
+        What each token before those that an iteration computes of a prompt adds to it, as latent attention
+        rebuilds its keys and values. [ms]
     """
 
     token_ms: tuple[float, ...]
@@ -33,6 +36,7 @@ class StepCosts:
     decode_ms_per_context_token: tuple[float, ...]
     prompt_ms: tuple[float, ...]
     prompt_floor_ms: float = 0.0
+    rebuilt_ms_per_token: float = 0.0
 
     @property
     def most_sequences(self) -> int:
@@ -71,8 +75,11 @@ class StepCosts:
         return found
 
     def saved_ms(self, prefix_tokens: int) -> float:
-        """Attention that a cached prefix spares a prompt: all of it but the launches. [ms].
+        """Attention that a cached prefix spares a prompt: all but the launches and what is rebuilt. [ms].
 
         The first entry is the time of the launches.
         """
-        return max(0.0, self.attention_ms(prefix_tokens) - self.prompt_ms[1]) if prefix_tokens else 0.0
+        if not prefix_tokens:
+            return 0.0
+        whole = max(0.0, self.attention_ms(prefix_tokens) - self.prompt_ms[1])
+        return whole - self.rebuilt_ms_per_token * prefix_tokens

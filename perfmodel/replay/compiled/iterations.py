@@ -43,7 +43,7 @@ def _attention_ms(position: int, steps: Records) -> float:
 
 @inner
 def _saved_ms(prefix_tokens: int, steps: Records) -> float:
-    """As `StepCosts.saved_ms`."""
+    """As `StepCosts.saved_ms`, but for what is rebuilt."""
     if not prefix_tokens:
         return 0.0
     return float(max(0.0, _attention_ms(prefix_tokens, steps) - steps[1].prompt_ms))
@@ -135,7 +135,7 @@ def _computes_prompts(e: int, rules: BatchRules, pool: PoolState) -> int:
         taken = min(left, room)
         if taken:
             before = total - left
-            attention_ms += _attention_ms(before + taken, pool.steps)
+            attention_ms += _attention_ms(before + taken, pool.steps) + rules.rebuilt_ms_per_token * before
             if begun:
                 attention_ms -= _attention_ms(before, pool.steps)
             else:

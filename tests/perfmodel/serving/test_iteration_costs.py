@@ -1,13 +1,18 @@
 """Tabulated iterations against the evaluator that they are taken from."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.perfmodel.fakes import WorkSource, accelerator, dense_model
 
+from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision
-from fleetplan.perfmodel.evaluator import Evaluator
+from fleetplan.perfmodel.evaluator import Evaluator, build_evaluator
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
-from fleetplan.perfmodel.serving import PROMPT_GRAIN_TOKENS, Range, step_costs
+from fleetplan.perfmodel.serving import PROMPT_GRAIN_TOKENS, Range, step_costs, step_grids
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes
+from fleetplan.perfmodel.serving.lengths import Lengths
 from fleetplan.perfmodel.steps import StepShape
 
 EVALUATOR = Evaluator(dense_model(layers=16), accelerator(), WorkSource(), Precision("bf16", "bf16"))
@@ -15,19 +20,26 @@ LAYOUT = Parallelism(1, 2, 1, 2, 1)
 COSTS = step_costs(EVALUATOR, LAYOUT, Range(sequences=128, prompt_tokens=4096, context_tokens=8192))
 
 
-def evaluated(prompt_tokens: int, prefix_tokens: int, sequences: int, context: int) -> float:
+def evaluated(
+    prompt_tokens: int,
+    prefix_tokens: int,
+    sequences: int,
+    context: int,
+    evaluator: Evaluator = EVALUATOR,
+    layout: Parallelism = LAYOUT,
+) -> float:
     def one(value: int) -> np.ndarray:
         return np.array([value])
 
     shape = StepShape(
-        Layouts.of([LAYOUT]),
+        Layouts.of([layout]),
         one(int(prompt_tokens > 0)),
         one(prompt_tokens),
         one(prefix_tokens),
         one(sequences),
         one(context),
     )
-    return float(EVALUATOR.step(shape).latency_ms[0])
+    return float(evaluator.step(shape).latency_ms[0])
 
 
 @pytest.mark.parametrize(
@@ -63,3 +75,19 @@ def test_chunks_of_a_prompt_add_up_to_its_attention() -> None:
 
 def test_tables_reach_as_far_as_was_asked() -> None:
     assert (COSTS.most_sequences, COSTS.most_tokens) == (128, 4096 + 128)
+
+
+@pytest.mark.parametrize(("prompt_tokens", "prefix_tokens"), [(500, 0), (300, 6000), (1000, 12_000)])
+def test_latent_attention_rebuilds_the_prefix_of_each_prompt(prompt_tokens: int, prefix_tokens: int) -> None:
+    """A prompt of 300 tokens after 6,000 took half the time of its step."""
+    precision, layout = Precision("bf16", "bf16"), Parallelism(1, 1, 1, 1, 1)
+    evaluator = build_evaluator("deepseek-v2-lite", accelerators()["MI300X"], "vllm", precision, Path())
+    reach = Range(64, 2048, 16_384)
+    alone = evaluated(prompt_tokens, prefix_tokens, 0, 0, evaluator, layout)
+    costs = step_costs(evaluator, layout, reach)
+    assert costs.iteration_ms(prompt_tokens, prefix_tokens, 0, 0.0) == pytest.approx(alone, rel=0.06)
+    times = IterationTimes(
+        step_grids(evaluator, [layout], reach), Lengths(prompt_tokens, prefix_tokens, 10.0), 2048
+    )
+    one, none = np.array([float(prompt_tokens)]), np.zeros(1)
+    assert times.prompts_ms(one, none)[0] == pytest.approx(alone, rel=0.06)

@@ -35,6 +35,7 @@ def grids(ranks: int) -> StepGrids:
         prompt_ms=none,
         prompt_floor_ms=np.zeros(1),
         ranks=np.array([float(ranks)]),
+        rebuilt_ms=np.zeros(1),
     )
 
 
