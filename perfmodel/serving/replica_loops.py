@@ -33,6 +33,7 @@ from fleetplan.perfmodel.serving.iteration_costs import keep_grids
 from fleetplan.perfmodel.serving.iteration_times import IterationTimes
 from fleetplan.perfmodel.serving.lengths import Lengths, some_numbers
 from fleetplan.perfmodel.serving.replica_load import LARGEST_BATCH, resident_memory
+from fleetplan.perfmodel.serving.short_answers import closed_loop_of_any_length
 from fleetplan.perfmodel.steps.shared_lookups import SharedLookups
 from fleetplan.perfmodel.techniques.memory import session_gib
 from fleetplan.perfmodel.techniques.session_cache import tier_hits
@@ -158,7 +159,7 @@ def closed_engines(
         between = load.front_end_prompt_ms + load.front_end_template_ms
         front_end = closed.Outside(outside, between[rows])
         together = load.alike and load.scheduling.admission.prompts_apart
-        formulas = cohort_loop if together else closed.closed_loop
+        formulas = cohort_loop if together else closed_loop_of_any_length
         loop, waiting = _limited_loop(formulas, times, share[rows], places[rows], rounds, front_end)
         # A rank with less than one request in the mean has none at times.
         most = np.minimum(prompts.most_loads_per_ms, load.most_templates_per_ms[rows])

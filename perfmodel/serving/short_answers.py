@@ -1,0 +1,83 @@
+"""Closed loops of requests with few tokens.
+
+The formulas of `fleetplan.perfmodel.serving.closed` have requests find an engine whose iterations follow one
+another. Where requests are for one token, prompts are all that it computes: it is idle at times if requests
+spend time T outside it. Prompts of S each are then served in turn, and one that arrives finds, by the arrival
+theorem, what c - 1 clients leave there (Schweitzer's approximation), of which half of a prompt is done::
+
+    R = S + S (c - 1) (R - S / 2) / (R + T)
+
+A request for fewer tokens does less of the same work than one for more, so that its rate is at least as high.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from fleetplan.perfmodel.operators import FloatArray, IntArray
+from fleetplan.perfmodel.serving.closed import NOTHING_OUTSIDE, ClosedLoop, Outside, closed_loop
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes
+from fleetplan.perfmodel.serving.lengths import some_numbers
+
+_LONGER: Final = (1.0, 2.0, 4.0, 8.0)
+"""Iterations in which longer requests generate; beyond these the formulas rise by themselves."""
+
+
+def closed_loop_of_any_length(
+    times: IterationTimes,
+    clients: FloatArray,
+    rounds: FloatArray | None = None,
+    outside: Outside = NOTHING_OUTSIDE,
+) -> ClosedLoop:
+    """Latency of one engine, whose requests may have few tokens.
+
+    Parameters
+    ----------
+    times, clients, rounds, outside
+        As in `fleetplan.perfmodel.serving.closed.closed_loop`.
+    """
+    found = closed_loop(times, clients, rounds, outside)
+    steps = np.broadcast_to(times.lengths.decode_iterations, clients.shape)
+    rate: FloatArray = np.maximum(found.requests_per_ms, _single_rate(times, clients, outside, steps))
+    for longer in _LONGER:
+        rows = np.flatnonzero(steps < longer)
+        if rows.size:
+            rate[rows] = np.maximum(rate[rows], _longer_rate(times, clients, outside, rows, longer))
+    # Little's law: whoever neither generates nor is outside waits for the first token.
+    waiting = clients / rate - steps * found.iteration_ms - outside.request_ms
+    ttft = np.where(rate > found.requests_per_ms, waiting, found.steady_ttft_ms)
+    return replace(found, requests_per_ms=rate, steady_ttft_ms=ttft)
+
+
+def _single_rate(
+    times: IterationTimes, clients: FloatArray, outside: Outside, steps: FloatArray
+) -> FloatArray:
+    """Rate of requests for one token, whose prompts are served in turn; 0 of all others. [1/ms].
+
+    Ranks of attention data parallelism wait for each other's prompts: theirs are not served in turn.
+    """
+    none = np.zeros_like(clients)
+    prompt = times.lengths.computed_tokens + none
+    alone_ms = times.prompts_ms(prompt, none)
+    half, idle = (clients * alone_ms - outside.request_ms) / 2, alone_ms * outside.request_ms
+    busy = alone_ms**2 * (clients - 1) / 2
+    stay_ms = half + np.sqrt(np.maximum(0.0, half**2 - busy + idle))
+    room = times.cycle_room(none)
+    full = room / prompt / times.prompts_ms(room, none)
+    rate = np.minimum(clients / (np.maximum(stay_ms, alone_ms) + outside.request_ms), full)
+    found: FloatArray = np.where((steps <= 0) & (times.grids.ranks[times.layouts] <= 1), rate, 0.0)
+    return found
+
+
+def _longer_rate(
+    times: IterationTimes, clients: FloatArray, outside: Outside, rows: IntArray, steps: float
+) -> FloatArray:
+    """Rate of some of the loads if their requests generated in so many iterations. [1/ms]."""
+    own = times.take(rows)
+    output_tokens = np.full(rows.shape, 1.0 + steps * own.lengths.tokens_per_step)
+    longer = replace(own, lengths=replace(own.lengths, output_tokens=output_tokens))
+    away = Outside(some_numbers(outside.request_ms, rows), some_numbers(outside.apart_ms, rows))
+    return closed_loop(longer, clients[rows], None, away).requests_per_ms
