@@ -129,9 +129,12 @@ def _about_plan(plan: Plan, fleet: Path, target: Path, dice: random.Random) -> I
     yield CommandQuestion(("verify", name, str(fleet)))
     yield CommandQuestion(("report", name, "--out", str(folder / "report.html")))
     yield CommandQuestion(("diff", name, name, "--exit-code"))
+    # Random fleet 908796: a rented pool that Google Cloud has, in a region of another name.
+    named = [f"{region}=us-east4" for region in sorted({row.region for row in plan.pools})]
+    located = [word for each in named for word in ("--location", each)]
     for form in FORMAT_NAMES:
         yield CommandQuestion(
-            ("export", name, "--as", form, "--out", str(folder / form)),
+            ("export", name, "--as", form, "--out", str(folder / form), *(located if form == "gke" else ())),
             refusal="can hold nothing of the plan",
         )
     replay = ("replay", name, str(fleet), "--duration", "1")
