@@ -19,6 +19,7 @@ import json
 import os
 import zipfile
 from collections import OrderedDict
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -255,11 +256,6 @@ def _read(path: Path) -> tuple[Landscape, tuple[TableSource, ...]] | None:
     return Landscape(pd.DataFrame(columns), counts, late), sources
 
 
-def _described(source: TableSource) -> dict[str, str]:
-    """Fields of a source, without the copies that `dataclasses.asdict` makes of them."""
-    return {name: getattr(source, name) for name in TableSource.__slots__}
-
-
 def _write(found: Landscape, sources: tuple[TableSource, ...], path: Path) -> None:
     table = found.table
     columns: dict[str, AnyArray] = {}
@@ -284,7 +280,7 @@ def _write(found: Landscape, sources: tuple[TableSource, ...], path: Path) -> No
         "blocks": by_type,
         "texts": texts,
         "excluded": dict(found.excluded_counts),
-        "table_sources": [_described(source) for source in sources],
+        "table_sources": [asdict(source) for source in sources],
     }
     blocks[_LATE] = found.late
     blocks[_NOTE] = np.frombuffer(json.dumps(note).encode(), dtype=np.uint8)

@@ -41,7 +41,11 @@ def closed_loop_of_any_length(
     """
     found = closed_loop(times, clients, rounds, outside)
     steps = np.broadcast_to(times.lengths.decode_iterations, clients.shape)
-    rate: FloatArray = np.maximum(found.requests_per_ms, _single_rate(times, clients, outside, steps))
+    rate = found.requests_per_ms.copy()
+    # Ranks of attention data parallelism wait for each other's prompts: theirs are not served in turn.
+    single = np.flatnonzero((steps <= 0) & (times.grids.ranks[times.layouts] <= 1))
+    if single.size:
+        rate[single] = np.maximum(rate[single], _single_rate(times, clients, outside, single))
     for longer in _LONGER:
         rows = np.flatnonzero(steps < longer)
         if rows.size:
@@ -52,24 +56,19 @@ def closed_loop_of_any_length(
     return replace(found, requests_per_ms=rate, steady_ttft_ms=ttft)
 
 
-def _single_rate(
-    times: IterationTimes, clients: FloatArray, outside: Outside, steps: FloatArray
-) -> FloatArray:
-    """Rate of requests for one token, whose prompts are served in turn; 0 of all others. [1/ms].
-
-    Ranks of attention data parallelism wait for each other's prompts: theirs are not served in turn.
-    """
-    none = np.zeros_like(clients)
-    prompt = times.lengths.computed_tokens + none
-    alone_ms = times.prompts_ms(prompt, none)
-    half, idle = (clients * alone_ms - outside.request_ms) / 2, alone_ms * outside.request_ms
-    busy = alone_ms**2 * (clients - 1) / 2
+def _single_rate(times: IterationTimes, clients: FloatArray, outside: Outside, rows: IntArray) -> FloatArray:
+    """Rate of some of the loads, whose requests are for one token and served in turn. [1/ms]."""
+    own, inside, outside_ms = times.take(rows), clients[rows], some_numbers(outside.request_ms, rows)
+    none = np.zeros_like(inside)
+    prompt = own.lengths.computed_tokens + none
+    alone_ms = own.prompts_ms(prompt, none)
+    half, idle = (inside * alone_ms - outside_ms) / 2, alone_ms * outside_ms
+    busy = alone_ms**2 * (inside - 1) / 2
     stay_ms = half + np.sqrt(np.maximum(0.0, half**2 - busy + idle))
-    room = times.cycle_room(none)
-    full = room / prompt / times.prompts_ms(room, none)
-    rate = np.minimum(clients / (np.maximum(stay_ms, alone_ms) + outside.request_ms), full)
-    found: FloatArray = np.where((steps <= 0) & (times.grids.ranks[times.layouts] <= 1), rate, 0.0)
-    return found
+    room = own.cycle_room(none)
+    full = room / prompt / own.prompts_ms(room, none)
+    rate: FloatArray = np.minimum(inside / (np.maximum(stay_ms, alone_ms) + outside_ms), full)
+    return rate
 
 
 def _longer_rate(

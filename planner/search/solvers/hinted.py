@@ -13,7 +13,7 @@ from fleetplan.planner.search.solvers.proofs import CPSAT
 from fleetplan.planner.search.solvers.request import SolverLimits
 
 LIMIT_S: Final = 1.0
-"""Time to complete the plan: most take hundredths. [s]"""
+"""Time to complete the plan, and half of what there is at most: most take hundredths. [s]"""
 
 WORK_LIMIT: Final = 0.5
 """The same where the clock must not decide. [deterministic units of CP-SAT]"""
@@ -45,7 +45,7 @@ def offer_hinted_plan(
     """
     if not len(model.proto.solution_hint.vars) or limits.stop.requested:
         return 0.0
-    seconds = math.inf if reproducible else min(LIMIT_S, limits.time_limit_s)
+    seconds = math.inf if reproducible else min(LIMIT_S, limits.time_limit_s / 2)
     solver = configured_solver(seconds, limits.seed, workers=1)
     solver.parameters.fix_variables_to_their_hinted_value = True
     limits.stop.running(solver)

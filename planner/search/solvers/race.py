@@ -96,7 +96,7 @@ def solve_model(
     deadline = started + limits.time_limit_s
     alone_s = min(FIRST_PLAN_LIMIT_S if limits.stop.requested else ALONE_S, limits.time_limit_s)
     spent = offer_hinted_plan(model, limits, best)
-    spent += _search(model, limits, best, time.monotonic() + alone_s, LEAST_CONFIRMATION_S)
+    spent += _search(model, limits, best, min(time.monotonic() + alone_s, deadline), LEAST_CONFIRMATION_S)
     if not (best.settled() or limits.stop.requested):
         left_s = deadline - time.monotonic()
         if left_s > LEAST_RACE_S:
