@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -114,7 +115,8 @@ def commands_of(script: str) -> Iterator[tuple[str, list[str]]]:
     """The label of each block of a launch script, and the words of each of its commands."""
     label = ""
     for line in script.splitlines():
-        if " x " in line and line.startswith("# "):
+        # What is left out stands in the head, behind words of its own.
+        if re.match(r"# \d+ x ", line):
             label = json.loads(line.split(" x ", 1)[1])
         elif line and not line.startswith("#"):
             yield label, with_host(shlex.split(line))
