@@ -17,7 +17,7 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final, NoReturn
@@ -32,6 +32,11 @@ MAX_INTEGER_DIGITS: Final = 20
 _MIB: Final = 1024**2
 GZIP_MARK: Final = b"\x1f\x8b"
 UTF_16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+ZSTD_MARK: Final = b"\x28\xb5\x2f\xfd"
+_PACKED: Final = {
+    ZSTD_MARK: "it is packed by zstd; unpack it first",
+    b"PK\x03\x04": "it is a workbook or ZIP file; save its table as CSV",
+}
 _KINDS: Final = (
     (stat.S_ISDIR, "it is a folder"),
     (stat.S_ISFIFO, "it is a pipe, not a file; save its content as a file first"),
@@ -48,6 +53,8 @@ class NotTextError(UnicodeDecodeError):
         """Say which text it is, where its first bytes tell: spreadsheets and shells of Windows mark it."""
         if self.object.startswith(UTF_16_MARKS):
             return "it is UTF-16 text; save it as UTF-8"
+        if packed := next((what for mark, what in _PACKED.items() if self.object.startswith(mark)), ""):
+            return packed
         return f"it is not UTF-8 text, with the byte 0x{self.object[self.start]:02x}; save it as UTF-8"
 
 
@@ -247,7 +254,7 @@ def is_divider_line(line: str) -> bool:
     return _DIVIDER_LINE.fullmatch(line.strip().strip('"')) is not None
 
 
-def csv_rows(lines: Iterable[str], *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of CSV text, each with the number of the line that it ends in.
 
     A first line such as `sep=,` is left out: it tells spreadsheets what divides fields.
@@ -256,22 +263,48 @@ def csv_rows(lines: Iterable[str], *, strict: bool = False) -> Iterator[tuple[in
     ----------
     lines : Iterable[str]
         Lines of the text.
-    strict : bool
-        Whether quotes must be where CSV has them.
 
     Raises
     ------
     CsvError
         A line is not CSV, or has a field beyond `csv.field_size_limit` characters.
     """
-    reader = csv.reader(lines, strict=strict)
+    # Strictly: a quote without an end would take all rows that follow into its cell.
+    reader = csv.reader(lines, strict=True)
+    start = 1
     try:
         for row, fields in enumerate(reader):
+            start = reader.line_num + 1
             if row == 0 and is_divider_line(",".join(fields)):
                 continue
             yield reader.line_num, fields
     except csv.Error as error:
-        raise CsvError(reader.line_num, str(error)) from error
+        raise CsvError(start, _CSV_REASONS.get(str(error), str(error))) from error
+
+
+_CSV_REASONS: Final = {
+    "unexpected end of data": "a quote that begins in this line has no end",
+    "',' expected after '\"'": "no comma follows the quote that ends a cell: "
+    "fields are divided by semicolons, or a quote within one is not doubled",
+}
+"""Reasons of Python's reader in other words."""
+
+
+CUT_SHORT: Final = "is cut short: it has fewer cells than the header, and no line end"
+"""What is wrong with a row that breaks off."""
+
+
+def is_cut_short(line: str, cells: Sequence[str], header: Sequence[str]) -> bool:
+    """Return whether a row of a table breaks off: spreadsheets leave out cells too, and then end the line.
+
+    Parameters
+    ----------
+    line : str
+        The last line of the row, with its end.
+    cells, header : Sequence[str]
+        Of the row, and of the table.
+    """
+    return len(cells) < len(header) and not line.endswith(("\n", "\r"))
 
 
 class _NumberError(Exception):

@@ -11,14 +11,25 @@ import io
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.input_files import CsvError, NotTextError, csv_rows, opened, parse_json
+from fleetplan.fleet.input_files import (
+    CUT_SHORT,
+    GZIP_MARK,
+    ZSTD_MARK,
+    CsvError,
+    NotTextError,
+    csv_rows,
+    is_cut_short,
+    opened,
+    parse_json,
+)
 
 MAX_TABLE_BYTES: Final = 64 * 1024**3
 """Most of a table that is read piece by piece, as it lies on disk [B]."""
@@ -27,7 +38,7 @@ MAX_LINE_LETTERS: Final = 16 * 1024**2
 
 CSV, JSON_LINES, PARQUET = "csv", "json lines", "parquet"
 
-_GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+_PARQUET: Final = b"PAR1"
 _BATCH_ROWS: Final = 1 << 13
 _ROWS_PER_NOTICE: Final = 1 << 16
 
@@ -104,14 +115,16 @@ def _table(path: Path, file: BinaryIO, watch: Watcher | None, first_column: str 
         columns, rows = _parquet(path, file)
         return Table(PARQUET, columns, _watched(rows, file, watch))
     lines = _lines(path, _decompressed(file, start))
-    first = next(lines, "")
-    rest = _chained(first, lines)
+    blank, first = 0, next(lines, "")
+    while first and not first.strip():
+        blank, first = blank + 1, next(lines, "")
+    rest = chain(repeat("\n", blank), [first], lines)
     if first.lstrip().startswith("{"):
         return Table(JSON_LINES, (), _watched(_json_records(path, rest), file, watch))
-    rows_of_fields = csv_rows(rest)
-    columns, above = _columns(rows_of_fields, first_column)
-    found = ((line, dict(zip(columns, row, strict=False))) for line, row in rows_of_fields if row)
-    return Table(CSV, columns, _watched(found, file, watch), above)
+    latest = [""]
+    filled = (each for each in csv_rows(_kept(rest, latest)) if any(map(str.strip, each[1])))
+    columns, above = _columns(filled, first_column)
+    return Table(CSV, columns, _watched(_csv_records(columns, filled, latest), file, watch), above)
 
 
 def _columns(
@@ -134,9 +147,9 @@ def _columns(
 
 
 def _decompressed(file: BinaryIO, start: bytes) -> BinaryIO:
-    if start.startswith(_GZIP):
+    if start.startswith(GZIP_MARK):
         return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
-    if start.startswith(_ZSTD):
+    if start.startswith(ZSTD_MARK):
         import pyarrow as pa  # noqa: PLC0415 - some tenths of a second
 
         return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"))
@@ -157,10 +170,23 @@ def _lines(path: Path, file: BinaryIO) -> Iterator[str]:
     text.detach()
 
 
-def _chained(first: str, lines: Iterator[str]) -> Iterator[str]:
-    if first:
-        yield first
-    yield from lines
+def _kept(lines: Iterable[str], latest: list[str]) -> Iterator[str]:
+    """Yield lines, and keep the one that was yielded last."""
+    for line in lines:
+        latest[0] = line
+        yield line
+
+
+def _csv_records(
+    columns: Sequence[str], rows: Iterable[tuple[int, list[str]]], latest: Sequence[str]
+) -> Iterator[NumberedRecord]:
+    """Yield the records of rows; in one of another width, cells may stand in others' columns."""
+    for line, cells in rows:
+        if any(map(str.strip, cells[len(columns) :])):
+            raise CsvError(line, f"has {len(cells)} cells, the header {len(columns)}")
+        if is_cut_short(latest[0], cells, columns):
+            raise CsvError(line, CUT_SHORT)
+        yield line, dict(zip(columns, cells, strict=False))
 
 
 def _json_records(path: Path, lines: Iterator[str]) -> Iterator[NumberedRecord]:

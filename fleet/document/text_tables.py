@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,9 +11,11 @@ from pathlib import Path
 from fleetplan.fleet.document.headers import header_issues
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.input_files import (
+    CUT_SHORT,
     CsvError,
     NotTextError,
     csv_rows,
+    is_cut_short,
     read_bytes,
     text_of,
     unpacked,
@@ -127,8 +130,9 @@ def read_text_table(
     """
     name = str(path)
     try:
-        lines = text_of(unpacked(read_bytes(path), path)).splitlines()
-        found = [(line, [cell.strip() for cell in cells]) for line, cells in csv_rows(lines) if any(cells)]
+        lines = io.StringIO(text_of(unpacked(read_bytes(path), path)), newline="").readlines()
+        stripped = ((line, [cell.strip() for cell in cells]) for line, cells in csv_rows(lines))
+        found = [(line, cells) for line, cells in stripped if any(cells)]
     except (OSError, NotTextError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError([Issue(name, 0, 0, "", f"cannot be read: {reason}")]) from error
@@ -144,12 +148,14 @@ def read_text_table(
     unread = tuple(column for column in header if column and column not in {*allowed, *needed})
     read = ["" if column in unread else column for column in header]
     rows = tuple(_row(name, line, read, cells, noted) for line, cells in found[1:])
+    if is_cut_short(lines[found[-1][0] - 1], found[-1][1], header):
+        rows[-1].note("", CUT_SHORT)
     return TextTable(name, tuple(header), rows, unread, noted)
 
 
 def _row(name: str, line: int, header: Sequence[str], cells: Sequence[str], issues: list[Issue]) -> TextRow:
     row = TextRow(name, line, {c: v for c, v in zip(header, cells, strict=False) if c and v}, issues)
-    if len(cells) > len(header):
+    if any(cells[len(header) :]):
         row.note("", f"has {len(cells)} cells, the header {len(header)}")
     for column, value in row.cells.items():
         if (found := steering_character(value)) is not None:

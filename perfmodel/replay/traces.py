@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.document.headers import divider_issue
+from fleetplan.fleet.document.headers import check_header, divider_issue
 from fleetplan.fleet.document.records import JSON_LINES, Table, Watcher, open_table
 from fleetplan.fleet.errors import InputError, Issue, brief
 from fleetplan.fleet.units import HOURS_PER_DAY, MS_PER_S, SECONDS_PER_HOUR
@@ -154,6 +154,7 @@ def _format(path: Path, table: Table) -> tuple[str, _Reader]:
         return "mooncake", _mooncake
     for form, (columns, read) in _CSV_FORMATS.items():
         if set(columns) <= set(table.columns):
+            check_header(str(path), table.columns, columns)
             return form, read
     if (divided := divider_issue(str(path), table.columns)) is not None:
         raise InputError([divided])

@@ -27,7 +27,11 @@ _METRICS: Final[Mapping[str, str]] = {
     "DCGM_FI_DEV_POWER_USAGE": "power",
     "DCGM_FI_DEV_GPU_UTIL": "utilisation",
 }
-_SAMPLE: Final = re.compile(r"(DCGM_FI_DEV_POWER_USAGE|DCGM_FI_DEV_GPU_UTIL)\{(.*)\}\s+(\S+)(?:\s+-?\d+)?\s*")
+_SAMPLE: Final = re.compile(
+    r"(DCGM_FI_DEV_POWER_USAGE|DCGM_FI_DEV_GPU_UTIL)\{(.*)\}\s+([-+]?(?:[\d.]+(?:e[-+]?\d+)?|inf|nan))"
+    r"(?:\s+-?[\d.]+)?",
+    re.IGNORECASE,
+)
 _LABEL: Final = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
 _LABELS: Final = ("UUID", "GPU_I_ID", "Hostname", "gpu", "modelName")
 """Labels that tell a card from others, and its kind."""
@@ -60,8 +64,8 @@ def readings_of(text: str, source: str, hardware: str | None) -> Answers:
             hint = "--hardware NAME, such as H100-SXM"
             raise InputError([Issue(source, 1, 1, "", "is of dcgmi dmon, which names no cards", hint)])
         found = _dmon(lines, source, hardware)
-    elif any(line.startswith(tuple(_METRICS)) for line in lines):
-        found = _exporter(lines)
+    elif any(_metric(line) in _METRICS for line in lines):
+        found = _exporter(lines, source)
     else:
         hint = "what dcgmi dmon -e 155,203 prints, or pages of dcgm-exporter's /metrics"
         raise InputError([Issue(source, 1, 1, "", "holds no readings of power", hint)])
@@ -105,12 +109,20 @@ def _dmon(lines: list[str], source: str, hardware: str) -> Iterator[_Reading]:
                 yield name, labels, float(samples[card[1]]), value
 
 
-def _exporter(lines: list[str]) -> Iterator[_Reading]:
+def _metric(line: str) -> str:
+    """The name at the beginning of a sample."""
+    return line.partition("{")[0].strip()
+
+
+def _exporter(lines: list[str], source: str) -> Iterator[_Reading]:
     pages: dict[tuple[str, tuple[tuple[str, str], ...]], int] = defaultdict(int)
-    for line in lines:
-        sample = _SAMPLE.fullmatch(line)
-        if sample is None:
+    for position, line in enumerate(lines, start=1):
+        if _metric(line) not in _METRICS:
             continue
+        sample = _SAMPLE.fullmatch(line.strip())
+        if sample is None:
+            message = "is no sample: it has no labels and value, or is cut short"
+            raise InputError([Issue(source, position, 1, _metric(line), message)])
         named, name = dict(_LABEL.findall(sample[2])), _METRICS[sample[1]]
         labels = tuple((key, named[key]) for key in _LABELS if key in named)
         # A page has each metric of a card once.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import re
@@ -67,16 +68,27 @@ def read_json(path: Path) -> object:
     try:
         return parse_json(text, infinite=True)
     except json.JSONDecodeError as error:
-        lines = [line for line in text.splitlines() if line.strip()]
+        return _documents(path, text, error)
+
+
+def _documents(path: Path, text: str, whole: json.JSONDecodeError) -> list[object]:
+    """The documents of a text that is no single one, each in a line of its own.
+
+    Where the first line is a document, the place of a mistake is that in its line; else that in the whole.
+    """
+    found: list[object] = []
+    for number, line in enumerate(io.StringIO(text, newline=None), start=1):
+        if not line.strip():
+            continue
         try:
-            if len(lines) > 1:
-                return [parse_json(line, infinite=True) for line in lines]
-        except json.JSONDecodeError:
-            pass
-        hint = _YAML_HINT if _YAML_KEY.match(text) else ""
-        raise InputError(
-            [Issue(str(path), error.lineno, error.colno, "", f"is not JSON: {error.msg}", hint)]
-        ) from error
+            found.append(parse_json(line, infinite=True))
+        except json.JSONDecodeError as error:
+            row, wrong = (number, error) if found else (whole.lineno, whole)
+            hint = _YAML_HINT if _YAML_KEY.match(text) else ""
+            raise InputError(
+                [Issue(str(path), row, wrong.colno, "", f"is not JSON: {wrong.msg}", hint)]
+            ) from error
+    return found
 
 
 def read_summary(path: Path) -> Record:

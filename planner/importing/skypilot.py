@@ -110,7 +110,7 @@ def _row(fragment: SupplyFragment, line: int, record: Record, options: OfferOpti
     machine = str(record.get("InstanceType") or "").strip()
     if not kind and instance_type(machine) is None:
         raise RejectedRowError("has no accelerators")
-    region = options.region(fragment, str(record.get("Region") or ""))
+    region = options.region(fragment, str(record.get("Region") or "").strip())
     if region is None:
         return None
     info = str(record.get("GpuInfo") or "")
