@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -99,10 +101,13 @@ def output_folder(path: Path | None) -> Path | None:
     try:
         if stat.S_ISREG(path.stat().st_mode):
             raise typer.BadParameter(f"{str(path)!r} is a file, not a folder")
+        stands = path
     except FileNotFoundError:
-        return path
+        stands = next(each for each in path.parents if each.exists())
     except OSError as error:
         raise typer.BadParameter(f"{str(path)!r} cannot be written: {error.strerror}") from error
+    if stands.is_dir() and not os.access(stands, os.W_OK | os.X_OK):
+        raise typer.BadParameter(f"{str(path)!r} cannot be written: {os.strerror(errno.EACCES)}")
     return path
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import typer
 from tests.planner.command_line import run
+
+from fleetplan.planner.commands.shared import output_folder
 
 TINY = Path(__file__).parents[3] / "scenarios" / "tiny.yaml"
 
@@ -93,3 +100,32 @@ def test_a_name_that_is_too_long_is_one_error(
 def test_an_unknown_service_has_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("landscape", TINY, "--service", "chta") == 2
     assert "'chta' is not in the fleet; allowed: chat; did you mean 'chat'?" in capsys.readouterr().err
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Ask as a user without rights, where root runs the tests."""
+    if os.getuid():
+        yield
+        return
+    nobody = 65_534
+    os.setresuid(nobody, nobody, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+
+
+def test_a_folder_that_may_not_be_written_to_is_refused_before_anything_is_solved() -> None:
+    """It was told after the search, and the plan was lost: a mounted folder of somebody else."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        folder.chmod(0o555)
+        with as_nobody():
+            for out in (folder, folder / "out", folder / "deep" / "out"):
+                with pytest.raises(typer.BadParameter, match="cannot be written: Permission denied"):
+                    output_folder(out)
+        folder.chmod(0o777)
+        with as_nobody():
+            assert output_folder(folder / "deep" / "out") == folder / "deep" / "out"
+    assert output_folder(Path("/dev/null")) == Path("/dev/null")
