@@ -27,19 +27,27 @@ def _can_build() -> bool:
     return recent and find_spec("build") is not None
 
 
+def build_context() -> list[Path]:
+    """What a container is built of: .dockerignore leaves out everything, and these not."""
+    lines = (REPOSITORY / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert "*" in lines
+    return [REPOSITORY / line[1:] for line in lines if line.startswith("!")]
+
+
 @pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """Names of the files in a wheel; the sources are a copy with links as Windows checks them out."""
+    """Names of the files in a wheel; of what a container is built of, with links as Windows has them."""
     if not _can_build():
         pytest.skip("build and setuptools >= 77 are not installed")
     folder = tmp_path_factory.mktemp("packaging")
     source = folder / "source"
     source.mkdir()
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
-        shutil.copy(REPOSITORY / name, source / name)
     ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.pyc")
-    for name in ("fleet", "perfmodel", "scenarios", "planner", "src"):
-        shutil.copytree(REPOSITORY / name, source / name, symlinks=True, ignore=ignored)
+    for path in build_context():
+        if path.is_dir():
+            shutil.copytree(path, source / path.name, symlinks=True, ignore=ignored)
+        else:
+            shutil.copy(path, source)
     for link in [path for path in (source / "src" / "fleetplan").iterdir() if path.is_symlink()]:
         target = link.readlink()
         link.unlink()
