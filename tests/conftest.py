@@ -8,6 +8,7 @@ What `make test` leaves out is counted by target and folder at its end, beside w
 from __future__ import annotations
 
 import gc
+import multiprocessing.util
 import os
 import subprocess
 from collections import Counter
@@ -18,10 +19,11 @@ from typing import Any
 
 import pytest
 import typer.testing
+from _pytest.runner import runtestprotocol
 from _pytest.unraisableexception import gc_collect_iterations_key
 
 from fleetplan.planner.commands.memory import calm_libraries, look_for_garbage_less_often
-from tests.warm import HIGHS, WarmProcess
+from tests.warm import HIGHS, WarmProcess, spawned
 
 # Before anything imports numpy, which reads it once.
 calm_libraries()
@@ -88,6 +90,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Send one report of a test that passes to the process that hands out the tests, not three.
+
+    The others cost both processes half a millisecond a test. `--durations` and a file of results need them.
+    """
+    option = item.config.option
+    if not hasattr(item.config, "workeroutput") or option.durations is not None or option.xmlpath:
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
 def warm_solver() -> subprocess.Popen[bytes]:
     """Start a process of HiGHS as the planner does, but for its imports."""
     return WarmProcess(
@@ -101,7 +119,7 @@ def warm_solver() -> subprocess.Popen[bytes]:
 
 @pytest.fixture(scope="session", autouse=True)
 def warm_solvers() -> Iterator[None]:
-    """Start processes of HiGHS warm, for all searches of this process; none evaluate beside it.
+    """Start processes of HiGHS and of pools warm, for all tests of this process; none evaluate beside it.
 
     Imported here: the process that hands the tests out runs none.
     """
@@ -113,6 +131,7 @@ def warm_solvers() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         for module in (highs_process, highs_race):
             patched.setattr(module, "started_child", warm_solver)
+        patched.setattr(multiprocessing.util, "spawnv_passfds", spawned)
         yield
 
 

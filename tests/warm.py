@@ -12,6 +12,7 @@ import atexit
 import ctypes
 import inspect
 import json
+import multiprocessing.util
 import os
 import socket
 import subprocess
@@ -104,6 +105,7 @@ class WarmProcess(subprocess.Popen[Any]):
                 "folder": str(Path(asked["cwd"] or ".").absolute()),
                 "environment": dict(os.environ if asked["env"] is None else asked["env"]),
                 "own_session": bool(asked["start_new_session"]),
+                "as": [0, 1, 2],
             },
             files,
         )
@@ -129,6 +131,22 @@ def ran(
             process.kill()
             raise
         return subprocess.CompletedProcess(process.args, process.returncode, out, errors)
+
+
+def spawned(path: bytes, words: Sequence[str], kept: Sequence[int]) -> int:
+    """Start a process as `multiprocessing.util.spawnv_passfds` does; those of a pool begin warm.
+
+    Its number is returned; besides the standard files it has those of `kept`, by the same numbers.
+    """
+    server = _server(PLAN) if words[-1] == "--multiprocessing-fork" else None
+    if server is None:
+        return _begin_anew(path, words, kept)
+    files = [0, 1, 2, *kept]
+    asked = {"words": list(words[words.index("-c") :]), "folder": str(Path.cwd()), "as": files}
+    return server.started(asked | {"environment": dict(os.environ), "own_session": False}, files)
+
+
+_begin_anew = multiprocessing.util.spawnv_passfds
 
 
 class _Server:
