@@ -4,6 +4,7 @@ import itertools
 from dataclasses import replace
 
 import pytest
+from tests.parts import each_once
 from tests.perfmodel.fakes import WorkSource, accelerator, configurations, dense_model, whole
 
 from fleetplan.fleet.inventory import Precision, Techniques
@@ -26,8 +27,10 @@ def test_the_first_token_is_paid_once(chunk_tokens: int | None) -> None:
         assert one.aggregated(single).requests_per_s[0] >= 0.99 * prompts
 
 
-@pytest.mark.parametrize("chunk_tokens", [None, 512])
-@pytest.mark.parametrize("label", ["TP1", "TP2DP2-TP4", "PP2-TP2"])
+@pytest.mark.parametrize(
+    ("label", "chunk_tokens"),
+    each_once(("TP1", "TP2DP2-TP4", "PP2-TP2"), (512, None), pytest.mark.more),
+)
 def test_fewer_tokens_never_serve_fewer_requests(chunk_tokens: int | None, label: str) -> None:
     outputs = [1, 2, 3, 4, 6, 8, 12, 16, 31, 32, 33, 64, 100, 128, 129, 256, 1024]
     for batch in (1, 7, 32, 256):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from tests.parts import each_once
 from tests.perfmodel.fakes import WorkSource, accelerator, dense_model, layouts
 
 from fleetplan.fleet.inventory import Precision
@@ -176,8 +177,14 @@ def test_prompts_of_one_token_answers_saturate_prefill_and_no_more() -> None:
     assert opened.ttft_ms[0] > 1e3 / prefill
 
 
-@pytest.mark.parametrize("scheduling", [PLAIN, APART, replace(PLAIN, front_end=FrontEnd(160.0, 7.0))])
-@pytest.mark.parametrize("input_tokens", [128, 512, 2000, 20_000])
+@pytest.mark.parametrize(
+    ("input_tokens", "scheduling"),
+    each_once(
+        (128, 512, 2000, 20_000),
+        (PLAIN, APART, replace(PLAIN, front_end=FrontEnd(160.0, 7.0))),
+        pytest.mark.more,
+    ),
+)
 def test_shorter_answers_never_serve_fewer_requests(scheduling: Scheduling, input_tokens: int) -> None:
     """Also where prompts come to fill every iteration: classifiers, scoring, ranking."""
     outputs = np.array([1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 100, 128, 256, 1024])

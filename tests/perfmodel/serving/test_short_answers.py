@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from tests.parts import each_once
 from tests.perfmodel.fakes import WorkSource, accelerator, dense_model
 
 from fleetplan.fleet.inventory import Precision
@@ -33,8 +34,9 @@ def times(output_tokens: float, tokens_per_step: float = 1.0) -> IterationTimes:
 PROMPT_MS = float(times(1.0).prompts_ms(np.array([float(PROMPT)]), np.zeros(1))[0])
 
 
-@pytest.mark.parametrize("outside", [0.0, 0.3, 1.0, 4.0])
-@pytest.mark.parametrize("drafted", [1.0, 2.5])
+@pytest.mark.parametrize(
+    ("outside", "drafted"), each_once((0.0, 0.3, 1.0, 4.0), (1.0, 2.5), pytest.mark.more)
+)
 def test_no_request_gets_faster_with_more_tokens(outside: float, drafted: float) -> None:
     clients = np.array([1.0, 2.0, 3.0, 5.0, 9.0, 17.0, 60.0])
     apart = Outside(request_ms=outside * PROMPT_MS)
