@@ -69,7 +69,7 @@ def test_a_bug_in_a_job_is_a_bug_here(here: bool) -> None:
 
 @pytest.mark.parametrize("here", [False, True])
 def test_no_process_is_left_where_nobody_waits_for_the_rest(here: bool) -> None:
-    results = run_jobs(whose, [0.3] * 20, workers=2, here=here)
+    results = run_jobs(whose, [0.1] * 20, workers=2, here=here)
     next(results)
     assert isinstance(results, Iterator)
     results.close()  # type: ignore[attr-defined]
