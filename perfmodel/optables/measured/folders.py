@@ -11,6 +11,7 @@ import importlib.util
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -54,8 +55,9 @@ class TableRoot:
     version: str
 
 
+@cache
 def data_folder() -> Path | None:
-    """Find the folder of the measured systems; None where the package is not installed."""
+    """Find the folder of the measured systems, once; None where the package is not installed."""
     spec = importlib.util.find_spec("aiconfigurator_core")
     if spec is None or not spec.submodule_search_locations:
         return None

@@ -157,5 +157,9 @@ def test_newer_versions_come_first(
 
 def test_without_the_package_there_are_no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folders.importlib.util, "find_spec", lambda name: None)
-    assert folders.data_folder() is None
-    assert table_files("h200_sxm", "gemm", "vllm") == ()
+    folders.data_folder.cache_clear()
+    try:
+        assert folders.data_folder() is None
+        assert table_files("h200_sxm", "gemm", "vllm") == ()
+    finally:
+        folders.data_folder.cache_clear()
