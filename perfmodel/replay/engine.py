@@ -85,6 +85,7 @@ class PoolRun:
             float(turnaround_ms),
             float(costs.prompt_floor_ms),
             float(costs.rebuilt_ms_per_token),
+            float(costs.read_ms_per_token),
         )
 
     @property

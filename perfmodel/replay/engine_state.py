@@ -132,6 +132,7 @@ class BatchRules(NamedTuple):
     turnaround_ms: float
     prompt_floor_ms: float
     rebuilt_ms_per_token: float
+    read_ms_per_token: float
 
 
 class PoolState(NamedTuple):

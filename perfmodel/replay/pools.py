@@ -158,10 +158,11 @@ def attention_ms(costs: StepCosts, requests: Requests) -> FloatArray:
     table = np.array(costs.prompt_ms)
     points = PROMPT_GRAIN_TOKENS * np.arange(table.size)
     after = np.interp(requests.prefix_tokens + requests.input_tokens, points, table)
-    # As in `StepCosts.saved_ms`: a prefix spares no launches, nor what latent attention rebuilds of it.
-    saved = np.maximum(0.0, np.interp(requests.prefix_tokens, points, table) - table[1])
-    found: FloatArray = after - saved + costs.rebuilt_ms_per_token * requests.prefix_tokens
-    return found
+    # As `StepCosts.after_prefix_ms`.
+    spared = np.maximum(0.0, np.interp(requests.prefix_tokens, points, table) - table[1])
+    least = table[0] + costs.read_ms_per_token * requests.prefix_tokens
+    found: FloatArray = np.maximum(after - spared, least)
+    return found + costs.rebuilt_ms_per_token * requests.prefix_tokens
 
 
 def _batch_ms(pool: PrefillPool, tokens: list[int], attention: list[float]) -> float:

@@ -68,7 +68,9 @@ def burst(evaluator: Evaluator, load: Load, concurrency: FloatArray) -> SteadySt
     full, last = _wave(evaluator, load, batch), _wave(evaluator, load, np.maximum(1, left))
     early, late = waves * batch / count, left / count
     earlier_ms = early * (waves - 1.0) / 2.0 * full.wave_ms + late * waves * full.wave_ms
-    ttft_ms = early * full.ttft_ms + late * last.ttft_ms + earlier_ms
+    # The front end hands the requests of the first wave over while it runs, the others before theirs.
+    handed_ms = np.maximum(0.0, batch / 2 * load.front_end_prompt_ms - full.ttft_ms)
+    ttft_ms = early * full.ttft_ms + late * last.ttft_ms + earlier_ms + batch / count * handed_ms
     # None goes on before the last one's template.
     template_ms = (count - 1) * load.front_end_template_ms
     iteration = MeanIteration(

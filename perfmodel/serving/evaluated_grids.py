@@ -23,6 +23,9 @@ from fleetplan.perfmodel.techniques.speculative import step_cost_ratio
 _GRID_POINTS: Final = 48
 """Token counts and batches that are evaluated; step times are taken as straight between two of them."""
 
+_SHORT_CONTEXT_STEP: Final = 4
+"""Of so many batches one is evaluated without context as well."""
+
 _SHARED_OPERATORS: Final = ("routed_experts",)
 """What the names of operators start with that work on the tokens of all attention-DP ranks, whichever rank
 they are of. A rank that sends its tokens to experts takes as long as they are many."""
@@ -72,8 +75,12 @@ class StepGrids:
     decode_ms, slope_ms : FloatArray
         What so many sequences add without context, and what each token of their context adds, shape
         (n_layouts, n_points). [ms]
+    least_ms : FloatArray
+        What so many sequences add at least, as kernels take their time however short contexts are, shape
+        (n_layouts, n_points). [ms]
     prompt_ms : FloatArray
-        Attention over a prompt that long, shape (n_layouts, n_points). [ms]
+        What a prompt that long needs beside its tokens: attention, the state that it leaves, the logits of
+        its last token. Without a token it is that of any prompt; shape (n_layouts, n_points). [ms]
     prompt_floor_ms : FloatArray
         Least time of an iteration with prompts: that of its launches, shape (n_layouts,). [ms]
     ranks : FloatArray
@@ -81,6 +88,9 @@ class StepGrids:
     rebuilt_ms : FloatArray
         What each token before those that a prompt computes adds besides, as latent attention rebuilds its
         keys and values; zero for other attention; shape (n_layouts,). [ms]
+    read_ms : FloatArray
+        What each token before those that a prompt computes takes at least, as its keys and values are read
+        however few tokens attend to them; shape (n_layouts,). [ms]
     """
 
     tokens: FloatArray
@@ -89,11 +99,13 @@ class StepGrids:
     sequences: FloatArray
     decode_ms: FloatArray
     slope_ms: FloatArray
+    least_ms: FloatArray
     lengths: FloatArray
     prompt_ms: FloatArray
     prompt_floor_ms: FloatArray
     ranks: FloatArray
     rebuilt_ms: FloatArray
+    read_ms: FloatArray
 
     def of(self, layout: int) -> StepGrids:
         """Return the times of one layout, by its position."""
@@ -106,10 +118,12 @@ OF_LAYOUTS: Final = (
     "shared_ms",
     "decode_ms",
     "slope_ms",
+    "least_ms",
     "prompt_ms",
     "prompt_floor_ms",
     "ranks",
     "rebuilt_ms",
+    "read_ms",
 )
 """Fields of `StepGrids` with a row for each layout; the others are the points."""
 
@@ -132,8 +146,10 @@ def asked_grids(
         [
             _prompts(first, points.tokens),
             _prompts(first, points.lengths),
+            _single_tokens(first, points),
             _generation(first, points.sequences, points.near),
             _generation(first, points.sequences, points.far),
+            _generation(first, points.short, 1),
         ],
         lookups,
     )
@@ -143,10 +159,14 @@ def asked_grids(
 
 @dataclass(frozen=True, slots=True)
 class _Points:
-    """Where iterations are evaluated: tokens, sequences and lengths [n], and two contexts. [tokens]."""
+    """Where iterations are evaluated: tokens, sequences and lengths [n], and two contexts. [tokens].
+
+    `short` are those sequences that are evaluated without a context as well.
+    """
 
     tokens: IntArray
     sequences: IntArray
+    short: IntArray
     lengths: IntArray
     near: int
     far: int
@@ -154,10 +174,12 @@ class _Points:
     @classmethod
     def of(cls, evaluator: Evaluator, wanted: Range) -> _Points:
         # What all requests share is read once, whatever else they attend to.
+        sequences = _grid(wanted.sequences)
         near = max(1, wanted.context_tokens // 16, evaluator.techniques.shared_prefix_tokens + 1)
         return cls(
             _grid(wanted.prompt_tokens + wanted.sequences),
-            _grid(wanted.sequences),
+            sequences,
+            np.unique(np.r_[sequences[::_SHORT_CONTEXT_STEP], sequences[-1]]),
             _grid(wanted.context_tokens, PROMPT_GRAIN_TOKENS),
             near,
             max(2 * near, wanted.context_tokens // 2),
@@ -167,8 +189,8 @@ class _Points:
 def _grids_of(
     layouts: Sequence[Parallelism], points: _Points, ratio: float, steps: Sequence[StepTimes]
 ) -> StepGrids:
-    """Return the grids of steps of tokens, of prompts, and of sequences at both contexts."""
-    by_tokens, by_length, few, many = steps
+    """Return the grids of steps of tokens, of prompts long and short, and of sequences at both contexts."""
+    by_tokens, by_length, singles, few, many, short = steps
     tokens, sequences = points.tokens, points.sequences
 
     def by_layout(times_ms: FloatArray) -> FloatArray:
@@ -184,8 +206,19 @@ def _grids_of(
     slope = np.maximum(slope, 0.0)
     rows = np.repeat(np.arange(len(layouts)), sequences.size)
     (shared,) = interpolated(np.tile(sequences, len(layouts)), tokens, rows, token_ms)
-    without_context = few_ms - slope * sequences * points.near - shared.reshape(slope.shape)
-    cumulative = np.maximum.accumulate(by_layout(_part(by_length, _PROMPT_OPERATORS)), axis=1)
+    beside = shared.reshape(slope.shape)
+    without_context = few_ms - slope * sequences * points.near - beside
+    known = np.searchsorted(sequences, points.short)
+    shortest_ms = by_layout(short.latency_ms) - beside[:, known]
+    least = np.stack([np.interp(sequences, points.short, row) for row in shortest_ms])
+    # Of many prompts of one token each, what those tokens take in one prompt is taken off.
+    single_ms = by_layout(_part(singles, _PROMPT_OPERATORS))
+    count, crowd_ms = sequences[-1], by_layout(singles.latency_ms - _host_waits(singles))[:, :1]
+    one_ms = np.maximum(0.0, crowd_ms - beside[:, -1:]) / count
+    logits_ms = np.maximum(0.0, one_ms - single_ms[:, :1] / count)
+    attention_ms = by_layout(_part(by_length, _PROMPT_OPERATORS)) + logits_ms
+    shortest = points.lengths[0]
+    any_ms = np.maximum(0.0, (shortest * one_ms - attention_ms[:, :1]) / (shortest - 1))
     none = np.zeros((len(layouts), 1))
     ranks = np.array([float(layout.dp) for layout in layouts])
     # No sequence, no attention; the slope of none is that of one.
@@ -196,12 +229,14 @@ def _grids_of(
         sequences=np.r_[0.0, sequences],
         decode_ms=np.hstack([none, without_context]),
         slope_ms=np.hstack([slope[:, :1], slope]),
+        least_ms=np.hstack([none, least]),
         lengths=np.r_[0.0, points.lengths],
-        prompt_ms=np.hstack([none, cumulative]),
+        prompt_ms=np.maximum.accumulate(np.hstack([any_ms, attention_ms]), axis=1),
         prompt_floor_ms=floors,
         ranks=ranks,
         # Few tokens take the time of a launch, which each prompt has once.
         rebuilt_ms=by_layout(_part(by_length, _REBUILDING))[:, -1] / points.lengths[-1],
+        read_ms=np.maximum(0.0, single_ms[:, 2] - single_ms[:, 1]) / (points.far - points.near),
     )
 
 
@@ -252,6 +287,14 @@ def _prompts(layouts: Layouts, tokens: IntArray) -> StepShape:
     new_tokens = tokens.reshape(1, -1, 1)
     none = np.zeros_like(new_tokens)
     return StepShape(layouts, np.ones_like(none), new_tokens, none, none, none)
+
+
+def _single_tokens(layouts: Layouts, points: _Points) -> StepShape:
+    """Step of as many prompts of one token as there are sequences, and of one after each of both contexts."""
+    prompts = np.array([points.sequences[-1], 1, 1]).reshape(1, -1, 1)
+    prefixes = np.array([0, points.near, points.far]).reshape(1, -1, 1)
+    none = np.zeros_like(prompts)
+    return StepShape(layouts, prompts, np.ones_like(prompts), prefixes, none, none)
 
 
 def _generation(layouts: Layouts, sequences: IntArray, context_tokens: int) -> StepShape:

@@ -249,8 +249,10 @@ class IterationTimes:
     def _generation_ms(self, sequences: FloatArray) -> FloatArray:
         """Attention and what else only generated tokens need. [ms]."""
         grids = self.grids
-        slope, alone = interpolated(sequences, grids.sequences, self.layouts, grids.slope_ms, grids.decode_ms)
-        return alone + slope * sequences * self.lengths.context_tokens
+        tables = grids.slope_ms, grids.decode_ms, grids.least_ms
+        slope, alone, least = interpolated(sequences, grids.sequences, self.layouts, *tables)
+        found: FloatArray = np.maximum(alone + slope * sequences * self.lengths.context_tokens, least)
+        return found
 
 
 def after_prefix_ms(
@@ -260,7 +262,8 @@ def after_prefix_ms(
 
     A token attends to all before it, so a prompt takes no less after a longer prefix. Measured times of short
     prompts are less smooth than that: the largest of all shorter prefixes counts, which lies where the time
-    bends. Latent attention rebuilds the keys and values of the whole prefix for each prompt.
+    bends. Few tokens take the time in which the keys and values before them are read, which latent attention
+    also rebuilds for each prompt.
 
     Parameters
     ----------
@@ -281,5 +284,6 @@ def after_prefix_ms(
 
     # A prompt after a cached prefix launches its kernels as well.
     saved = np.maximum(0.0, attention_ms(shorter) - grids.prompt_ms[layouts, 1][:, None])
-    found: FloatArray = (attention_ms(shorter + prompt) - saved).max(axis=1)
+    least = grids.prompt_ms[layouts, 0] + grids.read_ms[layouts] * prefix_tokens
+    found: FloatArray = np.maximum((attention_ms(shorter + prompt) - saved).max(axis=1), least)
     return found + grids.rebuilt_ms[layouts] * prefix_tokens

@@ -23,12 +23,15 @@ class StepCosts:
     decode_ms_per_context_token : tuple[float, ...]
         What each token that they attend to adds, by sequences, from 0. [ms]
     prompt_ms : tuple[float, ...]
-        Attention over a prompt up to `PROMPT_GRAIN_TOKENS` times the position. [ms]
+        What a prompt of `PROMPT_GRAIN_TOKENS` times the position needs beside its tokens; the first entry is
+        that of any prompt. [ms]
     prompt_floor_ms : float
         Least time of an iteration with prompts: that of its launches. [ms]
     rebuilt_ms_per_token : float
         What each token before those that an iteration computes of a prompt adds to it, as latent attention
         rebuilds its keys and values. [ms]
+    read_ms_per_token : float
+        What each such token takes at least, as its keys and values are read. [ms]
     """
 
     token_ms: tuple[float, ...]
@@ -37,6 +40,7 @@ class StepCosts:
     prompt_ms: tuple[float, ...]
     prompt_floor_ms: float = 0.0
     rebuilt_ms_per_token: float = 0.0
+    read_ms_per_token: float = 0.0
 
     @property
     def most_sequences(self) -> int:
@@ -60,8 +64,7 @@ class StepCosts:
         context : float
             Tokens that they attend to in all. [tokens]
         """
-        end_ms = self.attention_ms(prefix_tokens + prompt_tokens)
-        attention = end_ms - self.saved_ms(prefix_tokens) if prompt_tokens else 0.0
+        attention = self.after_prefix_ms(prompt_tokens, prefix_tokens) if prompt_tokens else 0.0
         decode = self.decode_ms[sequences] + self.decode_ms_per_context_token[sequences] * context
         found = self.token_ms[prompt_tokens + sequences] + attention + decode
         return max(found, self.prompt_floor_ms) if prompt_tokens else found
@@ -74,12 +77,13 @@ class StepCosts:
             found += rest / PROMPT_GRAIN_TOKENS * (self.prompt_ms[block + 1] - found)
         return found
 
-    def saved_ms(self, prefix_tokens: int) -> float:
-        """Attention that a cached prefix spares a prompt: all but the launches and what is rebuilt. [ms].
+    def after_prefix_ms(self, prompt_tokens: int, prefix_tokens: int) -> float:
+        """Attention over a prompt that follows a cached prefix. [ms].
 
-        The first entry is the time of the launches.
+        The prefix spares all but the launches, whose time is the second entry, what is read and what is
+        rebuilt.
         """
-        if not prefix_tokens:
-            return 0.0
-        whole = max(0.0, self.attention_ms(prefix_tokens) - self.prompt_ms[1])
-        return whole - self.rebuilt_ms_per_token * prefix_tokens
+        spared = max(0.0, self.attention_ms(prefix_tokens) - self.prompt_ms[1]) if prefix_tokens else 0.0
+        computed = self.attention_ms(prefix_tokens + prompt_tokens) - spared
+        least = self.prompt_ms[0] + self.read_ms_per_token * prefix_tokens
+        return max(computed, least) + self.rebuilt_ms_per_token * prefix_tokens

@@ -42,11 +42,15 @@ def _attention_ms(position: int, steps: Records) -> float:
 
 
 @inner
-def _saved_ms(prefix_tokens: int, steps: Records) -> float:
-    """As `StepCosts.saved_ms`, but for what is rebuilt."""
-    if not prefix_tokens:
-        return 0.0
-    return float(max(0.0, _attention_ms(prefix_tokens, steps) - steps[1].prompt_ms))
+def _chunk_ms(before: int, taken: int, begun: bool, rules: BatchRules, steps: Records) -> float:
+    """Attention over a chunk of a prompt; of its first one, as `StepCosts.after_prefix_ms`."""
+    spared = 0.0
+    if before:
+        launches = 0.0 if begun else steps[1].prompt_ms
+        spared = max(0.0, _attention_ms(before, steps) - launches)
+    computed = _attention_ms(before + taken, steps) - spared
+    least = steps[0].prompt_ms + rules.read_ms_per_token * before
+    return float(max(computed, least) + rules.rebuilt_ms_per_token * before)
 
 
 @inner
@@ -135,11 +139,7 @@ def _computes_prompts(e: int, rules: BatchRules, pool: PoolState) -> int:
         taken = min(left, room)
         if taken:
             before = total - left
-            attention_ms += _attention_ms(before + taken, pool.steps) + rules.rebuilt_ms_per_token * before
-            if begun:
-                attention_ms -= _attention_ms(before, pool.steps)
-            else:
-                attention_ms -= _saved_ms(before, pool.steps)
+            attention_ms += _chunk_ms(before, taken, begun, rules, pool.steps)
             tokens += taken
             room -= taken
         own.left = left - taken

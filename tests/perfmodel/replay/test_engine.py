@@ -189,7 +189,10 @@ def step_by_step(
             i = waiting[0]
             taken = min(room, left[i])
             before = wanted.input_tokens[i] - left[i]
-            attention += taken * step_costs.prompt_ms[1] / 16 + before * step_costs.rebuilt_ms_per_token
+            any_ms = step_costs.prompt_ms[0]
+            computed = (0.0 if before else any_ms) + taken * (step_costs.prompt_ms[1] - any_ms) / 16
+            attention += max(computed, any_ms + before * step_costs.read_ms_per_token)
+            attention += before * step_costs.rebuilt_ms_per_token
             tokens, room = tokens + taken, room - taken
             left[i] -= taken
             if left[i]:
@@ -220,9 +223,14 @@ def test_jumps_give_the_times_of_single_steps(seed: int) -> None:
         random.integers(1, 700, n).tolist(),
         random.integers(1, 90, n).tolist(),
     )
-    # Latent attention computes something of all that stands before a chunk.
-    rebuilt = 0.01 * (seed % 2)
-    step_costs = replace(costs(8, 256, 7.0, 0.02, 1e-3, 0.05), rebuilt_ms_per_token=rebuilt)
+    # Something of all that stands before a chunk is read and, by latent attention, computed.
+    plain = costs(8, 256, 7.0, 0.02, 1e-3, 0.05)
+    step_costs = replace(
+        plain,
+        prompt_ms=tuple(0.1 * (seed % 3) + each for each in plain.prompt_ms),
+        rebuilt_ms_per_token=0.01 * (seed % 2),
+        read_ms_per_token=0.001 * (seed % 3),
+    )
     bounds = limits(sequences=8, tokens=256)
     first, finish = step_by_step(step_costs, bounds, wanted)
     log = served(step_costs, bounds, wanted)

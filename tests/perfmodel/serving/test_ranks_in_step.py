@@ -31,11 +31,13 @@ def grids(ranks: int) -> StepGrids:
         sequences=np.array([0.0, float(RUNNING)]),
         decode_ms=none,
         slope_ms=none,
+        least_ms=none,
         lengths=np.array([0.0, 1e6]),
         prompt_ms=none,
         prompt_floor_ms=np.zeros(1),
         ranks=np.array([float(ranks)]),
         rebuilt_ms=np.zeros(1),
+        read_ms=np.zeros(1),
     )
 
 
