@@ -11,7 +11,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from tests.parts import first_parts
-from tests.perfmodel.predict.random_laws import broken, over_the_peak, random_pairs
+from tests.perfmodel.predict.random_cases import ROWS_OF_A_GROUP, random_pairs
+from tests.perfmodel.predict.random_laws import broken, over_the_peak
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.perfmodel.predict import predict
@@ -26,11 +27,11 @@ BASE = {
 }
 
 
-def check(groups: int, of_a_group: int, seed: int, folder: Path) -> int:
+def check(groups: int, seed: int, folder: Path) -> int:
     """Compare cases of random groups; return how many were compared."""
     compared = 0
     for group in range(groups):
-        pairs, parts = random_pairs(of_a_group, seed + group, folder, of_a_group)
+        pairs, parts = random_pairs(ROWS_OF_A_GROUP, seed + group, folder)
         for law in (broken, over_the_peak):
             found, checked = law(pairs, parts, folder)
             assert found.empty, found.to_dict("records")
@@ -38,15 +39,27 @@ def check(groups: int, of_a_group: int, seed: int, folder: Path) -> int:
     return compared
 
 
-@pytest.mark.parametrize(("of_a_group", "compared"), first_parts(((12, 12), (24, 30), (60, 75)), 1))
-def test_what_is_better_never_takes_longer(of_a_group: int, compared: int, tmp_path: Path) -> None:
-    """A part with tables and one without, for the time of the tests; the long run has 170 groups."""
-    assert check(2, of_a_group, 40, tmp_path) >= compared
+@pytest.mark.parametrize(("groups", "compared"), first_parts(((1, 150), (16, 2000)), 1, 1))
+def test_what_is_better_never_takes_longer(groups: int, compared: int, tmp_path: Path) -> None:
+    """A part without tables first, for the time of the tests."""
+    assert check(groups, 1, tmp_path) >= compared
 
 
 @pytest.mark.slow
 def test_what_is_better_never_takes_longer_in_ten_thousand_cases(tmp_path: Path) -> None:
-    assert check(170, 120, 20_000, tmp_path) >= 10_000
+    assert check(90, 20_000, tmp_path) >= 10_000
+
+
+def test_prompts_of_single_tokens_pass_no_peak() -> None:
+    """Each leaves a state of Mamba-2 behind: prompts alone did 0.72 of what a loop was said to do."""
+    row = BASE | {"model": "nvidia/Nemotron-H-56B-Base-8K", "hardware": "H20-SXM", "pp": 4, "input_tokens": 1}
+    row |= {"output_tokens": 1}
+    loops = [
+        row | {"mode": "closed_loop", "max_sequences": 2048, "concurrency": each} for each in (512, 2048)
+    ]
+    alone = [row | {"mode": "prefill", "batch": each} for each in (256, 512, 1024, 4096)]
+    found = predict(pd.DataFrame(loops + alone).assign(case_id=range(6)))["requests_per_s"]
+    assert found[:2].max() <= found[2:].max()
 
 
 def test_the_laws_find_a_part_whose_bandwidth_makes_it_slower(tmp_path: Path) -> None:
@@ -152,3 +165,13 @@ def test_a_faster_network_makes_no_dispatch_slower() -> None:
     # As measured: the catalogue's own network changes nothing.
     own = predict(frame.assign(hardware="H20-SXM"), Path())["latency_ms"].to_numpy().reshape(2, 3)
     assert own[:, 0] == pytest.approx(found[:, 0])
+
+
+def test_a_burst_whose_last_requests_wait_takes_no_less_than_a_smaller_one() -> None:
+    """Those of a second wave waited no longer than the front end took to hand all of them over."""
+    row = BASE | {"model": "llama3-8b", "hardware": "MI300X", "mode": "burst", "max_sequences": 32}
+    sizes = [100, 120, 128, 129, 132, 140, 146, 192, 256, 400]
+    row |= {"pp": 4, "input_tokens": 2577, "output_tokens": 850}
+    rows = [row | {"concurrency": each, "case_id": each} for each in sizes]
+    found = predict(pd.DataFrame(rows))["latency_ms"]
+    assert found.is_monotonic_increasing
