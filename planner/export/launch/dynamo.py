@@ -84,7 +84,9 @@ def _graph(
         "replicas": 1,
         "podTemplate": {"spec": {"containers": [{"name": "main", "image": runtime.image}]}},
     }
-    components = [_component(each, started, component_letters) for each, started in parts]
+    called = {_set_of(each): "-".join(_set_of(each)) for each, _ in parts}
+    names = dns_names(called, component_letters)
+    components = [_component(each, started, names[_set_of(each)]) for each, started in parts]
     graph = {
         "apiVersion": rules.api,
         "kind": "DynamoGraphDeployment",
@@ -111,7 +113,12 @@ def _letters(parts: Sequence[tuple[LaunchedGroup, Launch]]) -> tuple[int, int]:
     return rules.name_letters - component, component
 
 
-def _component(each: LaunchedGroup, started: Launch, letters: int) -> dict[str, object]:
+def _set_of(each: LaunchedGroup) -> tuple[str, str, str]:
+    """What tells a set of replicas from the others of its service and region."""
+    return each.placement.phase, each.placement.pool, each.placement.config
+
+
+def _component(each: LaunchedGroup, started: Launch, name: str) -> dict[str, object]:
     runtime = tools().dynamo.frameworks[each.service.framework]
     row = each.placement
     container: dict[str, object] = {
@@ -122,7 +129,7 @@ def _component(each: LaunchedGroup, started: Launch, letters: int) -> dict[str, 
         "resources": {"limits": {tools().resources["NVIDIA"]: str(each.accelerators_on_a_host)}},
     }
     component: dict[str, object] = {
-        "name": dns_name(f"{row.phase}-{row.pool}-{row.config}", letters),
+        "name": name,
         "type": "worker" if row.phase == "aggregated" else row.phase,
         "replicas": row.replicas,
         "podTemplate": {

@@ -97,6 +97,18 @@ def test_a_graph_of_dynamo_holds_no_more_components_than_the_api() -> None:
     assert [*refusals(texts)] == []
 
 
+def test_components_of_pools_and_variants_that_read_alike_have_names_of_their_own() -> None:
+    """Variant `b` in the pool `here-a` and variant `a-b` in the pool `here` made two components of one name."""
+    each = deployment()
+    rows = (("here-a", f"b/{each.placement.config}"), ("here", f"a-b/{each.placement.config}"))
+    alike = [
+        replace(each, placement=each.placement.model_copy(update={"pool": pool, "config": config}))
+        for pool, config in rows
+    ]
+    texts, _ = dynamo_graphs(alike)
+    assert [*refusals(texts)] == []
+
+
 def test_the_rules_of_dynamo_refuse_what_its_operator_refuses() -> None:
     (text,) = dynamo_graphs([on_hosts_of(deployment("TP16"), 8)])[0].values()
     graph = read_yaml(text)
