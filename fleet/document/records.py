@@ -182,7 +182,7 @@ def _csv_records(
 ) -> Iterator[NumberedRecord]:
     """Yield the records of rows; in one of another width, cells may stand in others' columns."""
     for line, cells in rows:
-        if any(map(str.strip, cells[len(columns) :])):
+        if len(cells) > len(columns):
             raise CsvError(line, f"has {len(cells)} cells, the header {len(columns)}")
         if is_cut_short(latest[0], cells, columns):
             raise CsvError(line, CUT_SHORT)

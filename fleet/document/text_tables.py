@@ -155,7 +155,7 @@ def read_text_table(
 
 def _row(name: str, line: int, header: Sequence[str], cells: Sequence[str], issues: list[Issue]) -> TextRow:
     row = TextRow(name, line, {c: v for c, v in zip(header, cells, strict=False) if c and v}, issues)
-    if any(cells[len(header) :]):
+    if len(cells) > len(header):
         row.note("", f"has {len(cells)} cells, the header {len(header)}")
     for column, value in row.cells.items():
         if (found := steering_character(value)) is not None:

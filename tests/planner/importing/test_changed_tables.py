@@ -204,3 +204,16 @@ def test_a_workbook_is_told_from_text(tmp_path: Path) -> None:
     path.write_bytes(pa.compress(INVENTORY.encode(), codec="zstd", asbytes=True))
     with pytest.raises(InputError, match="it is packed by zstd; unpack it first"):
         import_inventory(path)
+
+
+def test_a_comma_in_a_number_is_told_where_the_row_ends_in_empty_cells(tmp_path: Path) -> None:
+    path = tmp_path / "prices.csv"
+    head = "name,hardware,regions,rent_usd_per_accelerator_hour,max_hosts,term_quarters,per\n"
+    path.write_text(f"{head}a,H100-SXM,east,2.5,,,\nb,H100-SXM,east,1,200,,,\n", encoding="utf-8")
+    found = import_prices(path)
+    assert (found.taken, [each.reason for each in found.rejected]) == (1, ["has 8 cells, the header 7"])
+    path = tmp_path / "vms.csv"
+    head = "InstanceType,AcceleratorName,AcceleratorCount,Price,Region,SpotPrice,AvailabilityZone\n"
+    path.write_text(f"{head}p5.48xlarge,H100,8,1,200,east,,\n", encoding="utf-8")
+    with pytest.raises(InputError, match=":2:1: has 8 cells, the header 7"):
+        read_supply(path)
