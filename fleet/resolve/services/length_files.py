@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from fleetplan.fleet.document import KeyPath
-from fleetplan.fleet.document.headers import divider_issue
+from fleetplan.fleet.document.headers import divider_issue, header_issues
 from fleetplan.fleet.errors import Issue
 from fleetplan.fleet.input_files import CsvError, NotTextError, csv_rows, read_text
 from fleetplan.fleet.inventory import LengthBin, LengthHistogram
@@ -64,9 +64,14 @@ def read_lengths(context: Context, key_path: KeyPath, reference: str) -> LengthH
 
 
 def _bins(context: Context, path: Path, lines: Sequence[str]) -> list[LengthBin] | None:
-    header_line, fields = next(csv_rows(lines), (0, []))
+    filled = (each for each in csv_rows(lines) if any(map(str.strip, each[1])))
+    _, fields = next(filled, (0, []))
     header = [name.strip() for name in fields]
-    rows = _rows(header, lines, header_line)
+    rows = _records(context, path, header, filled)
+    for columns in (HISTOGRAM_COLUMNS, TRACE_COLUMNS):
+        if set(columns) <= set(header) and (issues := header_issues(str(path), header, columns)):
+            context.issues.extend(issues)
+            return None
     if set(HISTOGRAM_COLUMNS) <= set(header):
         return list(_histogram_bins(context, path, rows))
     if set(TRACE_COLUMNS) <= set(header):
@@ -136,12 +141,15 @@ def _bin(tokens: int) -> tuple[int, int]:
     raise AssertionError(f"no bin for {tokens} tokens")
 
 
-def _rows(
-    header: Sequence[str], lines: Sequence[str], header_line: int
+def _records(
+    context: Context, path: Path, header: Sequence[str], rows: Iterable[tuple[int, Sequence[str]]]
 ) -> Iterator[tuple[int, Mapping[str, str]]]:
-    for number, fields in csv_rows(lines):
-        if number > header_line and any(field.strip() for field in fields):
-            yield number, dict(zip(header, fields, strict=False))
+    for number, fields in rows:
+        if len(fields) > len(header):
+            message = f"has {len(fields)} cells, the header {len(header)}"
+            context.issues.append(Issue(str(path), number, 1, "", message))
+            continue
+        yield number, dict(zip(header, fields, strict=False))
 
 
 def _number(context: Context, path: Path, line: int, name: str, text: str | None) -> float | None:

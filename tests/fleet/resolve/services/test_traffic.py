@@ -148,7 +148,7 @@ def test_classes_have_lengths_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_trace_is_counted(tmp_path: Path) -> None:
-    trace = "arrival_s,input_tokens,output_tokens\n" + "0.1,100,10\n" * 3 + "0.2,1000,20\n"
+    trace = "\narrival_s,input_tokens,output_tokens\n" + "0.1,100,10\n,,\n" * 3 + "0.2,1000,20\n"
     change = ("{input_tokens: 1000, output_tokens: 100}", "{lengths: lengths.csv}")
     service = resolved(tmp_path, change, lengths=trace)
     assert service.traffic is not None
@@ -165,6 +165,9 @@ def test_a_trace_is_counted(tmp_path: Path) -> None:
         (HISTOGRAM.replace("0.5\n", "0.6\n"), "the shares in lengths.csv add up to 1.1, not 1"),
         (HISTOGRAM.replace("1,101,", "101,1,"), "lengths.csv:2:1: a bin needs 1 <= from < to"),
         (HISTOGRAM.replace("0.5\n", "half\n"), "lengths.csv:2:1: share: must be a number, not 'half'"),
+        ("input_tokens,output_tokens\n1,2\n1,200,10\n", "lengths.csv:3:1: has 3 cells, the header 2"),
+        ("input_tokens,output_tokens,input_tokens\n1,2,3\n", "input_tokens: the column is given twice"),
+        ('input_tokens,output_tokens\n1,2\n1,"2\n1,2\n', "lengths.csv:3:1: a quote that begins in this line"),
         ("input_tokens;output_tokens\n1;2\n", "lengths.csv:1:1: fields are divided by semicolons; divide"),
         ("a,b\n1,2\n", "lengths.csv:1:1: the columns are of no known kind; a histogram has input_from"),
         (
