@@ -72,13 +72,14 @@ class ModelOptions:
             raise bad_option(
                 "--context", f"{self.context_tokens} is less than the {self.input_tokens} of --input"
             )
+        weights = stored_weights(self.model, None, Path()) if self.weights is None else self.weights
         asked = LandscapeOptions(
             self.model,
-            _names(self.hardware),
+            _names("--hardware", self.hardware),
             RequestShape(self.input_tokens, self.output_tokens, self.context_tokens),
             LatencyTarget(self.ttft_ms, self.tpot_ms),
-            _names(stored_weights(self.model, None, Path()) if self.weights is None else self.weights),
-            _names(self.kv),
+            _names("--weights", weights),
+            _names("--kv", self.kv),
             self.framework,
             self.prices,
         )
@@ -144,5 +145,9 @@ def write_format(name: str) -> str:
     return name
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+def _names(option: str, text: str) -> tuple[str, ...]:
+    """Names with commas between them; at least one."""
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise bad_option(option, "names nothing")
+    return names

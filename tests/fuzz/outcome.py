@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from fleetplan.planner.api import NoPlanFoundError, Purpose, prepare, prepare_within, solve_problem
 from fleetplan.planner.candidates import CandidateSet
+from fleetplan.planner.formulation.constraints.placement import max_share
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.search.result import SearchLimits
@@ -24,8 +26,9 @@ MEANS = ("served", "accelerators")
 RELATIVE_TOLERANCE = 1e-5
 """Of every figure: the planner takes unmet demand and goals within this share for equals."""
 
-ENERGY_TOLERANCE = 1e-4
-"""Of the energy in a cost: the planner bills whole load units (planner/FORMULATION.md, Integers)."""
+TRAFFIC_TOLERANCE = 1e-4
+"""Of energy and data in a cost: the planner bills whole load units (planner/FORMULATION.md, Integers). Where
+the share of a pool is limited it may serve one more of them for each load, and others save as much."""
 
 ABSOLUTE_TOLERANCE = 1e-3
 """Of figures near zero, in their unit."""
@@ -57,7 +60,8 @@ class Outcome:
     wall_s: float
     figures: tuple[OutcomeFigure, ...] = ()
     plan: Plan | Infeasible | None = None
-    energy_usd: float = 0.0
+    rounding_usd: float = 0.0
+    """What whole load units may cost."""
     prepared: tuple[CandidateSet, Problem] | None = None
     """What a plan was searched in."""
 
@@ -93,8 +97,19 @@ def solved(path: Path, solves: Solves, baseline: Plan | None = None) -> Outcome:
             value = max(row.regret_at_most_usd or 0.0 for row in found.demand_scenarios)
         figures.append(OutcomeFigure(found.goal.objective, sign * value, sign * found.goal.bound))
     figures.append(OutcomeFigure(COST, found.objective_usd, found.bound_usd))
-    energy_usd = found.cost_breakdown.get("energy", 0.0)
-    return Outcome(PLAN, wall_s, tuple(figures), found, energy_usd, (candidates, problem))
+    return Outcome(PLAN, wall_s, tuple(figures), found, _rounding_usd(found, problem), (candidates, problem))
+
+
+def _rounding_usd(plan: Plan, problem: Problem) -> float:
+    """What the rounding of loads to whole load units may change in the cost of a plan. [USD]"""
+    traffic_usd = sum(plan.cost_breakdown.get(kind, 0.0) for kind in ("energy", "data"))
+    if all(max_share(problem, p) is None for p in range(len(problem.pools))):
+        return TRAFFIC_TOLERANCE * traffic_usd
+    loads: Counter[tuple[str, int, int]] = Counter()
+    for cell in problem.cells:
+        for _, p in problem.slots(cell):
+            loads[cell.service, cell.moment, p] += len(cell.requests_per_s)
+    return TRAFFIC_TOLERANCE * traffic_usd * max(loads.values(), default=1)
 
 
 def broken(first: Outcome, second: Outcome, law: Law) -> str | None:
@@ -139,5 +154,5 @@ def _figure(outcome: Outcome, name: str) -> OutcomeFigure:
 def _tolerance(first: Outcome, second: Outcome, name: str, value: float) -> float:
     tolerance = max(RELATIVE_TOLERANCE * abs(value), ABSOLUTE_TOLERANCE)
     if name == COST:
-        return tolerance + ENERGY_TOLERANCE * max(first.energy_usd, second.energy_usd)
-    return tolerance + ENERGY_TOLERANCE * abs(value) * (name in ("energy", "carbon"))
+        return tolerance + max(first.rounding_usd, second.rounding_usd)
+    return tolerance + TRAFFIC_TOLERANCE * abs(value) * (name in ("energy", "carbon"))

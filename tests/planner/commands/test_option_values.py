@@ -49,6 +49,14 @@ def test_a_word_that_is_no_choice_is_quoted_with_the_choices(capsys: pytest.Capt
     assert last == "Error: Invalid value for '--prefer': 'mien' is not one of 'mine', 'theirs'"
 
 
+@pytest.mark.parametrize("option", ["--hardware", "--weights", "--kv"])
+def test_a_list_of_no_names_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--weights ' '` swept nothing and ended in a traceback."""
+    asked = {"--model": "llama3-8b", "--hardware": "H100-SXM", "--input": 100, "--output": 10, option: " ,"}
+    assert run("landscape", *(each for pair in asked.items() for each in pair)) == 2
+    assert f"{option}: names nothing" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [
