@@ -159,11 +159,15 @@ class ColumnPool:
             found += {id(column): column for column in (*cheapest, *kept)}.values()
         return found
 
-    def by_reduced_cost(self, duals: FloatArray, extra: int, always: Iterable[Column]) -> list[Column]:
-        """Some columns, and the others whose reduced cost exceeds the least of their block by the least.
+    def by_reduced_cost(
+        self, blocks: Sequence[int], duals: FloatArray, extra: int, always: Iterable[Column]
+    ) -> list[Column]:
+        """Some columns, and others of some blocks whose reduced cost exceeds the least there by the least.
 
         Parameters
         ----------
+        blocks : Sequence[int]
+            The blocks.
         duals : FloatArray
             Prices of all linking rows in the master LP.
         extra : int
@@ -173,7 +177,7 @@ class ColumnPool:
         """
         found = {id(column): column for column in always}
         others: list[tuple[float, Column]] = []
-        for own in self._of_block:
+        for own in (self._of_block[block] for block in blocks):
             prices = [column.reduced_cost(duals) for column in own]
             least = min(prices, default=0.0)
             others += [

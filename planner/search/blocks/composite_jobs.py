@@ -12,6 +12,7 @@ from fleetplan.planner.search.blocks.sifting import sift, sift_from
 from fleetplan.planner.search.solvers.highs_jobs import (
     Answer,
     Array,
+    Basis,
     Effort,
     Indices,
     Job,
@@ -79,12 +80,15 @@ class SlottedJob:
         As `WholeProgram` has them.
     open_slots : Mask
         By slot: which are looked at first.
+    start : Basis or None
+        Where to begin among them; what closed slots decide is at its lower bound there.
     """
 
     program: Rows
     cost: Array
     slot: Indices
     open_slots: Mask
+    start: Basis | None = None
     length: float = 0.0
 
     def run(self, solver: Solver) -> Answer:

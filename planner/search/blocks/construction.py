@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fleetplan.planner.search.blocks.composite_jobs import RollingJob, SiftingJob
-from fleetplan.planner.search.blocks.effort import Clock
+from fleetplan.planner.search.blocks.effort import COUNTED_CORES, Clock
 from fleetplan.planner.search.blocks.roles import NONE, VariableRoles
 from fleetplan.planner.search.blocks.split import MASTER
 from fleetplan.planner.search.blocks.subprograms import USED, SlotPrices, spans
@@ -187,7 +187,7 @@ def sifting_job(structure: Structure, indicators: Collection[int] = ()) -> Sifti
 
 
 def construction_job(
-    structure: Structure, root: RootRelaxation, clock: Clock, attempt: int, wide: bool
+    structure: Structure, root: RootRelaxation, clock: Clock, attempt: int, wide: bool, parts: int = 1
 ) -> RollingJob:
     """The rolling-horizon construction of a plan, guided by the root relaxation.
 
@@ -203,6 +203,8 @@ def construction_job(
         1 for the first; each looks at more slots than the one before, for longer.
     wide : bool
         Whether to look at many slots at once, and to take the time for it.
+    parts : int
+        Constructions that make one plan together, and share the time for it.
     """
     roles, cost = structure.roles, structure.cost
     used = max(1, int((root.rank == 0).sum()))
@@ -217,7 +219,8 @@ def construction_job(
         widths = (attempt * max(SLOTS_A_REGION * n_regions - used, LEAST_WIDE * used), math.inf)
     if travels.any():
         share, most_s = TRAVELLING_SHARE_OF_TIME, math.inf
-    seconds = attempt * min(max(share * clock.limit_s, LEAST_CONSTRUCTION_S), most_s)
+    share_s = share * clock.limit_s * min(1.0, COUNTED_CORES / parts)
+    seconds = attempt * min(max(share_s, LEAST_CONSTRUCTION_S), most_s)
     # What is spent, without what comes back by sales: the sum of both may be near zero.
     gap = STAGE_GAP * float(np.abs(cost) @ np.abs(root.values)) / max(1, len(stages))
     return RollingJob(

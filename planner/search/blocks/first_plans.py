@@ -8,6 +8,8 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.figures import counted
+from fleetplan.planner.search.blocks.areas import areas_of, programs_of
 from fleetplan.planner.search.blocks.columns import ColumnPool
 from fleetplan.planner.search.blocks.construction import (
     RootRelaxation,
@@ -58,6 +60,8 @@ class FirstPlans:
         Receives plans.
     root : RootRelaxation or None
         The last linear relaxation that was solved, by which constructions and neighbourhoods go.
+    areas : tuple[Area, ...]
+        Parts of the program that are relaxed and constructed by themselves; none where there are few.
     """
 
     def __init__(
@@ -79,6 +83,7 @@ class FirstPlans:
         self._clock = clock
         self._seed = seed
         self.root: RootRelaxation | None = None
+        self.areas = areas_of(structure)
         self._direct: DirectNeighbourhoods | None = None
         self._attempts = 0
         # The best plan that still violates limits, in scaled values.
@@ -176,6 +181,8 @@ class FirstPlans:
         if linear is None:
             return []
         self._attempts += 1
+        if self.areas:
+            return self._of_areas(linear)
 
         def on_answer(answer: Answer) -> None:
             if answer is UNKNOWN:
@@ -192,6 +199,31 @@ class FirstPlans:
             for wide in (False, True)
         ]
         return [(job, on_answer) for job in jobs]
+
+    def _of_areas(self, linear: RootRelaxation) -> list[SideJob]:
+        """Constructions of all areas, whose plans are one together."""
+        values, programs = linear.values.copy(), programs_of(self._structure, self.areas, linear)
+        left = set(range(len(programs)))
+
+        def listener(number: int) -> Callable[[Answer], None]:
+            def on_answer(answer: Answer) -> None:
+                if answer.values is None:
+                    return
+                values[programs[number].area.variables] = answer.values
+                left.discard(number)
+                if not left and self.offer(values):
+                    self._state.tell("construction", f"of {counted(len(programs), 'area')}")
+
+            return on_answer
+
+        clock, attempt, parts = self._clock, self._attempts, len(programs)
+        return [
+            (
+                construction_job(each.structure, each.root, clock, attempt, wide=False, parts=parts),
+                listener(number),
+            )
+            for number, each in enumerate(programs)
+        ]
 
     def construction_at(self, values: FloatArray) -> CompositeJob | None:
         """The construction of a plan by some values, supply whole among them; None without a relaxation."""
@@ -232,7 +264,8 @@ class FirstPlans:
     def construct_in_background(self, workers: Workers) -> None:
         """Begin a construction by the last relaxation; its plan is handed on whenever it is known."""
         self._attempts = 0
-        self._solve_together(self.construction_side_jobs()[-1:], workers, lambda: True)
+        jobs = self.construction_side_jobs()
+        self._solve_together(jobs if self.areas else jobs[-1:], workers, lambda: True)
 
     def try_again(self, workers: Workers) -> None:
         """Look for a first plan without columns: repair one that violates limits, or construct another."""

@@ -17,10 +17,10 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.figures import counted
+from fleetplan.planner.search.blocks.area_scopes import AreaScopes
 from fleetplan.planner.search.blocks.block_pricing import BlockPricing, PricingRound
 from fleetplan.planner.search.blocks.bound import Lagrangian
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.first_plans import SideJob
 from fleetplan.planner.search.blocks.master import Selection
 from fleetplan.planner.search.blocks.neighbourhoods import Neighbourhoods
 from fleetplan.planner.search.blocks.plan_search import PlanSearch
@@ -95,7 +95,8 @@ class PricingSearch:
         self._state = state
         self._clock = clock
         self._seed = seed
-        self._masters = RestrictedMasters(plans.master, plans.pool, plans.mending, state, clock)
+        areas = AreaScopes(parts, plans.master, plans.areas) if plans.areas else None
+        self._masters = RestrictedMasters(plans.master, plans.pool, plans.mending, state, clock, areas)
         self._blocks = BlockPricing(parts, plans.pool, state, clock, plans.slot)
         self._supply = SupplyRounds(parts, lagrangian, self._masters, self._blocks, plans, state, clock)
         # Time of the last round of pricing. [s]
@@ -244,8 +245,7 @@ class PricingSearch:
         # For the sake of the bound, every other round does without a master while the plan is near it.
         # One at a time: masters beside two rounds would leave no seat to blocks.
         turn = (prices.rounds % 2 == 0 or self._state.far()) and not self._blocks.side_jobs_run
-        pending = self._masters.take_pending() if turn else None
-        side_jobs: list[SideJob] = [] if pending is None else [self._masters.side_job(pending)]
+        side_jobs = self._masters.side_jobs(self._masters.take_pending()) if turn else []
         side_jobs += self._supply.side_jobs(prices)
         side_jobs += self._plans.construction_side_jobs()
         prices.rounds += 1

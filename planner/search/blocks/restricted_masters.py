@@ -10,15 +10,17 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.figures import counted
+from fleetplan.planner.search.blocks.area_scopes import AreaScopes
 from fleetplan.planner.search.blocks.column_limit import ColumnLimit
 from fleetplan.planner.search.blocks.columns import Column, ColumnPool
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.master import Master, PriceRange
+from fleetplan.planner.search.blocks.first_plans import SideJob
+from fleetplan.planner.search.blocks.master import Master, PriceRange, Scope
 from fleetplan.planner.search.blocks.mending import Mending
 from fleetplan.planner.search.blocks.pricing import PartFailedError, Prices
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Job
-from fleetplan.planner.search.solvers.matrix import FloatArray
+from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 from fleetplan.planner.search.solvers.workers import Workers
 
 MASTER_S_A_BLOCK: Final = 0.015
@@ -51,15 +53,45 @@ class MasterJob:
     ----------
     job : Job
         The program.
+    part : MasterPart
+        Which part of everything it decides.
+    scope : Scope
+        The same as the master knows it, with its limits.
     columns : list[Column]
-        Of all blocks.
+        Of the blocks of the part.
     extra : int
         How many of them are neither the master LP's, nor the plan's, nor the cheapest of their block.
     """
 
     job: Job
+    part: MasterPart
+    scope: Scope
     columns: list[Column]
     extra: int
+
+
+class MasterPart:
+    """What one integer master decides: everything, or an area.
+
+    Parameters
+    ----------
+    blocks : IntArray
+        Its blocks.
+
+    Attributes
+    ----------
+    blocks
+        As it is given.
+    seconds : float
+        What a master of it may take. [s]
+    limit : ColumnLimit
+        How many columns it looks at.
+    """
+
+    def __init__(self, blocks: IntArray) -> None:
+        self.blocks = blocks
+        self.seconds = max(LEAST_MASTER_S, MASTER_S_A_BLOCK * len(blocks))
+        self.limit = ColumnLimit(len(blocks))
 
 
 class RestrictedMasters:
@@ -75,6 +107,8 @@ class RestrictedMasters:
         Has the best one.
     clock : Clock
         Says how long.
+    areas : AreaScopes or None
+        Parts of everything with masters of their own once there is a plan.
 
     Attributes
     ----------
@@ -93,19 +127,20 @@ class RestrictedMasters:
         mending: Mending,
         state: SearchState,
         clock: Clock,
+        areas: AreaScopes | None,
     ) -> None:
-        n_blocks, n_linking = len(master.everything().blocks), len(master.row_lower)
+        n_linking = len(master.row_lower)
         self._master = master
         self._pool = pool
         self._mending = mending
         self._state = state
         self._clock = clock
         self._n_linking = n_linking
-        # What an integer master over all blocks may take, in seconds.
-        self._seconds = max(LEAST_MASTER_S, MASTER_S_A_BLOCK * n_blocks)
+        self._whole = MasterPart(master.everything().blocks)
+        self._areas = areas
+        self._parts = [] if areas is None else [MasterPart(each) for each in areas.blocks]
         self._lp_columns: list[Column] = []
         self._lp_duals: FloatArray = np.zeros(n_linking)
-        self._column_limit = ColumnLimit(n_blocks)
         self.lp_supply: FloatArray = np.zeros(0)
         self.violated = True
         self.pending: FloatArray | None = None
@@ -160,69 +195,109 @@ class RestrictedMasters:
 
     def choose(self, workers: Workers, prices: FloatArray) -> None:
         """Let integer masters choose among the columns that suit some prices."""
-        self._choose(workers, prices, self._seconds)
+        self._choose(workers, prices)
 
-    def take_pending(self) -> MasterJob | None:
-        """The integer master over the last columns, if none has been solved yet."""
+    def take_pending(self) -> list[MasterJob]:
+        """Integer masters over the last columns, if there have not been any yet."""
         prices, self.pending = self.pending, None
-        return None if prices is None else self.job(prices, self._seconds)
+        return [] if prices is None else self.jobs(prices)
 
-    def job(self, prices: FloatArray, seconds: float, rank: int = 0) -> MasterJob:
-        """An integer master over the columns that the master LP and the plan use, and some more.
+    def jobs(
+        self, prices: FloatArray, seconds: float = math.inf, ranks: Sequence[int] = (0,)
+    ) -> list[MasterJob]:
+        """Integer masters over the columns that the master LP and the plan use, and some more.
 
         Parameters
         ----------
         prices : FloatArray
             Of the linking rows, at which the cheapest column of each block is one of them.
         seconds : float
-            How long it may take. [s]
-        rank : int
-            Of several masters that choose at once: each looks at more than the one before. While the plan
-            is far from good, the first looks at no more.
+            How long each may take at the most. [s]
+        ranks : Sequence[int]
+            Of several masters of everything that choose at once: each looks at more than the one before.
+            While the plan is far from good, the first looks at no more. A master of an area is the widest.
         """
-        state, everything = self._state, self._master.everything()
-        selection = state.incumbent.selection
+        selection, everything = self._state.incumbent.selection, self._master.everything()
+        if self._areas is None or selection is None:
+            return [self._job(self._whole, everything, prices, seconds, rank) for rank in ranks]
+        scopes = self._areas.within(selection, self.lp_supply)
+        return [
+            self._job(part, scope, prices, seconds, MASTERS_AT_ONCE - 1)
+            for part, scope in zip(self._parts, scopes, strict=True)
+        ]
+
+    def _job(
+        self, part: MasterPart, scope: Scope, prices: FloatArray, seconds: float, rank: int
+    ) -> MasterJob:
+        """An integer master over a part of everything."""
+        state, selection, blocks = self._state, self._state.incumbent.selection, part.blocks.tolist()
         mixed = map(self._pool.current, self._lp_columns)
         always = (*mixed, *(() if selection is None else selection.columns))
-        columns = self._pool.promising(everything.blocks.tolist(), prices, 1, always)
+        columns = self._pool.promising(blocks, prices, 1, always)
         known = len(columns)
         share = rank if state.far() else (rank + 1) / MASTERS_AT_ONCE
         if share:
-            columns = self._pool.by_reduced_cost(
-                self._lp_duals, int(share * self._column_limit.extra), columns
-            )
-        effort = self._clock.master(seconds, state.overtime_s())
-        job = self._master.integer_job(everything, columns, effort, selection)
-        return MasterJob(replace(job, length=math.inf), columns, len(columns) - known)
+            extra = int(share * part.limit.extra)
+            columns = self._pool.by_reduced_cost(blocks, self._lp_duals, extra, columns)
+        effort = self._clock.master(min(seconds, part.seconds), state.overtime_s())
+        job = self._master.integer_job(scope, columns, effort, selection)
+        # Masters of everything are begun first.
+        length = math.inf if part is self._whole else float(len(columns))
+        return MasterJob(replace(job, length=length), part, scope, columns, len(columns) - known)
 
-    def _choose(self, workers: Workers, prices: FloatArray, seconds: float) -> None:
+    def _choose(self, workers: Workers, prices: FloatArray, seconds: float = math.inf) -> None:
         """Let integer masters choose now, each core among columns of its own."""
         # What repeats on any number of cores has both on one, one after the other.
         both = workers.count > 1 or self._clock.deterministic
-        masters = [self.job(prices, seconds, rank) for rank in range(MASTERS_AT_ONCE if both else 1)]
+        masters = self.jobs(prices, seconds, range(MASTERS_AT_ONCE) if both else (0,))
         answers = workers.solve([each.job for each in masters])
         self.learn(answers, masters)
-        for answer, master in zip(answers, masters, strict=True):
-            self.offer(answer, master)
+        self.offer(answers, masters)
         self._mending.decide_supply(workers)
 
-    def offer(self, answer: Answer, master: MasterJob) -> None:
-        """Keep what an integer master chose, if it is better."""
-        selection = self._master.chosen(self._master.everything(), master.columns, answer, None)
-        if selection is not None and self._mending.offer(selection):
-            self._state.tell("master", f"integer master over {counted(len(master.columns), 'column')}")
+    def offer(self, answers: Sequence[Answer], masters: Sequence[MasterJob]) -> None:
+        """Keep what integer masters chose, if it is better: the best of everything, or all areas together."""
+        if masters[0].part is not self._whole:
+            self._offer_areas(answers, masters)
+            return
+        for answer, master in zip(answers, masters, strict=True):
+            selection = self._master.chosen(master.scope, master.columns, answer, None)
+            if selection is not None and self._mending.offer(selection):
+                self._state.tell("master", f"integer master over {counted(len(master.columns), 'column')}")
 
-    def side_job(self, master: MasterJob) -> tuple[Job, Callable[[Answer], None]]:
-        """A master that runs beside other jobs, and what is done with its answer."""
+    def _offer_areas(self, answers: Sequence[Answer], masters: Sequence[MasterJob]) -> None:
+        """Keep what masters of areas chose, but where the plan has changed so much that limits are passed."""
+        now, changed = self._state.incumbent.selection, 0
+        for answer, master in zip(answers, masters, strict=True):
+            better = self._master.chosen(master.scope, master.columns, answer, now)
+            if better is None or now is None or better.cost >= now.cost or not self._master.holds(better):
+                continue
+            now, changed = better, changed + 1
+        if now is not None and changed and self._mending.offer(now):
+            self._state.tell("master", f"integer masters of {counted(changed, 'area')}")
 
-        def on_answer(answer: Answer) -> None:
-            self.learn([answer], [master])
-            self.offer(answer, master)
+    def side_jobs(self, masters: Sequence[MasterJob]) -> list[SideJob]:
+        """Masters that run beside other jobs, and what is done with their answers once all are known."""
+        answers: dict[int, Answer] = {}
 
-        return master.job, on_answer
+        def listener(number: int) -> Callable[[Answer], None]:
+            def on_answer(answer: Answer) -> None:
+                answers[number] = answer
+                if len(answers) == len(masters):
+                    ordered = [answers[each] for each in range(len(masters))]
+                    self.learn(ordered, masters)
+                    self.offer(ordered, masters)
+
+            return on_answer
+
+        return [(each.job, listener(number)) for number, each in enumerate(masters)]
 
     def learn(self, answers: Sequence[Answer], masters: Sequence[MasterJob]) -> None:
-        """Note how many columns pay, from masters that chose at once, the widest of them last."""
-        widest = masters[-1]
-        start = math.inf if widest.job.start is None else float(widest.job.cost @ widest.job.start)
-        self._column_limit.learn(widest.extra, start, answers)
+        """Note how many columns pay, from masters of each part that chose at once, the widest last."""
+        of_part: dict[int, list[tuple[Answer, MasterJob]]] = {}
+        for answer, master in zip(answers, masters, strict=True):
+            of_part.setdefault(id(master.part), []).append((answer, master))
+        for together in of_part.values():
+            widest = together[-1][1]
+            start = math.inf if widest.job.start is None else float(widest.job.cost @ widest.job.start)
+            widest.part.limit.learn(widest.extra, start, [answer for answer, _ in together])

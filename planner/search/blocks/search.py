@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.figures import counted
+from fleetplan.planner.search.blocks.areas import relaxation_from, relaxations_apart
 from fleetplan.planner.search.blocks.block_cuts import BlockCuts
 from fleetplan.planner.search.blocks.block_programs import block_programs
 from fleetplan.planner.search.blocks.bound import Lagrangian
@@ -30,6 +31,7 @@ from fleetplan.planner.search.blocks.pricing_search import PricingSearch
 from fleetplan.planner.search.blocks.request import BlockOutcome, Request
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.blocks.strengthening import Strengthening
+from fleetplan.planner.search.solvers.highs_jobs import Answer
 from fleetplan.planner.search.solvers.highs_process import Programs
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY, Relaxation, relax
@@ -159,6 +161,17 @@ class BlockSearch:
         strengthened = self._plans.note_root(answer, found)
         return (self._structure, root) if strengthened is None else (found, strengthened)
 
+    def _relaxed(self, workers: Workers) -> Answer:
+        """The linear relaxation, from those of areas where the program falls into some."""
+        job, areas = sifting_job(self._structure, self._request.indicators), self._plans.areas
+        if areas:
+            answers = workers.solve(relaxations_apart(job, areas))
+            joined = relaxation_from(job, areas, answers)
+            if joined is not None:
+                self._state.tell("root relaxation", f"of {counted(len(areas), 'area')}")
+                return workers.solve_one(joined)
+        return workers.solve_one(job)
+
     def _root(self, workers: Workers) -> Prices | None:
         """First prices: those that are known, or from a linear relaxation.
 
@@ -168,7 +181,7 @@ class BlockSearch:
             None where the relaxation of everything has no solution.
         """
         cost, linking = self._lagrangian.cost, self.parts.linking_rows
-        answer = workers.solve_one(sifting_job(self._structure, self._request.indicators))
+        answer = self._relaxed(workers)
         if answer.infeasible:
             return None
         if answer.row_duals is None:

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fleetplan.planner.search.blocks.subprograms import USED, Parts, SlotPrices, with_slack
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Indices, Job, Mask, Rows, Solver
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Basis, Indices, Job, Mask, Rows, Solver
 
 if TYPE_CHECKING:
     from fleetplan.planner.search.blocks.composite_jobs import SiftingJob, SlottedJob
@@ -102,7 +102,7 @@ def sift_from(job: SlottedJob, solver: Solver) -> Answer:
     solver : Solver
         Solves linear programs.
     """
-    return _optimum(_Slotted(job.program, job.cost, job.slot), job.open_slots, solver)
+    return _optimum(_Slotted(job.program, job.cost, job.slot), job.open_slots, solver, job.start)
 
 
 def _moments_served(job: SiftingJob, supply: Indices) -> Array:
@@ -118,9 +118,9 @@ def _moments_served(job: SiftingJob, supply: Indices) -> Array:
     return np.asarray((reached > 0).sum(axis=1)).ravel().astype(float)
 
 
-def _optimum(slotted: _Slotted, open_slots: Mask, solver: Solver) -> Answer:
+def _optimum(slotted: _Slotted, open_slots: Mask, solver: Solver, start: Basis | None = None) -> Answer:
     """The optimum from some slots; among all of them at once where these alone allow none."""
-    answer = _grown(slotted, open_slots, solver)
+    answer = _grown(slotted, open_slots, solver, start)
     return answer if answer.values is not None else solver(Job(slotted.program, slotted.cost, None))
 
 
@@ -142,7 +142,7 @@ def _elastic(job: SiftingJob, open_slots: Mask, solver: Solver) -> Answer:
     return replace(answer, values=values, objective=objective, bound=objective)
 
 
-def _grown(slotted: _Slotted, known: Mask, solver: Solver) -> Answer:
+def _grown(slotted: _Slotted, known: Mask, solver: Solver, start: Basis | None = None) -> Answer:
     """The optimum among all slots, from those that are known.
 
     Returns
@@ -155,7 +155,7 @@ def _grown(slotted: _Slotted, known: Mask, solver: Solver) -> Answer:
     open_slots[slotted.slot[(slotted.slot >= 0) & (slotted.program.lower > 0)]] = True
     size = max(LEAST_GROWTH, round(GROWTH * int(open_slots.sum())))
     closed = slotted.of(~open_slots)
-    growing = solver.growing(slotted.program, slotted.cost, np.flatnonzero(~closed))
+    growing = solver.growing(slotted.program, slotted.cost, np.flatnonzero(~closed), start)
     prices = SlotPrices(slotted.program, slotted.slot)
     for _ in range(MOST_ROUNDS):
         answer = growing.solve()

@@ -110,8 +110,8 @@ class SupplyRounds:
         pending = self._masters.take_pending()
         columns = list(self._plans.pool.columns)
         first = [self._side_job(supply)]
-        if pending is None:
-            first.append(self._masters.side_job(self._masters.job(supply.centre, SUPPLY_S)))
+        if not pending:
+            first += self._masters.side_jobs(self._masters.jobs(supply.centre, SUPPLY_S))
         answers = workers.solve(
             [job for job, _ in first], on_answer=lambda number, answer: first[number][1](answer)
         )
@@ -123,7 +123,7 @@ class SupplyRounds:
         if answer.row_duals is None:
             raise PartFailedError(f"HiGHS did not solve the linear program of a supply: {answer.status}")
         priced = self._lagrangian.price(supply.next_prices(answer.row_duals))
-        side_jobs = [] if pending is None else [self._masters.side_job(pending)]
+        side_jobs = self._masters.side_jobs(pending)
         effort, share = self._clock.pricing(spread=0.0), self._plans.even_share
         found = self._blocks.price(workers, priced, effort, even_share=share, side_jobs=side_jobs)
         if np.isfinite(found.bounds).all():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import highspy
 import numpy as np
 
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Indices, Rows
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Basis, BasisStatus, Indices, Rows
 from fleetplan.planner.search.solvers.highs_model import cost_unit, model_of
 from fleetplan.planner.search.work import GROWING_ITERATION_S
 
@@ -35,9 +35,18 @@ class GrowingLinear:
         Those that are there at first.
     note : callable
         Told of the work of each solution, as `Answer` has it. [s]
+    start : Basis, optional
+        Of all variables and rows: what is not there is at its lower bound, or basic.
     """
 
-    def __init__(self, program: Rows, cost: Array, variables: Indices, note: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        program: Rows,
+        cost: Array,
+        variables: Indices,
+        note: Callable[[float], None],
+        start: Basis | None = None,
+    ) -> None:
         self._program, self._cost, self._variables, self._note = program, cost, variables, note
         self._unit = cost_unit(cost)
         self._by_variable: sp.csc_array = program.rows.tocsc()
@@ -48,6 +57,27 @@ class GrowingLinear:
         self._number = np.where(there, np.cumsum(there) - 1, -1).astype(np.int32)
         own = program.among(variables, self._rows)
         self._solver = model_of(own, cost[variables] / self._unit, linear=True)
+        if start is not None:
+            self._begin_at(start)
+
+    def _begin_at(self, start: Basis) -> None:
+        """Begin from a basis; presolve would begin without it."""
+        status = {int(each): each for each in highspy.HighsBasisStatus.__members__.values()}
+        basis = highspy.HighsBasis()
+        basis.col_status = [status[each] for each in start.columns[self._variables].tolist()]
+        basis.row_status = [status[each] for each in start.rows[self._rows].tolist()]
+        basis.valid = True
+        self._solver.setOptionValue("presolve", "off")
+        self._solver.setBasis(basis)
+
+    def _basis(self) -> Basis:
+        """Where the last solution ended."""
+        basis = self._solver.getBasis()
+        columns = np.full(len(self._cost), BasisStatus.LOWER, dtype=np.int8)
+        rows = np.full(len(self._number), BasisStatus.BASIC, dtype=np.int8)
+        columns[self._variables] = [int(each) for each in basis.col_status]
+        rows[self._rows] = [int(each) for each in basis.row_status]
+        return Basis(columns, rows)
 
     def add(self, variables: Indices) -> None:
         """Add some variables, and the rows that they are in."""
@@ -90,4 +120,5 @@ class GrowingLinear:
         values, duals = np.zeros(len(self._cost)), np.zeros(len(self._number))
         values[self._variables] = solution.col_value
         duals[self._rows] = np.array(solution.row_dual) * self._unit
-        return Answer(values, float(self._cost @ values), -np.inf, row_duals=duals)
+        objective = float(self._cost @ values)
+        return Answer(values, objective, -np.inf, row_duals=duals, basis=self._basis())

@@ -14,6 +14,7 @@ from fleetplan.planner.search.solvers.highs_jobs import (
     Answer,
     AnyJob,
     Array,
+    Basis,
     CompositeJob,
     Effort,
     Indices,
@@ -142,9 +143,11 @@ class _Counting:
         """One of the programs that jobs name by number."""
         return self._programs.program(number)
 
-    def growing(self, program: Rows, cost: Array, variables: Indices) -> GrowingLinear:
-        """Begin with some variables of a linear program."""
-        return GrowingLinear(program, cost, variables, self._worked)
+    def growing(
+        self, program: Rows, cost: Array, variables: Indices, start: Basis | None = None
+    ) -> GrowingLinear:
+        """Begin with some variables of a linear program, and from a basis of all of it where one is known."""
+        return GrowingLinear(program, cost, variables, self._worked, start)
 
 
 def limit(solver: highspy.Highs, effort: Effort, unit: float) -> None:

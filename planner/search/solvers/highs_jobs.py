@@ -7,6 +7,7 @@ job that was sent refers to them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+Statuses = NDArray[np.int8]
 
 ANY_NODES = 2**31 - 1
 """Nodes of a tree without a limit."""
@@ -200,6 +202,27 @@ ONE_MORE = "one more"
 """Asks a process with a `SearchJob` for one search more."""
 
 
+class BasisStatus(IntEnum):
+    """Where a variable or a row stands, in the numbers of HiGHS; it has others at a limit or free."""
+
+    LOWER = 0
+    BASIC = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Basis:
+    """Where the simplex method ended, or where it is to begin.
+
+    Attributes
+    ----------
+    columns, rows : Statuses
+        Of variables and rows, in the numbers of HiGHS.
+    """
+
+    columns: Statuses
+    rows: Statuses
+
+
 class GrowingProgram(Protocol):
     """A linear program that is solved among some variables, and then among more from where it stands."""
 
@@ -223,8 +246,10 @@ class Solver(Protocol):
         """One of the programs that jobs name by number."""
         ...
 
-    def growing(self, program: Rows, cost: Array, variables: Indices) -> GrowingProgram:
-        """Begin with some variables of a linear program."""
+    def growing(
+        self, program: Rows, cost: Array, variables: Indices, start: Basis | None = None
+    ) -> GrowingProgram:
+        """Begin with some variables of a linear program, and from a basis of all of it where one is known."""
         ...
 
 
@@ -266,6 +291,8 @@ class Answer:
         Its work as time that is the same on every machine (planner/search/work.py). [s]
     status : str
         What HiGHS says of the model.
+    basis : Basis or None
+        Of a growing linear program: where it ended.
     """
 
     values: Array | None
@@ -277,3 +304,4 @@ class Answer:
     nodes: int = 0
     work_s: float = 0.0
     status: str = ""
+    basis: Basis | None = None

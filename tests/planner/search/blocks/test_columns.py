@@ -233,9 +233,11 @@ def test_extra_columns_are_those_of_the_least_reduced_cost_above_the_cheapest_of
     excess = {id(each): each.reduced_cost(prices) - least[each.block] for each in pool.columns}
     besides = pool.columns[:3]
     for more in (0, 2, len(pool.columns)):
-        found = pool.by_reduced_cost(prices, more, [*besides, besides[0]])
+        found = pool.by_reduced_cost(range(len(parts.blocks)), prices, more, [*besides, besides[0]])
         assert found[:3] == besides
         others = [excess[id(each)] for each in found[3:]]
         left_out = [excess[id(each)] for each in pool.columns if each not in found]
         assert len(others) == min(more, len(pool.columns) - 3)
         assert max(others, default=0.0) <= min(left_out, default=math.inf)
+    of_last = pool.by_reduced_cost([len(parts.blocks) - 1], prices, len(pool.columns), besides)
+    assert {each.block for each in of_last[3:]} <= {len(parts.blocks) - 1}

@@ -1,0 +1,93 @@
+"""Integer masters of areas: each stays within its part of the joint limits, so that all hold together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fleetplan.planner.search.blocks.areas import Area
+from fleetplan.planner.search.blocks.master import Master, Scope, Selection
+from fleetplan.planner.search.blocks.roles import NONE
+from fleetplan.planner.search.blocks.split import Split
+from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
+
+
+class AreaScopes:
+    """The areas of a master.
+
+    Parameters
+    ----------
+    parts : Split
+        The program in blocks.
+    master : Master
+        Chooses columns.
+    areas : Sequence[Area]
+        The areas of the program.
+
+    Attributes
+    ----------
+    blocks : list[IntArray]
+        Of each area.
+    """
+
+    def __init__(self, parts: Split, master: Master, areas: Sequence[Area]) -> None:
+        area = np.full(len(parts.block_of), NONE, dtype=np.int64)
+        for number, each in enumerate(areas):
+            area[each.variables] = number
+        self._master = master
+        self._of_block = np.array([area[block.variables[0]] for block in parts.blocks], dtype=np.int64)
+        of_variable, numbers = area[parts.master_variables], range(len(areas))
+        self.blocks: list[IntArray] = [np.flatnonzero(self._of_block == number) for number in numbers]
+        self._variables = [np.flatnonzero(of_variable == number) for number in numbers]
+        self._rows = [
+            np.flatnonzero(np.isin(parts.linking_rows, np.concatenate([each.rows, each.joint])))
+            for each in areas
+        ]
+        joint = np.unique(np.concatenate([[], *(each.joint for each in areas)]))
+        self._joint = np.flatnonzero(np.isin(parts.linking_rows, joint))
+
+    def within(self, selection: Selection, wanted: FloatArray) -> list[Scope]:
+        """What each area decides while all others do.
+
+        An area may take as much of a joint limit as it does, and a part of what is left: all of it is shared
+        by those that want more, in proportion to how much more.
+
+        Parameters
+        ----------
+        selection : Selection
+            A plan, which each area begins with.
+        wanted : FloatArray
+            Scaled values of the master's variables in a mixture of columns.
+        """
+        master, takes = self._master, self._taken(selection)
+        more = np.maximum(self._of_variables(wanted) - self._of_variables(selection.master), 0.0)
+        parts = more / np.where(more.sum(axis=0) > 0, more.sum(axis=0), 1.0)
+        parts[:, more.sum(axis=0) <= 0] = 1 / len(self.blocks)
+        scopes = []
+        for number, rows in enumerate(self._rows):
+            lower, upper = master.row_lower.copy(), master.row_upper.copy()
+            for limit in (lower, upper):
+                left = limit[self._joint] - takes.sum(axis=0)
+                limited = np.isfinite(left)
+                own = takes[number] + parts[number] * np.where(limited, left, 0.0)
+                limit[self._joint[limited]] = own[limited]
+            variables = self._variables[number]
+            scopes.append(Scope(self.blocks[number], variables, rows, lower[rows], upper[rows]))
+        return scopes
+
+    def _taken(self, selection: Selection) -> FloatArray:
+        """What each area takes of each joint row, shape (n_areas, n_joint)."""
+        taken = self._of_variables(selection.master)
+        position = np.full(len(self._master.row_lower), NONE, dtype=np.int64)
+        position[self._joint] = np.arange(len(self._joint))
+        for column in selection.columns:
+            of = position[column.entries[0]]
+            if (of != NONE).any():
+                np.add.at(taken[self._of_block[column.block]], of[of != NONE], column.entries[1][of != NONE])
+        return taken
+
+    def _of_variables(self, values: FloatArray) -> FloatArray:
+        """What values of the master's variables take of each joint row, by area."""
+        rows = self._master.rows[self._joint].tocsc()
+        return np.stack([rows[:, own] @ values[own] for own in self._variables])
