@@ -24,7 +24,7 @@ from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.few_slots import MORE_SLOTS, price_few
 from fleetplan.planner.search.blocks.linear import whole_job
 from fleetplan.planner.search.blocks.roles import roles
-from fleetplan.planner.search.solvers.highs_jobs import Answer, GrowingProgram, Job, Rows
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Basis, GrowingProgram, Job, Rows
 from fleetplan.planner.search.solvers.highs_process import Programs
 from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 from fleetplan.planner.search.solvers.relaxation import relax
@@ -159,7 +159,9 @@ class OneAnswer:
         assert number == HELD
         return self._held
 
-    def growing(self, program: Rows, cost: FloatArray, variables: IntArray) -> GrowingProgram:
+    def growing(
+        self, program: Rows, cost: FloatArray, variables: IntArray, start: Basis | None = None
+    ) -> GrowingProgram:
         raise AssertionError
 
 

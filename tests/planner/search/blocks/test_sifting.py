@@ -15,7 +15,7 @@ from fleetplan.planner.search.blocks.construction import sifting_job
 from fleetplan.planner.search.blocks.linear import slotted_job, whole_job
 from fleetplan.planner.search.blocks.sifting import sift
 from fleetplan.planner.search.blocks.subprograms import SlotPrices
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Indices, Job, Mask, Rows
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Basis, Indices, Job, Mask, Rows
 from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
 
@@ -83,7 +83,8 @@ class Watched:
     def program(self, number: int) -> Rows:
         raise AssertionError(number)
 
-    def growing(self, program: Rows, cost: Array, variables: Indices) -> Begun:
+    def growing(self, program: Rows, cost: Array, variables: Indices, start: Basis | None = None) -> Begun:
+        assert start is None
         there = np.zeros(len(cost), dtype=bool)
         there[variables] = True
         self.begun.append([])
