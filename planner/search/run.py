@@ -258,12 +258,13 @@ class Run(UnmetStages):
             1 if reproducible else self.limits.workers,
         )
         solver.parameters.relative_gap_limit = step.gap_ratio
-        self.stop.running(solver)
-        if reproducible:
-            status, work_s = solve_by_work(solver, planning.model, seconds, over=lambda: self.stop.requested)
-        else:
-            status = solver.solve(planning.model)
-            work_s = solver.response_proto.deterministic_time
-        self.stop.running(None)
+        with self.stop.reaches(solver):
+            if reproducible:
+                status, work_s = solve_by_work(
+                    solver, planning.model, seconds, over=lambda: self.stop.requested
+                )
+            else:
+                status = solver.solve(planning.model)
+                work_s = solver.response_proto.deterministic_time
         self.deterministic_time += work_s
         return solver if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None

@@ -252,9 +252,8 @@ def _start(
     if reproducible:
         solver = configured_solver(math.inf, limits.seed, workers=1)
         solver.parameters.max_deterministic_time = START_LIMIT_S
-    limits.stop.running(solver)
-    status = solver.solve(near)
-    limits.stop.running(None)
+    with limits.stop.reaches(solver):
+        status = solver.solve(near)
     found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     return _values(solver)[: len(program.cost)] if found else None
 

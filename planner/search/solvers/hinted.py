@@ -48,14 +48,13 @@ def offer_hinted_plan(
     seconds = math.inf if reproducible else min(LIMIT_S, limits.time_limit_s / 2)
     solver = configured_solver(seconds, limits.seed, workers=1)
     solver.parameters.fix_variables_to_their_hinted_value = True
-    limits.stop.running(solver)
-    if reproducible:
-        amount = min(WORK_LIMIT, limits.time_limit_s)
-        status, spent = solve_by_work(solver, model, amount, over=lambda: limits.stop.requested)
-    else:
-        status = solver.solve(model)
-        spent = solver.response_proto.deterministic_time
-    limits.stop.running(None)
+    with limits.stop.reaches(solver):
+        if reproducible:
+            amount = min(WORK_LIMIT, limits.time_limit_s)
+            status, spent = solve_by_work(solver, model, amount, over=lambda: limits.stop.requested)
+        else:
+            status = solver.solve(model)
+            spent = solver.response_proto.deterministic_time
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         best.offer_plan(solver, CPSAT)
         hint(model, solver)

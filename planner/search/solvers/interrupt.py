@@ -7,9 +7,10 @@ handler behind, which kills the process at the next Ctrl-C); the main thread wai
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
+from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 POLL_S = 0.2
@@ -45,8 +46,16 @@ class Stop:
             if self._solver is not None:
                 self._solver.stop_search()
 
-    def running(self, solver: Stoppable | None) -> None:
-        """Note which solver is running; None when it has ended."""
+    @contextmanager
+    def reaches(self, solver: Stoppable) -> Iterator[None]:
+        """Let a request stop a solver while it is running."""
+        self._note(solver)
+        try:
+            yield
+        finally:
+            self._note(None)
+
+    def _note(self, solver: Stoppable | None) -> None:
         with self._lock:
             self._solver = solver
 

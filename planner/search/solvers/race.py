@@ -263,11 +263,10 @@ def _run(
     )
     report = _Report(solver, best, prover)
     solver.best_bound_callback = report.on_bound
-    limits.stop.running(solver)
-    best.runs(solver, prover)
-    status = solver.solve(model, report)
-    best.runs(None)
-    limits.stop.running(None)
+    with limits.stop.reaches(solver):
+        best.runs(solver, prover)
+        status = solver.solve(model, report)
+        best.runs(None)
     if status == cp_model.MODEL_INVALID:
         raise RuntimeError(f"the model is invalid: {model.validate()}")
     if status == cp_model.INFEASIBLE:

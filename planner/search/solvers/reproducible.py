@@ -119,11 +119,9 @@ def solve_reproducibly(
 def _search(model: cp_model.CpModel, limits: SolverLimits, best: Best, amount: float, prover: str) -> float:
     """Run CP-SAT with one worker for an amount of deterministic time; what it took of that."""
     solver = configured_solver(math.inf, limits.seed, workers=1, presolve=prover == CPSAT)
-    limits.stop.running(solver)
-    status, spent = solve_by_work(
-        solver, model, amount, _UntilEnough(best.enough), lambda: limits.stop.requested
-    )
-    limits.stop.running(None)
+    enough = _UntilEnough(best.enough)
+    with limits.stop.reaches(solver):
+        status, spent = solve_by_work(solver, model, amount, enough, lambda: limits.stop.requested)
     if limits.stop.requested:
         raise KeyboardInterrupt
     if status == cp_model.INFEASIBLE:

@@ -304,13 +304,12 @@ def ending(workers: Workers, stop: Stop, limit_s: float) -> Iterator[None]:
     """
     overtime = threading.Timer(limit_s, workers.stop_search)
     overtime.daemon = True
-    stop.running(workers)
-    if stop.requested:
-        workers.stop_search()
-    if limit_s < math.inf:
-        overtime.start()
-    try:
-        yield
-    finally:
-        overtime.cancel()
-        stop.running(None)
+    with stop.reaches(workers):
+        if stop.requested:
+            workers.stop_search()
+        if limit_s < math.inf:
+            overtime.start()
+        try:
+            yield
+        finally:
+            overtime.cancel()

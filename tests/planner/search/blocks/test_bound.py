@@ -156,7 +156,10 @@ def test_a_search_over_blocks_finds_exact_plans_within_its_bound(seed: int, besi
         assert found.objective >= best - 1e-6 * abs(best)
 
 
-@pytest.mark.parametrize("size", first_parts(([1, 2, 2, 1], [1, 4, 2, 2]), 1), ids=("small", "large"))
+SIZES = ([1, 2, 2, 1], [1, 4, 2, 2], [1, 3, 5, 2])
+
+
+@pytest.mark.parametrize("size", first_parts(SIZES, 1), ids=("small", "large", "areas"))
 def test_work_that_is_counted_repeats_bit_for_bit(size: list[int]) -> None:
     planning = built(large_case(*size))
     parts = parts_of(planning)

@@ -69,3 +69,19 @@ def test_a_demand_that_no_variable_serves_so_far_has_no_solution() -> None:
     assert growing.solve().infeasible
     growing.add(np.array([1]))
     assert growing.solve().objective == pytest.approx(7.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_basis_of_an_optimum_leads_to_it_in_no_step(seed: int) -> None:
+    rows, cost = covering(np.random.default_rng(seed))
+    some = np.arange(7)
+    first = GrowingLinear(rows, cost, some, lambda _: None).solve()
+    assert first.basis is not None
+    work: list[float] = []
+    again = GrowingLinear(rows, cost, some, work.append, first.basis)
+    answer = again.solve()
+    assert work == [0.0]
+    assert answer.objective == pytest.approx(first.objective)
+    # What was not there is at its lower bound, so that the basis is one of a larger program as well.
+    again.add(np.arange(7, 12))
+    assert again.solve().objective == pytest.approx(among(rows, cost, np.arange(12)))

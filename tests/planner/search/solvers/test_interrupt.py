@@ -57,3 +57,23 @@ def test_a_command_that_is_stopped_without_a_result_says_so() -> None:
     )
     done = ran(["-c", program], text=True)
     assert (done.returncode, done.stdout, done.stderr) == (4, "", "stopped\n")
+
+
+def test_a_solver_that_ended_is_not_stopped_however_it_ended() -> None:
+    stopped: list[str] = []
+
+    class Solver:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def stop_search(self) -> None:
+            stopped.append(self.name)
+
+    stop = Stop()
+    with pytest.raises(MemoryError), stop.reaches(Solver("failed")):
+        raise MemoryError
+    stop.request()
+    assert stopped == []
+    with stop.reaches(Solver("running")):
+        stop.request()
+    assert stopped == ["running"]
