@@ -76,6 +76,9 @@ def read_long_file(path: Path) -> LongFile:
                 encoding="utf-8-sig",
                 skiprows=lines_above,
             )
+            # pandas names rows by their first cells where all have one more than the header.
+            if not isinstance(frame.index, pd.RangeIndex):
+                raise _unreadable(path, "rows have more cells than the header")
             # Blank lines count as lines, and say nothing.
             frame = frame.rename(columns=lambda name: str(name).strip())
     except ImportError as error:

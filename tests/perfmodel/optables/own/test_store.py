@@ -119,6 +119,11 @@ def test_collectives_take_16_bit_rows_alone(write: Callable[[str], Path]) -> Non
         ("operator,dtype,time\ngemm,bf16,3\n", "latency_us: the column is missing"),
         ("operator,dtype,latency_us\n", "no rows"),
         ("", "cannot be read"),
+        # The parser would name each row by its first cell, and set the others one column to the left.
+        (
+            f"{GEMMS.splitlines()[0]}\nnote,gemm,bf16,1,64,64,11,vllm,0.9\n",
+            "rows have more cells than the header",
+        ),
     ],
 )
 def test_a_file_that_is_no_table_is_refused(write: Callable[[str], Path], text: str, words: str) -> None:
