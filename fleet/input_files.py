@@ -34,6 +34,7 @@ GZIP_MARK: Final = b"\x1f\x8b"
 UTF_16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 ZSTD_MARK: Final = b"\x28\xb5\x2f\xfd"
 _PACKED: Final = {
+    GZIP_MARK: "it is packed by gzip; unpack it first",
     ZSTD_MARK: "it is packed by zstd; unpack it first",
     b"PK\x03\x04": "it is a workbook or ZIP file; save its table as CSV",
 }

@@ -15,6 +15,7 @@ from tests.planner.importing.test_skypilot_and_focus import SKYPILOT
 from tests.planner.importing.test_skypilot_and_focus import read as read_supply
 
 from fleetplan.fleet.errors import InputError
+from fleetplan.fleet.input_files import NotTextError, read_text
 from fleetplan.perfmodel.replay import read_trace
 from fleetplan.planner.importing.power_files import readings_of
 from fleetplan.planner.importing.records import read_json
@@ -201,6 +202,9 @@ def test_a_workbook_is_told_from_text(tmp_path: Path) -> None:
         file.writestr("é" * 9, b"\xff" * 99)
     with pytest.raises(InputError, match="it is a workbook or ZIP file; save its table as CSV"):
         import_inventory(path)
+    path.write_bytes(gzip.compress(INVENTORY.encode()))
+    with pytest.raises(NotTextError, match=r"^it is packed by gzip; unpack it first$"):
+        read_text(path)
     path.write_bytes(pa.compress(INVENTORY.encode(), codec="zstd", asbytes=True))
     with pytest.raises(InputError, match="it is packed by zstd; unpack it first"):
         import_inventory(path)
