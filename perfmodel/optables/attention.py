@@ -1,14 +1,23 @@
 """Attention with a prefix or a window that no table has, as attention that a table has.
 
 Tables of prefill attention have no prefix. A chunk over a prefix is looked up at the length of a whole
-prompt with as many query-key pairs: the time then grows with the chunk and with the prefix, as it must.
+prompt with as many query-key pairs: the time then grows with the chunk and with the prefix, as it must. It is
+never less than the time in which the memory delivers the keys and values, which few tokens wait for.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind, Provenance, attended_pairs
+from fleetplan.fleet.units import BYTES_PER_MS_OF_GB_PER_S
+from fleetplan.perfmodel.operators import (
+    FloatArray,
+    IntArray,
+    OperatorKind,
+    Provenance,
+    attended_pairs,
+    work,
+)
 from fleetplan.perfmodel.optables.interpolation.lookup import LookupTable
 from fleetplan.perfmodel.optables.rows import site_dimensions
 from fleetplan.perfmodel.optables.times import OperatorTimes
@@ -37,6 +46,8 @@ def attention_times(table: LookupTable, dims: dict[str, IntArray]) -> OperatorTi
         length = np.where(whole, dims["new_tokens"], length_of_pairs(pairs, sites[:, column]))
         replaced = ~whole
     found = table.times_at(sites, dims["batch"].astype(np.float64), length)
+    if table.kind is OperatorKind.PREFILL_ATTENTION:
+        found = _with_reading(table, dims, found)
     label = np.where(
         replaced, np.maximum(found.provenance, np.uint8(Provenance.INTERPOLATED)), found.provenance
     )
@@ -49,9 +60,24 @@ def _with_prefix(table: LookupTable, sites: IntArray, dims: dict[str, IntArray])
     pairs = attended_pairs(dims["new_tokens"], dims["prefix_tokens"], unlimited)
     replaced = dims["prefix_tokens"] > 0
     length = np.where(replaced, length_of_pairs(pairs, unlimited), dims["new_tokens"])
-    found = table.times_at(sites, dims["batch"].astype(np.float64), length)
+    found = _with_reading(table, dims, table.times_at(sites, dims["batch"].astype(np.float64), length))
     label = np.maximum(found.provenance, np.where(replaced, np.uint8(Provenance.INTERPOLATED), np.uint8(0)))
     return OperatorTimes(found.latency_ms, label)
+
+
+def _with_reading(table: LookupTable, dims: dict[str, IntArray], found: OperatorTimes) -> OperatorTimes:
+    """Times of prompts after a prefix, none less than that of reading its keys and values."""
+    rows = np.flatnonzero(dims["prefix_tokens"])
+    if not rows.size:
+        return found
+    done = work(table.kind, table.dtype, {name: values[rows] for name, values in dims.items()})
+    bytes_per_ms = table.accelerator.hbm_gb_per_s * BYTES_PER_MS_OF_GB_PER_S
+    read_ms = (done.kv_bytes + done.activation_bytes) / bytes_per_ms
+    latency_ms, label = found.latency_ms.copy(), found.provenance.copy()
+    waits = read_ms > latency_ms[rows]
+    latency_ms[rows[waits]] = read_ms[waits]
+    label[rows[waits]] = Provenance.ROOFLINE
+    return OperatorTimes(latency_ms, label)
 
 
 def length_of_pairs(pairs: FloatArray, window: IntArray) -> FloatArray:

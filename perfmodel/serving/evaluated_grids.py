@@ -236,7 +236,7 @@ def _grids_of(
         ranks=ranks,
         # Few tokens take the time of a launch, which each prompt has once.
         rebuilt_ms=by_layout(_part(by_length, _REBUILDING))[:, -1] / points.lengths[-1],
-        read_ms=np.maximum(0.0, single_ms[:, 2] - single_ms[:, 1]) / (points.far - points.near),
+        read_ms=np.maximum(0.0, single_ms[:, 2] - single_ms[:, 1]) / points.far,
     )
 
 
@@ -290,9 +290,9 @@ def _prompts(layouts: Layouts, tokens: IntArray) -> StepShape:
 
 
 def _single_tokens(layouts: Layouts, points: _Points) -> StepShape:
-    """Step of as many prompts of one token as there are sequences, and of one after each of both contexts."""
+    """Step of as many prompts of one token as there are sequences, and of one after two long prefixes."""
     prompts = np.array([points.sequences[-1], 1, 1]).reshape(1, -1, 1)
-    prefixes = np.array([0, points.near, points.far]).reshape(1, -1, 1)
+    prefixes = np.array([0, points.far, 2 * points.far]).reshape(1, -1, 1)
     none = np.zeros_like(prompts)
     return StepShape(layouts, prompts, np.ones_like(prompts), prefixes, none, none)
 

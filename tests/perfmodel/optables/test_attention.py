@@ -119,3 +119,20 @@ def test_more_heads_than_measured_are_borrowed(toy: Accelerator, decode: LookupT
         roofline_ms(toy, OperatorKind.DECODE_ATTENTION, "bf16", columns([row]))
     )
     assert found.provenance[0] == Provenance.EXTRAPOLATED
+
+
+@pytest.mark.parametrize(("new_tokens", "batch"), [(1, 1), (1, 8), (30, 4), (4096, 1)])
+def test_prompts_of_few_tokens_wait_for_the_keys_and_values_of_their_prefix(
+    prefill: LookupTable, new_tokens: int, batch: int
+) -> None:
+    """One token after 65,536 took as long as a prompt of 362, which has as many pairs: a fiftieth of that."""
+    row = {"batch": batch, "new_tokens": new_tokens, "window": 0, "prefix_tokens": 65_536, **HEADS}
+    windowed = row | {"window": 128}
+    found = attention_times(prefill, columns([row, windowed]))
+    kept_bytes = 2 * 2 * batch * HEADS["kv_heads"] * HEADS["head_dim"] * (65_536 + new_tokens)
+    read_ms = kept_bytes / (ACCELERATOR.hbm_gb_per_s * 1e6)
+    assert found.latency_ms[0] >= read_ms
+    if new_tokens == 1:
+        assert found.latency_ms[0] <= 1.01 * read_ms
+        assert found.provenance[0] == Provenance.ROOFLINE
+        assert found.latency_ms[1] < read_ms

@@ -82,21 +82,27 @@ def test_tables_reach_as_far_as_was_asked() -> None:
     ("prompt_tokens", "prefix_tokens"),
     [(500, 0), (1, 1000), (300, 6000), (1, 12_000), (60, 12_000), (1000, 12_000)],
 )
+@pytest.mark.parametrize(
+    ("part", "off"), [("MI300X", 0.03), pytest.param("H200-SXM", 0.08, marks=needs_tables)]
+)
 def test_latent_attention_rebuilds_and_reads_the_prefix_of_each_prompt(
-    prompt_tokens: int, prefix_tokens: int
+    part: str, off: float, prompt_tokens: int, prefix_tokens: int
 ) -> None:
-    """One of 300 tokens after 6,000 took half the time of its step, one of 1 after 12,000 seven eighths."""
+    """One of 300 tokens after 6,000 took half the time of its step, one of 1 after 12,000 seven eighths.
+
+    Tables take a prompt after a prefix as a whole one with as many pairs of queries and keys.
+    """
     precision, layout = Precision("bf16", "bf16"), Parallelism(1, 1, 1, 1, 1)
-    evaluator = build_evaluator("deepseek-v2-lite", accelerators()["MI300X"], "vllm", precision, Path())
+    evaluator = build_evaluator("deepseek-v2-lite", accelerators()[part], "vllm", precision, Path())
     reach = Range(64, 2048, 16_384)
     alone = evaluated(prompt_tokens, prefix_tokens, 0, 0, evaluator, layout)
     costs = step_costs(evaluator, layout, reach)
-    assert costs.iteration_ms(prompt_tokens, prefix_tokens, 0, 0.0) == pytest.approx(alone, rel=0.03)
+    assert costs.iteration_ms(prompt_tokens, prefix_tokens, 0, 0.0) == pytest.approx(alone, rel=off)
     times = IterationTimes(
         step_grids(evaluator, [layout], reach), Lengths(prompt_tokens, prefix_tokens, 10.0), 2048
     )
     one, none = np.array([float(prompt_tokens)]), np.zeros(1)
-    assert times.prompts_ms(one, none)[0] == pytest.approx(alone, rel=0.03)
+    assert times.prompts_ms(one, none)[0] == pytest.approx(alone, rel=off)
 
 
 @pytest.mark.parametrize("model", ["nvidia/Nemotron-H-56B-Base-8K", "gemma3-1b"])
