@@ -127,11 +127,12 @@ class IterationTimes:
         """
         decode = self.decode_ms(sequences)
         others = self._others
-        if others.any():
-            own = carrying, prompt_tokens
-            return self._in_step_ms(own, own if peers is None else peers, sequences, others, decode)
-        found: FloatArray = carrying * self.cycle_ms(prompt_tokens, sequences) + (1 - carrying) * decode
-        return found
+        alone: FloatArray = carrying * self.cycle_ms(prompt_tokens, sequences) + (1 - carrying) * decode
+        if not others.any():
+            return alone
+        own = carrying, prompt_tokens
+        in_step = self._in_step_ms(own, own if peers is None else peers, sequences, others, decode)
+        return np.where(others > 0, in_step, alone)
 
     @property
     def _others(self) -> FloatArray:
