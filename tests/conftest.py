@@ -152,6 +152,17 @@ def plain_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder, "_write_documents", lambda *_: None)
 
 
+@pytest.fixture
+def plain_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures of a page are empty: to draw them takes longer than a page whose words alone are looked for."""
+    from markupsafe import Markup  # noqa: PLC0415
+
+    from fleetplan.planner.report.html import frontier_view, money_view, service_views  # noqa: PLC0415
+
+    for module in (frontier_view, money_view, service_views):
+        monkeypatch.setattr(module, "draw", lambda *_: Markup("<svg></svg>"))
+
+
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     """Count what is left out, and tell the process that started this one if there is one."""
     if not items:

@@ -196,6 +196,7 @@ def test_a_lease_that_ends_within_the_horizon_is_replaced() -> None:
     assert not [row for row in found.commitments if row.kind == "lease"]
 
 
+@pytest.mark.usefixtures("plain_figures")
 def test_what_is_owed_is_on_the_first_screen_and_in_the_report() -> None:
     found = plan_of(finance=Finance(loan=Loan(4, 0.0, 0.25)))
     text = beyond_the_horizon(found)

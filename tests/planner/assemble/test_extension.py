@@ -104,6 +104,7 @@ def test_a_changed_extension_is_noticed() -> None:
     assert "assumed" in str(verify(problem, plan.model_copy(update={"purchases": rows})))
 
 
+@pytest.mark.usefixtures("plain_figures")
 def test_the_screen_the_page_and_the_files_say_what_is_assumed() -> None:
     _, plan = extended()
     stream = io.StringIO()

@@ -180,6 +180,7 @@ def test_a_pool_and_the_offer_that_fills_it_are_one_limit() -> None:
     assert "; binding: us/rent, other (purchases)" in decision(plan(binding=binding))
 
 
+@pytest.mark.usefixtures("plain_figures")
 def test_the_screen_and_the_page_lead_with_it() -> None:
     stated = PLANS["scarce"]()[1]
     screen = io.StringIO()

@@ -19,6 +19,7 @@ def written(folder: Path, plan: Plan) -> None:
     write_folder(plan, folder, whole_fleet(), None, lambda _: None)
 
 
+@pytest.mark.usefixtures("plain_figures")
 @pytest.mark.parametrize("every", first_parts((6, 1), 1))
 def test_a_full_disk_leaves_no_part_of_a_run(
     every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -44,11 +45,12 @@ def test_a_full_disk_leaves_no_part_of_a_run(
         with pytest.raises(InputError, match="No space left on device"):
             written(tmp_path / "run", plan)
         assert not (tmp_path / "run").exists()
-    monkeypatch.undo()
+    monkeypatch.setattr(Path, "write_bytes", write)
     written(tmp_path / "run", plan)
     assert len(list((tmp_path / "run").iterdir())) == count
 
 
+@pytest.mark.usefixtures("plain_figures")
 def test_an_older_run_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = whole_plan().plan
     assert plan is not None

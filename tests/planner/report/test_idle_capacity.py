@@ -73,6 +73,7 @@ def test_unused_hosts_have_a_reason() -> None:
         assert [row.why_kept for row in idle_pools(planned)] == [why]
 
 
+@pytest.mark.usefixtures("plain_figures")
 def test_the_page_says_every_reason() -> None:
     pools, options = [], []
     for number, planned in enumerate(kept_pools().values()):

@@ -32,6 +32,7 @@ def shown(plan: Plan) -> str:
     return screen.getvalue()
 
 
+@pytest.mark.usefixtures("plain_figures")
 @pytest.mark.parametrize(("requests_per_s", "is_short"), [(1.6e-5, False), (1e-3, True)])
 def test_rounding_is_no_shortage(requests_per_s: float, is_short: bool) -> None:
     plan = with_unmet(requests_per_s)

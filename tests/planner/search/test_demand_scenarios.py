@@ -155,6 +155,7 @@ def test_being_wrong_costs_in_either_direction() -> None:
     assert idle.extra_usd == pytest.approx(10_000)
 
 
+@pytest.mark.usefixtures("plain_figures")
 def test_unmet_demand_after_a_wrong_forecast_is_at_most_what_no_proof_came_for() -> None:
     """A search that the clock cut off stated 33 requests/s as a fact; others served more of them."""
     plan = planned(question())

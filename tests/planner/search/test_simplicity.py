@@ -189,6 +189,7 @@ def test_a_false_price_or_count_of_simplicity_is_noticed() -> None:
         assert message in violation.message
 
 
+@pytest.mark.usefixtures("plain_figures")
 def test_the_price_is_on_the_first_screen_and_in_the_report() -> None:
     found = plan_of(solve(mixed(0.5), MIXED, gap=GAP))
     text = simpler(found)

@@ -97,6 +97,7 @@ def test_rounding_that_is_unmet_in_the_model_alone_has_no_gap() -> None:
     assert exit_code(plan, 0.005) is ExitCode.FOUND
 
 
+@pytest.mark.usefixtures("plain_figures")
 def test_a_plan_whose_unmet_demand_is_not_proven_is_not_optimal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
