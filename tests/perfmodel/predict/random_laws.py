@@ -56,8 +56,8 @@ def broken(pairs: list[BetterCase], parts: dict[str, Accelerator], folder: Path)
     before, after = found.iloc[: len(pairs)], found.iloc[len(pairs) :]
     modes = frame["mode"].to_numpy()[: len(pairs)]
     margin = np.array([MARGIN.get(mode, 1e-9) for mode in modes])
-    compared = ((before["status"] == "ok") & before["fits"]).to_numpy()
-    compared &= np.array([_on_one_line(pair) for pair in pairs])
+    fitting = ((before["status"] == "ok") & before["fits"]).to_numpy()
+    compared = fitting & [_on_one_line(pair) for pair in pairs]
     worse = after["latency_ms"].to_numpy() / before["latency_ms"].to_numpy() - 1.0
     kept = np.array([_same_work(pair) for pair in pairs])
     worse = np.where(kept & (modes == "burst"), -np.inf, worse)
