@@ -21,8 +21,10 @@ def covering(draw: np.random.Generator) -> tuple[Rows, Array]:
     matrix[~demands, :2] = 0.0
     lower = np.where(demands, draw.integers(1, 5, size=10), -np.inf)
     upper = np.where(demands, np.inf, draw.integers(1, 4, size=10))
-    rows = Rows(sp.csr_array(matrix), lower, upper, np.zeros(12), np.full(12, 9.0), np.zeros(12, dtype=bool))
-    return rows, draw.integers(1, 9, size=12) + np.array([20.0, 30.0] + [0.0] * 10)
+    cost = draw.integers(1, 9, size=12) + np.array([20.0, 30.0] + [0.0] * 10)
+    most = np.concatenate([[9.0, 9.0], draw.choice([0.5, 1.0, 9.0], size=10)])
+    rows = Rows(sp.csr_array(matrix), lower, upper, np.zeros(12), most, np.zeros(12, dtype=bool))
+    return rows, cost
 
 
 def among(rows: Rows, cost: Array, there: Indices) -> float:
