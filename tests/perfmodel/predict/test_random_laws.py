@@ -49,7 +49,7 @@ def test_what_is_better_never_takes_longer(groups: int, compared: int, tmp_path:
 @pytest.mark.xfail(
     strict=True,
     reason="4 of 10,926: two peaks, where a straight line between two contexts passes over a window of "
-    "attention, and two loops of SGLang with more clients than places",
+    "attention, and two loops of SGLang with hundreds of clients",
 )
 def test_what_is_better_never_takes_longer_in_ten_thousand_cases(tmp_path: Path) -> None:
     assert check(90, 20_000, tmp_path) >= 10_000
