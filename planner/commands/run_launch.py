@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 
@@ -13,6 +14,9 @@ from fleetplan.planner.commands.terminal import say_written
 from fleetplan.planner.export.launch.commands import FRAMEWORKS
 from fleetplan.planner.export.launch.files import FORMATS, ExportOptions
 from fleetplan.planner.plan import Plan
+
+LEFT_SHOWN: Final = 5
+"""Files of an earlier export that are named."""
 
 
 def asked_of(period: str | None, framework: str | None, locations: Sequence[str]) -> ExportOptions:
@@ -70,6 +74,18 @@ def run_export(plan: Plan, form: str, folder: Path, asked: ExportOptions, errors
         raise _wrong("--out", f"{folder} cannot be written: {error.strerror}") from error
     for name in exported.files:
         say_written(errors, folder / name)
+    left = _left_from_before(folder, exported.files)
+    if left:
+        shown = ", ".join(left[:LEFT_SHOWN])
+        more = f" and {len(left) - LEFT_SHOWN} more" if len(left) > LEFT_SHOWN else ""
+        said = f"not of this export, but in {folder} from before: {shown}{more}"
+        errors.print(said, style="yellow", markup=False)
+
+
+def _left_from_before(folder: Path, written: Collection[str]) -> list[str]:
+    """Files of the kinds that were written: whoever applies the whole folder would start them as well."""
+    kinds = {Path(name).suffix for name in written}
+    return sorted(each.name for each in folder.iterdir() if each.suffix in kinds and each.name not in written)
 
 
 def _check(plan: Plan, form: str, asked: ExportOptions) -> None:

@@ -44,7 +44,7 @@ class AreaScopes:
             np.flatnonzero(np.isin(parts.linking_rows, np.concatenate([each.rows, each.joint])))
             for each in areas
         ]
-        joint = np.unique(np.concatenate([[], *(each.joint for each in areas)]))
+        joint = np.concatenate([each.joint for each in areas])
         self._joint = np.flatnonzero(np.isin(parts.linking_rows, joint))
 
     def within(self, selection: Selection, wanted: FloatArray) -> list[Scope]:

@@ -40,6 +40,23 @@ def test_every_format_is_written(plan_file: Path, tmp_path: Path, form: str, wri
     assert [*(tmp_path / "out").glob(written)]
 
 
+def test_manifests_of_before_are_named_and_left_alone(
+    plan_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever applied the folder would have started what the plan no longer has."""
+    out = tmp_path / "out"
+    asked = ("export", str(plan_file), "--as", "kueue", "--out", str(out))
+    assert run(*asked) == 0
+    assert "from before" not in capsys.readouterr().err
+    for name in ("chat.dynamo.yaml", "notes.txt", *(f"z{number}.yaml" for number in range(5))):
+        (out / name).write_text("kept", encoding="utf-8")
+    assert run(*asked) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "from before: chat.dynamo.yaml, z0.yaml, z1.yaml, z2.yaml, z3.yaml and 1 more" in said
+    assert "notes.txt" not in said
+    assert (out / "chat.dynamo.yaml").read_text("utf-8") == "kept"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
