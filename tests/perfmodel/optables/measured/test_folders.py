@@ -82,6 +82,17 @@ def test_the_folder_named_last_counts(newer: Callable[..., Path]) -> None:
         assert file.package == "folder"
 
 
+def test_a_used_folder_counts_before_the_package_for_the_same_version(
+    newer: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = newer("package", "1.0", OLD) / "systems" / "data"
+    monkeypatch.setattr(folders, "data_folder", lambda: package)
+    used = newer("wheel", "1.0", NEW)
+    run("use", str(used))
+    (file,) = table_files(SYSTEM, "gemm", "vllm")
+    assert file.path.is_relative_to(used)
+
+
 def test_what_is_no_folder_of_tables_is_refused(tmp_path: Path, own_note: Path) -> None:
     (tmp_path / "empty").mkdir()
     absent = [(name, "no such folder") for name in ("missing", "9" * 300)]
