@@ -15,7 +15,6 @@ from typing import Final
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from fleetplan.planner.search.blocks.composite_jobs import SiftingJob, SlottedJob
 from fleetplan.planner.search.blocks.construction import RootRelaxation, Structure, root_of
@@ -92,6 +91,9 @@ def _has(rows: sp.csr_array, variables: Mask, filled: Mask) -> Mask:
 
 def _connected(rows: sp.csr_array, region: Indices) -> Indices:
     """Numbers of the groups of regions that some rows connect, by region."""
+    # It imports scipy.linalg, which few fleets need.
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
+
     entries = rows.tocoo()
     n_rows, n_regions = rows.shape[0], int(region.max()) + 1
     held = sp.csr_array(
