@@ -140,13 +140,13 @@ def spawned(path: bytes, words: Sequence[str], kept: Sequence[int]) -> int:
     """
     server = _server(PLAN) if words[-1] == "--multiprocessing-fork" else None
     if server is None:
-        return _begin_anew(path, words, kept)
+        return begun_anew(path, words, kept)
     files = [0, 1, 2, *kept]
     asked = {"words": list(words[words.index("-c") :]), "folder": str(Path.cwd()), "as": files}
     return server.started(asked | {"environment": dict(os.environ), "own_session": False}, files)
 
 
-_begin_anew = multiprocessing.util.spawnv_passfds
+begun_anew = multiprocessing.util.spawnv_passfds
 
 
 class _Server:
