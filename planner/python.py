@@ -29,7 +29,7 @@ from fleetplan.planner.landscape.options import ModelOptions, search_of
 from fleetplan.planner.landscape.question import question_of_service
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.report.folder import write_folder
-from fleetplan.planner.report.headline import STATUS_TEXT
+from fleetplan.planner.report.headline import status_text
 from fleetplan.planner.report.html.page import report_page
 from fleetplan.planner.search import SearchLimits, default_workers
 from fleetplan.scenarios.expand import expand
@@ -120,7 +120,7 @@ class SolvedFleet:
         """A headline and the placements, as notebooks show them."""
         plan = self.plan
         head = Markup("<p><b>{}</b>: TCO <b>{}</b>, {}, gap {} (lower bound {}{})</p>").format(
-            plan.fleet, money(plan.objective_usd), STATUS_TEXT[plan.status], percent(plan.gap),
+            plan.fleet, money(plan.objective_usd), status_text(plan), percent(plan.gap),
             money(plan.bound_usd), plan.bound_scope,
         )  # fmt: skip
         shown = ("period", "service", "phase", "pool", "hardware", "config", "replicas", "accelerators",

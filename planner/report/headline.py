@@ -24,15 +24,22 @@ from fleetplan.planner.report.decision import DEFAULT_REGION, asked_by, decision
 from fleetplan.planner.report.extension import print_extension
 from fleetplan.planner.report.weak_parts import print_weak_parts
 
-STATUS_TEXT = {
+_STATUS_TEXT: Final = {
     "optimal": "optimal",
     "within_gap": "within the requested gap",
     "limit": "time limit reached",
 }
 
+_STOPPED: Final = "stopped"
 
 MOST_OF_TIME: Final = 0.9
-"""Share of the time limit; a search that ended for want of time after less of it began late."""
+"""Share of the time limit; a search that ended without its gap after less of it began late or was stopped."""
+
+
+def status_text(plan: Plan) -> str:
+    """How the search ended, in words; of an interrupted one the plan does not say that somebody did it."""
+    early = plan.solve.wall_s < MOST_OF_TIME * plan.provenance.time_limit_s
+    return _STOPPED if plan.status == "limit" and early else _STATUS_TEXT[plan.status]
 
 
 def print_headline(plan: Plan, brief: bool, console: Console) -> None:
@@ -114,8 +121,6 @@ def _goal(goal: StatedGoal) -> str:
 
 def _ended(plan: Plan) -> str:
     """Why the search ended and after how long; what came before it had a part of the time limit."""
-    ended = f"{STATUS_TEXT[plan.status]} after {plan.solve.wall_s:.1f} s of search"
-    limit_s = plan.provenance.time_limit_s
-    if plan.status == "limit" and plan.solve.wall_s < MOST_OF_TIME * limit_s:
-        ended += f", of {limit_s:g} s in all"
-    return ended
+    said = status_text(plan)
+    ended = f"{said} after {plan.solve.wall_s:.1f} s of search"
+    return f"{ended}, of {plan.provenance.time_limit_s:g} s in all" if said == _STOPPED else ended

@@ -18,7 +18,7 @@ from fleetplan.planner.report.beyond_horizon import beyond_the_horizon, owed_by_
 from fleetplan.planner.report.day_console import UNMET_AT_MOST
 from fleetplan.planner.report.decision import decision, ordered_accelerators, simpler
 from fleetplan.planner.report.extension import extension
-from fleetplan.planner.report.headline import STATUS_TEXT
+from fleetplan.planner.report.headline import status_text
 from fleetplan.planner.report.html import money_view, templates
 from fleetplan.planner.report.html.evidence_view import left_out, share_bars
 from fleetplan.planner.report.html.fleet_map import fleet_pictures, service_styles
@@ -96,7 +96,7 @@ def _report_page(plan: Plan, frontier: Sequence[FrontierPoint], baseline: Plan |
     return render(
         "report.html.j2",
         plan=plan,
-        status=STATUS_TEXT[plan.status],
+        status=status_text(plan),
         currency=currency_code(),
         rate="" if currency is None else rate_text(currency),
         decision=decision(plan),

@@ -158,14 +158,17 @@ def test_limits_and_shortages_are_counted(small: Plan) -> None:
         (
             "limit",
             6.0,
-            "time limit reached after 6.0 s of search, of 30 s in all",
+            "stopped after 6.0 s of search, of 30 s in all",
         ),
         ("limit", 29.0, "time limit reached after 29.0 s of search"),
         ("within_gap", 6.0, "within the requested gap after 6.0 s of search"),
     ],
 )
 def test_a_search_that_began_late_says_so(small: Plan, status: str, wall_s: float, ended: str) -> None:
-    """Candidates had taken 24 of 30 s, and the plan said that its time was over after 6."""
+    """Candidates had taken 24 of 30 s, and the plan said that its time was over after 6.
+
+    One that somebody stopped said the same.
+    """
     plan = small.model_copy(
         update={
             "status": status,
