@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fleetplan.planner.search.blocks.areas import Area
+from fleetplan.planner.search.blocks.areas import Area, part_of_limit
 from fleetplan.planner.search.blocks.master import Master, Scope, Selection
 from fleetplan.planner.search.blocks.roles import NONE
 from fleetplan.planner.search.blocks.split import Split
@@ -68,10 +68,8 @@ class AreaScopes:
         for number, rows in enumerate(self._rows):
             lower, upper = master.row_lower.copy(), master.row_upper.copy()
             for limit in (lower, upper):
-                left = limit[self._joint] - takes.sum(axis=0)
-                limited = np.isfinite(left)
-                own = takes[number] + parts[number] * np.where(limited, left, 0.0)
-                limit[self._joint[limited]] = own[limited]
+                own = part_of_limit(limit[self._joint], takes.sum(axis=0), takes[number], parts[number])
+                limit[self._joint] = own
             variables = self._variables[number]
             scopes.append(Scope(self.blocks[number], variables, rows, lower[rows], upper[rows]))
         return scopes

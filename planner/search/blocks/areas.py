@@ -20,7 +20,7 @@ from fleetplan.planner.search.blocks.composite_jobs import SiftingJob, SlottedJo
 from fleetplan.planner.search.blocks.construction import RootRelaxation, Structure, root_of
 from fleetplan.planner.search.blocks.roles import NONE
 from fleetplan.planner.search.blocks.subprograms import USED
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Basis, BasisStatus, Indices, Mask
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Basis, BasisStatus, Indices, Mask
 from fleetplan.planner.search.solvers.relaxation import Relaxation
 
 LEAST_AREAS: Final = 4
@@ -210,14 +210,20 @@ def programs_of(structure: Structure, areas: Sequence[Area], root: RootRelaxatio
     for each, taken, part in zip(areas, takes, parts, strict=True):
         lower, upper = relaxed.row_lower.copy(), relaxed.row_upper.copy()
         for limit in (lower, upper):
-            left = limit[joint] - takes.sum(axis=0)
-            limited = np.isfinite(left)
-            limit[joint[limited]] = (taken + part * np.where(limited, left, 0.0))[limited]
+            limit[joint] = part_of_limit(limit[joint], takes.sum(axis=0), taken, part)
         own = replace(structure, relaxation=replace(relaxed, row_lower=lower, row_upper=upper))
         program = _restricted(own, each)
         rooted = root_of(program, _restricted_answer(root, each))
         if rooted is not None:
             found.append(AreaProgram(each, program, rooted))
+    return found
+
+
+def part_of_limit(limit: Array, taken_by_all: Array, taken: Array, part: Array) -> Array:
+    """Limits of joint rows for one area: what it takes, and a part of what all leave; infinite ones stay."""
+    left = limit - taken_by_all
+    limited = np.isfinite(left)
+    found: Array = np.where(limited, taken + part * np.where(limited, left, 0.0), limit)
     return found
 
 

@@ -185,17 +185,13 @@ class RestrictedMasters:
         """Let integer masters look for a plan while there is none: again where columns lacked replicas."""
         for _ in range(FIRST_MASTERS):
             if self._state.incumbent.objective is None:
-                self._choose(workers, prices, FIRST_MASTER_S)
+                self.choose(workers, prices, FIRST_MASTER_S)
 
     def choose_pending(self, workers: Workers) -> None:
         """Let integer masters choose among the last columns, if none has done so yet."""
         prices, self.pending = self.pending, None
         if prices is not None:
             self.choose(workers, prices)
-
-    def choose(self, workers: Workers, prices: FloatArray) -> None:
-        """Let integer masters choose among the columns that suit some prices."""
-        self._choose(workers, prices)
 
     def take_pending(self) -> list[MasterJob]:
         """Integer masters over the last columns, if there have not been any yet."""
@@ -245,8 +241,8 @@ class RestrictedMasters:
         length = math.inf if part is self._whole else float(len(columns))
         return MasterJob(replace(job, length=length), part, scope, columns, len(columns) - known)
 
-    def _choose(self, workers: Workers, prices: FloatArray, seconds: float = math.inf) -> None:
-        """Let integer masters choose now, each core among columns of its own."""
+    def choose(self, workers: Workers, prices: FloatArray, seconds: float = math.inf) -> None:
+        """Let integer masters choose now among the columns that suit some prices, each core among its own."""
         # What repeats on any number of cores has both on one, one after the other.
         both = workers.count > 1 or self._clock.deterministic
         masters = self.jobs(prices, seconds, range(MASTERS_AT_ONCE) if both else (0,))
