@@ -66,9 +66,16 @@ def most_replicas(
     needed = _needed_by_moment(problem, served, candidate_index, region)
     if not problem.keeps_idle_replicas:
         return needed[moment]
-    place_before = (candidate_index, pool_index)
-    before = [n for (c, p, _), n in (problem.running_before or {}).items() if (c, p) == place_before]
-    return max(*before, *needed, 0)
+    return max(*needed, _most_before(problem).get((candidate_index, pool_index), 0))
+
+
+@memoised
+def _most_before(problem: Problem) -> dict[tuple[int, int], int]:
+    """Most replicas that ran in any part of the day before the first period, by candidate and pool."""
+    most: dict[tuple[int, int], int] = {}
+    for (c, p, _), n in (problem.running_before or {}).items():
+        most[c, p] = max(n, most.get((c, p), 0))
+    return most
 
 
 def needed_at_peak(problem: Problem, candidate_index: int, region: str) -> int:
@@ -136,16 +143,27 @@ def units_after_loss(problem: Problem, pool_index: int) -> int:
 def _units_with_idle_replicas(problem: Problem, served: Served, pool_index: int) -> int:
     """Bound the units where idle replicas of another moment may run beside those that serve."""
     pool = problem.pools[pool_index]
-    needed: dict[int, int] = {}
-    for service, region, m in served:
-        for c in problem.candidates_of(service):
-            if (region, problem.candidates[c].hardware) == (pool.region, pool.hardware):
-                needed[c] = most_replicas(problem, served, (region, m), c, pool_index)
+    # The same in every moment.
+    needed = {
+        c: most_replicas(problem, served, (pool.region, 0), c, pool_index)
+        for service in _services_in(problem).get(pool.region, ())
+        for c in problem.candidates_of(service)
+        if problem.candidates[c].hardware == pool.hardware
+    }
     units = sum(
         (n * pool.units_per_replica(problem.candidates[c].accelerators) + 1 for c, n in needed.items()),
         start=Fraction(0),
     )
     return math.ceil(units) + pool.reserve_of(math.ceil(units))
+
+
+@memoised
+def _services_in(problem: Problem) -> dict[str, tuple[str, ...]]:
+    """Services that the pools of a region may serve, by the region."""
+    services: dict[str, dict[str, None]] = {}
+    for service, region, _ in served_cells(problem):
+        services.setdefault(region, {})[service] = None
+    return {region: tuple(found) for region, found in services.items()}
 
 
 def _units_for_cell(problem: Problem, pool: SupplyPool, cell: Cell) -> Fraction:

@@ -24,14 +24,15 @@ from fleetplan.planner.problem import Problem
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
     """Add one row for every region and moment with a power limit."""
-    running: dict[int, dict[tuple[int, int], cp_model.IntVar]] = {m: {} for m in range(len(problem.moments))}
+    running: dict[tuple[str, int], dict[tuple[int, int], cp_model.IntVar]] = {}
     for (c, p, m), replicas in variables.replicas.items():
-        running[m][c, p] = replicas
+        running.setdefault((problem.pools[p].region, m), {})[c, p] = replicas
     for region in problem.regions.values():
         if region.power_kw is None:
             continue
         for m, moment in enumerate(problem.moments):
-            drawn = watts_drawn(problem, variables, running[m], (region.name, moment.period))
+            here = running.get((region.name, m), {})
+            drawn = watts_drawn(problem, variables, here, (region.name, moment.period))
             limit = watts_floor(region.power_kw[moment.period], region.pue)
             model.add(drawn <= limit).with_name(f"power[{region.name},{moment.label}]")
 
