@@ -143,8 +143,10 @@ class PricingSearch:
         prices.master = prices.best
         limit_s = COLUMNS_SHARE_OF_TIME * self._clock.limit_s
         master_lp, found = self._more_columns(workers, prices, self._penalty(prices), math.inf, limit_s)
-        self._state.tell("columns", f"{found} among few slots, master LP {master_lp:.6g}")
         prices.current = prices.best
+        if self._state.finished():
+            return
+        self._state.tell("columns", f"{found} among few slots, master LP {master_lp:.6g}")
         self._masters.choose(workers, prices.best)
 
     @staticmethod

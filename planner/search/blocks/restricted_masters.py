@@ -113,7 +113,7 @@ class RestrictedMasters:
     Attributes
     ----------
     lp_supply : FloatArray
-        Scaled values of the master's variables in the last master LP.
+        Scaled values of the master's variables in the last master LP; zero before the first.
     violated : bool
         Whether it violates limits.
     pending : FloatArray or None
@@ -141,7 +141,7 @@ class RestrictedMasters:
         self._parts = [] if areas is None else [MasterPart(each) for each in areas.blocks]
         self._lp_columns: list[Column] = []
         self._lp_duals: FloatArray = np.zeros(n_linking)
-        self.lp_supply: FloatArray = np.zeros(0)
+        self.lp_supply: FloatArray = np.zeros(len(master.cost))
         self.violated = True
         self.pending: FloatArray | None = None
 

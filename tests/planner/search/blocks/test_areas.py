@@ -13,6 +13,7 @@ from tests.planner.search.blocks.test_construction import TOLERANCE, built, pass
 from fleetplan.planner.formulation.build import PlanningModel
 from fleetplan.planner.search.blocks import areas as areas_module
 from fleetplan.planner.search.blocks import solve as block_solve
+from fleetplan.planner.search.blocks import state
 from fleetplan.planner.search.blocks.area_scopes import AreaScopes
 from fleetplan.planner.search.blocks.areas import (
     Area,
@@ -202,11 +203,11 @@ def test_what_areas_choose_holds_together_where_all_want_what_is_left_of_a_limit
     assert mine[left > TOLERANCE] == pytest.approx(3 * theirs[left > TOLERANCE])
 
 
-def searched(planning: PlanningModel, steps: list[Step]) -> ModelOutcome:
+def searched(planning: PlanningModel, steps: list[Step], gap: float = 0.02) -> ModelOutcome:
     parts = block_solve.decomposed(planning)
     assert parts is not None
     limits = SolverLimits(6.0, 1, 1, Stop())
-    enough = lambda objective, bound: objective - bound <= 0.02 * abs(objective)  # noqa: E731
+    enough = lambda objective, bound: objective - bound <= gap * abs(objective)  # noqa: E731
     return block_solve.solve_in_blocks(planning, parts, limits, enough, steps.append)
 
 
@@ -222,3 +223,12 @@ def test_a_search_in_areas_finds_what_a_search_without_them_finds(monkeypatch: p
         assert one.bound is not None
         assert other.objective is not None
         assert one.bound <= other.objective * (1 + 1e-6)
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_a_plan_of_areas_that_is_good_enough_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "FAR_RATIO", 0.0)
+    steps: list[Step] = []
+    found = searched(built(case_of(1)), steps, gap=math.inf)
+    assert found.objective is not None
+    assert "master" not in {step.source for step in steps}
