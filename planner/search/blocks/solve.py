@@ -18,7 +18,7 @@ from fleetplan.planner.search.blocks.roles import block_keys, indicator_variable
 from fleetplan.planner.search.blocks.search import BlockSearch
 from fleetplan.planner.search.blocks.split import Split, split
 from fleetplan.planner.search.solvers.best import WITHDRAWN, least_of
-from fleetplan.planner.search.solvers.cpsat import configured_solver
+from fleetplan.planner.search.solvers.cpsat import configured_solver, hint_values
 from fleetplan.planner.search.solvers.highs_program import complete
 from fleetplan.planner.search.solvers.matrix import IntArray, Program, read_program
 from fleetplan.planner.search.solvers.proofs import HIGHS, VARIABLES, Proof, contradicted
@@ -223,9 +223,7 @@ def _values(solver: cp_model.CpSolver) -> IntArray:
 def _accepted(model: cp_model.CpModel, values: IntArray) -> cp_model.CpSolver:
     """A plan that keeps all rows as a solution of CP-SAT, which checks it."""
     fixed = model.clone()
-    fixed.clear_hints()  # type: ignore[no-untyped-call]
-    for index, value in enumerate(values.tolist()):
-        fixed.add_hint(fixed.get_int_var_from_proto_index(index), value)
+    hint_values(fixed, values.tolist())
     # Nothing is left to simplify, and presolve has refused plans that hold.
     solver = configured_solver(math.inf, seed=1, workers=1, presolve=False)
     solver.parameters.fix_variables_to_their_hinted_value = True

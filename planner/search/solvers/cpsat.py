@@ -137,5 +137,7 @@ def hint(model: cp_model.CpModel, values: cp_model.CpSolver) -> None:
 def hint_values(model: cp_model.CpModel, values: Sequence[int]) -> None:
     """Start the next solve of a model from values of its first variables."""
     model.clear_hints()  # type: ignore[no-untyped-call]
-    for index, value in enumerate(values):
-        model.add_hint(model.get_int_var_from_proto_index(index), value)
+    # One at a time takes a hundred times as long.
+    hinted = model.proto.solution_hint
+    hinted.vars.extend(range(len(values)))
+    hinted.values.extend(values)
