@@ -31,11 +31,14 @@ class JobBatch:
         Of each job, in the order in which they begin. [s]
     may_go_on : bool
         Whether the client may go on before the last one has ended.
+    kind : str
+        The class of the longest job.
     """
 
     client_s: float
     job_s: tuple[float, ...]
     may_go_on: bool = False
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ class MeasuredJob:
     ----------
     batch : int
         Number of its batch.
+    kind : str
+        Its class.
     began_s, ended_s : float
         By the clock on the wall. [s]
     work_s : float
@@ -53,6 +58,7 @@ class MeasuredJob:
     """
 
     batch: int
+    kind: str
     began_s: float
     ended_s: float
     work_s: float
@@ -80,10 +86,16 @@ def batches_of(jobs: Sequence[MeasuredJob], client_s: float, n_blocks: int) -> l
             before.append(max(own[0].began_s - ended_s, 0.0))
         ended_s = max(each.ended_s for each in own)
     share = client_s / sum(before) if sum(before) else 0.0
+    longest = (max(own, key=lambda each: each.work_s).kind for own in grouped.values())
     return [
-        JobBatch(share * gap, tuple(each.work_s for each in own), len(own) >= n_blocks)
-        for gap, own in zip(before, grouped.values(), strict=True)
+        JobBatch(share * gap, tuple(each.work_s for each in own), len(own) >= n_blocks, kind)
+        for gap, own, kind in zip(before, grouped.values(), longest, strict=True)
     ]
+
+
+def critical_s(batch: JobBatch) -> float:
+    """What a batch takes on any number of cores: the client's work, and the longest job. [s]"""
+    return batch.client_s + max(batch.job_s)
 
 
 def makespan_s(batches: Sequence[JobBatch], cores: int, early: bool = False) -> float:

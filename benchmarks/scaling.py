@@ -1,7 +1,7 @@
 """Where the time and the memory of a large fleet go, and what more cores bring.
 
     python -m benchmarks.scaling stages --size xl [--seed 1] [--search 600]
-    python -m benchmarks.scaling cores --size medium [--seed 1] [--work 10] [--cores 2,8,32,128]
+    python -m benchmarks.scaling cores --size medium [--seed 1] [--work 10] [--cores 2,8,32,128] [--alone]
 
 `stages` prints the time, the work of a core and the memory after each stage before the search: fleet file,
 candidates, model, blocks. With `--search` it searches for so many seconds, and prints its steps with the
@@ -10,8 +10,9 @@ memory of the client and of the largest worker, and whether the plan is verified
 `cores` searches as `--deterministic` does, in the same steps on every number of cores, once with one worker
 and once with two. Each job is measured by the work of its process, so that a busy machine changes little. The
 measured jobs are scheduled on other numbers of cores (benchmarks/job_schedule.py): with a client that waits
-for all blocks, as in a search that repeats, and with one that goes on early, as in every other. The check
-compares what two workers bring in the schedule with what they brought.
+for all blocks, as in a search that repeats, and with one that goes on early, as in every other. The critical
+path is what no number of cores shortens; the batches that it is longest in are listed. The check compares
+what two workers bring in the schedule with what they brought; `--alone` leaves it out.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ from typing import Final
 
 from benchmarks.fleet_sizes import SIZES
 from benchmarks.fleets import write_fleet
-from benchmarks.job_schedule import UNLIMITED, JobBatch, MeasuredJob, batches_of, makespan_s
+from benchmarks.job_schedule import UNLIMITED, JobBatch, MeasuredJob, batches_of, critical_s, makespan_s
 from benchmarks.solve_runs import GIB, children, resident_bytes
 
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.machine import usable_cores
 from fleetplan.planner.assemble import build_plan, provenance, solve_record, within_budgets
 from fleetplan.planner.candidates import CandidateSet, prepare
@@ -50,6 +52,9 @@ from fleetplan.scenarios.load import load_fleet
 
 SAMPLE_S: Final = 0.5
 """How often the memory is looked at. [s]"""
+
+LISTED_BATCHES: Final = 8
+"""Batches that are listed: those that the critical path is longest in."""
 
 
 class StageTable:
@@ -183,7 +188,9 @@ def measured_search(planning: PlanningModel, parts: Split, work_s: float, worker
     def note(job: JobTime) -> None:
         # Told by the thread that has asked for it.
         jobs.append(
-            MeasuredJob(job.batch, job.began_s, job.began_s + job.wall_s, MeasuredSeats.worked.seconds)
+            MeasuredJob(
+                job.batch, job.kind, job.began_s, job.began_s + job.wall_s, MeasuredSeats.worked.seconds
+            )
         )
 
     def seats(programs: Programs) -> MeasuredSeats:
@@ -196,17 +203,29 @@ def measured_search(planning: PlanningModel, parts: Split, work_s: float, worker
     return MeasuredSearch(time.monotonic() - began_s, batches_of(jobs, client_s, len(parts.blocks)))
 
 
-def run_cores(size: str, seed: int, work_s: float, cores: Sequence[int]) -> None:
-    """Print what more cores bring, and the check against two."""
+def run_cores(size: str, seed: int, work_s: float, cores: Sequence[int], alone: bool) -> None:
+    """Print what more cores bring, and the check against two unless one is to be alone."""
     _, problem = problem_of(size, seed, lambda _: None)
     planning, parts = blocks_of(problem, lambda _: None)
     measure = partial(measured_search, planning, parts, work_s)
-    one, two = measure(1), measure(2)
+    one = measure(1)
     batches = one.batches
+    _print_schedule(f"{size}, seed {seed}", batches, cores)
+    if alone:
+        return
+    two = measure(2)
+    brought = f"{one.wall_s / two.wall_s:.2f} times ({one.wall_s:.1f} s, {two.wall_s:.1f} s)"
+    scheduled = [makespan_s(each, 1) / makespan_s(each, 2) for each in (batches, two.batches)]
+    print(f"check: two workers brought {brought}; in the schedule {scheduled[0]:.2f} times by the jobs of")
+    print(f"one worker, {scheduled[1]:.2f} times by those of two")
+
+
+def _print_schedule(fleet: str, batches: Sequence[JobBatch], cores: Sequence[int]) -> None:
+    """Print what numbers of cores bring, and where the critical path is long."""
     n_jobs = sum(len(batch.job_s) for batch in batches)
     client_s = sum(batch.client_s for batch in batches)
     job_s = sum(sum(batch.job_s) for batch in batches)
-    print(f"{size}, seed {seed}: {n_jobs:,} jobs of {job_s:.1f} s in {len(batches)} batches, ", end="")
+    print(f"{fleet}: {n_jobs:,} jobs of {job_s:.1f} s in {len(batches)} batches, ", end="")
     print(f"client {client_s:.1f} s")
     alone = makespan_s(batches, 1)
     print(f"{'cores':>9} {'waits for all':>22} {'goes on early':>22}")
@@ -214,10 +233,13 @@ def run_cores(size: str, seed: int, work_s: float, cores: Sequence[int]) -> None
         sides = [makespan_s(batches, count, early) for early in (False, True)]
         cells = "".join(f"{side:9.1f} s, {alone / side:5.1f} times" for side in sides)
         print(f"{'critical' if count == UNLIMITED else count:>9} {cells}")
-    brought = f"{one.wall_s / two.wall_s:.2f} times ({one.wall_s:.1f} s, {two.wall_s:.1f} s)"
-    scheduled = [makespan_s(each, 1) / makespan_s(each, 2) for each in (batches, two.batches)]
-    print(f"check: two workers brought {brought}; in the schedule {scheduled[0]:.2f} times by the jobs of")
-    print(f"one worker, {scheduled[1]:.2f} times by those of two")
+    longest = sorted(range(len(batches)), key=lambda number: -critical_s(batches[number]))
+    for number in sorted(longest[:LISTED_BATCHES]):
+        batch = batches[number]
+        print(
+            f"batch {number}: client {batch.client_s:.1f} s, {counted(len(batch.job_s), batch.kind)} of "
+            f"{sum(batch.job_s):.1f} s, the longest {max(batch.job_s):.1f} s"
+        )
 
 
 def main() -> None:
@@ -228,15 +250,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--search", type=float, default=0.0, help="time of the search of `stages` [s]")
     parser.add_argument("--work", type=float, default=10.0, help="work of the search of `cores` [s]")
+    parser.add_argument("--alone", action="store_true", help="without the check of `cores`")
     parser.add_argument("--cores", default="2,8,32,128", help="joined by commas")
     arguments = parser.parse_args()
     print(f"{usable_cores()} cores, load {os.getloadavg()[0]:.1f}")
     if arguments.what == "stages":
         run_stages(arguments.size, arguments.seed, arguments.search)
     else:
-        run_cores(
-            arguments.size, arguments.seed, arguments.work, [int(n) for n in arguments.cores.split(",")]
-        )
+        cores = [int(n) for n in arguments.cores.split(",")]
+        run_cores(arguments.size, arguments.seed, arguments.work, cores, arguments.alone)
 
 
 if __name__ == "__main__":

@@ -42,13 +42,13 @@ def test_more_cores_never_take_longer_here_and_one_takes_the_sum() -> None:
 
 def test_jobs_become_batches_in_the_order_in_which_they_began() -> None:
     jobs = [
-        MeasuredJob(1, 6.0, 7.0, 0.5),
-        MeasuredJob(0, 1.0, 2.0, 0.8),
-        MeasuredJob(0, 0.0, 4.0, 3.0),
-        MeasuredJob(2, 8.0, 9.0, 0.9),
+        MeasuredJob(1, "Job", 6.0, 7.0, 0.5),
+        MeasuredJob(0, "Job", 1.0, 2.0, 0.8),
+        MeasuredJob(0, "SiftingJob", 0.0, 4.0, 3.0),
+        MeasuredJob(2, "Job", 8.0, 9.0, 0.9),
     ]
     first, second, third = batches_of(jobs, client_s=1.5, n_blocks=2)
-    assert first == JobBatch(0.0, (3.0, 0.8), may_go_on=True)
+    assert first == JobBatch(0.0, (3.0, 0.8), may_go_on=True, kind="SiftingJob")
     # Two seconds and one passed before these.
-    assert second == JobBatch(1.0, (0.5,))
-    assert third == JobBatch(0.5, (0.9,))
+    assert second == JobBatch(1.0, (0.5,), kind="Job")
+    assert third == JobBatch(0.5, (0.9,), kind="Job")

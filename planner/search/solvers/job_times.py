@@ -14,6 +14,8 @@ class JobTime:
     ----------
     batch : int
         Number of the jobs that were given out together.
+    kind : str
+        The class of the job.
     seat : int
         Who did it.
     began_s, wall_s : float
@@ -21,6 +23,7 @@ class JobTime:
     """
 
     batch: int
+    kind: str
     seat: int
     began_s: float
     wall_s: float

@@ -271,7 +271,8 @@ class Workers:
             with self._lock:
                 batch.finish(len(numbers))
             for number, answer in zip(numbers, answers, strict=True):
-                self._on_job(JobTime(batch.number, seat, began_s, share * (ended_s - began_s)))
+                kind, took_s = type(batch.jobs[number]).__name__, share * (ended_s - began_s)
+                self._on_job(JobTime(batch.number, kind, seat, began_s, took_s))
                 self._answered.put((batch, number, answer))
 
     def _take(self, seat: int) -> tuple[Batch, list[int]] | None:
