@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.figures import counted
-from fleetplan.planner.search.blocks.areas import relaxation_from, relaxations_apart
+from fleetplan.planner.search.blocks.area_decomposition import AreaDecomposition
+from fleetplan.planner.search.blocks.areas import relaxation_from
 from fleetplan.planner.search.blocks.block_cuts import BlockCuts
 from fleetplan.planner.search.blocks.block_programs import block_programs
 from fleetplan.planner.search.blocks.bound import Lagrangian
@@ -164,13 +165,17 @@ class BlockSearch:
     def _relaxed(self, workers: Workers) -> Answer:
         """The linear relaxation, from those of areas where the program falls into some."""
         job, areas = sifting_job(self._structure, self._request.indicators), self._plans.areas
-        if areas:
-            answers = workers.solve(relaxations_apart(job, areas))
-            joined = relaxation_from(job, areas, answers)
-            if joined is not None:
-                self._state.tell("root relaxation", f"of {counted(len(areas), 'area')}")
-                return workers.solve_one(joined)
-        return workers.solve_one(job)
+        if not areas:
+            return workers.solve_one(job)
+        apart = AreaDecomposition(job, areas)
+        found = apart.relax(workers)
+        detail = f"of {counted(len(areas), 'area')}"
+        if found is not None:
+            self._state.tell("root relaxation", f"{detail}, {counted(apart.rounds, 'round')} of prices")
+            return found
+        joined = relaxation_from(job, areas, apart.answers)
+        self._state.tell("root relaxation", f"{detail} without joint limits")
+        return workers.solve_one(job if joined is None else joined)
 
     def _root(self, workers: Workers) -> Prices | None:
         """First prices: those that are known, or from a linear relaxation.
