@@ -17,7 +17,8 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, NotTextError, is_file, parse_json, read_text
 from fleetplan.perfmodel.architecture.decoder import ModelArchitecture, NativeQuantisation
 from fleetplan.perfmodel.architecture.encoder import vision_encoder
-from fleetplan.perfmodel.architecture.hf.families import FAMILIES, SHAPE_KEYS, WRAPPERS, ModelFamily
+from fleetplan.perfmodel.architecture.hf.families import FAMILIES, WRAPPERS
+from fleetplan.perfmodel.architecture.hf.family import SHAPE_KEYS, ModelFamily
 from fleetplan.perfmodel.architecture.hf.mistral_params import as_hugging_face, is_params
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
 from fleetplan.perfmodel.architecture.layers import LayerGroup

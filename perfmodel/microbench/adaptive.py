@@ -14,7 +14,7 @@ from fleetplan.perfmodel.microbench.sites import Extent, Site, site_of
 from fleetplan.perfmodel.operators import AXES, CURVES, FloatArray, OperatorKind
 from fleetplan.perfmodel.optables import MeasuredRows
 from fleetplan.perfmodel.optables.interpolation.light import light_grid
-from fleetplan.perfmodel.optables.interpolation.lookup import MeasuredGrid, measured_grid
+from fleetplan.perfmodel.optables.interpolation.measured_grid import MeasuredGrid, measured_grid
 from fleetplan.perfmodel.optables.interpolation.surfaces import build_surfaces
 from fleetplan.perfmodel.optables.rows import measured_rows, site_dimensions
 

@@ -95,10 +95,8 @@ class Outside:
 
     Attributes
     ----------
-    request_ms : float or FloatArray
-        Of a request alone.
-    apart_ms : float or FloatArray
-        Between two prompts of a burst that the front end hands over.
+    request_ms, apart_ms : float or FloatArray
+        Of a request alone, and between two prompts of a burst that the front end hands over.
     """
 
     request_ms: Numbers = 0.0

@@ -35,18 +35,20 @@ if TYPE_CHECKING:
 CONFLICT_SOLVES = 10
 """Time for a conflict, in time limits of one solve."""
 
+Absent = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="hardware, an offer, a runtime, a region or a configuration (SERVICE/HARDWARE/LABEL); "
+        "may be repeated",
+        metavar="WHAT",
+    ),
+]
+
 
 def explain(
     plan_file: PlanFile,
     fleet_file: FleetOfPlan = None,
-    why_not: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="hardware, an offer, a runtime, a region or a configuration (SERVICE/HARDWARE/LABEL); "
-            "may be repeated",
-            metavar="WHAT",
-        ),
-    ] = None,
+    why_not: Absent = None,
     service: Annotated[
         list[str] | None,
         typer.Option(help="explain a service, from configurations to placements; repeatable"),

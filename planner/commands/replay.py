@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 ROUTERS = ("least-loaded", "round-robin", "random")
 """How engines of continuous batching share requests; a test holds them to those that there are."""
 
+ReplayLimit = Annotated[
+    float | None,
+    typer.Option(
+        help="seconds for configurations and simulations (default: until all are done)", metavar="S", min=0.1
+    ),
+]
+
 
 def replay(
     plan_file: Annotated[Path, typer.Argument(help="the plan", metavar="PLAN.json")],
@@ -59,14 +66,7 @@ def replay(
         typer.Option(help="folder for replay.json, tables and plots", metavar="DIR", callback=output_folder),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print replay.json instead of the table")] = False,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            help="seconds for configurations and simulations (default: until all are done)",
-            metavar="S",
-            min=0.1,
-        ),
-    ] = None,
+    time_limit: ReplayLimit = None,
 ) -> None:
     """Simulate the requests of a plan.
 

@@ -69,14 +69,7 @@ def sweep(
     limits = SearchLimits(time_limit, ratio(gap), seed, workers=1, reproducible=True)
     ground = Ground(fleet_file, tuple(scenario or ()), tuple(assignment or ()))
     try:
-        swept = sweep_fleet(
-            ground,
-            grid,
-            limits,
-            out,
-            (jobs, backend),
-            progress(errors),
-        )
+        swept = sweep_fleet(ground, grid, limits, out, (jobs, backend), progress(errors))
     except KeyboardInterrupt as interrupt:
         errors.print("stopped; the same command continues from here", style="red")
         raise typer.Exit(ExitCode.LIMIT) from interrupt

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from fleetplan.fleet.figures import counted
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
+from fleetplan.perfmodel.architecture.hf.windows import known_kind, layer_windows
 from fleetplan.perfmodel.architecture.layers import (
     WHOLE_CONTEXT,
     Attention,
@@ -17,16 +17,6 @@ from fleetplan.perfmodel.architecture.layers import (
     LinearVariant,
 )
 from fleetplan.perfmodel.architecture.sparse_index import SparseIndex
-
-GEMMA3_WINDOW_PATTERN: Final = 6
-"""One layer in so many sees the whole context where the config does not say. [layers]
-
-Source: transformers 4.57, Gemma3TextConfig, default of `sliding_window_pattern`."""
-
-FOURTHS_WINDOW_PATTERN: Final = 4
-"""The same of Command A and OLMo 3. [layers]
-
-Source: transformers 4.57, Cohere2Config and Olmo3Config, what `layer_types` is where it is left out."""
 
 LLAMA4_ROPE_PATTERN: Final = 4
 """One layer in so many has no rotary positions and sees the whole context. [layers]
@@ -73,57 +63,6 @@ EQUAL_KV_HEADS: Final = frozenset(
     {"cohere", "cohere2", "gptj", "granite", "granitemoe", "llama", "olmo2", "olmo3", "olmoe", "phi3"}
 )
 """Families with as many key-value heads as heads where the config does not say (transformers 4.57)."""
-
-WindowRule = Callable[[ConfigReader, int], bool]
-"""Whether a layer slides, in a config that has a window and no `layer_types`."""
-
-
-def _every_layer(reader: ConfigReader, layer: int) -> bool:
-    return True
-
-
-def _every_other(reader: ConfigReader, layer: int) -> bool:
-    return layer % 2 == 0
-
-
-def _after_whole_layers(reader: ConfigReader, layer: int) -> bool:
-    return layer >= reader.count("max_window_layers")
-
-
-def _all_but_one_in(pattern: int) -> WindowRule:
-    """All but one layer in so many slide, unless the config says in how many."""
-
-    def rule(reader: ConfigReader, layer: int) -> bool:
-        return (layer + 1) % (reader.optional_count("sliding_window_pattern") or pattern) != 0
-
-    return rule
-
-
-WINDOW_RULES: Final[dict[str, WindowRule]] = {
-    # Source of each: transformers 4.57, the config class of the family.
-    "mistral": _every_layer,
-    "mixtral": _every_layer,
-    "phi3": _every_layer,
-    "phimoe": _every_layer,
-    "qwen3_moe": _every_layer,
-    "starcoder2": _every_layer,
-    "mimo": _after_whole_layers,
-    "qwen2": _after_whole_layers,
-    "qwen2_5_vl": _after_whole_layers,
-    "qwen2_5_vl_text": _after_whole_layers,
-    "qwen2_moe": _after_whole_layers,
-    "qwen3": _after_whole_layers,
-    "gemma2": _every_other,
-    "gpt_oss": _every_other,
-    "gemma3_text": _all_but_one_in(GEMMA3_WINDOW_PATTERN),
-    "cohere2": _all_but_one_in(FOURTHS_WINDOW_PATTERN),
-    "olmo3": _all_but_one_in(FOURTHS_WINDOW_PATTERN),
-}
-
-SWITCHED_WINDOWS: Final = frozenset(
-    {"mimo", "qwen2", "qwen2_5_vl", "qwen2_5_vl_text", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3"}
-)
-"""Families that use their window only where `use_sliding_window` is true."""
 
 
 def grouped_query_layers(reader: ConfigReader) -> list[Attention]:
@@ -214,34 +153,6 @@ def _head_dim(reader: ConfigReader, heads: int) -> int:
     return hidden_size // heads
 
 
-def layer_windows(reader: ConfigReader, layers: int) -> list[int]:
-    """Window of every layer, as the config or the family says; `WHOLE_CONTEXT` without one. [tokens]."""
-    types = reader.per_layer("layer_types", layers)
-    if types is not None:
-        sizes = {"full_attention": WHOLE_CONTEXT}
-        if "sliding_attention" in types:
-            sizes["sliding_attention"] = reader.count("sliding_window")
-        return [sizes[_known(reader, kind, sizes)] for kind in types]
-    window = reader.switched_count("sliding_window")
-    switched = reader.model_type in SWITCHED_WINDOWS
-    if window is None or (switched and not reader.flag("use_sliding_window", absent=False)):
-        return [WHOLE_CONTEXT] * layers
-    rule = WINDOW_RULES.get(reader.model_type)
-    if rule is None:
-        reader.refuse(
-            f"it has a window of {counted(window, 'token')} but no 'layer_types' that say which layers slide"
-        )
-    return [window if rule(reader, layer) else WHOLE_CONTEXT for layer in range(layers)]
-
-
-def _known(
-    reader: ConfigReader, kind: object, known: Mapping[str, object], what: str = "attention layers"
-) -> str:
-    if not isinstance(kind, str) or kind not in known:
-        reader.refuse(f"{what} of type {kind!r} are not understood (known: {', '.join(known)})")
-    return kind
-
-
 def chunked_layers(reader: ConfigReader) -> list[Attention]:
     """Attention within chunks, and in each fourth layer over the whole context (Llama 4)."""
     layers = reader.count("num_hidden_layers")
@@ -250,7 +161,7 @@ def chunked_layers(reader: ConfigReader) -> list[Attention]:
     rotary = reader.per_layer("no_rope_layers", layers)
     if types is not None:
         sizes = {"full_attention": WHOLE_CONTEXT, "chunked_attention": chunk}
-        windows = [sizes[_known(reader, kind, sizes)] for kind in types]
+        windows = [sizes[known_kind(reader, kind, sizes)] for kind in types]
     elif rotary:
         # The key lists which layers HAVE rotary positions (1), in spite of its name; those are chunked.
         windows = [chunk if has_rotary else WHOLE_CONTEXT for has_rotary in rotary]
@@ -274,7 +185,7 @@ def indexed_layers(reader: ConfigReader) -> list[Attention]:
     )
     known = {"full": own, "shared": replace(own, is_shared=True)}
     for kind in reader.per_layer("layer_types", layers) or ():
-        _known(reader, kind, {"deepseek_sparse_attention": own})
+        known_kind(reader, kind, {"deepseek_sparse_attention": own})
     types = reader.per_layer("indexer_types", layers)
     if types is None:
         # GLM-5.2 counts an offset and a period as well; without the list nothing says how they combine.
@@ -282,7 +193,7 @@ def indexed_layers(reader: ConfigReader) -> list[Attention]:
             if reader.has(key) and reader.values[key] != 1:
                 reader.refuse(f"{key!r} without 'indexer_types' does not say which layers have an indexer")
         types = ["full"] * layers
-    return [latent(reader, known[_known(reader, kind, known, "indexers")]) for kind in types]
+    return [latent(reader, known[known_kind(reader, kind, known, "indexers")]) for kind in types]
 
 
 def latent(reader: ConfigReader, index: SparseIndex | None, *, output_gate: bool = False) -> LatentAttention:

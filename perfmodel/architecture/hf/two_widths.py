@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fleetplan.perfmodel.architecture.hf.attention import grouped_query, layer_windows
+from fleetplan.perfmodel.architecture.hf.attention import grouped_query
 from fleetplan.perfmodel.architecture.hf.ffn import chosen_experts
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
+from fleetplan.perfmodel.architecture.hf.windows import layer_windows
 from fleetplan.perfmodel.architecture.layers import (
     WHOLE_CONTEXT,
     Attention,

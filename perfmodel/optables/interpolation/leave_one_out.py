@@ -17,7 +17,8 @@ from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import FloatArray, OperatorKind, Provenance
 from fleetplan.perfmodel.optables.choice import TableLibrary
 from fleetplan.perfmodel.optables.interpolation.light import light_grid
-from fleetplan.perfmodel.optables.interpolation.lookup import LookupTable, lookup_table, measured_grid
+from fleetplan.perfmodel.optables.interpolation.lookup import LookupTable, lookup_table
+from fleetplan.perfmodel.optables.interpolation.measured_grid import measured_grid
 from fleetplan.perfmodel.optables.interpolation.surfaces import build_surfaces
 from fleetplan.perfmodel.optables.rows import MeasuredRows, site_dimensions
 

@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.planner.search.blocks.columns import Column, ExactColumns
+from fleetplan.planner.search.blocks.columns import Column
+from fleetplan.planner.search.blocks.exact_columns import ExactColumns
 from fleetplan.planner.search.blocks.master import Selection
 from fleetplan.planner.search.blocks.split import MASTER, Split
 from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray

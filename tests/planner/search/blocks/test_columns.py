@@ -14,7 +14,8 @@ from tests.planner.search.blocks.test_bound import EXACT, built, parts_of
 from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.search.blocks.block_programs import block_programs
 from fleetplan.planner.search.blocks.bound import Lagrangian
-from fleetplan.planner.search.blocks.columns import Column, ColumnMemory, ColumnPool, ExactColumns
+from fleetplan.planner.search.blocks.columns import Column, ColumnMemory, ColumnPool
+from fleetplan.planner.search.blocks.exact_columns import ExactColumns
 from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.solvers.highs_jobs import Job
 from fleetplan.planner.search.solvers.highs_process import Programs

@@ -13,8 +13,9 @@ from tests.planner.search.blocks.test_columns import filled, priced_blocks
 from fleetplan.planner.formulation.build import PlanningModel
 from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.search.blocks.block_programs import block_programs
-from fleetplan.planner.search.blocks.columns import Column, ExactColumns
+from fleetplan.planner.search.blocks.columns import Column
 from fleetplan.planner.search.blocks.effort import Clock
+from fleetplan.planner.search.blocks.exact_columns import ExactColumns
 from fleetplan.planner.search.blocks.incumbent import Incumbent
 from fleetplan.planner.search.blocks.master import Master, Selection
 from fleetplan.planner.search.blocks.mending import Mending
