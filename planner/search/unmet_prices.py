@@ -330,8 +330,11 @@ def _request_usd(problem: Problem, service: str) -> Iterator[float]:
             for pool in problem.pools
             for acquisition in pool.acquisitions
         ),
-        default=1.0,
+        default=0.0,
     )
+    if usd <= 0:
+        # Prices only rank where supply costs nothing.
+        usd = 1.0
     own = [each for each in problem.candidates if each.service == service]
     for k in range(len(problem.services[service].classes)):
         least = {

@@ -85,6 +85,19 @@ def test_serving_is_worth_the_dearest_offer() -> None:
     assert unmet(question, runs) == {"odd": pytest.approx(1.0)}
 
 
+def test_supply_that_costs_nothing_leaves_prices_that_rank() -> None:
+    question = fleet(
+        services=[service("batch", 40.0, priority=2), service("chat", 11.0, priority=1)],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("A", 0.0, maximum=4)],
+        policy={"unmet": "penalise"},
+    )
+    runs = [candidate("batch", "A", 7.0), candidate("chat", "A", 3.0)]
+    strict = strict_prices(build_problem(question, tuple(runs)))
+    assert 0 < strict[2] < strict[1]
+    assert unmet(question, runs) == {"batch": pytest.approx(40.0)}
+
+
 def lumpy() -> tuple[Fleet, list[Candidate]]:
     """Two priorities and too few hosts; renting more is limited and costs."""
     question = fleet(
