@@ -1,20 +1,25 @@
-"""Whole values of columns, whose loads pricing leaves continuous."""
+"""Columns in whole numbers: HiGHS keeps rows within a tolerance, and a plan keeps them exactly."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.search.blocks.columns import Column
+from fleetplan.planner.search.blocks.roles import NONE
+from fleetplan.planner.search.blocks.row_repair import RowRepair
 from fleetplan.planner.search.blocks.split import Block, Split
 from fleetplan.planner.search.solvers.cpsat import configured_solver
-from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
+from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntArray, Program
 from fleetplan.planner.search.solvers.relaxation import Relaxation
 
-EXACT_DETERMINISTIC_LIMIT = 1.0
+EXACT_DETERMINISTIC_LIMIT: Final = 1.0
 """Effort to find the whole loads of a column; most take a hundredth. [solver units]"""
 
-WHOLE_TOLERANCE = 1e-5
+WHOLE_TOLERANCE: Final = 1e-5
 """How far above a whole number a value may be and still stand for it. [variable units]"""
 
 
@@ -32,15 +37,26 @@ class ExactColumns:
         self._relaxation = relaxation
         self._known: dict[int, IntArray | None] = {}
         self._keep: list[Column] = []
+        self._block_of_row = np.full(parts.program.rows.shape[0], NONE, dtype=np.int64)
+        for number, block in enumerate(parts.blocks):
+            self._block_of_row[block.rows] = number
+
+    def find(self, columns: Iterable[Column]) -> None:
+        """Find the whole values of some columns, all at once: rounded ones keep the rows of four of five."""
+        unknown = [column for column in columns if id(column) not in self._known]
+        while unknown:
+            # One of each block at a time.
+            batch = {column.block: column for column in unknown}
+            self._keep += batch.values()
+            self._find(batch)
+            unknown = [column for column in unknown if id(column) not in self._known]
 
     def values(self, column: Column) -> IntArray | None:
         """Whole values of the block's variables, or None where a replica more of each is too few.
 
         HiGHS keeps rows within a tolerance: one column of a thousand lacks a replica.
         """
-        if id(column) not in self._known:
-            self._keep.append(column)
-            self._known[id(column)] = self._find(column)
+        self.find([column])
         return self._known[id(column)]
 
     def mended(self, column: Column) -> FloatArray | None:
@@ -53,15 +69,58 @@ class ExactColumns:
         whole = self._relaxation.whole[own]
         return None if np.array_equal(scaled[whole], np.round(column.values[whole])) else scaled
 
-    def _find(self, column: Column) -> IntArray | None:
-        block = self._parts.blocks[column.block]
-        unscaled = column.values * self._relaxation.variable_scale[block.variables]
-        rounded = _rounded(self._parts, block, unscaled)
-        if rounded is not None:
-            return rounded
+    def _find(self, columns: dict[int, Column]) -> None:
+        """Find the whole values of a column of each of some blocks: rounded to the nearest, up, or anew."""
+        program, blocks = self._parts.program, self._parts.blocks
+        values = np.zeros(len(program.cost))
+        for number, column in columns.items():
+            values[blocks[number].variables] = column.values
+        values *= self._relaxation.variable_scale
+        up = np.minimum(np.ceil(values - WHOLE_TOLERANCE), program.upper)
+        left = dict(columns)
+        for tried in (np.round(values).astype(np.int64), up.astype(np.int64)):
+            broken = self._broken(tried)
+            for number, column in tuple(left.items()):
+                if not broken[number]:
+                    self._known[id(column)] = tried[blocks[number].variables]
+                    del left[number]
+        for number, column in left.items():
+            self._known[id(column)] = self._anew(blocks[number], values[blocks[number].variables])
+
+    def _broken(self, values: IntArray) -> BoolArray:
+        """By block: whether values of all variables break a row of it."""
+        program, broken = self._parts.program, np.zeros(len(self._parts.blocks), dtype=bool)
+        used = program.rows @ values
+        of_rows = self._block_of_row[(used < program.row_lower) | (used > program.row_upper)]
+        broken[of_rows[of_rows != NONE]] = True
+        return broken
+
+    def _anew(self, block: Block, unscaled: FloatArray) -> IntArray | None:
+        """Whole values of a block that keep its rows, near others that do not when they are rounded."""
         values: IntArray = np.round(unscaled).astype(np.int64)
-        exact = self._nearest(block, values, more=0)
+        exact = self._repaired(block, values)
+        if exact is None:
+            exact = self._nearest(block, values, more=0)
         return exact if exact is not None else self._nearest(block, values, more=1)
+
+    def _repaired(self, block: Block, values: IntArray) -> IntArray | None:
+        """The same by changes of loads that are not zero: 99 of 100 in a tenth of a millisecond each."""
+        program, used = self._parts.program, np.flatnonzero(values)
+        own = block.variables[used]
+        among = Program(
+            rows=self._parts.own_rows(program.rows, block)[:, used].tocsr(),
+            row_lower=program.row_lower[block.rows],
+            row_upper=program.row_upper[block.rows],
+            lower=program.lower[own],
+            upper=program.upper[own],
+            cost=program.cost[own],
+        )
+        repaired = RowRepair(among, ~self._relaxation.whole[own]).repaired(values[used])
+        if repaired is None:
+            return None
+        found = np.zeros_like(values)
+        found[used] = repaired
+        return found
 
     def _nearest(self, block: Block, values: IntArray, more: int) -> IntArray | None:
         """The values of a block that are nearest to some, whole variables the same or up to so many more.
@@ -72,7 +131,7 @@ class ExactColumns:
         whole, highest = self._relaxation.whole[own], program.upper[own]
         lower = np.where(whole, values, program.lower[own])
         upper = np.where(whole, np.minimum(values + more, highest), highest)
-        model, variables = block_model(self._parts, block, lower, upper)
+        model, variables = self._model(block, lower, upper)
         apart = []
         for variable, value, far in zip(variables, values.tolist(), (upper - lower).tolist(), strict=True):
             model.add_hint(variable, value)
@@ -88,34 +147,18 @@ class ExactColumns:
             return None
         return np.array([solver.value(variable) for variable in variables], dtype=np.int64)
 
-
-def _rounded(parts: Split, block: Block, values: FloatArray) -> IntArray | None:
-    """Values rounded to the nearest, or all up, where that keeps the block's rows: four of five columns."""
-    program = parts.program
-    rows = parts.own_rows(program.rows, block)
-    lower, upper = program.row_lower[block.rows], program.row_upper[block.rows]
-    highest = program.upper[block.variables]
-    for tried in (np.round(values), np.minimum(np.ceil(values - WHOLE_TOLERANCE), highest)):
-        whole: IntArray = tried.astype(np.int64)
-        used = rows @ whole
-        if (used >= lower).all() and (used <= upper).all():
-            return whole
-    return None
-
-
-def block_model(
-    parts: Split, block: Block, lower: IntArray, upper: IntArray
-) -> tuple[cp_model.CpModel, list[cp_model.IntVar]]:
-    """A block as a model of its own, within bounds and without an objective."""
-    model, program = cp_model.CpModel(), parts.program
-    bounds = zip(lower.tolist(), upper.tolist(), strict=True)
-    variables = [model.new_int_var(least, most, "") for least, most in bounds]
-    rows = parts.own_rows(program.rows, block)
-    limits = zip(program.row_lower[block.rows].tolist(), program.row_upper[block.rows].tolist(), strict=True)
-    for number, (least, most) in enumerate(limits):
-        entries = slice(rows.indptr[number], rows.indptr[number + 1])
-        terms = [variables[index] for index in rows.indices[entries]]
-        model.add_linear_constraint(
-            cp_model.LinearExpr.weighted_sum(terms, rows.data[entries].tolist()), least, most
-        )
-    return model, variables
+    def _model(
+        self, block: Block, lower: IntArray, upper: IntArray
+    ) -> tuple[cp_model.CpModel, list[cp_model.IntVar]]:
+        """A block as a model of its own, within bounds and without an objective."""
+        model, program = cp_model.CpModel(), self._parts.program
+        bounds = zip(lower.tolist(), upper.tolist(), strict=True)
+        variables = [model.new_int_var(least, most, "") for least, most in bounds]
+        rows = self._parts.own_rows(program.rows, block)
+        limits = program.row_lower[block.rows].tolist(), program.row_upper[block.rows].tolist()
+        for number, (least, most) in enumerate(zip(*limits, strict=True)):
+            entries = slice(rows.indptr[number], rows.indptr[number + 1])
+            terms = [variables[index] for index in rows.indices[entries]]
+            total = cp_model.LinearExpr.weighted_sum(terms, rows.data[entries].tolist())
+            model.add_linear_constraint(total, least, most)
+        return model, variables

@@ -10,18 +10,13 @@ import numpy as np
 from fleetplan.planner.search.blocks.columns import Column
 from fleetplan.planner.search.blocks.exact_columns import ExactColumns
 from fleetplan.planner.search.blocks.master import Selection
+from fleetplan.planner.search.blocks.row_repair import RowRepair
 from fleetplan.planner.search.blocks.split import MASTER, Split
 from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 from fleetplan.planner.search.solvers.relaxation import Relaxation
 
 FOLLOWING_TOLERANCE: Final = 1e-5
 """How far above a whole number a variable may be that only follows others. [variable units]"""
-
-MOST_PASSES: Final = 20
-"""Passes over rows that rounding breaks: what one changes may break rows of other variables."""
-
-MOST_ROWS: Final = 1000
-"""Rows that are mended one by one; where more are broken it is not by rounding."""
 
 Completion = Callable[[IntArray], IntArray | None]
 """Makes values of the relaxation exact, from the whole ones among them."""
@@ -48,6 +43,7 @@ class Incumbent:
         self._relaxation = relaxation
         self._complete = complete
         self._exact = ExactColumns(parts, relaxation)
+        self._follow = RowRepair(parts.program, (parts.block_of == MASTER) & ~relaxation.whole)
         self.selection: Selection | None = None
         self.values: IntArray | None = None
         self.objective: int | None = None
@@ -62,7 +58,9 @@ class Incumbent:
             return False
         values = self._whole_values(selection)
         if values is not None:
-            values = self._followed(values)
+            # Blocks are rounded each by itself. What the master has beside them, such as the load that would
+            # go elsewhere, is then a few units from what the rows between them ask for.
+            values = self._follow.repaired(values)
         if values is None:
             if self.mended(selection):
                 return False
@@ -77,12 +75,14 @@ class Incumbent:
 
     def mended(self, selection: Selection) -> list[tuple[Column, FloatArray]]:
         """Columns of a selection that lack replicas, each with values that do not."""
+        self._exact.find(selection.columns)
         found = ((column, self._exact.mended(column)) for column in selection.columns)
         return [(column, values) for column, values in found if values is not None]
 
     def _whole_values(self, selection: Selection) -> IntArray | None:
         """All variables from exact columns; None where a column has none."""
         values = np.zeros(len(self._parts.program.cost), dtype=np.int64)
+        self._exact.find(selection.columns)
         for column in selection.columns:
             exact = self._exact.values(column)
             if exact is None:
@@ -90,50 +90,6 @@ class Incumbent:
             values[self._parts.blocks[column.block].variables] = exact
         values[self._parts.master_variables] = self._master_values(selection)
         return values
-
-    def _followed(self, values: IntArray) -> IntArray | None:
-        """Values that keep every row, where variables of the master that are not whole can see to it.
-
-        Blocks are rounded each by itself. What the master has beside them, such as the load that would go
-        elsewhere, is then a few units from what the rows between them ask for.
-        """
-        program, values, changes = self._parts.program, values.copy(), np.zeros(len(values), dtype=np.int64)
-        for _ in range(MOST_PASSES):
-            used = program.rows @ values
-            broken = np.flatnonzero((used < program.row_lower) | (used > program.row_upper))
-            if not len(broken):
-                return values if program.holds(values) else None
-            if len(broken) > MOST_ROWS:
-                return None
-            if not all(self._keep_row(row, values, changes) for row in broken.tolist()):
-                return None
-        return None
-
-    def _keep_row(self, row: int, values: IntArray, changes: IntArray) -> bool:
-        """Change what the master may of one row as little as keeps it; False if that is not enough.
-
-        What was changed least often is changed first: two rows do not ask one variable for both for ever.
-        """
-        program, rows = self._parts.program, self._parts.program.rows
-        entries = slice(rows.indptr[row], rows.indptr[row + 1])
-        variables, coefficients = rows.indices[entries], rows.data[entries]
-        used = int(coefficients @ values[variables])
-        missing = max(int(program.row_lower[row]) - used, 0) or min(int(program.row_upper[row]) - used, 0)
-        free = (self._parts.block_of[variables] == MASTER) & ~self._relaxation.whole[variables]
-        order = np.flatnonzero(free)[np.argsort(changes[variables[free]], kind="stable")]
-        for variable, coefficient in zip(
-            variables[order].tolist(), coefficients[order].tolist(), strict=True
-        ):
-            if not missing:
-                break
-            changes[variable] += 1
-            change = _quotient(missing, coefficient)
-            low, high = int(program.lower[variable]), int(program.upper[variable])
-            change = min(max(change, low - int(values[variable])), high - int(values[variable]))
-            values[variable] += change
-            left = missing - change * coefficient
-            missing = max(left, 0) if missing > 0 else min(left, 0)
-        return not missing
 
     def _rounded(self, selection: Selection) -> IntArray:
         """All variables rounded; loads may then miss their rows by a unit."""
@@ -148,9 +104,3 @@ class Incumbent:
         unscaled = selection.master * self._relaxation.variable_scale[self._parts.master_variables]
         up = np.ceil(unscaled - FOLLOWING_TOLERANCE)
         return np.where(self._parts.following, up, np.round(unscaled)).astype(np.int64)
-
-
-def _quotient(amount: int, coefficient: int) -> int:
-    """How often a coefficient goes into an amount, rounded away from zero."""
-    often = -(-abs(amount) // abs(coefficient))
-    return often if (amount > 0) == (coefficient > 0) else -often
