@@ -22,13 +22,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from fleetplan.fleet.machine import usable_cores
 from fleetplan.fleet.units import SECONDS_PER_HOUR
+from fleetplan.planner.search.blocks import areas
 from tests.cache_home import own_cache_home
 from tests.fuzz.command_lines import commands, small_fleet, tried
 from tests.fuzz.fleets import random_fleet
 from tests.fuzz.keys import KeyCoverage
 from tests.fuzz.trial import Report, TrialEffort, try_fleet
+from tests.planner.search.blocks.forced import send_all_to_blocks
 
 FLEETS = 10_000
 
@@ -47,6 +51,9 @@ LARGE_CELLS, LARGE_SERVICES = 12, 16
 LARGE_EFFORT = replace(
     EFFORT, most_cells=LARGE_CELLS, time_limit_s=15.0, gap_ratio=0.02, laws=1, questions=1, tamperings=10
 )
+
+BLOCKS_EVERY = 10
+"""Of so many fleets one is searched block by block and area by area, however small it is."""
 
 LINES_EVERY = 10
 """Of so many fleets, one command line of every command is tried before the first."""
@@ -87,7 +94,11 @@ def try_seeds(keep: Path | None, seeds: range) -> list[Report]:
 def _try(seed: int, folder: Path | None) -> Report:
     if seed % LARGE_EVERY == LARGE_EVERY - 1:
         return try_fleet(seed, LARGE_EFFORT, folder, LARGE_SERVICES)
-    return try_fleet(seed, EFFORT, folder)
+    with pytest.MonkeyPatch.context() as changed:
+        if seed % BLOCKS_EVERY == 0:
+            send_all_to_blocks(changed)
+            changed.setattr(areas, "LEAST_AREAS", 2)
+        return try_fleet(seed, EFFORT, folder)
 
 
 def reports(asked: SoakOptions, batch: range) -> Iterator[Report]:
