@@ -23,6 +23,7 @@ BESIDE_THE_CODE: Final = {
     "formulation.md": "planner/formulation/FORMULATION.md",
     "results.md": "benchmarks/RESULTS.md",
     "security.md": "SECURITY.md",
+    "changelog.md": "CHANGELOG.md",
     "paper-notes.md": "benchmarks/paper_notes.md",
     "ortools-presolve.md": "benchmarks/ortools-presolve.md",
     "highs-presolve.md": "benchmarks/highs-presolve.md",

@@ -21,7 +21,7 @@ _PUNCTUATION: Final = re.compile(r"[^a-z0-9]+")
 _WORDS: Final = re.compile(r"[a-z0-9]+")
 _SERIES: Final = re.compile(r"[a-z]+\d+[a-z]*")
 """A word that tells parts apart, such as h100 or mi300x; of a memory size, neither 80gb nor 80."""
-_VENDOR: Final = re.compile(r"^(?:(?:nvidia|amd|instinct|intel)[\s_-]+)+", re.IGNORECASE)
+_VENDOR: Final = re.compile(r"^(?:(?:nvidia|amd|instinct|intel|google|aws)[\s_-]+)+", re.IGNORECASE)
 """Words of a vendor before a name: some tools leave them out, others put them before every name."""
 _DEVICE_ID: Final = re.compile(r"^0x(?=[0-9a-f]{4}$)", re.IGNORECASE)
 """What rocm-smi writes before the device id that AMD's node labeller has alone."""
@@ -29,8 +29,8 @@ _RUNNERS: Final = "inferencex"
 """The source of names that no hint should teach: those of somebody's clusters."""
 _RUNNER: Final = re.compile(r"^cluster:|_\d{1,2}$", re.IGNORECASE)
 """What InferenceX writes about a cluster: a word before its name, and the number of a runner behind it."""
-_SLICE: Final = re.compile(r"(?P<kind>tpu-v\d[a-z]+)-(?P<size>\d{1,4})$", re.IGNORECASE)
-_CORES_OF_A_CHIP: Final = MappingProxyType({"tpu-v5p": 2})
+_SLICE: Final = re.compile(r"(?:tpu-)?(?P<kind>v\d[a-z]+)-(?P<size>\d{1,4})$", re.IGNORECASE)
+_CORES_OF_A_CHIP: Final = MappingProxyType({"v5p": 2})
 _DISKLESS: Final = re.compile(r"-(?:nolssd|lowmem)$", re.IGNORECASE)
 """Google Cloud's machine types without local disks or with less memory: the same accelerators."""
 
@@ -175,8 +175,9 @@ def hardware_names() -> Mapping[str, str]:
     """
     found = {plain_hardware(name): name for name in accelerators()}
     for part, name, _ in _spellings():
-        if found.setdefault(plain_hardware(name), part) != part:
-            raise ValueError(f"{name!r} stands for {found[plain_hardware(name)]} and {part}")
+        for plain in _with_and_without_vendor(name):
+            if found.setdefault(plain, part) != part:
+                raise ValueError(f"{name!r} stands for {found[plain]} and {part}")
     return MappingProxyType(found)
 
 
@@ -201,15 +202,17 @@ def instance_type(name: str) -> InstanceType | None:
 
 
 def tpu_slice(name: str) -> tuple[str, int] | None:
-    """Return the name without size and the chips of a slice of TPUs, as SkyPilot writes it; None for others.
+    """Return the name without size and the chips of a slice of TPUs; None for others.
 
+    Google Cloud writes `v6e-8`, SkyPilot `tpu-v6e-8`.
     The size of v5p is in TensorCores, of which a chip has two; that of v5e and v6e is in chips
     (docs.cloud.google.com/tpu, TPU configurations).
     """
     found = _SLICE.match(name)
     if found is None:
         return None
-    return found["kind"], int(found["size"]) // _CORES_OF_A_CHIP.get(found["kind"].lower(), 1)
+    kind = found["kind"].lower()
+    return f"tpu-{kind}", int(found["size"]) // _CORES_OF_A_CHIP.get(kind, 1)
 
 
 def instances_of(hardware: str, cloud: str, accelerators_each: int) -> tuple[InstanceType, ...]:
@@ -232,6 +235,11 @@ def plain_hardware(name: str) -> str:
     return _PUNCTUATION.sub("", name.lower())
 
 
+def _with_and_without_vendor(name: str) -> tuple[str, str]:
+    """A name as `plain_hardware` writes it, and without its vendor's words, which some tools leave out."""
+    return plain_hardware(name), plain_hardware(_VENDOR.sub("", name))
+
+
 def _spellings() -> Iterator[tuple[str, str, str]]:
     """Part, name, and who calls it so."""
     for part, by_source in _table()["names"].items():
@@ -243,7 +251,10 @@ def _spellings() -> Iterator[tuple[str, str, str]]:
 
 @cache
 def _other_parts() -> Mapping[str, str]:
-    return MappingProxyType({plain_hardware(name): what for name, what in _table()["other_parts"].items()})
+    others: dict[str, str] = _table()["other_parts"]
+    return MappingProxyType(
+        {plain: what for name, what in others.items() for plain in _with_and_without_vendor(name)}
+    )
 
 
 @cache

@@ -38,7 +38,7 @@ _LABELS: Final = ("UUID", "GPU_I_ID", "Hostname", "gpu", "modelName")
 _CARD: Final = re.compile(r"GPU\s+(\d+)\s")
 
 _Reading = tuple[str, tuple[tuple[str, str], ...], float, float]
-"""Name of the answer, labels of the card, number of the sample, and value."""
+"""Name of the answer, labels of the card, number of the sample, and value; NaN where it is no number."""
 
 
 def readings_of(text: str, source: str, hardware: str | None) -> Answers:
@@ -103,10 +103,8 @@ def _dmon(lines: list[str], source: str, hardware: str) -> Iterator[_Reading]:
         ordered = len(words) == len(columns) - 1
         by_column = dict(zip(list(columns)[1:], words, strict=True)) if ordered else {}
         for column, name in _COLUMNS.items():
-            value = _finite(by_column.get(column) or line[columns[column]])
-            if value is not None:
-                labels = (("gpu", card[1]), ("modelName", hardware))
-                yield name, labels, float(samples[card[1]]), value
+            value = _number(by_column.get(column) or line[columns[column]])
+            yield name, (("gpu", card[1]), ("modelName", hardware)), float(samples[card[1]]), value
 
 
 def _metric(line: str) -> str:
@@ -127,14 +125,12 @@ def _exporter(lines: list[str], source: str) -> Iterator[_Reading]:
         labels = tuple((key, named[key]) for key in _LABELS if key in named)
         # A page has each metric of a card once.
         pages[name, labels] += 1
-        value = _finite(sample[3])
-        if value is not None:
-            yield name, labels, float(pages[name, labels]), value
+        yield name, labels, float(pages[name, labels]), _number(sample[3])
 
 
-def _finite(text: str) -> float | None:
+def _number(text: str) -> float:
+    """The value; NaN for what is none, which whoever reads the series counts."""
     try:
-        value = float(text)
+        return float(text)
     except ValueError:
-        return None
-    return value if np.isfinite(value) else None
+        return np.nan

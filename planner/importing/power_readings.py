@@ -113,6 +113,7 @@ def _by_kind(answers: Answers) -> tuple[dict[str, _Readings], list[str]]:
     utilisation = _by_card(answers.get("utilisation", ()))
     found: dict[str, _Readings] = defaultdict(_Readings)
     left_out: Counter[str] = Counter()
+    without_value: Counter[str] = Counter()
     for card, series in _by_card(answers["power"]).items():
         try:
             name = known_hardware(series.labels.get("modelName", ""))
@@ -126,9 +127,18 @@ def _by_kind(answers: Answers) -> tuple[dict[str, _Readings], list[str]]:
         # Both gauges are asked at the same times.
         _, ours, theirs = np.intersect1d(series.time_s, load.time_s, return_indices=True)
         watts, percent = series.value[ours], load.value[theirs]
+        known = np.isfinite(watts) & np.isfinite(percent)
+        without_value[name] += int(np.sum(~known))
+        watts, percent = watts[known], percent[known]
         readings.idle_w.append(watts[percent == 0])
         readings.busy_w.append(watts[percent >= BUSY_PERCENT])
-    return dict(found), [f"{counted(many, 'card')}: {reason}" for reason, many in left_out.items()]
+    says = [f"{counted(many, 'card')}: {reason}" for reason, many in left_out.items()]
+    says += [
+        f"{name}: {counted(many, 'reading')} whose power or utilisation is no number"
+        for name, many in without_value.items()
+        if many
+    ]
+    return dict(found), says
 
 
 def _by_card(found: Sequence[Series]) -> dict[tuple[str, ...], Series]:

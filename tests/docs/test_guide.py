@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+import tomllib
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from tests.planner.importing.test_supply_tables import INVENTORY, PRICES
 
 from fleetplan.planner import cli
 from fleetplan.planner.cli import main
+from fleetplan.planner.plan.document import FORMAT_VERSION
 from fleetplan.scenarios.load import load_fleet
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -155,3 +157,20 @@ def test_a_broken_link_fails_the_site() -> None:
     assert "exit 1" in build
     settings = (root / "mkdocs.yml").read_text("utf-8").splitlines()
     assert {"strict: true", "validation: {anchors: warn}"} <= set(settings)
+
+
+def test_the_release_notes_and_the_citation_are_of_this_release() -> None:
+    root = DOCS.parent
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+    notes = (DOCS / "release-notes.md").read_text("utf-8")
+    assert f"\n## {project['version']}\n" in notes
+    assert f"\nversion: {project['version']}\n" in (root / "CITATION.cff").read_text("utf-8")
+    assert f"format {FORMAT_VERSION};" in notes
+    for extra in set(project["optional-dependencies"]) - {"dev", "docs"}:
+        assert f"[{extra}]" in notes
+    (tables,) = (each for each in project["dependencies"] if each.startswith("aiconfigurator-core"))
+    assert f"`aiconfigurator-core` {tables.partition('==')[2].partition(';')[0]}" in notes
+    found = re.search(r"\| any part \| ([\d.]+) / ([\d.]+) \(", (DOCS / "accuracy.md").read_text("utf-8"))
+    assert found is not None
+    median, most = (f"{float(each):.0f} %" for each in found.groups())
+    assert f"{median} in the median and {most} at the 90th percentile" in notes

@@ -53,6 +53,12 @@ TABLE = Path(__file__).parents[3] / "fleet" / "catalog" / "hardware_names.yaml"
         ("Instinct MI300X", "MI300X"),
         ("AMD MI300X", "MI300X"),
         ("NVIDIA A100-SXM-40GB", "A100-SXM-40GB"),
+        ("AMD MI325X OAM", "MI325X"),
+        ("H100 80GB HBM3", "H100-SXM"),
+        ("H800 SXM", "H800-SXM"),
+        ("HL-335", "Gaudi3"),
+        ("Google TPU v6e", "TPU-v6e"),
+        ("AWS Trainium2", "Trainium2"),
         # InferenceX: a label, a cluster, and one runner of a cluster.
         ("h200-multinode", "H200-SXM"),
         ("b200-nscale-slurm_3", "B200-SXM"),
@@ -72,6 +78,9 @@ TABLE = Path(__file__).parents[3] / "fleet" / "catalog" / "hardware_names.yaml"
         # SkyPilot's slices of TPUs.
         ("tpu-v6e-8", "TPU-v6e"),
         ("tpu-v5litepod-16", "TPU-v5e"),
+        # Google Cloud's own.
+        ("v6e-8", "TPU-v6e"),
+        ("v5litepod-16", "TPU-v5e"),
         # Clouds.
         ("gr6.4xlarge", "L4"),
         ("p6e-gb300.36xlarge", "GB300-NVL72"),
@@ -91,6 +100,11 @@ def test_names_of_tools_and_clouds_mean_parts_of_the_catalogue(name: str, hardwa
         ("A100", "is 40 GB at some, 80 GB at others"),
         ("NVIDIA H200-NVL-141GB", "is a PCIe card"),
         ("AMD_Instinct_MI308X", "with fewer compute units"),
+        ("MI308X", "with fewer compute units"),
+        ("NVIDIA-A10", "faster tensor cores than A10G"),
+        ("L40", "half the speed of L40S"),
+        ("HL-338", "is a PCIe card of 600 W"),
+        ("u-p6e-gb200x72", "18 of p6e-gb200.36xlarge"),
         ("0x74a0", r"\(MI300A\)"),
         ("NVIDIA-GH200-144G-HBM3e", "is a superchip"),
         ("a2-megagpu-16g", "sixteen A100"),

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from tests.planner.importing.test_skypilot_and_focus import SKYPILOT
@@ -189,7 +190,8 @@ def test_a_sample_of_the_exporter_is_read_or_told(sample: str) -> None:
     line = "DCGM_FI_DEV_POWER_USAGE" + sample.replace("{}", labels)
     found = readings_of(f"{line}\n  {line}\nDCGM_FI_DEV_POWER_USAGE_INSTANT{labels} 9\n", "metrics", None)
     values = [each for series in found["power"] for each in series.value]
-    assert values == [] if "NaN" in sample else [70.5, 70.5]
+    # A value that is none is kept as such: it is counted where the readings are used.
+    assert np.array_equal(values, [np.nan if "NaN" in sample else 70.5] * 2, equal_nan=True)
     for broken in ("", " ", " 70.5x", " 70.5\0"):
         text = f"{line}\nDCGM_FI_DEV_POWER_USAGE{labels}{broken}\n{line}\n"
         with pytest.raises(InputError, match=r"metrics:2:1: DCGM_FI_DEV_POWER_USAGE: is no sample"):

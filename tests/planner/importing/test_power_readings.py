@@ -110,9 +110,12 @@ def dmon(samples: list[tuple[int, str, str]]) -> str:
 
 
 @pytest.mark.parametrize("closed_up", [False, True])
-def test_the_output_of_dcgmi_dmon_is_read_with_the_kind_of_its_cards(tmp_path: Path, closed_up: bool) -> None:
+def test_the_output_of_dcgmi_dmon_is_read_with_the_kind_of_its_cards(
+    tmp_path: Path, closed_up: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
     samples = [(card, f"{690 + n % 10}.000", "98") for n in range(60) for card in (0, 1)]
-    samples += [(card, "120.000", "0") for n in range(60) for card in (0, 1)] + [(0, "N/A", "N/A")]
+    samples += [(card, "120.000", "0") for n in range(60) for card in (0, 1)]
+    samples += [(0, "N/A", "N/A"), (1, "118.000", "cut"), (0, "nan", "0")]
     written = dmon(samples)
     if closed_up:
         # As what collects lines may write them: the columns stand no longer below their header.
@@ -122,6 +125,8 @@ def test_the_output_of_dcgmi_dmon_is_read_with_the_kind_of_its_cards(tmp_path: P
         *("import", "dcgm", tmp_path / "dmon.txt", "--hardware", "H100-SXM", "--out", tmp_path / "power.yaml")
     )
     assert done == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "H100-SXM: 3 readings whose power or utilisation is no number" in said
     text = (tmp_path / "power.yaml").read_text(encoding="utf-8")
     assert "699 W a card at full load (120 readings)" in text
     assert "120 W a card that runs nothing (120 readings)" in text
