@@ -96,6 +96,9 @@ def run_prometheus(
     write_new_files(out, written, over=force)
     if save is not None:
         write_new_files(save, {f"{name}.json": text for name, text in texts.items()}, over=force)
+    if any(each.unread for each in services):
+        says = f"slices without a reading have no demand: {out / FRAGMENT_NAME} names them"
+        errors.print(says, style="yellow", markup=False)
     errors.print(
         f"{counted(len(services), 'service')} taken; written to {out / FRAGMENT_NAME}",
         style="dim",

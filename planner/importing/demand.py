@@ -14,7 +14,7 @@ from fleetplan.fleet.document.plain import yaml_text
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.resolve.services.length_files import HISTOGRAM_COLUMNS
 from fleetplan.fleet.units import HOURS_PER_DAY, SECONDS_PER_HOUR
-from fleetplan.perfmodel.operators import FloatArray
+from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.planner.importing.fragments import check_characters, plain_name
 from fleetplan.planner.importing.prometheus import Answers, Series
 from fleetplan.planner.importing.records import RejectedRowError
@@ -72,7 +72,9 @@ class ObservedService:
     name, label : str
         In the fleet file, and as the metrics name it.
     by_slice : Mapping[str | None, tuple[float, ...]]
-        Rate by region and slice. [1/s]
+        Rate by region and slice; 0 where nothing was read. [1/s]
+    unread : tuple[int, ...]
+        Slices in which nothing was read.
     mean_per_s : float
         Over all regions. [1/s]
     burstiness : float or None
@@ -86,6 +88,7 @@ class ObservedService:
     name: str
     label: str
     by_slice: Mapping[str | None, tuple[float, ...]]
+    unread: tuple[int, ...]
     mean_per_s: float
     burstiness: float | None
     prompts: TokenLengths | None
@@ -164,10 +167,12 @@ def _service(
     means = [float(value.mean()) for _, value in rates.values()]
     if sum(means) <= 0:
         return None
+    read = {int(part) for time_s, _ in rates.values() for part in _parts(time_s, options)}
     return ObservedService(
         plain_name(label),
         label,
         {plain_name(region) if region else None: _slice_rates(*rates[region], options) for region in rates},
+        tuple(part for part in range(options.slices) if part not in read),
         sum(means),
         _burstiness(list(rates.values())),
         _lengths(answers, "prompt_tokens", label, options),
@@ -185,10 +190,15 @@ def _summed(series: Sequence[Series]) -> tuple[FloatArray, FloatArray]:
     return times, total
 
 
+def _parts(time_s: FloatArray, options: DemandOptions) -> IntArray:
+    """Part of the day of each time."""
+    hours = HOURS_PER_DAY / options.slices
+    return np.minimum((time_s / SECONDS_PER_HOUR % HOURS_PER_DAY // hours).astype(int), options.slices - 1)
+
+
 def _slice_rates(time_s: FloatArray, rate: FloatArray, options: DemandOptions) -> tuple[float, ...]:
     """Percentile of the rates in each part of the day."""
-    hours = HOURS_PER_DAY / options.slices
-    part = np.minimum((time_s / SECONDS_PER_HOUR % HOURS_PER_DAY // hours).astype(int), options.slices - 1)
+    part = _parts(time_s, options)
     return tuple(
         float(np.percentile(rate[part == k], options.percentile)) if (part == k).any() else 0.0
         for k in range(options.slices)
@@ -233,8 +243,7 @@ def _lengths(answers: Answers, name: str, label: str, options: DemandOptions) ->
         if end <= start:
             continue
         # Extrapolated increases of different buckets may be out of order by a rounding.
-        inside = max(0.0, cumulative[bound] - below)
-        if inside > 0:
+        if (inside := cumulative[bound] - below) > 0:
             bins.append((start, end, inside / total))
         below, start = max(below, cumulative[bound]), end
     return TokenLengths(tokens / total, tuple(bins))
@@ -262,7 +271,7 @@ def lengths_text(service: ObservedService) -> str | None:
         if first[2] * second[2] >= LEAST_SHARE
     ]
     total = sum(each[-1] for each in cells)
-    rows = [",".join([*map(str, each[:-1]), f"{each[-1] / total:.8g}"]) for each in cells]
+    rows = (",".join([*map(str, each[:-1]), f"{each[-1] / total:.8g}"]) for each in cells)
     return "\n".join([",".join(HISTOGRAM_COLUMNS), *rows]) + "\n"
 
 
@@ -281,7 +290,7 @@ def demand_fragment(services: Sequence[ObservedService], options: DemandOptions)
         f"# Demand is the {options.percentile:g}th percentile of the rates of "
         + ("a day." if options.slices == 1 else "each slice (UTC).")
     )
-    lines += [line for each in services for line in _says(each)]
+    lines += [line for each in services for line in _says(each, names)]
     return "\n".join(lines) + "\n" + yaml_text(document, allow_unicode=True)
 
 
@@ -323,18 +332,19 @@ def _block(service: ObservedService, options: DemandOptions) -> dict[str, object
     return block
 
 
-def _says(service: ObservedService) -> Iterator[str]:
+def _says(service: ObservedService, slices: Sequence[str]) -> Iterator[str]:
     yield f"# {service.name} ({service.label}): {service.mean_per_s:.4g} requests/s in the mean."
+    if service.unread:
+        unread = ", ".join(slices[each] for each in service.unread)
+        yield f"#   Nothing was read in {unread}, whose demand is 0: ask for whole days."
     missing = ["slo", "precision"]
     if service.prompts is None or service.outputs is None:
         missing.append("workload (there are no lengths, or in native histograms alone, without `_bucket`)")
     else:
         yield "#   Prompts and answers are taken as independent, the last bucket to end at twice its start."
     if service.hit_ratio is not None:
-        yield (
-            f"#   Prefix cache: {service.hit_ratio:.0%} of the prompt tokens were found "
-            "(techniques.shared_prefix_tokens, context_tokens)."
-        )
+        keys = "techniques.shared_prefix_tokens, context_tokens"
+        yield f"#   Prefix cache: {service.hit_ratio:.0%} of the prompt tokens were found ({keys})."
     if service.burstiness is None:
-        yield f"#   Bursts are not told: they need steps of at most {LONGEST_STEP_S} s."
+        yield f"#   Bursts are not told: they need {FEWEST_STEPS} steps of at most {LONGEST_STEP_S} s."
     yield f"#   Yours to fill in: {', '.join(missing)}."

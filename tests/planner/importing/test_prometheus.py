@@ -110,6 +110,20 @@ def test_the_shape_of_the_day_becomes_slices() -> None:
     assert found["services"][0]["demand_by_slice"] == "meta-llama-llama-3.1-8b-day"
 
 
+def test_slices_without_a_reading_are_named() -> None:
+    """A server that began to record in the afternoon says nothing of the night."""
+    found = json.loads(matrix(({"model_name": MODEL}, flat(2.0))))
+    (series,) = found["data"]["result"]
+    series["values"] = [each for each in series["values"] if 6 <= each[0] / 3600 % 24 < 18]
+    asked = options(slices=4)
+    (service,) = observed_services(parse_answers({"requests": json.dumps(found)}, "test"), asked)
+    assert service.unread == (0, 3)
+    assert "Nothing was read in h00, h18, whose demand is 0" in demand_fragment((service,), asked)
+    assert "Nothing was read" not in demand_fragment(
+        observed_services(parse_answers(saved(), "test"), asked), asked
+    )
+
+
 def test_lengths_are_those_of_the_histograms() -> None:
     chat = observed_services(parse_answers(saved(), "test"), options())[0]
     assert chat.prompts is not None
