@@ -192,8 +192,8 @@ def _summed(series: Sequence[Series]) -> tuple[FloatArray, FloatArray]:
 
 def _parts(time_s: FloatArray, options: DemandOptions) -> IntArray:
     """Part of the day of each time."""
-    hours = HOURS_PER_DAY / options.slices
-    return np.minimum((time_s / SECONDS_PER_HOUR % HOURS_PER_DAY // hours).astype(int), options.slices - 1)
+    hours: FloatArray = time_s / SECONDS_PER_HOUR % HOURS_PER_DAY
+    return (hours * options.slices // HOURS_PER_DAY).astype(np.int64)
 
 
 def _slice_rates(time_s: FloatArray, rate: FloatArray, options: DemandOptions) -> tuple[float, ...]:

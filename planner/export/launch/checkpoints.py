@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fleetplan.fleet.catalog.checkpoints import BF16, as_stated, weights_by_name
+from fleetplan.fleet.catalog.checkpoints import BF16, as_stated, weights_by_name, weights_of
+from fleetplan.fleet.catalog.models import UnknownModelError, model_catalog, resolve
 from fleetplan.planner.export.launch.deployments import LaunchedGroup
 from fleetplan.planner.export.launch.tools import tools
 
@@ -28,11 +29,26 @@ def launched(deployment: LaunchedGroup) -> str:
 
 def stored_weights(deployment: LaunchedGroup) -> str | None:
     """Return the data type that a checkpoint stores; None where its name says nothing and it is one's own."""
-    variant = deployment.variant
     named = launched(deployment)
     if (by_name := weights_by_name(named)) is not None:
         return by_name
-    return None if variant.checkpoint else as_stated(deployment.facts.stored_weights)
+    if not deployment.variant.checkpoint:
+        return as_stated(deployment.facts.stored_weights)
+    try:
+        published = model_catalog()[resolve(named)]
+    except UnknownModelError:
+        return None
+    # A quantised copy has the shapes of the original, and weights that its name alone could tell.
+    copies = named.lower() not in {each.lower() for each in (published.name, *published.aliases)}
+    return None if copies else weights_of(named, None, published.config)
+
+
+def unsaid_weights(deployment: LaunchedGroup) -> str | None:
+    """Return what to see to where nothing says what a checkpoint stores; None where it is known or BF16."""
+    planned = deployment.variant.weights
+    if planned == BF16 or stored_weights(deployment) is not None:
+        return None
+    return f"{launched(deployment)} must store weights in {planned}, which its name does not say"
 
 
 def online_quantisation(deployment: LaunchedGroup, framework: str) -> str | None:

@@ -106,7 +106,7 @@ def _head(commands: Sequence[tuple[LaunchedGroup, Launch]]) -> list[str]:
 def _block(each: LaunchedGroup, started: Launch) -> str:
     """One command with what it is for; names are written in JSON, so that no line break ends the comment."""
     lines = ["", f"# {each.placement.replicas} x {json.dumps(each.label)}"]
-    lines += [f"# {note}" for note in started.notes]
+    lines += [f"# {note}" for note in (*started.notes, *started.by_hand)]
     if started.own_address is not None:
         lines.append(f"# {started.own_address} holds the address at which the other phase reaches this host")
     return "\n".join([*lines, started.text])

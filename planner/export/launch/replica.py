@@ -12,7 +12,7 @@ from typing import Final
 from fleetplan.fleet.document.plain import yaml_text
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.techniques.expert_routing import EXPERTS_PER_REDUNDANT, USUAL_HOST_ACCELERATORS
-from fleetplan.planner.export.launch.checkpoints import RefusedError
+from fleetplan.planner.export.launch.checkpoints import RefusedError, unsaid_weights
 from fleetplan.planner.export.launch.deployments import LaunchedGroup
 from fleetplan.planner.export.launch.lengths import longest_sequence
 from fleetplan.planner.export.launch.tools import tools
@@ -85,6 +85,8 @@ class Launch:
         The whole command for one of several hosts; None where one command starts all of them.
     own_address : str or None
         Variable that must hold the address of the host or pod; None where the server finds it itself.
+    by_hand : tuple[str, ...]
+        What else there is to do without an operator that does it.
     """
 
     framework: str
@@ -94,6 +96,7 @@ class Launch:
     hosts: int = 1
     on_host: Callable[[Host], tuple[str, ...]] | None = None
     own_address: str | None = None
+    by_hand: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -138,6 +141,8 @@ def length_and_notes(deployment: LaunchedGroup, framework: str) -> tuple[int, li
     """
     length, note = longest_sequence(deployment)
     notes = [note, *_expert_notes(deployment.layout, framework)]
+    if (unsaid := unsaid_weights(deployment)) is not None:
+        notes.append(unsaid)
     option, own = tools().framework(framework).batch, deployment.own_batches
     if deployment.batch is None:
         notes.append(UNKNOWN_BATCHES.format(option=option))

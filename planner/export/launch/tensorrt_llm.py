@@ -39,15 +39,16 @@ def tensorrt_llm(deployment: LaunchedGroup) -> Launch:
             words += [option, str(engine.pop(argument))]
     if engine.pop("enable_chunked_prefill", False):
         words += ["--enable_chunked_prefill"]
+    by_hand = []
     if deployment.placement.phase != "aggregated":
-        notes.append("prefill and decode servers meet behind `trtllm-serve disaggregated`")
+        by_hand.append("prefill and decode servers meet behind `trtllm-serve disaggregated`")
     words += ["--config", f"{deployment.name}.yaml"]
     if deployment.hosts > 1:
         ranks, each = str(deployment.layout.accelerators), str(deployment.accelerators_on_a_host)
         started = ["srun", "--mpi=pmix", "--nodes", str(deployment.hosts), "--ntasks", ranks]
         words = [*started, "--ntasks-per-node", each, "trtllm-llmapi-launch", *words, "--gpus_per_node", each]
-        notes.append(f"starts all ranks on {counted(deployment.hosts, 'host')}, in an allocation of Slurm")
-    return Launch("trtllm", tuple(words), engine, tuple(notes), deployment.hosts)
+        by_hand.append(f"starts all ranks on {counted(deployment.hosts, 'host')}, in an allocation of Slurm")
+    return Launch("trtllm", tuple(words), engine, tuple(notes), deployment.hosts, by_hand=tuple(by_hand))
 
 
 def engine_arguments(deployment: LaunchedGroup) -> dict[str, object]:

@@ -309,7 +309,11 @@ def test_dynamo_takes_the_engine_arguments_of_tensorrt_llm_and_refuses_other_ven
     amd = replace(found[1], hardware=HardwareInput(name="MI300X", accelerators_per_host=8, vendor="AMD"))
     texts, refused = dynamo_graphs([first, amd])
     assert [each.reason for each in refused] == ["Dynamo runs on NVIDIA parts"]
-    (graph,) = [read_yaml(text) for text in texts.values()]
+    (text,) = texts.values()
+    # The operator starts the ranks, and its frontend finds both phases.
+    assert first.placement.phase != "aggregated"
+    assert "trtllm-serve disaggregated" not in text
+    graph = read_yaml(text)
     arguments = graph["spec"]["components"][1]["podTemplate"]["spec"]["containers"][0]["args"]
     engine = json.loads(arguments[arguments.index("--override-engine-args") + 1])
     assert engine["tensor_parallel_size"] == first.layout.tp

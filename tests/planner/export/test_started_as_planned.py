@@ -141,6 +141,10 @@ def test_a_dense_model_has_no_attention_data_parallelism_in_vllm() -> None:
         ("fp4", "nvidia/b-NVFP4", None, None),
         ("mxfp4", None, "mxfp4", None),
         ("int4", "my/own", None, None),  # one's own checkpoint, whose name says nothing
+        # Published ones, whose configs say what they store.
+        ("fp8", "meta-llama/Llama-3.3-70B-Instruct", None, "fp8"),
+        ("fp8", "deepseek-ai/DeepSeek-R1-0528", None, None),
+        ("mxfp4", "openai/gpt-oss-120b", None, None),
     ],
 )
 def test_the_checkpoint_has_the_weights_that_were_planned(
@@ -152,11 +156,20 @@ def test_the_checkpoint_has_the_weights_that_were_planned(
     found = started(each)
     assert options_of(found).get("--quantization") == quantised
     assert found.words[2] == (checkpoint or each.variant.model)
+    unsaid = any("must store weights in int4" in note for note in found.notes)
+    assert unsaid == (checkpoint == "my/own")
 
 
 @pytest.mark.parametrize(
     ("weights", "checkpoint", "stored"),
-    [("fp4", None, None), ("bf16", None, "fp8_block"), ("int8", "a/b-FP8", None), ("fp8-ffn", None, None)],
+    [
+        ("fp4", None, None),
+        ("bf16", None, "fp8_block"),
+        ("int8", "a/b-FP8", None),
+        ("fp8-ffn", None, None),
+        ("fp4", "meta-llama/Llama-3.3-70B-Instruct", None),
+        ("bf16", "deepseek-ai/DeepSeek-R1-0528", None),
+    ],
 )
 @pytest.mark.parametrize("framework", ["vllm", "sglang", "trtllm"])
 def test_other_weights_are_refused(
@@ -191,6 +204,7 @@ def test_every_host_of_a_replica_has_its_rank_and_the_address_of_the_first() -> 
     trtllm = started(with_variant(each, checkpoint="a/b-FP8"), "trtllm")
     assert trtllm.words[:6] == ("srun", "--mpi=pmix", "--nodes", "2", "--ntasks", "16")
     assert trtllm.words[-2:] == ("--gpus_per_node", "8")
+    assert trtllm.by_hand[-1] == "starts all ranks on 2 hosts, in an allocation of Slurm"
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
