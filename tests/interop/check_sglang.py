@@ -11,7 +11,7 @@ import io
 
 import stand_ins  # noqa: F401  (before SGLang)
 from sglang.srt.server_args import prepare_server_args
-from verdicts import checkpoint, write_verdicts
+from verdicts import checkpoint, draft, write_verdicts
 
 
 def verdict(case):
@@ -19,8 +19,12 @@ def verdict(case):
     words = list(case["words"])
     place = words.index("--model-path") + 1
     said = io.StringIO()
-    with checkpoint(case["config"]) as folder, contextlib.redirect_stderr(said):
-        named, words[place] = words[place], folder
+    with contextlib.ExitStack() as folders:
+        folders.enter_context(contextlib.redirect_stderr(said))
+        named, words[place] = words[place], folders.enter_context(checkpoint(case["config"]))
+        if "--speculative-draft-model-path" in words:
+            drafted = words.index("--speculative-draft-model-path") + 1
+            words[drafted] = folders.enter_context(draft(case["config"]))
         arguments = prepare_server_args([*words, "--device", "cuda", "--skip-tokenizer-init"])
         arguments.resolve_once()
     options = [word for word in words if word.startswith("--")]

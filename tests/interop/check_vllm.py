@@ -8,7 +8,9 @@ decoder.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import json
 import os
 import sys
 import types
@@ -55,13 +57,18 @@ class Card(vllm.platforms.cuda.CudaPlatformBase):
 
 vllm.platforms._current_platform = Card()
 
+import vllm.config.vllm
+
+# Triton is there where a card is; without it vLLM takes the older of its two model runners.
+vllm.config.vllm.HAS_TRITON = True
+
 import vllm._custom_ops as kernels
 
 for name in dir(kernels):
     if "supports" in name or "is_supported" in name:
         setattr(kernels, name, lambda *arguments, **options: True)
 
-from verdicts import checkpoint, write_verdicts
+from verdicts import checkpoint, draft, write_verdicts
 from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.entrypoints.common.cli_args import make_arg_parser, validate_parsed_serve_args
 from vllm.model_executor.models import registry
@@ -90,14 +97,22 @@ def verdict(case):
     Card.capability = tuple(case["capability"])
     parser = make_arg_parser(FlexibleArgumentParser())
     named, *options = case["words"]
-    with checkpoint(case["config"]) as folder:
+    with contextlib.ExitStack() as folders:
+        folder = folders.enter_context(checkpoint(case["config"]))
+        for place, word in enumerate(options):
+            if options[place - 1] == "--speculative-config" and "model" in (asked := json.loads(word)):
+                asked["model"] = folders.enter_context(draft(case["config"]))
+                options[place] = json.dumps(asked)
         arguments = parser.parse_args([folder, *options, "--skip-tokenizer-init"])
         arguments.model = arguments.model_tag
         validate_parsed_serve_args(arguments)
         engine = AsyncEngineArgs.from_cli_args(arguments)
         config = engine.create_engine_config(headless=bool(getattr(arguments, "headless", False)))
+    if config.parallel_config.prefill_context_parallel_size > 1 and not config.model_config.use_mla:
+        # vllm/v1/worker/cp_utils.py asks the layers of a loaded model, which there are none of.
+        raise ValueError("PCP requires attention backend support: of latent attention alone")
     parallel, scheduler, cache = config.parallel_config, config.scheduler_config, config.cache_config
-    transfer, draft = config.kv_transfer_config, config.speculative_config
+    transfer, drafts = config.kv_transfer_config, config.speculative_config
     return {
         "checkpoint": named,
         "tp": parallel.tensor_parallel_size,
@@ -117,7 +132,7 @@ def verdict(case):
         "tokens": scheduler.max_num_batched_tokens,
         "prefix_caching": cache.enable_prefix_caching,
         "transfer": transfer is not None,
-        "drafted": 0 if draft is None else draft.num_speculative_tokens,
+        "drafted": 0 if drafts is None else drafts.num_speculative_tokens,
     }
 
 

@@ -29,6 +29,14 @@ def checkpoint(config):
         yield folder
 
 
+def draft(config):
+    """A folder in the place of a draft's checkpoint, which only a hub has: one layer of its target."""
+    inner = config.get("text_config")
+    small = {name: value for name, value in config.items() if name != "quantization_config"}
+    nested = {"text_config": inner | {"num_hidden_layers": 1}} if inner else {}
+    return checkpoint({**small, "num_hidden_layers": 1, **nested})
+
+
 def write_verdicts(verdict):
     """Write what `verdict` sees in each case, in order, or why it refuses it; its prints go to stderr."""
     out, sys.stdout = sys.stdout, sys.stderr

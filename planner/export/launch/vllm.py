@@ -72,6 +72,11 @@ def _layout(deployment: LaunchedGroup) -> list[str]:
             f"attention data parallelism of a dense model ({layout.label}): vLLM's ranks would be whole "
             f"replicas, each with all feed-forward weights"
         )
+    if prefills and layout.cp > 1 and not facts.latent_attention:
+        raise RefusedError(
+            f"vLLM {tools().vllm.version} shares prompts out over ranks for latent attention (MLA) alone, "
+            f"not {layout.label}: `search: {{context_ranks: [1]}}` of the service plans without"
+        )
     # Context parallelism of decode shares the ranks of tensor parallelism; that of prefill has its own.
     decode_cp = 1 if prefills else layout.cp
     tp = layout.tp * decode_cp * devices_of(deployment.hardware.part or deployment.hardware.name)

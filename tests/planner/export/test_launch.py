@@ -163,7 +163,7 @@ def _check_options(
     if isinstance(started, NotLaunched):
         assert framework == "vllm"
         split_experts = each.layout.ep > 1 and each.layout.ffn_tp > 1
-        assert split_experts or (each.layout.cp > 1 and each.placement.phase != "prefill")
+        assert split_experts or each.layout.cp > 1
         return
     if started.hosts == 1:
         assert shlex.split(started.text) == [*started.words, *tools().framework(framework).listening]
@@ -362,9 +362,16 @@ def test_the_command_line_names_the_formats_that_there_are() -> None:
     assert tuple(FORMATS) == FORMAT_NAMES
 
 
-def test_ranks_that_share_prompts_of_a_dense_model_are_no_groups_of_experts() -> None:
+def test_ranks_that_share_prompts_are_those_of_latent_attention_and_no_groups_of_experts() -> None:
+    """Attention to grouped queries has no `supports_pcp` in vLLM 0.33: its engine does not start."""
     prefill = next(each for each in deployments(plan(), None)[0] if each.placement.phase == "prefill")
-    started = launch(replace(prefill, layout=parse_parallelism("TP8CP4-TP8EP4")), "vllm")
+    shared = replace(prefill, layout=parse_parallelism("TP8CP4-TP8EP4"))
+    refused = launch(shared, "vllm")
+    assert isinstance(refused, NotLaunched)
+    assert "for latent attention (MLA) alone" in refused.reason
+    started = launch(
+        replace(shared, facts=shared.facts.model_copy(update={"latent_attention": True})), "vllm"
+    )
     assert isinstance(started, Launch)
     found = options_of(started)
     assert (found["--tensor-parallel-size"], found["--prefill-context-parallel-size"]) == ("8", "4")
