@@ -36,7 +36,7 @@ FLEETS = sorted(
 LONG = {"head-and-tail", "quarterly-year", "region-loss", "uncertain"}
 """Scenarios that take longer than the others together."""
 
-MORE = {"percentiles", "power-capped", "quarterly", "tidal"}
+MORE = {"drafts", "percentiles", "power-capped", "quarterly", "tidal"}
 """Scenarios whose objects are of the kinds of the others: hosts and pods, phases together and apart."""
 
 
