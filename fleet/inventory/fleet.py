@@ -13,7 +13,7 @@ from fleetplan.fleet.inventory.service import Service
 from fleetplan.fleet.inventory.supply import Hardware, KvLink, Offer, Pool, Region
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Fleet:
     """One planning question in full.
 

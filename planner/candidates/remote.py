@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from fleetplan.fleet.errors import InputError
@@ -14,6 +14,7 @@ from fleetplan.planner.candidates.rejections import RejectionLog
 from fleetplan.planner.candidates.waiting_service import WaitingService
 from fleetplan.planner.plan import StatedTable
 from fleetplan.planner.problem import Candidate, ConfigurationKey, Phase
+from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.problem.places_in_file import service_issue
 
 
@@ -84,14 +85,17 @@ def _bearable(service: Service, ways: Sequence[float]) -> list[float]:
     return [way_ms for way_ms in ways if way_ms < limit_ms < math.inf]
 
 
-def _added_ms(fleet: Fleet) -> Iterator[float]:
-    """Latency that links add between any two places: a region, or a pool within one."""
+@memoised
+def _added_ms(fleet: Fleet) -> frozenset[float]:
+    """Latencies that links add between two places, each a region, or a pool within one. [ms]"""
     places = [(region.name, region.name) for region in fleet.regions]
     places += [(pool.name, pool.region) for pool in fleet.pools]
-    for sender in places:
-        for receiver in places:
-            if sender[1] != receiver[1]:
-                yield sum(link.added_ms for link in fleet.kv_links if link.joins(sender, receiver))
+    return frozenset(
+        sum(link.added_ms for link in fleet.kv_links if link.joins(sender, receiver))
+        for sender in places
+        for receiver in places
+        if sender[1] != receiver[1]
+    )
 
 
 def ways_in_time(service: Service, ways: tuple[float, ...]) -> Callable[[Candidate, int], int]:
