@@ -87,10 +87,11 @@ $(VENV)/.installed-docs: pyproject.toml | $(VENV)/.installed
 	@$(PIP) --editable '.[docs]'
 	@touch $@
 
-# The pictures of the gallery are drawn by the commands that the page names.
+# The pictures of the gallery are drawn by the commands that the page names. The gap ends the search; the limit is for a
+# machine with other work.
 build/gallery/report.html: $(VENV)/.installed scenarios/quarterly.yaml
 	@mkdir -p build/gallery
-	@$(BIN)/plan scenarios/quarterly.yaml --gap 1% --time-limit 60 --out build/plan > build/plan.txt 2>&1
+	@$(BIN)/plan scenarios/quarterly.yaml --gap 1% --time-limit 600 --out build/plan > build/plan.txt 2>&1
 	@$(BIN)/plan landscape scenarios/quarterly.yaml --service assistant --plot build/gallery > build/landscape.txt 2>&1
 	@cp build/plan/report.html $@
 
