@@ -13,13 +13,17 @@ from tests.fuzz import command_lines
 from tests.fuzz.command_lines import Command, commands, small_fleet, tried
 from tests.fuzz.commands import CommandAnswer, run
 from tests.fuzz.right_values import ALWAYS, RIGHT, right_value
-from tests.parts import first_parts
+from tests.parts import first_parts, those_with
 
 ALL_LINES, LINES = 12, 1
 """Command lines of each command, and those of one test, the first of which is in `make test`.
 
 `make soak` tries what one likes.
 """
+
+COMMANDS = list(commands())
+HALF = COMMANDS[::2]
+"""Those of `make test`; `make test-more` tries the others."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +40,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("first", first_parts(range(0, ALL_LINES, LINES), 1))
-@pytest.mark.parametrize("command", list(commands()), ids=lambda command: "-".join(command.way))
+@pytest.mark.parametrize(
+    "command", those_with(COMMANDS, HALF.__contains__), ids=lambda command: "-".join(command.way)
+)
 def test_a_mistake_is_told_and_nothing_is_written(
     command: Command, first: int, small: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,7 @@ def test_landscapes_are_remembered_up_to_a_number(tmp_path: Path, monkeypatch: p
         assert len(landscape_cache._memory) == min(step + 1, 2)
 
 
+@pytest.mark.more
 def test_proxies_of_what_is_gone_are_not_asked() -> None:
     left = weakref.proxy(Forgotten())
     assert live_objects(Forgotten) == 0

@@ -119,6 +119,7 @@ def test_a_key_that_the_formulation_leaves_out_is_refused(oracle: Oracle, tmp_pa
         oracle.ask(made.write(tmp_path))
 
 
+@pytest.mark.more
 def test_a_plan_within_the_tolerance_of_one_figure_is_compared_in_the_next(
     oracle: Oracle, tmp_path: Path
 ) -> None:

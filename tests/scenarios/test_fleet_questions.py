@@ -39,6 +39,7 @@ def test_less_power_buys_what_does_more_with_it() -> None:
     assert sum(row.requests_per_s for row in smaller.unmet) > 10
 
 
+@pytest.mark.more
 def test_least_energy_costs_more_and_draws_less() -> None:
     cheap, frugal = plan_of("power-capped", gap_ratio=0.01), plan_of("power-capped", "least-energy")
     assert frugal.goal is not None

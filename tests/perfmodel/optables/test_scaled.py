@@ -110,7 +110,7 @@ def rates(own: Evaluator, label: str, batch: int, tokens: int) -> np.ndarray:
 
 
 @needs_tables
-@examples(60, 4)
+@examples(60, 2, 8)
 @given(
     st.sampled_from(MODELS),
     st.sampled_from(LABELS),
@@ -129,7 +129,7 @@ def test_better_figures_never_cost_rate_where_tables_are_used(
 
 
 @needs_tables
-@examples(40, 3)
+@examples(40, 2, 6)
 @given(
     st.sampled_from(MODELS),
     st.sampled_from(LABELS),

@@ -61,7 +61,7 @@ _ALONE: dict[str, object] = dict.fromkeys(
 """Columns of the deployment that single steps do not have."""
 
 
-@examples(25, 8)
+@examples(25, 4, 12)
 @given(st.integers(1, 4000), st.integers(1, 4000))
 def test_more_clients_never_lower_the_rate_which_stays_below_the_peaks(one: int, other: int) -> None:
     fewer, more = sorted((one, other))

@@ -90,6 +90,7 @@ def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
         yield cluster
 
 
+@pytest.mark.more
 def test_a_question_on_a_cluster_has_the_same_table_and_one_sentence_if_its_scheduler_is_killed(
     cluster: DaskCluster, plan_file: Path, tmp_path: Path
 ) -> None:

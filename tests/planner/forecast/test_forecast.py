@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.parts import first_of
+from tests.parts import first_of, first_parts
 from tests.planner.command_line import in_folder, run
 from tests.warm import ran
 
@@ -124,7 +124,7 @@ def test_the_library_says_nothing_beside_the_forecast() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("n_seeds", [3, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_seeds", first_parts((3, 40), 0, 1))
 def test_four_in_five_actuals_lie_between_low_and_high(n_seeds: int) -> None:
     inside = []
     for seed in range(n_seeds):

@@ -32,6 +32,7 @@ from fleetplan.planner.search import NEVER, Deadline, SearchLimits, Shortages, f
 from fleetplan.planner.search.feasible import Verdict
 
 
+@pytest.mark.more
 def test_an_infeasible_fleet_is_explained_until_the_deadline_and_no_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

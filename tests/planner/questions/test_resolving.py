@@ -240,6 +240,7 @@ def quarter() -> tuple[Fleet, Plan]:
 REPEATED = replace(EXACT, time_limit_s=30.0, gap_ratio=0.01, reproducible=True)
 
 
+@pytest.mark.more
 def test_questions_have_the_same_answers_on_one_worker_and_on_two() -> None:
     question, plan = quarter()
     cases = list(cases_of(question, Stress((0.1, -0.1), (0.2,), 0, (), (0.1,))))

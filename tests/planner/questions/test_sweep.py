@@ -132,6 +132,7 @@ def long_grid(points: int) -> tuple[str, str]:
     return "demand=" + ",".join(f"{1 + i / 500:g}" for i in range(points // 2)), "price.big-gpu=0.8,1"
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("points", LONG_POINTS)
 def test_a_sweep_that_was_killed_goes_on_where_it_stopped(points: int, tmp_path: Path) -> None:
     grid = long_grid(points)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
 from tests.planner.report.report_pages import ReportPage, plan, text
 from tests.planner.whole_fleet import EVIL, FORMULA, whole_fleet
 
@@ -125,6 +126,7 @@ def test_a_fleet_without_a_plan_says_what_is_short() -> None:
     assert "3 of 9" in page.words
 
 
+@pytest.mark.more
 def test_a_large_plan_has_a_page_of_the_allowed_size() -> None:
     many = plan()
     assert many.inputs is not None

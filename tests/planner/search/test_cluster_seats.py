@@ -60,6 +60,7 @@ def waited_until(happened: Callable[[], bool]) -> bool:
     return happened()
 
 
+@pytest.mark.more
 def test_a_cluster_finds_what_this_machine_finds_though_a_worker_dies(cluster: DaskCluster) -> None:
     first, second = cluster.living(2)
     here, log_here = searching(cluster, COUNTED, "local", size=SMALL)

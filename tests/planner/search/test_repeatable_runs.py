@@ -88,6 +88,7 @@ def test_a_deterministic_search_knows_of_no_clock(
     assert known == [not reproducible]
 
 
+@pytest.mark.more
 def test_the_reasons_of_an_infeasible_fleet_repeat_however_fast_the_clock_goes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -68,6 +68,7 @@ def missed(
     return count, found
 
 
+@pytest.mark.more
 def test_no_change_of_any_field_goes_unnoticed() -> None:
     """Each on the first of the plans that has it; on all plans in the tests below."""
     whole = whole_plan()

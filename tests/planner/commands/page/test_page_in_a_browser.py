@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.parts import each_once
+from tests.parts import first_of
 from tests.planner.browser import contrast, fetched, needs_browser, resize
 from tests.planner.commands.page.tiny import FLEET, TOO_LONG_S, write_fleet
 
@@ -27,7 +27,7 @@ pytestmark = needs_browser
 
 TAB, ENTER, RIGHT = "\ue004", "\ue007", "\ue014"
 
-SIZES = each_once((390, 1300), ("light", "dark"), pytest.mark.more)
+SIZES = first_of(((390, "light"), (1300, "dark"), (390, "dark"), (1300, "light")), 1)
 
 
 @dataclass(frozen=True)
@@ -170,6 +170,7 @@ def pages_of(pdf: bytes) -> int:
     return len(re.findall(rb"/Type\s*/Page\b", pdf))
 
 
+@pytest.mark.more
 def test_the_whole_plan_is_printed_as_its_report_is(driver: Any, page: Served, tmp_path: Path) -> None:
     """Page for page what the report is on its own; a frame is cut at the end of a page."""
     open_page(driver, page)
@@ -231,6 +232,7 @@ def test_without_a_mouse_a_slider_is_moved_planned_compared_and_saved(driver: An
     assert options == ["", "growth", "more-chat"]
 
 
+@pytest.mark.more
 def test_a_solve_that_is_cancelled_leaves_no_plan(driver: Any, page: Served) -> None:
     open_page(driver, page)
     before = n_plans(driver)
@@ -245,6 +247,7 @@ def test_a_solve_that_is_cancelled_leaves_no_plan(driver: Any, page: Served) -> 
     assert n_plans(driver) == before
 
 
+@pytest.mark.more
 def test_mistakes_are_shown_where_they_were_made(driver: Any, page: Served) -> None:
     open_page(driver, page)
     driver.execute_script("document.querySelector('#other').value = 'services.chta.headroom=0.1'")
@@ -282,6 +285,7 @@ def test_the_page_is_as_wide_as_the_window_and_can_be_read(
     assert contrast(driver, "button.main", behind="button.main") >= 4.5
 
 
+@pytest.mark.more
 def test_names_that_are_markup_are_read_as_they_are(driver: Any, tmp_path: Path) -> None:
     evil = "<img/src=x/onerror=alert(1)>\"'&"
     quoted = evil.replace("'", "''")

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from tests.parts import first_parts
+from tests.parts import first_of, first_parts
 from tests.planner.search.blocks.small_fleets import in_parts, solve_in_overtime
 
 from fleetplan.planner.formulation.groups import continuous_indices
@@ -132,7 +132,7 @@ def test_a_plan_that_is_far_from_good_is_chosen_anew_after_every_round(
 
 
 @pytest.mark.usefixtures("blocks_for_all", "whole_search")
-@pytest.mark.parametrize("far", [True, False])
+@pytest.mark.parametrize("far", first_of((True, False), 1))
 def test_while_the_plan_is_far_from_good_a_master_runs_beside_every_round(
     far: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

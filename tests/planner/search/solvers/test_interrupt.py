@@ -43,6 +43,7 @@ def test_one_search_of_many_that_is_stopped_ends_them_all() -> None:
     assert said == []
 
 
+@pytest.mark.more
 def test_a_command_that_is_stopped_without_a_result_says_so() -> None:
     program = "\n".join(
         [

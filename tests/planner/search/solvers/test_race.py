@@ -6,7 +6,6 @@ import json
 import os
 import pickle
 import random
-import subprocess
 import sys
 import threading
 import time
@@ -361,14 +360,8 @@ def test_a_child_ends_with_its_parent_in_the_middle_of_a_job() -> None:
     job = Job(program.rows, program.cost, Effort(None, ANY_NODES, 0.0))
     message = pickle.dumps(()) + pickle.dumps(job)
     path = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    parent = subprocess.run(
-        [sys.executable, "-c", script],
-        input=message,
-        stdout=subprocess.PIPE,
-        check=True,
-        timeout=60,
-        env=path,
-    )
+    parent = ran(["-c", script], HIGHS, given=message, env=path)
+    parent.check_returncode()
     child, deadline = int(parent.stdout), time.monotonic() + 30.0
     while _runs(child) and time.monotonic() < deadline:
         time.sleep(0.05)
