@@ -12,6 +12,7 @@ Facts of how they were run, beside those of the table itself:
   variation 1); others have one length.
 * vLLM's blogs: closed loops. Those of Arc B60 have a TTFT of 7.6 to 8.6 s at 15 clients as at 100, whose
   prompts have as many tokens together: what all of them take, so that each client sent one request, at once.
+  Its page shows one server, of iterations of 8,192 tokens.
 """
 
 from __future__ import annotations
@@ -87,6 +88,10 @@ API_BOUND_TOKENS: Final = 4
 """Outputs up to which GPUStack's rows measure the API and not the engine. [tokens]"""
 
 UNPRINTED_REQUESTS: Final = 1500
+
+ARC_ITERATION_TOKENS: Final = 8192
+"""Tokens of an iteration of the servers on Arc B60. Source: the command of their page,
+`vllm serve openai/gpt-oss-120b --max-num-batched-tokens=8192`. [tokens]"""
 
 _OPTIONS: Final = {
     "max_batched_tokens": r"(?:max-num-batched-tokens|max_num_tokens|chunked-prefill-size)[ =](\d+)",
@@ -192,6 +197,9 @@ def _options(rows: pd.DataFrame, cases: pd.DataFrame) -> dict[str, pd.Series]:
         name: pd.to_numeric(command.str.extract(pattern, flags=re.IGNORECASE)[0], errors="coerce")
         for name, pattern in _OPTIONS.items()
     }
+    found["max_batched_tokens"] = found["max_batched_tokens"].mask(
+        rows["hardware"].str.contains("B60"), ARC_ITERATION_TOKENS
+    )
     ahead = command.str.contains("--async-scheduling")
     found["iterations_ahead"] = pd.Series(np.where(ahead, 1.0, np.nan), index=rows.index)
     fp8 = command.str.contains("kv-cache-dtype[ =]fp8", regex=True)

@@ -35,7 +35,7 @@ the fleet. A chosen figure."""
 
 TPOT_ERROR: Final[dict[str, PublishedError]] = {
     "A100-SXM-80GB": PublishedError(0.178, 0.294, 30),
-    "Arc-Pro-B60": PublishedError(0.326, 0.401, 6),
+    "Arc-Pro-B60": PublishedError(0.293, 0.348, 6),
     "B200-SXM": PublishedError(0.087, 0.268, 1073),
     "B300-SXM": PublishedError(0.083, 0.284, 250),
     "GB200-NVL72": PublishedError(0.192, 0.775, 79),

@@ -146,6 +146,21 @@ def test_nccl_rows_are_split_by_collective(write_table: TableWriter) -> None:
     }
 
 
+def test_oneccl_counts_what_a_rank_sends_of_an_all_gather(write_table: TableWriter) -> None:
+    frame = pd.DataFrame(
+        [
+            {"op_name": name, "nccl_dtype": "half", "num_gpus": 4, "message_size": 64, "latency": 0.01}
+            for name in ("all_reduce", "all_gather", "reduce_scatter")
+        ]
+    )
+    tables = table(write_table("comm", "oneccl", "2.0", "oneccl", frame), "oneccl", "oneccl")
+    assert {rows.kind: rows.dims["message_bytes"].tolist() for rows in tables} == {
+        OperatorKind.ALL_REDUCE: [128],
+        OperatorKind.ALL_GATHER: [512],
+        OperatorKind.REDUCE_SCATTER: [128],
+    }
+
+
 def test_newer_versions_come_first(
     write_table: TableWriter, gemm_frame: Callable[..., pd.DataFrame], tmp_path: Path
 ) -> None:
