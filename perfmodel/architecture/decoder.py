@@ -13,8 +13,11 @@ from typing import Final
 from fleetplan.perfmodel.architecture.compressed import CompressedAttention
 from fleetplan.perfmodel.architecture.encoder import VisionEncoder
 from fleetplan.perfmodel.architecture.layers import (
+    WHOLE_CONTEXT,
     Attention,
     DenseFfn,
+    GroupedQueryAttention,
+    LatentAttention,
     LayerGroup,
     MoeFfn,
     kept_tokens,
@@ -177,6 +180,12 @@ class ModelArchitecture:
                 unused += group.count * (routed - routed * group.ffn.top_k // group.ffn.experts)
         return self.weight_count().layers - unused + self.hidden_size * self.vocab_size
 
+    @property
+    def attended_limits(self) -> tuple[int, ...]:
+        """Contexts beyond which a layer attends to no more tokens, each once, rising. [tokens]."""
+        limits = {_attended_limit(group.attention) for group in self.groups}
+        return tuple(sorted(limits - {WHOLE_CONTEXT}))
+
     def kv_bytes_per_token(self, bytes_per_element: float) -> float:
         """Cache that one token adds over all layers while it is inside every window [bytes]."""
         return sum(
@@ -202,6 +211,23 @@ class ModelArchitecture:
                 state = group.attention.state_elements_per_sequence * STATE_BYTES_PER_ELEMENT
                 held += group.count * (cache + state)
         return held
+
+
+def _attended_limit(attention: Attention | None) -> int:
+    """Tokens that a layer attends to at most, in entries or one by one; `WHOLE_CONTEXT` for all."""
+    match attention:
+        case GroupedQueryAttention(index=index) if index is not None:
+            return index.block_tokens * index.blocks
+        case GroupedQueryAttention():
+            return attention.window
+        case LatentAttention(index=index) if index is not None:
+            return index.top_k
+        case CompressedAttention(index=index) if index is not None:
+            return index.top_k * attention.ratio
+        case CompressedAttention(ratio=0):
+            return attention.window
+        case _:
+            return WHOLE_CONTEXT
 
 
 def _cache_bytes(attention: Attention, context_tokens: int, bytes_per_element: float) -> float:

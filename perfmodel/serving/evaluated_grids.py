@@ -75,6 +75,12 @@ class StepGrids:
     decode_ms, slope_ms : FloatArray
         What so many sequences add without context, and what each token of their context adds, shape
         (n_layouts, n_points). [ms]
+    contexts : tuple[float, float, float]
+        Those between which `decode_ms` and `slope_ms` lie on a straight line, the first and the last; and one
+        at which attention stops to grow, as windows are full or an index has chosen all that it may. [tokens]
+    bend_ms : FloatArray
+        What so many sequences take more than on that line at the second of `contexts`; zero where nothing
+        bends between the others; shape (n_layouts, n_points). [ms]
     least_ms : FloatArray
         What so many sequences add at least, as kernels take their time however short contexts are, shape
         (n_layouts, n_points). [ms]
@@ -99,6 +105,8 @@ class StepGrids:
     sequences: FloatArray
     decode_ms: FloatArray
     slope_ms: FloatArray
+    contexts: tuple[float, float, float]
+    bend_ms: FloatArray
     least_ms: FloatArray
     lengths: FloatArray
     prompt_ms: FloatArray
@@ -118,6 +126,7 @@ OF_LAYOUTS: Final = (
     "shared_ms",
     "decode_ms",
     "slope_ms",
+    "bend_ms",
     "least_ms",
     "prompt_ms",
     "prompt_floor_ms",
@@ -150,6 +159,7 @@ def asked_grids(
             _generation(first, points.sequences, points.near),
             _generation(first, points.sequences, points.far),
             _generation(first, points.short, 1),
+            *([_generation(first, points.sequences, points.bend)] if points.bends else []),
         ],
         lookups,
     )
@@ -161,7 +171,8 @@ def asked_grids(
 class _Points:
     """Where iterations are evaluated: tokens, sequences and lengths [n], and two contexts. [tokens].
 
-    `short` are those sequences that are evaluated without a context as well.
+    `short` are those sequences that are evaluated without a context as well. Between `near` and `far` times
+    are straight up to `bend` and from there on: where attention stops to grow, else halfway.
     """
 
     tokens: IntArray
@@ -169,20 +180,26 @@ class _Points:
     short: IntArray
     lengths: IntArray
     near: int
+    bend: int
     far: int
+    bends: bool
 
     @classmethod
     def of(cls, evaluator: Evaluator, wanted: Range) -> _Points:
         # What all requests share is read once, whatever else they attend to.
         sequences = _grid(wanted.sequences)
         near = max(1, wanted.context_tokens // 16, evaluator.techniques.shared_prefix_tokens + 1)
+        far = max(2 * near, wanted.context_tokens // 2)
+        bends = [each for each in evaluator.architecture.attended_limits if near < each < far]
         return cls(
             _grid(wanted.prompt_tokens + wanted.sequences),
             sequences,
             np.unique(np.r_[sequences[::_SHORT_CONTEXT_STEP], sequences[-1]]),
             _grid(wanted.context_tokens, PROMPT_GRAIN_TOKENS),
             near,
-            max(2 * near, wanted.context_tokens // 2),
+            bends[-1] if bends else (near + far) // 2,
+            far,
+            bool(bends),
         )
 
 
@@ -190,7 +207,7 @@ def _grids_of(
     layouts: Sequence[Parallelism], points: _Points, ratio: float, steps: Sequence[StepTimes]
 ) -> StepGrids:
     """Return the grids of steps of tokens, of prompts long and short, and of sequences at both contexts."""
-    by_tokens, by_length, singles, few, many, short = steps
+    by_tokens, by_length, singles, few, many, short, *bend = steps
     tokens, sequences = points.tokens, points.sequences
 
     def by_layout(times_ms: FloatArray) -> FloatArray:
@@ -208,6 +225,8 @@ def _grids_of(
     (shared,) = interpolated(np.tile(sequences, len(layouts)), tokens, rows, token_ms)
     beside = shared.reshape(slope.shape)
     without_context = few_ms - slope * sequences * points.near - beside
+    on_line_ms = few_ms + slope * sequences * (points.bend - points.near)
+    above_ms = np.maximum(0.0, by_layout(bend[0].latency_ms) - on_line_ms) if bend else 0.0 * on_line_ms
     known = np.searchsorted(sequences, points.short)
     shortest_ms = by_layout(short.latency_ms) - beside[:, known]
     least = np.stack([np.interp(sequences, points.short, row) for row in shortest_ms])
@@ -229,6 +248,8 @@ def _grids_of(
         sequences=np.r_[0.0, sequences],
         decode_ms=np.hstack([none, without_context]),
         slope_ms=np.hstack([slope[:, :1], slope]),
+        contexts=(float(points.near), float(points.bend), float(points.far)),
+        bend_ms=np.hstack([none, above_ms]),
         least_ms=np.hstack([none, least]),
         lengths=np.r_[0.0, points.lengths],
         prompt_ms=np.maximum.accumulate(np.hstack([any_ms, attention_ms]), axis=1),

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -51,7 +51,9 @@ def step_grids(evaluator: Evaluator, layouts: Sequence[Parallelism], wanted: Ran
     keep_grids(evaluator, layouts, wanted, SharedLookups())()
     kept = _kept_grids(evaluator, wanted)
     parts = [kept[layout] for layout in layouts]
-    rows = {name: np.concatenate([getattr(part, name) for part in parts]) for name in OF_LAYOUTS}
+    rows: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in OF_LAYOUTS
+    }
     return replace(parts[0], **rows)
 
 

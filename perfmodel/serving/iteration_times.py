@@ -250,9 +250,11 @@ class IterationTimes:
     def _generation_ms(self, sequences: FloatArray) -> FloatArray:
         """Attention and what else only generated tokens need. [ms]."""
         grids = self.grids
-        tables = grids.slope_ms, grids.decode_ms, grids.least_ms
-        slope, alone, least = interpolated(sequences, grids.sequences, self.layouts, *tables)
-        found: FloatArray = np.maximum(alone + slope * sequences * self.lengths.context_tokens, least)
+        tables = grids.slope_ms, grids.decode_ms, grids.least_ms, grids.bend_ms
+        slope, alone, least, bend = interpolated(sequences, grids.sequences, self.layouts, *tables)
+        context, (near, full, far) = self.lengths.context_tokens, grids.contexts
+        above = bend * np.minimum((context - near) / (full - near), (far - context) / (far - full))
+        found: FloatArray = np.maximum(alone + slope * sequences * context + above, least)
         return found
 
 

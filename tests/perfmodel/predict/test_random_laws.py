@@ -46,11 +46,29 @@ def test_what_is_better_never_takes_longer(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.xfail(
     strict=True,
-    reason="4 of 10,926: two peaks, where a straight line between two contexts passes over a window of "
-    "attention, and two loops of SGLang with hundreds of clients",
+    reason="a loop of SGLang with hundreds of clients, in which 22 prompts fill three iterations and a token "
+    "more of the next one: answers of six tokens come later than those of twelve",
 )
 def test_what_is_better_never_takes_longer_in_ten_thousand_cases(tmp_path: Path) -> None:
     assert check(90, 20_000, tmp_path) >= 10_000
+
+
+@pytest.mark.parametrize(
+    ("case", "clients", "places"),
+    [
+        ({"model": "microsoft/Phi-3-mini-4k-instruct", "hardware": "H100-SXM", "pp": 2}, 330, 512),
+        ({"model": "mistralai/Mistral-7B-v0.1", "hardware": "L4", "backend": "sglang", "pp": 4}, 584, 64),
+    ],
+)
+def test_windows_of_attention_pass_no_peak(case: dict[str, object], clients: int, places: int) -> None:
+    """On a straight line between a context within the window and one beyond it loops were 15 % too fast."""
+    row = BASE | case | {"weights": "int8", "tp": 2, "input_tokens": 59, "prefix_tokens": 2841}
+    row |= {"output_tokens": 660}
+    served = row | {"mode": "closed_loop", "max_sequences": places, "concurrency": clients}
+    alone = [row | {"mode": "decode", "batch": each} for each in (places // 4, places // 2, places)]
+    frame = pd.DataFrame([served, *alone]).assign(case_id=range(4))
+    found = predict(frame)["requests_per_s"]
+    assert found[0] <= 1.01 * found[1:].max()
 
 
 def test_prompts_of_single_tokens_pass_no_peak() -> None:

@@ -9,6 +9,7 @@ from tests.perfmodel.fakes import WorkSource, accelerator, dense_model
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision
+from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.evaluator import Evaluator, build_evaluator
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.serving import PROMPT_GRAIN_TOKENS, Range, step_costs, step_grids
@@ -61,6 +62,34 @@ def test_an_iteration_is_what_the_evaluator_says(
 ) -> None:
     tabled = COSTS.iteration_ms(prompt_tokens, prefix_tokens, sequences, sequences * context)
     assert tabled == pytest.approx(evaluated(prompt_tokens, prefix_tokens, sequences, context), rel=0.035)
+
+
+@pytest.mark.parametrize("context", [700, 1500, 2047, 2500, 3000, 7000])
+def test_contexts_beyond_a_window_take_no_more_and_no_less(context: int) -> None:
+    """A line from within the window to beyond it took half of what attention to a full window does."""
+    model = dense_model(layers=16, window=2047)
+    evaluator = Evaluator(model, accelerator(), WorkSource(), Precision("bf16", "bf16"))
+    reach = Range(sequences=128, prompt_tokens=4096, context_tokens=8192)
+    grids = step_grids(evaluator, [LAYOUT, LAYOUT], reach)
+    times = IterationTimes(grids, Lengths(context, 0.0, 1e-9), 4096.0, layouts=np.array([1]))
+    for sequences in (3, 64, 128):
+        wanted = pytest.approx(evaluated(0, 0, sequences, context, evaluator), rel=1e-3)
+        assert times.decode_ms(np.array([float(sequences)]))[0] == wanted
+
+
+@pytest.mark.parametrize(
+    ("model", "limits"),
+    [
+        ("llama3-8b", ()),
+        ("microsoft/Phi-3-mini-4k-instruct", (2047,)),
+        ("gpt-oss-20b", (128,)),
+        ("deepseek-ai/DeepSeek-V3.2", (2048,)),
+        ("deepseek-ai/DeepSeek-V4-Flash", (128, 2048)),
+        ("MiniMaxAI/MiniMax-M3", (2048,)),
+    ],
+)
+def test_layers_attend_to_no_more_than_their_limits(model: str, limits: tuple[int, ...]) -> None:
+    assert load_architecture(model, Path()).attended_limits == limits
 
 
 def test_chunks_of_a_prompt_add_up_to_its_attention() -> None:

@@ -31,6 +31,8 @@ def grids(ranks: int) -> StepGrids:
         sequences=np.array([0.0, float(RUNNING)]),
         decode_ms=none,
         slope_ms=none,
+        contexts=(1.0, 2.0, 3.0),
+        bend_ms=none,
         least_ms=none,
         lengths=np.array([0.0, 1e6]),
         prompt_ms=none,
