@@ -128,13 +128,8 @@ def least_shortage(planning: PlanningModel, stop: Stop, limit_s: float) -> Least
     for variable in planning.variables.unmet.values():
         all_served.get_int_var_from_proto_index(variable.index).proto.domain[1] = 0
     all_served.minimize(planning.total_cost)
-    outcomes = linear_outcomes(
-        [planning.model, all_served],
-        planning.continuous,
-        stop,
-        limit_s,
-        indicator_variables(planning.variables),
-    )
+    models, indicators = [planning.model, all_served], indicator_variables(planning.variables)
+    outcomes = linear_outcomes(models, planning.continuous, stop, limit_s, indicators)
     if outcomes is None or outcomes[0].optimum is None:
         return None
     best, served = outcomes[0].optimum, outcomes[1].optimum
