@@ -193,10 +193,12 @@ def _integer(solver: highspy.Highs, rows: Rows, job: Job, unit: float) -> Answer
         else np.where(rows.whole, np.round(found), np.clip(found, rows.lower, rows.upper))
     )
     objective = np.inf if values is None else float(job.cost @ values)
-    if known < np.inf and objective >= known:
-        # What is cheaper than the start by more than the gap was looked for alone.
-        values, objective, infeasible = job.start, known, False
+    if known < np.inf:
+        # What is cheaper than the start by more than the gap was looked for alone: of the rest nothing is
+        # proven, though HiGHS may have found some of it and call it the optimum.
         bound = min(bound, known - _content(job, known))
+        if objective >= known:
+            values, objective, infeasible = job.start, known, False
     if values is None:
         return Answer(None, np.inf, bound, infeasible=infeasible, nodes=nodes, work_s=work_s)
     return Answer(values, objective, bound, nodes=nodes, work_s=work_s)
