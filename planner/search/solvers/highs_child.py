@@ -94,6 +94,7 @@ class Searches:
             left_s = effort.time_limit_s - (time.monotonic() - self._started)
             effort = replace(effort, time_limit_s=max(left_s, 0.0))
         limit(solver, effort, self._unit)
+        solver.setOptionValue("objective_bound", min(self._job.below / self._unit, highspy.kHighsInf))
         solver.setOptionValue("random_seed", seed)
         told = None
 
@@ -127,15 +128,20 @@ class Searches:
         with self._lock:
             late, self._over = self._over, True
         if not late:
-            values, infeasible = found_by(solver), is_infeasible(solver)
-            self._answer(float(solver.getInfo().mip_dual_bound), values, infeasible and values is None)
+            values, bound = found_by(solver), float(solver.getInfo().mip_dual_bound)
+            none = is_infeasible(solver) and values is None
+            # With a limit on the objective it says that there is nothing below.
+            limited = none and bool(np.isfinite(self._job.below))
+            self._answer(self._job.below / self._unit if limited else bound, values, none and not limited)
 
     def _answer(self, bound: float, values: Array | None, infeasible: bool = False) -> None:
         """Send what is known, in the units of the job."""
         objective = np.inf if values is None else float(self._job.cost @ values)
+        # Above what was looked for nothing is proven.
+        proven = min(bound * self._unit, self._job.below)
         with self._lock:
             self._answered, self._bound = time.monotonic(), max(self._bound, bound)
-            self._write(Answer(values, objective, bound * self._unit, infeasible=infeasible))
+            self._write(Answer(values, objective, proven, infeasible=infeasible))
 
 
 def main(source: IO[bytes], target: IO[bytes]) -> None:

@@ -191,11 +191,15 @@ class SearchJob:
     ----------
     rows, cost, effort
         As `Job` has them.
+    below : float
+        Only solutions of a lower objective are looked for; infinite for all. Where there is none, it is the
+        bound.
     """
 
     rows: Rows
     cost: Array
     effort: Effort
+    below: float = np.inf
 
 
 ONE_MORE = "one more"

@@ -6,6 +6,7 @@ CP-SAT is quick to find plans and weak at bounds on covering problems; HiGHS is 
 from __future__ import annotations
 
 import contextlib
+import math
 import pickle
 import threading
 from collections.abc import Callable
@@ -35,6 +36,8 @@ class HighsRace:
         Called from another thread with the newest of what HiGHS has said since the last call.
     searches : int
         How many it begins with, one core each; they differ in their seeds.
+    known : float
+        Objective of a plan that is known: only those better by more than the gap are looked for.
 
     Attributes
     ----------
@@ -50,6 +53,7 @@ class HighsRace:
         gap_ratio: float,
         on_answer: Callable[[HighsAnswer], None],
         searches: int = 1,
+        known: float = math.inf,
     ) -> None:
         self.ended = threading.Event()
         self._program = HighsProgram(model, continuous)
@@ -57,7 +61,8 @@ class HighsRace:
         self._said: SimpleQueue[object] = SimpleQueue()
         self._heard: SimpleQueue[HighsAnswer | None] = SimpleQueue()
         effort = Effort(time_limit_s, ANY_NODES, gap_ratio, restarts=False)
-        self._said.put(SearchJob(self._program.rows, self._program.cost, effort))
+        below = self._program.objective(known - gap_ratio * abs(known)) if known < math.inf else math.inf
+        self._said.put(SearchJob(self._program.rows, self._program.cost, effort, below))
         for _ in range(searches - 1):
             self._said.put(ONE_MORE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Collection, Iterator
@@ -150,7 +151,9 @@ def _race(
     deadline = started + limits.time_limit_s
     if best.values is not None:
         hint(model, best.values)
-    gap = FINEST_GAP if best.objective is None else gap_for(best.objective, best.enough)
+    known, gap = math.inf, FINEST_GAP
+    if best.objective is not None:
+        known, gap = best.objective, gap_for(best.objective, best.enough)
 
     def on_answer(answer: HighsAnswer) -> None:
         if answer.values is not None:
@@ -172,7 +175,7 @@ def _race(
     patience_s = max(limits.patience.seconds - (time.monotonic() - started), 0.0)
     left = deadline - time.monotonic()
     with (
-        HighsRace(model, continuous, left, gap, on_answer, searches) as race,
+        HighsRace(model, continuous, left, gap, on_answer, searches, known) as race,
         _impatience(best, patience_s),
         nullcontext() if room else _making_way(best, race),
     ):

@@ -9,14 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Final
 
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.search.solvers.best import Best, proofs_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver, hint, solve_by_work
-from fleetplan.planner.search.solvers.highs_jobs import ANY_NODES, Effort, Job
-from fleetplan.planner.search.solvers.highs_program import HighsAnswer, HighsProgram, complete, gap_for
+from fleetplan.planner.search.solvers.highs_jobs import ANY_NODES, Array, Effort, Job
+from fleetplan.planner.search.solvers.highs_program import (
+    HighsAnswer,
+    HighsProgram,
+    complete,
+    gap_between,
+    gap_for,
+)
 from fleetplan.planner.search.solvers.hinted import offer_hinted_plan
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.proofs import CPSAT, HIGHS, WITHOUT_PRESOLVE
@@ -99,9 +106,15 @@ def solve_reproducibly(
             left_s = min(left_s, limits.patience.seconds)
         if best.settled() or left_s <= 0:
             break
-        gap = COARSE_GAP if best.objective is None else gap_for(best.objective, enough)
         program = program or HighsProgram(model, continuous)
-        answer, work_s = _highs(program, limits.stop, left_s, gap)
+        ratio, gap = COARSE_GAP, 0.0
+        start: Array | None = None
+        if best.objective is not None and best.values is not None:
+            ratio = gap_for(best.objective, enough)
+            gap = gap_between(best.told.bound, best.objective, enough)
+            start = program.start(best.values)
+        effort = Effort(None, ANY_NODES, ratio, gap=gap, restarts=False)
+        answer, work_s = _highs(program, limits.stop, left_s, effort, start)
         spent += work_s
         if answer.values is not None:
             limit = min(COMPLETION_LIMIT, max(limits.time_limit_s - spent, LATE_COMPLETION))
@@ -133,19 +146,18 @@ def _search(model: cp_model.CpModel, limits: SolverLimits, best: Best, amount: f
 
 
 def _highs(
-    program: HighsProgram, stop: Stop, work_limit_s: float, gap_ratio: float
+    program: HighsProgram, stop: Stop, work_limit_s: float, effort: Effort, start: Array | None
 ) -> tuple[HighsAnswer, float]:
-    """HiGHS in one run to the gap, or to so much work; what it found, and what it took. [s]
+    """HiGHS in one run from a plan to its gap, or to so much work; what it found, and what it took. [s]
 
     Raises
     ------
     KeyboardInterrupt
         If a stop is requested: what is known by then would not be reproducible.
     """
-    nodes = (
-        ANY_NODES if math.isinf(work_limit_s) else min(nodes_within(work_limit_s, program.entries), ANY_NODES)
-    )
-    job = Job(program.rows, program.cost, Effort(None, nodes, gap_ratio, restarts=False))
+    if not math.isinf(work_limit_s):
+        effort = replace(effort, node_limit=min(nodes_within(work_limit_s, program.entries), ANY_NODES))
+    job = Job(program.rows, program.cost, effort, start)
     try:
         with Workers(ProcessSeats(1)) as workers, ending(workers, stop, math.inf):
             answer = workers.solve_one(job)

@@ -22,8 +22,16 @@ from tests.warm import HIGHS, ran
 
 from fleetplan.planner.search import stages
 from fleetplan.planner.search.solvers import race, reproducible
+from fleetplan.planner.search.solvers.cpsat import hint
 from fleetplan.planner.search.solvers.highs_jobs import ANY_NODES, ONE_MORE, Effort, Job, SearchJob
-from fleetplan.planner.search.solvers.highs_program import HighsAnswer, HighsProgram, complete
+from fleetplan.planner.search.solvers.highs_program import (
+    GAP_MARGIN,
+    HighsAnswer,
+    HighsProgram,
+    complete,
+    gap_between,
+    gap_for,
+)
 from fleetplan.planner.search.solvers.highs_race import HighsRace
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.race import solve_model
@@ -283,6 +291,49 @@ def test_two_searches_of_highs_prove_what_one_proves(seed: int) -> None:
     assert bounds == pytest.approx([solver.objective_value] * 3, rel=1e-5)
 
 
+def test_of_a_known_plan_only_what_is_better_is_looked_for() -> None:
+    """Points of a frontier began with the plan before them, which HiGHS never heard of."""
+    model = cover(1)
+    solver = cp_model.CpSolver()
+    assert solver.solve(model) == cp_model.OPTIMAL
+    least = solver.objective_value
+    for known, gap, proven, finds in ((least, 0.01, 0.99 * least, False), (1.2 * least, 0.0, least, True)):
+        heard: list[HighsAnswer] = []
+        with HighsRace(model, frozenset(), 30.0, gap, heard.append, known=known) as running:
+            assert running.ended.wait(40.0)
+        assert not any(answer.infeasible for answer in heard)
+        assert max(each.bound for each in heard if each.bound is not None) == pytest.approx(proven, rel=1e-5)
+        if finds:
+            values = [answer.values for answer in heard if answer.values is not None]
+            exact, _ = complete(model, frozenset(), values[-1], 5.0)
+            assert exact is not None
+            assert exact.objective_value == least
+
+
+def test_work_of_highs_is_for_what_is_better_than_the_plan_that_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Points of a sweep were searched by HiGHS without the plan that CP-SAT had found."""
+    model, starts = cover(1), []
+    plain = reproducible.Job
+
+    def job(*given: Any) -> Job:
+        starts.append(given[3])
+        return plain(*given)
+
+    found = cp_model.CpSolver()
+    assert found.solve(model) == cp_model.OPTIMAL
+    hint(model, found)
+    monkeypatch.setattr(reproducible, "Job", job)
+    monkeypatch.setattr(reproducible, "_search", lambda *_: 0.0)
+    limits = SolverLimits(LIMIT_S, 1, 1, Stop(), Patience())
+    outcome = solve_reproducibly(model, frozenset(), limits, lambda plan, bound: plan - bound < 0.02 * plan)
+    assert (outcome.status, outcome.objective) == (ModelStatus.SOLVED, found.objective_value)
+    assert [None if start is None else start.tolist() for start in starts] == [
+        list(found.response_proto.solution)
+    ]
+
+
 CHILD = """
 import io, json, os, pickle, sys
 answers = os.fdopen(os.dup(1), "w")
@@ -375,3 +426,23 @@ def _runs(process: int) -> bool:
     except OSError:
         return False
     return state != "Z"
+
+
+def test_a_poor_plan_asks_for_no_finer_gap_than_a_good_one() -> None:
+    """A sweep's point asked HiGHS for 1.99 % of what is decided where 3 % were 1 % of the whole cost."""
+    fixed, asked = 27.0, 0.01
+
+    def enough(objective: float, bound: float) -> bool:
+        return objective - bound <= asked * (objective + fixed)
+
+    poor, good, bound = 22.0, 10.7, 9.0
+    gap = gap_between(bound, poor, enough)
+    assert gap == pytest.approx(GAP_MARGIN * asked * (bound + fixed), rel=1e-3)
+    assert gap > 1.4 * gap_for(poor, enough) * good
+
+    def one_side(objective: float, bound: float) -> bool:
+        return objective < 10 or enough(objective, bound)
+
+    # Where any plan below a limit will do, those above it still need a gap.
+    assert gap_between(bound, poor, one_side) <= asked * (15 + fixed)
+    assert gap_between(bound, bound, enough) == 0.0
