@@ -20,6 +20,7 @@ from fleetplan.planner.commands.terminal import console, echo_json, progress, sa
 from fleetplan.planner.forecast import (
     ForecastRun,
     History,
+    amount,
     forecast_demand,
     history_of_rates,
     read_history,
@@ -99,7 +100,7 @@ def _histories(source: HistorySource, fleet: Fleet) -> list[History]:
     services = [each.name for each in fleet.services]
     regions = [each.name for each in fleet.regions]
     if source.system is None:
-        return read_history(Path(source.place), services, regions)
+        return read_history(Path(source.place), services, regions, _only_regions(fleet))
     wanted = {
         name: query
         for name, query in queries(source.system, source.region_label, source.step_s).items()
@@ -117,6 +118,15 @@ def _histories(source: HistorySource, fleet: Fleet) -> list[History]:
         message = f"has no service of the fleet; it has {seen}"
         raise InputError([Issue(place, 0, 0, "requests", message, f"the fleet has {', '.join(services)}")])
     return history_of_rates(known, place)
+
+
+def _only_regions(fleet: Fleet) -> dict[str, str]:
+    """Region of each service that has demand in one alone."""
+    asked = {
+        each.name: {region for (region, _, _), rate in each.demand.peak.items() if rate}
+        for each in fleet.services
+    }
+    return {name: min(regions) for name, regions in asked.items() if len(regions) == 1}
 
 
 def _as_json(run: ForecastRun) -> dict[str, object]:
@@ -145,19 +155,20 @@ def _print(run: ForecastRun, to: Console) -> None:
     table.add_column("region", overflow="fold")
     for name in ("period", "low", "expected", "high"):
         table.add_column(name, justify="left" if name == "period" else "right")
-    table.add_column("unit")
-    for name in ("growth a quarter", "error", "error of last quarter"):
+    for name in ("growth a quarter", "error", "error if unchanged"):
         table.add_column(name, justify="right")
     for each in run.forecasts:
         history = each.history
         for position, e in enumerate(each.estimates):
             head = (escape(history.service), escape(history.region or "")) if position == 0 else ("", "")
             tail = (f"{each.growth_per_quarter:+.1%}", _share(each.error), _share(each.naive_error))
-            unit = f"{history.counted}/{'day' if history.total else 's'}"
-            figures = (f"{value:.4g}" for value in (e.low, e.mid, e.high))
-            table.add_row(*head, e.period, *figures, unit, *(tail if position == 0 else ("", "", "")))
+            figures = (amount(history, value) for value in (e.low, e.mid, e.high))
+            table.add_row(*head, e.period, *figures, *(tail if position == 0 else ("", "", "")))
     to.print(table)
-    lines = ["Demand is that of the busiest day of a period; error: median of one quarter ahead in the past."]
+    lines = [
+        "Demand is that of the busiest day of a period. Errors are medians of forecasts one quarter ahead in "
+        "the past; if unchanged: with the demand of the last quarter taken for the next."
+    ]
     if any(not each.history.busiest_days for each in run.forecasts):
         lines.append("The history has no single days: demand is that of the busiest week or month.")
     if run.coverage is not None:

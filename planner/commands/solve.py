@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -79,6 +80,7 @@ def solve(
     from fleetplan.planner.report.search_console import SearchLog, print_search
     from fleetplan.planner.search import SearchLimits, default_workers
 
+    began_s = time.monotonic()
     gap_ratio = ratio(gap)
     errors = console(stderr=True)
     say = progress(errors)
@@ -103,6 +105,7 @@ def solve(
     if out is not None:
         write_folder(outcome, out, fleet, in_force, say)
     _print_outcome(outcome, as_json, full)
+    errors.print(_waited(outcome, time.monotonic() - began_s), highlight=False)
     raise typer.Exit(exit_code(outcome, gap_ratio))
 
 
@@ -147,6 +150,14 @@ def _print_outcome(outcome: Plan | Infeasible, as_json: bool, full: bool) -> Non
     print_infeasible(outcome, full, console())
     if outcome.conflict is not None:
         print_conflict(outcome.conflict, console())
+
+
+def _waited(outcome: Plan | Infeasible, waited_s: float) -> str:
+    """Say how long the whole command took, and how much of it the search."""
+    from fleetplan.planner.plan import Infeasible
+
+    found_s = "" if isinstance(outcome, Infeasible) else f", {outcome.solve.wall_s:.1f} s of it search"
+    return f"{waited_s:.1f} s in all{found_s}"
 
 
 def exit_code(outcome: Plan | Infeasible, gap_ratio: float) -> ExitCode:

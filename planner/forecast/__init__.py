@@ -6,7 +6,7 @@ into a fleet file.
 """
 
 from fleetplan.planner.forecast.estimates import Estimate, Forecast, ForecastRun, forecast_demand
-from fleetplan.planner.forecast.fleet_file import with_forecast
+from fleetplan.planner.forecast.fleet_file import amount, with_forecast
 from fleetplan.planner.forecast.history import History, history_of_rates, read_history
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Forecast",
     "ForecastRun",
     "History",
+    "amount",
     "forecast_demand",
     "history_of_rates",
     "read_history",

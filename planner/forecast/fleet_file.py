@@ -11,6 +11,7 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.forecast.estimates import Estimate, Forecast, ForecastRun
+from fleetplan.planner.forecast.history import History
 
 SCENARIOS: Final[tuple[Mapping[str, object], ...]] = (
     {"name": "low", "probability": 0.3, "estimate": "low"},
@@ -108,8 +109,11 @@ def _figures(forecast: Forecast, estimate: Estimate) -> object:
 
 def _quantity(forecast: Forecast, value: float) -> object:
     history = forecast.history
-    if history.counted == "requests" and not history.total:
-        return value
+    return value if history.counted == "requests" and not history.total else amount(history, value)
+
+
+def amount(history: History, value: float) -> str:
+    """Return a demand as a fleet file states it: `589.3 k requests/day`."""
     scale, letter = next(pair for pair in _SCALES if value >= pair[0])
     return f"{value / (scale or 1):.4g}{letter} {history.counted}/{'day' if history.total else 's'}"
 

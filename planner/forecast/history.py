@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -86,8 +86,10 @@ class History:
         return [date((months + k) // 12, (months + k) % 12 + 1, 1) for k in range(n_steps)]
 
 
-def read_history(path: Path, services: Sequence[str], regions: Sequence[str]) -> list[History]:
-    """Return the history in a table: date, service, region where there are several, and one value.
+def read_history(
+    path: Path, services: Sequence[str], regions: Sequence[str], only_regions: Mapping[str, str]
+) -> list[History]:
+    """Return the history in a table: date, service, region where a service has several, and one value.
 
     Parameters
     ----------
@@ -96,6 +98,8 @@ def read_history(path: Path, services: Sequence[str], regions: Sequence[str]) ->
         of `VALUES`, rows of the same date, service and region are added.
     services, regions : Sequence[str]
         Names of the fleet.
+    only_regions : Mapping[str, str]
+        Region of each service that has demand in one alone: its rows need none.
 
     Raises
     ------
@@ -110,20 +114,30 @@ def read_history(path: Path, services: Sequence[str], regions: Sequence[str]) ->
             "needs a column of values" if not given else f"has several columns of values: {', '.join(given)}"
         )
         raise InputError([Issue(str(path), 1, 1, "", said, f"one of {', '.join(VALUES)}")])
-    if "region" not in table.columns and len(regions) > 1:
-        raise InputError([Issue(str(path), 1, 1, "region", "is a column that is needed: there are several")])
+    # Where the fleet has one region, its history has none.
+    several = len(regions) > 1
+    unplaced: set[str] = set()
     found: dict[tuple[str, str | None], dict[datetime, float]] = defaultdict(lambda: defaultdict(float))
     for row in table.rows:
         when = _time(row)
         service = row.name("service", "service", services)
         region = row.name("region", "region", regions)
         value = row.number(given[0])
-        for column in ("date", "service", *(["region"] if len(regions) > 1 else []), given[0]):
+        for column in ("date", "service", given[0]):
             if column not in row.cells:
                 row.note(column, "is missing")
+        if several and service is not None and "region" not in row.cells:
+            region = only_regions.get(service)
+            if region is None and "region" in table.columns:
+                row.note("region", f"is missing: {service} has several")
+            elif region is None:
+                unplaced.add(service)
         if when is not None and service is not None and value is not None:
             found[service, region][when] += value
     table.require_valid()
+    if unplaced:
+        message = f"is a column that is needed: {', '.join(sorted(unplaced))} may have several"
+        raise InputError([Issue(str(path), 1, 1, "region", message)])
     counted, total = VALUES[given[0]]
     return [
         _history(key, list(times.items()), (counted, total), str(path))

@@ -127,9 +127,11 @@ def print_brief_changes(plan: Plan, console: Console) -> None:
         most = {period: max(counts.values(), default=0) for period, counts in starts.items()}
         parts = [f"{count:,} in {escape(period)}" for period, count in most.items() if count]
         if parts:
-            at_once = "at the start of a slice, at most " if title == "Daily changes" else ""
+            at_once = " at the same time" if title == "Daily changes" else ""
             usd = money(sum(row.usd for row in rows))
-            console.print(f"[bold]{title}[/]: accelerators start {at_once}{', '.join(parts)} ({usd} in all)")
+            console.print(
+                f"[bold]{title}[/], accelerators that start{at_once}: {', '.join(parts)} ({usd} in all)"
+            )
     put_off: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for work in _shown(plan, plan.offline_work):
         put_off[work.service][0] += work.requests_per_day
@@ -168,7 +170,7 @@ def brief_limits(plan: Plan) -> list[str]:
     found = []
     for name, own in rows.items():
         most = max(own, key=lambda row: row.limit)
-        times = f", {len(own)} times" if len(own) > 1 else ""
+        times = f", in {len(own)} moments" if len(own) > 1 else ""
         at_most = "at most " if len({(row.used, row.limit) for row in own}) > 1 else ""
         found.append(
             f"{escape(name)}, {at_most}{figure(most.used, 5)} of {figure(most.limit, 5)} {most.unit}{times}"

@@ -261,7 +261,10 @@ def _served_elsewhere(plan: Plan, console: Console) -> None:
     for service, ways in rates.items():
         most = {way: max(by_moment.values()) for way, by_moment in ways.items()}
         largest = sorted(most, key=lambda way: -most[way])[:FLOWS_SHOWN]
-        text = ", ".join(f"{figure(most[way])} requests/s of {way[0]} by {way[1]}" for way in largest)
+        text = ", ".join(
+            f"{'up to ' if len(ways[way]) > 1 else ''}{figure(most[way])} requests/s of {way[0]} by {way[1]}"
+            for way in largest
+        )
         if more := len(most) - len(largest):
             moments: dict[MomentKey, float] = defaultdict(float)
             for by_moment in ways.values():

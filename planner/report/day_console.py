@@ -80,10 +80,10 @@ def print_day(plan: Plan, console: Console) -> None:
             starts[row.slice or ""] += max(0, row.accelerators)
         if changes:
             usd = sum(row.usd for row in plan.tides if row.period == period)
-            parts = [f"{count} at the start of {escape(name)}" for name, count in starts.items()]
+            parts = [f"{count} when {escape(name)} begins" for name, count in starts.items()]
             console.print(
-                f"[bold]Daily changes[/] {escape(period)}: "
-                f"accelerators start {', '.join(parts)} ({money(usd)})"
+                f"[bold]Daily changes[/] {escape(period)}, accelerators that start: "
+                f"{', '.join(parts)} ({money(usd)})"
             )
     work = [row for row in plan.offline_work if row.scenario == shown]
     for service, period in dict.fromkeys((row.service, row.period) for row in work):

@@ -171,14 +171,13 @@ def simpler(plan: Plan) -> str:
         )
         if before is not None and after is not None and before != after
     ]
-    # Fewer of what comes first may take more of what follows: what is gained stands first.
-    counts.sort(key=lambda each: each[2] > each[1])
-    parts = [f"{after} instead of {before} {what}" for what, before, after in counts]
+    parts = [f"{after} instead of {before} {what}" for what, before, after in counts if after < before]
     home = stated.home
+    at_home = ""
     if home is not None and home.away_requests_per_s != home.away_requests_per_s_before:
         away, before = figure(home.away_requests_per_s), figure(home.away_requests_per_s_before)
-        price = f" ({money(home.usd)} of it)" if home.usd >= 1 else ""
-        parts.insert(0, f"{away} instead of {before} requests/s away from home{price}")
+        parts.insert(0, f"{away} instead of {before} requests/s served in another region on average")
+        at_home = f", {money(home.usd)} of it to serve requests in their own region" if home.usd >= 1 else ""
     cheapest = plan.objective_usd - stated.usd
     share = f" ({percent(stated.usd / cheapest)})" if cheapest > 0 and stated.usd > 0 else ""
     if not parts and money(stated.usd) == money(0.0):
@@ -186,4 +185,7 @@ def simpler(plan: Plan) -> str:
         return ""
     several = len({row.region for row in plan.pools}) > 1
     what = ", ".join(parts) or ("less traffic between regions" if several else "fewer starts of replicas")
-    return f"{what}, for {money(stated.usd)}{share} more than the cheapest plan found"
+    # Fewer of one thing may take more of another.
+    more = [f"{after} instead of {before} {what}" for what, before, after in counts if after > before]
+    what += f", but {', '.join(more)}" if more else ""
+    return f"{what}, for {money(stated.usd)}{share} more than the cheapest plan found{at_home}"

@@ -15,8 +15,8 @@ from fleetplan.planner.plan import ModelError
 def blind_error_text() -> str:
     """Say how far predictions are from published figures that nothing was chosen with, on any part."""
     return (
-        f"{BLIND_ERROR.median_ratio:.0%} / {BLIND_ERROR.p90_ratio:.0%} against {BLIND_ERROR.rows} figures of "
-        "users and vendors that the model was not chosen with"
+        f"{BLIND_ERROR.median_ratio:.0%} / {BLIND_ERROR.p90_ratio:.0%} on any hardware, against "
+        f"{BLIND_ERROR.rows} figures of users and vendors that were not used to build the model"
     )
 
 

@@ -31,6 +31,7 @@ from fleetplan.planner.search.simplicity import (
     NEARLY_SAME_RATIO,
     SimplerPlans,
     SimplerStep,
+    Turns,
 )
 from fleetplan.planner.search.solvers.best import WITHDRAWN, least_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver, solve_by_work
@@ -219,7 +220,9 @@ class Run(UnmetStages):
 
         home = {services: allowed(percent) for percent, services in self._home_preferences()}
         seconds = left / ALL_SHARES_OF_TIME if home else left
-        plans = SimplerPlans(planning, outcome.values, partial(self._ask, planning, seconds))
+        began_s = self.time_left_s()
+        turns = Turns(seconds, lambda: began_s - self.time_left_s())
+        plans = SimplerPlans(planning, outcome.values, partial(self._ask, planning, turns))
         values = plans.search(allowed(self.problem.fleet.policy.simpler_percent), nearly, home)
         if values is outcome.values:
             return result
@@ -246,11 +249,11 @@ class Run(UnmetStages):
                 by_percent.setdefault(service.home_percent, set()).add(service.name)
         return [(percent, frozenset(by_percent[percent])) for percent in sorted(by_percent, reverse=True)]
 
-    def _ask(self, planning: PlanningModel, left: float, step: SimplerStep) -> cp_model.CpSolver | None:
+    def _ask(self, planning: PlanningModel, turns: Turns, step: SimplerStep) -> cp_model.CpSolver | None:
         """Solve the model for its objective in a share of time: of work where the clock must not decide."""
         if self.stop.requested:
             return None
-        seconds = step.share_of_time * left
+        seconds = turns.next(step.share_of_time)
         reproducible = self.limits.reproducible
         solver = configured_solver(
             math.inf if reproducible else seconds,

@@ -37,6 +37,31 @@ class SimplerStep:
     gap_ratio: float = 0.0
 
 
+@dataclass(slots=True)
+class Turns:
+    """The time of steps one after the other: what one leaves, the next ones have.
+
+    Attributes
+    ----------
+    seconds : float
+        Of all steps together. [s]
+    spent : callable
+        What was taken since the first one began. [s]
+    granted : float
+        What the steps so far were to take. [s]
+    """
+
+    seconds: float
+    spent: Callable[[], float]
+    granted: float = 0.0
+
+    def next(self, share: float) -> float:
+        """Return the time of a step: its share and what is left of the shares before it. [s]"""
+        own = share * self.seconds
+        self.granted += own
+        return max(own, self.granted - self.spent())
+
+
 HOME_SHARE_OF_TIME: Final = 0.4
 """Time to send requests home, over that of the three steps, and as much for the cheapest of these plans."""
 

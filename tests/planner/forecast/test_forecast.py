@@ -185,7 +185,7 @@ def days(n_days: int, start: date = date(2026, 1, 5)) -> list[date]:
 
 def test_days_become_their_busiest_of_a_week() -> None:
     values = {day: 100.0 + k % 7 for k, day in enumerate(days(25))}
-    found = read_history(table("requests_per_s", rows(values), rows(values)), ["chat"], ["us"])[0]
+    found = read_history(table("requests_per_s", rows(values), rows(values)), ["chat"], ["us"], {})[0]
     # Rows of the same day are added; three whole weeks, and four days of a fourth that do not count.
     assert (found.step, found.first, found.busiest_days) == ("week", date(2026, 1, 5), True)
     assert found.values.tolist() == [212.0, 212.0, 212.0]
@@ -193,13 +193,13 @@ def test_days_become_their_busiest_of_a_week() -> None:
 
 def test_totals_of_weeks_and_months_are_those_of_a_mean_day() -> None:
     weekly = {date(2026, 1, 5) + timedelta(weeks=k): 700.0 for k in range(4)}
-    found = read_history(table("tokens", rows(weekly)), ["chat"], ["us"])[0]
+    found = read_history(table("tokens", rows(weekly)), ["chat"], ["us"], {})[0]
     assert (found.counted, found.total, found.step, found.busiest_days) == ("tokens", True, "week", False)
     assert found.values.tolist() == [100.0] * 4
     monthly = [
         f"2026-0{month},chat,us,{100 * length}" for month, length in ((1, 31), (2, 28), (3, 31), (4, 30))
     ]
-    found = read_history(table("requests", monthly), ["chat"], ["us"])[0]
+    found = read_history(table("requests", monthly), ["chat"], ["us"], {})[0]
     assert (found.step, found.first) == ("month", date(2026, 1, 1))
     assert found.values.tolist() == [100.0] * 4
 
@@ -211,7 +211,7 @@ def test_hours_become_the_peak_of_a_day_and_holes_stay_holes() -> None:
         for day in days(7, date(2026, 1, 5) + timedelta(weeks=week))
         for hour in range(24)
     ]
-    found = read_history(table("requests_per_s", hours), ["chat"], ["us"])[0]
+    found = read_history(table("requests_per_s", hours), ["chat"], ["us"], {})[0]
     peak = float(np.percentile([50] + [10] * 23, 99))
     assert np.array_equal(found.values, [peak, np.nan, peak], equal_nan=True)
 
@@ -288,6 +288,19 @@ def test_the_fleet_file_has_the_demand_and_keeps_the_rest(capsys: pytest.Capture
     assert "--force writes over it" in capsys.readouterr().err
     assert run("forecast", "history.csv", "new.yaml", "--out", "new.yaml", "--force") == 0
     assert Path("new.yaml").read_text("utf-8").count("uncertainty:") == 1
+
+
+def test_rows_of_a_service_with_demand_in_one_region_need_none(capsys: pytest.CaptureFixture[str]) -> None:
+    """A planner's table of a service that one of two regions asks for was refused: region is a column."""
+    Path("fleet.yaml").write_text(FLEET.replace(", eu: {2027Q1: 5, 2027Q2: 6}", ""), "utf-8")
+    lines = [f"{day},chat,{86_400 * rate:.0f}" for day, rate in weekly_rates().items()]
+    Path("history.csv").write_text("\n".join(["date,service,requests", *lines]), "utf-8")
+    assert run("forecast", "history.csv", "fleet.yaml", "--out", "new.yaml") == 0
+    shown = capsys.readouterr().out
+    assert " k requests/day" in shown
+    assert "e+0" not in shown
+    read: Any = read_yaml(Path("new.yaml").read_text("utf-8"))
+    assert list(read["services"][0]["demand"]) == ["us"]
 
 
 def test_offline_work_and_tokens_are_written_as_quantities() -> None:

@@ -94,8 +94,9 @@ def test_lines_add_up_and_the_rest_has_one(small: Plan) -> None:
     plan = repeated(small, LINES_OF_A_TABLE + 4)
     lines = shown(plan)
     start = lines.index(next(line for line in lines if line.startswith("Services")))
-    rows = [line.split() for line in lines[start + 2 :]]
-    named = [row for row in rows if row and row[0].startswith(f"{small.placements[0].service}-")]
+    (end,) = [at for at, line in enumerate(lines) if at > start and " more  " in line]
+    rows = [line.split() for line in lines[start + 2 : end]]
+    named = [row for row in rows if row[0].startswith(f"{small.placements[0].service}-")]
     own = [row for row in plan.placements if row.service == named[0][0]]
     assert len(named) <= LINES_OF_A_TABLE
     assert " ".join(named[0]).endswith(money(sum(row.usd for row in own)))
@@ -105,7 +106,7 @@ def test_lines_add_up_and_the_rest_has_one(small: Plan) -> None:
     peak = max(served, key=lambda moment: served[moment])
     assert peak[0] == PERIODS[-1]
     assert figure(served[peak]) in named[0]
-    (rest,) = [line for line in lines[start:] if " more  " in line]
+    rest = lines[end]
     services = dict.fromkeys(row.service for row in plan.placements)
     listed = {row[0] for row in named}
     others = sum(row.usd for row in plan.placements if row.service not in listed)
@@ -125,8 +126,8 @@ def test_a_pool_that_grows_says_so(small: Plan) -> None:
 def test_limits_and_shortages_are_counted(small: Plan) -> None:
     plan = repeated(small, 5)
     (limits,) = [line for line in shown(plan) if line.startswith("Binding constraints")]
-    assert f", 8 of 8 accelerators, {len(PERIODS)} times" in limits
-    # Limits that grow: "24 of 24 accelerators, 12 times" was only true of the last.
+    assert f", 8 of 8 accelerators, in {len(PERIODS)} moments" in limits
+    # Limits that grow: "24 of 24 accelerators, in 12 moments" was only true of the last.
     grown = [
         row.model_copy(update={"used": 24.0, "limit": 24.0}) if PERIODS[-1] in row.name else row
         for row in plan.binding
@@ -136,7 +137,7 @@ def test_limits_and_shortages_are_counted(small: Plan) -> None:
         for line in shown(plan.model_copy(update={"binding": tuple(grown)}))
         if line.startswith("Binding constraints")
     ]
-    assert f", at most 24 of 24 accelerators, {len(PERIODS)} times" in limits
+    assert f", at most 24 of 24 accelerators, in {len(PERIODS)} moments" in limits
     short = PLANS["scarce"]()[1]
     row = short.unmet[0]
     unmet = tuple(

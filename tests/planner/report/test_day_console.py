@@ -34,10 +34,8 @@ def test_a_day_is_one_line_a_slice() -> None:
     assert "3 / 3" in pool
     assert "100% / 100%" in pool
     (tides,) = [line for line in lines if line.startswith("Daily changes")]
-    assert (
-        tides
-        == "Daily changes now: accelerators start 1 at the start of day, 1 at the start of night ($1.825 k)"
-    )
+    said = "Daily changes now, accelerators that start: 1 when day begins, 1 when night begins ($1.825 k)"
+    assert tides == said
 
 
 def test_offline_work_says_when_it_is_done() -> None:

@@ -256,7 +256,7 @@ def test_fewer_flows_between_regions_are_told_before_what_they_take() -> None:
     )
     assert simpler(plan(simplification=local)).startswith(
         "0 instead of 1 flows of a service between regions, 8 instead of 10 configurations, "
-        "6 instead of 5 pairs of service and hardware, for $177"
+        "but 6 instead of 5 pairs of service and hardware, for $177"
     )
 
 

@@ -79,7 +79,9 @@ def test_requests_stay_home_for_what_the_service_may_pay(percent: float, served_
     assert stated.home is not None
     assert stated.usd == stated.home.usd == pytest.approx(0.5 * HOURS_PER_QUARTER)
     assert (stated.home.away_requests_per_s, stated.home.away_requests_per_s_before) == (0.0, 5.0)
-    assert "0 instead of 5 requests/s away from home ($1.095 k of it)" in simpler(found)
+    text = simpler(found)
+    assert text.startswith("0 instead of 5 requests/s served in another region on average, ")
+    assert text.endswith("the cheapest plan found, $1.095 k of it to serve requests in their own region")
 
 
 def test_as_many_stay_home_as_may_be_paid_for() -> None:
