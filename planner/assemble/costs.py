@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from fleetplan.planner.assemble.pools import capacity_kinds
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import RUNNING_KINDS, Cost, IncomeTaxCost, Placement, PoolUse
 from fleetplan.planner.problem import Problem, find_candidate
 from fleetplan.planner.problem.power_draw import idle_kwh, load_kw
+
+NOISE_RATIO: Final = 1e-12
+"""Size of a cost over those of all kinds up to which it is what rounding leaves of larger figures. A float
+has sixteen digits, and no sum here has ten thousand parts of a size."""
 
 
 def cost_rows(
@@ -76,7 +81,7 @@ def _row(
         scope=key[0],
         name=key[1],
         usd=usd,
-        usd_by_kind={kind: value for kind, value in sorted(kinds.items()) if value},
+        usd_by_kind=stated_kinds(kinds),
         idle_usd=sum(use.idle_usd for use in uses),
         retirement_usd=sum(use.retirement_usd for use in uses),
         million_tokens=million,
@@ -164,7 +169,13 @@ def placed_kwh(problem: Problem, row: Placement) -> float:
 def cost_breakdown(problem: Problem, solution: Solution, rows: Sequence[Placement]) -> dict[str, float]:
     """TCO over the horizon by kind. [USD]"""
     kinds = {**_added(list(capacity_kinds(problem, solution).values())), **_running_kinds(rows)}
-    return {kind: usd for kind, usd in sorted(kinds.items()) if usd}
+    return stated_kinds(kinds)
+
+
+def stated_kinds(kinds: Mapping[str, float]) -> dict[str, float]:
+    """Costs that are more than what the rounding of floats leaves of sums that cancel out, by kind. [USD]"""
+    noise_usd = NOISE_RATIO * sum(map(abs, kinds.values()))
+    return {kind: usd for kind, usd in sorted(kinds.items()) if abs(usd) > noise_usd}
 
 
 def _running_kinds(rows: Sequence[Placement]) -> dict[str, float]:

@@ -27,7 +27,7 @@ TITLES: Final = {
 
 
 def print_diff(found: PlanDiff, console: Console) -> None:
-    """Print notes, changes by subject, counts, and the cost by kind and by service.
+    """Print notes, counts, the cost by kind and by service, and the changes by subject.
 
     Parameters
     ----------
@@ -41,17 +41,6 @@ def print_diff(found: PlanDiff, console: Console) -> None:
     if not found.differs:
         console.print("No changes: both plans place, buy and cost the same.")
         return
-    for subject in DiffSubject:
-        changes = [change for change in found.changes if change.subject is subject]
-        if changes:
-            counts = ", ".join(
-                f"{found.count(action, subject)} {action.value}"
-                for action in Action
-                if found.count(action, subject)
-            )
-            console.print(f"[bold]{TITLES[subject]}[/] ({counts})")
-        for change in changes:
-            console.print(change_line(change), soft_wrap=True)
     console.print(
         f"[bold]Plan:[/] {found.count(Action.ADD)} to add, {found.count(Action.CHANGE)} to change, "
         f"{found.count(Action.REMOVE)} to remove"
@@ -65,6 +54,18 @@ def print_diff(found: PlanDiff, console: Console) -> None:
     kinds = [replace(each, name=each.name.replace("_", " ")) for each in found.cost_by_kind]
     console.print(_costs("By kind of cost", kinds))
     console.print(_costs("By service", found.cost_by_service))
+    # What is bought comes first, and where it runs last: of that there are many lines.
+    for subject in sorted(DiffSubject, key=lambda each: each is DiffSubject.PLACEMENT):
+        changes = [change for change in found.changes if change.subject is subject]
+        if changes:
+            counts = ", ".join(
+                f"{found.count(action, subject)} {action.value}"
+                for action in Action
+                if found.count(action, subject)
+            )
+            console.print(f"[bold]{TITLES[subject]}[/] ({counts})")
+        for change in changes:
+            console.print(change_line(change), soft_wrap=True)
 
 
 def change_line(change: FigureChange) -> str:

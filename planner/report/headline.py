@@ -30,10 +30,11 @@ _STATUS_TEXT: Final = {
     "limit": "time limit reached",
 }
 
-_STOPPED: Final = "stopped"
+_STOPPED: Final = "stopped or out of time"
 
 MOST_OF_TIME: Final = 0.9
-"""Share of the time limit; a search that ended without its gap after less of it began late or was stopped."""
+"""Share of the time limit; a search that ended without its gap after less of it was stopped, or began
+late because its configurations took long to evaluate."""
 
 
 def status_text(plan: Plan) -> str:

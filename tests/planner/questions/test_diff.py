@@ -200,6 +200,7 @@ def test_the_command_prints_signs_counts_and_costs(
     assert "  + now here: voice aggregated x1 on B in here/B: replicas 2" in out
     assert "Plan: 3 to add, 3 to change, 0 to remove" in out
     assert "TCO $6.57 k -> $24.09 k: +$17.52 k (+266.67%)" in out
+    assert out.index("TCO") < out.index("By service") < out.index("Pools") < out.index("Placements")
 
 
 def test_exit_code_5_says_that_plans_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

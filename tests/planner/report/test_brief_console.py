@@ -159,7 +159,7 @@ def test_limits_and_shortages_are_counted(small: Plan) -> None:
         (
             "limit",
             6.0,
-            "stopped after 6.0 s of search, of 30 s in all",
+            "stopped or out of time after 6.0 s of search, of 30 s in all",
         ),
         ("limit", 29.0, "time limit reached after 29.0 s of search"),
         ("within_gap", 6.0, "within the requested gap after 6.0 s of search"),
