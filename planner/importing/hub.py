@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from fleetplan.fleet.errors import InputError, Issue, brief
+
+CONFIG: Final = "config.json"
+"""The file of a model that says what it is."""
 
 
 def published_config(model: str, revision: str | None) -> Path:
@@ -25,12 +29,15 @@ def published_config(model: str, revision: str | None) -> Path:
         The library is not installed, or gives no file: no network, no such model, no access to it.
     """
     try:
-        from huggingface_hub import hf_hub_download  # noqa: PLC0415 - an extra that few installations have
+        import huggingface_hub as hub  # noqa: PLC0415 - an extra that few installations have
     except ImportError as error:
         hint = "pip install 'fleetplan[hub]', or save the model's config.json and name its path"
         raise InputError([Issue(model, 0, 0, "", "the package huggingface_hub is missing", hint)]) from error
     try:
-        return Path(hf_hub_download(model, "config.json", revision=revision))
+        if not isinstance(hub.try_to_load_from_cache(model, CONFIG, revision=revision), str):
+            # It asks once; a download without a network is tried for 23 s, and says nothing meanwhile.
+            hub.get_hf_file_metadata(hub.hf_hub_url(model, CONFIG, revision=revision))
+        return Path(hub.hf_hub_download(model, CONFIG, revision=revision))
     # Whatever its HTTP client raises: every failure is one sentence.
     except Exception as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)

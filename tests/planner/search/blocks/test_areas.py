@@ -206,7 +206,7 @@ def test_what_areas_choose_holds_together_where_all_want_what_is_left_of_a_limit
 def searched(planning: PlanningModel, steps: list[Step], gap: float = 0.02) -> ModelOutcome:
     parts = block_solve.decomposed(planning)
     assert parts is not None
-    limits = SolverLimits(6.0, 1, 1, Stop())
+    limits = SolverLimits(2.0, 1, 1, Stop())
     enough = lambda objective, bound: objective - bound <= gap * abs(objective)  # noqa: E731
     return block_solve.solve_in_blocks(planning, parts, limits, enough, steps.append)
 
