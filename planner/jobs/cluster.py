@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S: Final = 10.0
 """Time for a scheduler to answer and to have a worker. [s]"""
 
+LARGEST_JOB_B: Final = 2**40
+"""Data of a job of which Dask may warn. [B]"""
+
 PACKAGE: Final = "fleetplan"
 """Whose version has to be the same on all machines: functions travel by name."""
 
@@ -47,6 +50,10 @@ class Cluster:
     """
 
     def __init__(self, client: Client) -> None:
+        import dask  # noqa: PLC0415
+
+        # A job is its data, which nobody needs twice: Dask warns of such jobs.
+        dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGEST_JOB_B})
         self._client = client
         self._threads: tuple[str, ...] = ()
         self._looked = -math.inf

@@ -51,6 +51,16 @@ def test_a_cluster_of_one_thread_is_used(cluster: DaskCluster) -> None:
     assert results(log) == ["0 0", "1 1", "2 4", "3 9", "4 16"]
 
 
+def test_a_job_of_much_data_is_no_warning(cluster: DaskCluster) -> None:
+    cluster.living(1)
+    process, log = cluster.client(
+        "from tests.planner.jobs import work\n"
+        f"print(list(work.run_jobs(len, [bytes(12_000_000)], 'dask://{cluster.address}')))\n"
+    )
+    assert process.wait(WAIT_S) == 0
+    assert results(log) == ["[(0, 12000000)]"]
+
+
 def test_a_worker_that_dies_loses_no_job(cluster: DaskCluster) -> None:
     (first,) = cluster.living(1)
     process, log = client(cluster, "slowly", 3)
