@@ -36,9 +36,9 @@ the fleet. A chosen figure."""
 TPOT_ERROR: Final[dict[str, PublishedError]] = {
     "A100-SXM-80GB": PublishedError(0.178, 0.294, 30),
     "Arc-Pro-B60": PublishedError(0.293, 0.348, 6),
-    "B200-SXM": PublishedError(0.087, 0.268, 1073),
+    "B200-SXM": PublishedError(0.086, 0.268, 1073),
     "B300-SXM": PublishedError(0.083, 0.284, 250),
-    "GB200-NVL72": PublishedError(0.192, 0.775, 79),
+    "GB200-NVL72": PublishedError(0.192, 0.774, 79),
     "Gaudi3": PublishedError(0.091, 0.210, 24),
     "H100-NVL": PublishedError(0.445, 0.636, 4),
     "H100-SXM": PublishedError(0.049, 0.141, 755),
@@ -55,7 +55,7 @@ under software since July 2025. Of GB200 it is the error of tokens a second at s
 of the time of static batches: TPOT of neither was published with all that a prediction needs. Of A100, H100
 NVL, H20 and RTX PRO 6000 it is that of blind rows, tokens a second among them."""
 
-BLIND_ERROR: Final = PublishedError(0.193, 0.543, 367)
+BLIND_ERROR: Final = PublishedError(0.192, 0.543, 367)
 """Error of all blind rows, on any part: figures of users' threads, blogs, vendors' pages and pull requests
 that nothing in the model was chosen with. It says what to expect of one's own servers, of any version and
 with any client, better than the errors of closed loops that one harness measured. Source: docs/accuracy.md,
@@ -81,7 +81,7 @@ OWN_TPOT_ERROR: Final[dict[str, dict[str, PublishedError]]] = {
         "deepseek-ai/DeepSeek-V4-Pro": PublishedError(0.436, 2.147, 13),
     },
     "kimi_linear": {"moonshotai/Kimi-K3": PublishedError(0.361, 0.514, 8)},
-    "minimax_m3": {"MiniMaxAI/MiniMax-M3": PublishedError(0.305, 0.471, 22)},
+    "minimax_m3": {"MiniMaxAI/MiniMax-M3": PublishedError(0.309, 0.471, 22)},
 }
 """Errors of TPOT of architectures with operators of their own, by `model_type` and model: errors by hardware
 say nothing of them. Source: docs/accuracy.md, DeepSeek-V4, MiniMax-M3 and Kimi-K3, 2026-11-29."""
