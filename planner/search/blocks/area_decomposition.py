@@ -20,10 +20,9 @@ from typing import Final
 import numpy as np
 import scipy.sparse as sp
 
-from fleetplan.planner.search.blocks.areas import Area, relaxations_apart
+from fleetplan.planner.search.blocks.areas import Area, relaxations_apart, slots_of
 from fleetplan.planner.search.blocks.composite_jobs import SiftingJob, SlottedJob
-from fleetplan.planner.search.blocks.subprograms import USED
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, BasisStatus, Indices, Job, Mask, Rows
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Indices, Job, Mask, Rows
 from fleetplan.planner.search.solvers.workers import Workers
 
 MOST_ROUNDS: Final = 12
@@ -150,9 +149,7 @@ class AreaDecomposition:
             cost = float(self._job.cost[area.variables] @ answer.values)
             takes = self._takes[number] @ answer.values
             self._points[number].append(AreaPoint(cost, takes, used, answer.values[used]))
-            slot = self._apart[number].slot
-            looked_at = slot[(answer.values > USED) | (answer.basis.columns == BasisStatus.BASIC)]
-            self._open[number][looked_at[looked_at >= 0]] = True
+            self._open[number] |= slots_of(self._apart[number].slot, answer.values, answer.basis)
         return True
 
     def _priced(self, prices: Array) -> list[SlottedJob]:

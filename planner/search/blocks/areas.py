@@ -156,16 +156,22 @@ def relaxation_from(job: SiftingJob, areas: Sequence[Area], answers: Sequence[An
             return None
         values[area.variables] = answer.values
         columns[area.variables], rows[area.rows] = answer.basis.columns, answer.basis.rows
-    used = job.slot[(values > USED) | (columns == BasisStatus.BASIC)]
-    open_slots = np.zeros(int(job.slot.max(initial=0)) + 1, dtype=bool)
-    open_slots[used[used >= 0]] = True
+    basis = Basis(columns, rows)
     return SlottedJob(
         program=job.program,
         cost=job.cost,
         slot=job.slot,
-        open_slots=open_slots,
-        start=Basis(columns, rows),
+        open_slots=slots_of(job.slot, values, basis),
+        start=basis,
     )
+
+
+def slots_of(slot: Indices, values: Array, basis: Basis) -> Mask:
+    """By slot: whether a relaxation that ended at some values and a basis looks at it again."""
+    used = slot[(values > USED) | (basis.columns == BasisStatus.BASIC)]
+    found = np.zeros(int(slot.max(initial=0)) + 1, dtype=bool)
+    found[used[used >= 0]] = True
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
