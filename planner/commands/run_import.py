@@ -61,7 +61,7 @@ def run_benchmarks(
     rows: list[dict[str, object]] = []
     for path in files:
         found = import_benchmarks(form, read(path), given, input_tokens, served_as)
-        _say(path, len(found.rows), found.rejected, errors)
+        say_taken(str(path), "row", len(found.rows), found.rejected, errors)
         rows += [{**row, "case_id": f"{path.name} {row['case_id']}"} for row in found.rows]
     if not rows:
         raise InputError(
@@ -80,7 +80,7 @@ def run_supply(found: ImportedSupply, path: Path, out: Path, errors: Console) ->
     """
     for note in found.notes:
         errors.print(f"{path}: {note}", style="yellow", markup=False)
-    _say(path, found.taken, found.rejected, errors)
+    say_taken(str(path), "row", found.taken, found.rejected, errors)
     if not found.taken:
         raise InputError([Issue(str(path), 1, 1, "", "no row can be imported; the reasons are listed above")])
     _write(out, found.text, errors)
@@ -197,11 +197,16 @@ def offer_options(
     InputError
         An unknown part.
     """
-    pairs = [text.partition("=") for text in regions]
-    named = {theirs: ours or theirs for theirs, _, ours in pairs}
+    named = named_regions(regions)
     kinds = frozenset(hardware_option(name) for name in hardware)
     stated = as_of is not None
     return OfferOptions(_day(as_of, path), named, kinds, spot_max_share, terms, is_stated=stated)
+
+
+def named_regions(written: Sequence[str]) -> dict[str, str]:
+    """Return the fleet's names of regions, from THEIRS=OURS or THEIRS."""
+    pairs = [text.partition("=") for text in written]
+    return {theirs: ours or theirs for theirs, _, ours in pairs}
 
 
 def _day(as_of: str | None, path: Path) -> str:
@@ -263,11 +268,26 @@ def describe_model(reference: str, console: Console, named: str | None = None) -
     )
 
 
-def _say(path: Path, taken: int, rejected: Sequence[Rejected], errors: Console) -> None:
+def say_taken(place: str, what: str, taken: int, rejected: Sequence[Rejected], errors: Console) -> None:
+    """Print how many rows of a source were taken, and why others were not.
+
+    Parameters
+    ----------
+    place : str
+        The source.
+    what : str
+        What is counted, in the singular.
+    taken : int
+        How many were.
+    rejected : Sequence[Rejected]
+        Those that were not.
+    errors : Console
+        Where to.
+    """
     for each in rejected:
-        errors.print(f"{path}: {each.place}: skipped: {each.reason}", style="yellow", markup=False)
+        errors.print(f"{place}: {each.place}: skipped: {each.reason}", style="yellow", markup=False)
     left = sum(each.rows for each in rejected)
-    errors.print(f"{path}: {counted(taken, 'row')} taken, {left:,} not", markup=False, highlight=False)
+    errors.print(f"{place}: {counted(taken, what)} taken, {left:,} not", markup=False, highlight=False)
 
 
 def _write(out: Path, text: str, errors: Console) -> None:

@@ -26,6 +26,7 @@ from fleetplan.planner.importing.power_files import readings_of
 from fleetplan.planner.importing.power_readings import QUERIES, power_fragment
 from fleetplan.planner.importing.prometheus import (
     answers_of,
+    measured_queries,
     parse_answers,
     queries,
     system_metrics,
@@ -59,7 +60,8 @@ def print_queries(asked: PrometheusOptions, console: Console) -> None:
     InputError
         There is no such system.
     """
-    for name, query in queries(asked.system, asked.region_label, asked.step_s).items():
+    wanted = (asked.system, asked.region_label, asked.step_s)
+    for name, query in (queries(*wanted) | measured_queries(*wanted)).items():
         console.print(f"{name}.json: {query}", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -11,15 +11,17 @@ from rich.console import Console
 
 from fleetplan.fleet.document import read_document
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.figures import shown_in
 from fleetplan.fleet.files import FileNotWrittenError, write_whole, written_together
 from fleetplan.fleet.input_files import read_text
 from fleetplan.planner.cells import csv_text
+from fleetplan.planner.commands.actuals_of import MeasuredSources, actuals_of
 from fleetplan.planner.commands.fleet_file import write_fleet_file
 from fleetplan.planner.commands.solve import solve
 from fleetplan.planner.commands.terminal import console, echo_json, say_written
-from fleetplan.planner.plan import Plan, read_plan
+from fleetplan.planner.plan import Plan, currency_of, read_plan
 from fleetplan.planner.questions.asked_plan import read_asked_plan
-from fleetplan.planner.questions.track import Finding, TrackReport, next_fleet, read_actuals, track
+from fleetplan.planner.questions.track import Finding, TrackReport, next_fleet, track
 from fleetplan.planner.report.html.track_page import TRACK_PAGE, track_page
 from fleetplan.planner.report.track_console import print_track
 from fleetplan.scenarios.expand import expand
@@ -55,7 +57,7 @@ class NextPlan:
 
 def run_track(
     plan_file: Path,
-    actuals_file: Path,
+    sources: MeasuredSources,
     out: Path | None,
     following: NextPlan,
     *,
@@ -73,19 +75,20 @@ def run_track(
         hint = "--next FLEET.yaml, the file that is planned"
         raise InputError([Issue("--solve", 0, 0, "", "needs the name of the next fleet file", hint)])
     plan = read_plan(plan_file)
-    report = track(plan, read_actuals(actuals_file, plan))
+    report = track(plan, actuals_of(sources, plan, errors))
     # What may be refused comes before anything is written.
     if following.file is not None:
         text = _next_text(plan_file, plan, report, following.file, following.fleet_file)
         write_fleet_file(following.file, text, over=following.force)
         say_written(errors, following.file)
-    if out is not None:
-        _write(report, out)
-        say_written(errors, out / TRACK_PAGE)
-    if as_json:
-        echo_json(_as_json(report))
-    else:
-        print_track(report, console())
+    with shown_in(currency_of(plan)):
+        if out is not None:
+            _write(report, out)
+            say_written(errors, out / TRACK_PAGE)
+        if as_json:
+            echo_json(_as_json(report))
+        else:
+            print_track(report, console())
     if following.file is not None and following.solve_into is not None:
         solve(
             following.file,

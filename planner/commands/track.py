@@ -8,13 +8,21 @@ from typing import Annotated
 import typer
 
 from fleetplan.planner.commands.asking import FleetOfPlan, PlanFile
+from fleetplan.planner.commands.import_options import Token
 from fleetplan.planner.commands.shared import output_folder
 from fleetplan.planner.commands.terminal import console
 
 
 def track(
     plan_file: PlanFile,
-    actuals: Annotated[Path, typer.Argument(help="CSV of what was measured", metavar="ACTUALS.csv")],
+    actuals: Annotated[
+        list[str],
+        typer.Argument(
+            help="what was measured, repeatable: a table, a FOCUS bill (CSV or Parquet); with --system the "
+            "URL of a Prometheus server, or a folder of saved answers",
+            metavar="ACTUALS",
+        ),
+    ],
     out: Annotated[
         Path | None,
         typer.Option(
@@ -37,6 +45,20 @@ def track(
     fleet_file: FleetOfPlan = None,
     time_limit: Annotated[float, typer.Option(help="seconds for --solve", metavar="S", min=0.1)] = 120.0,
     gap: Annotated[str, typer.Option(help="optimality gap of --solve", metavar="RATIO")] = "0.5%",
+    region: Annotated[
+        list[str] | None,
+        typer.Option(help="a region of the bill, as THEIRS=OURS; repeatable; others keep their name"),
+    ] = None,
+    system: Annotated[
+        str | None,
+        typer.Option(
+            help="whose metrics Prometheus has", metavar="vllm|sglang|trtllm|dynamo|envoy-ai-gateway"
+        ),
+    ] = None,
+    days: Annotated[float, typer.Option(help="how far back a server is asked", min=0.01, max=4000)] = 100.0,
+    step: Annotated[int, typer.Option(help="step of the range [s]", min=1, max=86_400)] = 3600,
+    region_label: Annotated[str | None, typer.Option(help="label that names the region")] = None,
+    token_file: Token = None,
     as_json: Annotated[bool, typer.Option("--json", help="print track.json instead of the tables")] = False,
     force: Annotated[bool, typer.Option("--force", help="overwrite the file of --next")] = False,
 ) -> None:
@@ -45,11 +67,16 @@ def track(
     States the variances of demand, rates and prices, and their cost.
 
     The table has a column period or date, and service, region, pool, requests_per_s, accelerators,
-    utilisation, ttft_ms, tpot_ms, usd as far as they were measured.
+    utilisation, ttft_ms, tpot_ms, usd as far as they were measured. A bill has the cost and size of
+    pools, Prometheus demand and latencies.
 
     Example: plan track out/plan.json actuals.csv --out track --next fleet-q2.yaml --solve out-q2
     """
+    from fleetplan.planner.commands.actuals_of import MeasuredSources
     from fleetplan.planner.commands.run_track import NextPlan, run_track
 
+    sources = MeasuredSources(
+        tuple(actuals), tuple(region or ()), system, days, step, region_label, token_file
+    )
     following = NextPlan(next_file, solve_into, fleet_file, time_limit, gap, force)
-    run_track(plan_file, actuals, out, following, as_json=as_json, errors=console(stderr=True))
+    run_track(plan_file, sources, out, following, as_json=as_json, errors=console(stderr=True))

@@ -68,10 +68,10 @@ def focus_supply(table: Table, path: str, options: OfferOptions) -> ImportedSupp
     usage: dict[tuple[InstanceType, str, str], _Usage] = {}
     span: list[datetime] = []
     for line, written in table.records:
-        record = {name: value for name, value in written.items() if not _is_null(value)}
+        record = without_nulls(written)
         try:
-            instance, region, category, usd, hours = _focus_row(record)
-            start, end = _moment(record, "ChargePeriodStart"), _moment(record, "ChargePeriodEnd")
+            instance, region, category, usd, hours = usage_of(record)
+            start, end = charged_time(record, "ChargePeriodStart"), charged_time(record, "ChargePeriodEnd")
         except RejectedRowError as reason:
             fragment.reject(f"row {line}", str(reason))
             continue
@@ -129,8 +129,13 @@ def _take_usage(
     fragment.take("pools", place, lambda: pool, paid.rows)
 
 
-def _focus_row(record: Record) -> tuple[InstanceType, str, str, float, float]:
-    """Instance type, region, pricing category, cost [USD] and hours of a row of usage."""
+def without_nulls(written: Record) -> Record:
+    """Return the cells of a row that hold something."""
+    return {name: value for name, value in written.items() if not _is_null(value)}
+
+
+def usage_of(record: Record) -> tuple[InstanceType, str, str, float, float]:
+    """Return instance type, region, pricing category, cost [USD] and hours of a row of usage."""
     if record.get("ChargeCategory") != "Usage":
         raise RejectedRowError(f"charge category {record.get('ChargeCategory')}: is no usage")
     if record.get("ChargeClass") is not None:
@@ -183,7 +188,8 @@ def _words(value: object) -> Iterator[str]:
     yield from _WORDS.findall(str(value or "")[:2000])
 
 
-def _moment(record: Record, name: str) -> datetime:
+def charged_time(record: Record, name: str) -> datetime:
+    """Return the time in a column of a row."""
     value = record.get(name)
     # BigQuery, where Google Cloud puts its bill, exports `2026-10-01 00:00:00 UTC`.
     text = str(value).strip().removesuffix(" UTC")

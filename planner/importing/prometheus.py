@@ -35,6 +35,8 @@ MOST_POINTS: Final = 11_000
 _CLASSIC_HINT: Final = "let Prometheus keep classic ones too: `always_scrape_classic_histograms: true`"
 HISTOGRAMS: Final = ("prompt_tokens", "output_tokens")
 COUNTERS: Final = ("cache_hits", "cache_queries")
+LATENCIES: Final = ("_sum", "_count")
+"""Parts of a histogram whose ratio is its mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,18 @@ def queries(system: str, region_label: str | None, step_s: int) -> dict[str, str
     for name in COUNTERS:
         if name in metrics:
             found[name] = f"sum by ({service}) (increase({metrics[name]['counter']}[{step_s}s]))"
+    return found
+
+
+def measured_queries(system: str, region_label: str | None, step_s: int) -> dict[str, str]:
+    """Return the PromQL of requests and of latencies, as `queries` does: what happened to a plan."""
+    metrics = system_metrics(system)
+    service = metrics["service"]
+    found = {"requests": queries(system, region_label, step_s)["requests"]}
+    for name in ("ttft", "tpot"):
+        for kind in LATENCIES:
+            metric = metrics[name]["histogram"]
+            found[f"{name}{kind}"] = f"sum by ({service}) (increase({metric}{kind}[{step_s}s]))"
     return found
 
 

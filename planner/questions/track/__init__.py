@@ -4,7 +4,13 @@ In: plan.json and a table of what happened (`read_actuals`). Out: a `TrackReport
 variance in money, and the next fleet file (`next_fleet`).
 """
 
-from fleetplan.planner.questions.track.actuals import Actuals, read_actuals
+from fleetplan.planner.questions.track.actuals import (
+    Actuals,
+    GatheredActuals,
+    Mean,
+    period_dates,
+    read_actuals,
+)
 from fleetplan.planner.questions.track.next_fleet import next_fleet
 from fleetplan.planner.questions.track.variances import (
     DemandRow,
@@ -20,11 +26,14 @@ __all__ = [
     "Actuals",
     "DemandRow",
     "Finding",
+    "GatheredActuals",
     "LatencyRow",
+    "Mean",
     "PeriodCost",
     "PoolRow",
     "TrackReport",
     "next_fleet",
+    "period_dates",
     "read_actuals",
     "track",
 ]

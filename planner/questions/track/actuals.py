@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Final
 
-from fleetplan.fleet.document.text_tables import TextRow, TextTable, read_text_table
+from fleetplan.fleet.document.text_tables import TextRow, read_text_table
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory.periods import QUARTERS
 from fleetplan.planner.plan import Plan
@@ -24,19 +23,21 @@ _MONTH: Final = len("2027-01")
 
 
 @dataclass(slots=True)
-class _Mean:
+class Mean:
     """A mean by weight."""
 
     total: float = 0.0
     weight: float = 0.0
 
     def add(self, value: float | None, weight: float = 1.0) -> None:
+        """Count a value, if there is one."""
         if value is not None:
             self.total += value * weight
             self.weight += weight
 
     @property
     def value(self) -> float | None:
+        """The mean; None of nothing."""
         return self.total / self.weight if self.weight else None
 
 
@@ -67,8 +68,6 @@ class Actuals:
 
     Attributes
     ----------
-    path : str
-        The table.
     periods : tuple[str, ...]
         Periods with rows, in the order of the plan.
     demand : Mapping of (service, region, period)
@@ -85,7 +84,6 @@ class Actuals:
         Sum over the rows. [USD]
     """
 
-    path: str
     periods: tuple[str, ...]
     demand: dict[tuple[str, str, str], float]
     loads: dict[tuple[str, str, str], ServedLoad]
@@ -97,18 +95,45 @@ class Actuals:
 
 
 @dataclass(slots=True)
-class _Gathered:
+class GatheredActuals:
+    """What sources have said so far, by the keys of `Actuals`."""
+
     demand: dict[tuple[str, str, str], float] = field(default_factory=dict)
     loads: dict[tuple[str, str, str], ServedLoad] = field(default_factory=lambda: defaultdict(ServedLoad))
-    ttft: dict[tuple[str, str], _Mean] = field(default_factory=lambda: defaultdict(_Mean))
-    tpot: dict[tuple[str, str], _Mean] = field(default_factory=lambda: defaultdict(_Mean))
-    utilisation: dict[tuple[str, str], _Mean] = field(default_factory=lambda: defaultdict(_Mean))
-    accelerators: dict[tuple[str, str], _Mean] = field(default_factory=lambda: defaultdict(_Mean))
+    ttft: dict[tuple[str, str], Mean] = field(default_factory=lambda: defaultdict(Mean))
+    tpot: dict[tuple[str, str], Mean] = field(default_factory=lambda: defaultdict(Mean))
+    utilisation: dict[tuple[str, str], Mean] = field(default_factory=lambda: defaultdict(Mean))
+    accelerators: dict[tuple[str, str], Mean] = field(default_factory=lambda: defaultdict(Mean))
     usd: dict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
+    periods: set[str] = field(default_factory=set)
+    """Periods with measurements."""
+
+    def add_demand(self, service: str, region: str, period: str, requests_per_s: float) -> None:
+        """Count a demand; the largest of a period is that of the period. [1/s]"""
+        key = (service, region, period)
+        self.demand[key] = max(requests_per_s, self.demand.get(key, 0.0))
+        self.periods.add(period)
+
+    def actuals(self, plan: Plan) -> Actuals:
+        """Return all of it, periods in the order of the plan."""
+
+        def means(values: dict[tuple[str, str], Mean]) -> dict[tuple[str, str], float]:
+            return {key: mean.value for key, mean in values.items() if mean.value is not None}
+
+        return Actuals(
+            periods=tuple(period for period in plan.periods if period in self.periods),
+            demand=self.demand,
+            loads={key: load for key, load in self.loads.items() if load.busy_accelerators > 0},
+            ttft_ms=means(self.ttft),
+            tpot_ms=means(self.tpot),
+            utilisation=means(self.utilisation),
+            accelerators=means(self.accelerators),
+            usd={key: usd for key, usd in self.usd.items() if math.isfinite(usd) and usd > 0},
+        )
 
 
-def read_actuals(path: Path, plan: Plan) -> Actuals:
-    """Return what a table says of the periods of a plan.
+def read_actuals(path: Path, plan: Plan, into: GatheredActuals) -> None:
+    """Add what a table says of the periods of a plan.
 
     Parameters
     ----------
@@ -118,6 +143,8 @@ def read_actuals(path: Path, plan: Plan) -> Actuals:
         cost.
     plan : Plan
         The plan that was in force.
+    into : GatheredActuals
+        What other sources have said.
 
     Raises
     ------
@@ -132,10 +159,16 @@ def read_actuals(path: Path, plan: Plan) -> Actuals:
             [Issue(str(path), 1, 1, "", message, f"periods of the plan: {', '.join(plan.periods)}")]
         )
     names = _Names(plan)
-    gathered = _Gathered()
-    seen = [period for row in table.rows if (period := _take(row, plan, names, gathered)) is not None]
+    into.periods |= {period for row in table.rows if (period := _take(row, plan, names, into)) is not None}
     table.require_valid()
-    return _done(table, [period for period in plan.periods if period in seen], gathered)
+
+
+def period_dates(plan: Plan) -> dict[str, tuple[date, date]]:
+    """First day of each period that has a date, and the day after; plans of older versions have quarters."""
+    if plan.inputs is not None and plan.inputs.periods:
+        return {each.name: (each.first_day, each.day_after) for each in plan.inputs.periods}
+    dated = {name: QUARTERS.dates(name) for name in plan.periods}
+    return {name: dates for name, dates in dated.items() if dates is not None}
 
 
 class _Names:
@@ -148,7 +181,7 @@ class _Names:
         self.pools = tuple(dict.fromkeys(row.pool for row in plan.pools))
 
 
-def _take(row: TextRow, plan: Plan, names: _Names, into: _Gathered) -> str | None:
+def _take(row: TextRow, plan: Plan, names: _Names, into: GatheredActuals) -> str | None:
     """Add a row, and return its period; None with an issue noted where it is outside the plan."""
     period = _period(row, plan)
     service = row.name("service", "service", names.services)
@@ -170,8 +203,7 @@ def _take(row: TextRow, plan: Plan, names: _Names, into: _Gathered) -> str | Non
             if region is None:
                 row.note("region", "is missing: there are several")
         if region is not None and (rate := numbers["requests_per_s"]) is not None:
-            key = (service, region, period)
-            into.demand[key] = max(rate, into.demand.get(key, 0.0))
+            into.add_demand(service, region, period, rate)
     elif pool is not None:
         into.accelerators[pool, period].add(numbers["accelerators"])
         into.utilisation[pool, period].add(used)
@@ -184,7 +216,7 @@ def _take(row: TextRow, plan: Plan, names: _Names, into: _Gathered) -> str | Non
 
 
 def _take_load(
-    row: TextRow, key: tuple[str, str, str], numbers: dict[str, float | None], into: _Gathered
+    row: TextRow, key: tuple[str, str, str], numbers: dict[str, float | None], into: GatheredActuals
 ) -> None:
     rate, accelerators, used = (numbers[name] for name in ("requests_per_s", "accelerators", "utilisation"))
     given = [value is not None for value in (rate, accelerators, used)]
@@ -211,33 +243,8 @@ def _period(row: TextRow, plan: Plan) -> str | None:
     except ValueError:
         row.note("date", f"is not a date: {written!r}", "2027-01-31 or 2027-01")
         return None
-    found = next((name for name, (first, after) in _dates(plan).items() if first <= day < after), None)
+    found = next((name for name, (first, after) in period_dates(plan).items() if first <= day < after), None)
     if found is None:
         row.note("date", f"{written} lies in no period of the plan", f"periods: {', '.join(periods)}")
         return None
     return found
-
-
-def _dates(plan: Plan) -> dict[str, tuple[date, date]]:
-    """First day of each period that has a date, and the day after; plans of older versions have quarters."""
-    if plan.inputs is not None and plan.inputs.periods:
-        return {each.name: (each.first_day, each.day_after) for each in plan.inputs.periods}
-    dated = {name: QUARTERS.dates(name) for name in plan.periods}
-    return {name: dates for name, dates in dated.items() if dates is not None}
-
-
-def _done(table: TextTable, periods: Sequence[str], found: _Gathered) -> Actuals:
-    def means(values: dict[tuple[str, str], _Mean]) -> dict[tuple[str, str], float]:
-        return {key: mean.value for key, mean in values.items() if mean.value is not None}
-
-    return Actuals(
-        path=table.path,
-        periods=tuple(periods),
-        demand=found.demand,
-        loads={key: load for key, load in found.loads.items() if load.busy_accelerators > 0},
-        ttft_ms=means(found.ttft),
-        tpot_ms=means(found.tpot),
-        utilisation=means(found.utilisation),
-        accelerators=means(found.accelerators),
-        usd={key: usd for key, usd in found.usd.items() if math.isfinite(usd) and usd > 0},
-    )

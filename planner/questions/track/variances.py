@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from fleetplan.planner.plan import Placement, Plan
-from fleetplan.planner.questions.track.actuals import Actuals, ServedLoad
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.questions.track.actuals import Actuals
+from fleetplan.planner.questions.track.planned_figures import PlannedFigures
 
 Assumption = Literal["demand", "rates", "price"]
 
@@ -158,7 +159,7 @@ def track(plan: Plan, actuals: Actuals) -> TrackReport:
     actuals : Actuals
         What was measured.
     """
-    planned = _Planned(plan)
+    planned = PlannedFigures(plan)
     demand = tuple(
         DemandRow(service, region, period, planned.demand.get((service, region, period), 0.0), actual)
         for (service, region, period), actual in sorted(actuals.demand.items())
@@ -171,7 +172,9 @@ def track(plan: Plan, actuals: Actuals) -> TrackReport:
         for row in pools
         if row.actual_usd and row.actual_accelerators and row.planned_usd and row.planned_accelerators
     }
-    findings = sorted(_findings(planned, demand, rates, prices), key=lambda each: -abs(each.usd))
+    findings = sorted(
+        _findings(planned, demand, rates, prices, actuals.periods), key=lambda each: -abs(each.usd)
+    )
     costs = []
     for period in actuals.periods:
         stated = [row.actual_usd for row in pools if row.period == period]
@@ -198,58 +201,7 @@ def track(plan: Plan, actuals: Actuals) -> TrackReport:
     )
 
 
-class _Planned:
-    """Figures of the plan, in the shape of the actuals."""
-
-    def __init__(self, plan: Plan) -> None:
-        likely = max(plan.demand_scenarios, key=lambda row: row.probability, default=None)
-        self._scenario = None if likely is None else likely.name
-        self.placements = [row for row in plan.placements if row.scenario == self._scenario]
-        self.all_placements = plan.placements
-        self.hardware = {row.pool: row.hardware for row in plan.pools}
-        by_slice: dict[tuple[str, str, str], dict[str | None, float]] = defaultdict(
-            lambda: defaultdict(float)
-        )
-        for asked in () if plan.inputs is None else plan.inputs.demand:
-            if asked.scenario == self._scenario:
-                by_slice[asked.service, asked.region, asked.period][asked.slice] += asked.requests_per_s
-        self.demand = {key: max(parts.values()) for key, parts in by_slice.items()}
-        self.loads = _planned_loads(self.placements)
-        self.pools = [row for row in plan.pools if row.scenario == self._scenario]
-        self.pool_usd: dict[tuple[str, str], float] = defaultdict(float)
-        for row in plan.pools:
-            self.pool_usd[row.pool, row.period] += row.usd + row.retirement_usd
-        for placed in plan.placements:
-            self.pool_usd[placed.pool, placed.period] += placed.running_usd
-        self.usd_by_period = {
-            period: sum(usd for (_, q), usd in self.pool_usd.items() if q == period)
-            for period in plan.periods
-        }
-
-    def usd(self, service: str, period: str) -> dict[str, float]:
-        """What a service costs in a period, by pool. [USD]"""
-        found: dict[str, float] = defaultdict(float)
-        for row in self.all_placements:
-            if (row.service, row.period) == (service, period):
-                found[row.pool] += row.usd
-        return found
-
-
-def _planned_loads(placements: list[Placement]) -> dict[tuple[str, str, str], ServedLoad]:
-    """Load of a service's replicas in a pool over the day; prefill and decode serve the same requests."""
-    requests: dict[tuple[str, str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    found: dict[tuple[str, str, str], ServedLoad] = defaultdict(ServedLoad)
-    for row in placements:
-        key = (row.service, row.pool, row.period)
-        requests[key][row.phase] += row.requests_per_s
-        found[key].busy_accelerators += row.accelerators * row.utilisation
-    for key, phases in requests.items():
-        twice = min(phases.get("prefill", 0.0), phases.get("decode", 0.0))
-        found[key].requests = sum(phases.values()) - twice
-    return found
-
-
-def _rate_ratios(planned: _Planned, actuals: Actuals) -> dict[str, dict[str, float]]:
+def _rate_ratios(planned: PlannedFigures, actuals: Actuals) -> dict[str, dict[str, float]]:
     """Measured over planned rates, by service and hardware: what was busy for the requests served."""
     expected: dict[tuple[str, str], float] = defaultdict(float)
     busy: dict[tuple[str, str], float] = defaultdict(float)
@@ -266,34 +218,60 @@ def _rate_ratios(planned: _Planned, actuals: Actuals) -> dict[str, dict[str, flo
 
 
 def _findings(
-    planned: _Planned,
+    planned: PlannedFigures,
     demand: tuple[DemandRow, ...],
     rates: dict[str, dict[str, float]],
     prices: dict[tuple[str, str], float],
+    periods: tuple[str, ...],
 ) -> Iterator[Finding]:
     asked: dict[tuple[str, str], list[DemandRow]] = defaultdict(list)
     for row in demand:
         asked[row.service, row.period].append(row)
-    for (service, period), rows in asked.items():
-        by_pool = planned.usd(service, period)
-        before = sum(row.planned for row in rows)
-        growth = sum(row.actual for row in rows) / before if before else 1.0
-        regions = ", ".join(row.region for row in rows)
-        yield Finding("demand", service, period, regions, growth, sum(by_pool.values()) * (growth - 1))
+    # What nobody measured of a service is as planned; its rates and prices may be known all the same.
+    keys = {(row.service, row.period): None for row in planned.all_placements if row.period in periods}
+    for service, period in {**dict.fromkeys(asked), **keys}:
+        rows = asked[service, period]
+        growth = {row.region: row.actual / row.planned for row in rows if row.planned}
+        by_pool = planned.usd_by_origin(service, period)
+        if rows:
+            yield from _demand_findings(service, period, rows, growth, by_pool)
         slower: dict[str, float] = defaultdict(float)
-        for pool, usd in by_pool.items():
+        for pool, by_origin in by_pool.items():
+            usd = sum(cost * growth.get(origin, 1.0) for origin, cost in by_origin.items())
             hardware = planned.hardware[pool]
             ratio = rates.get(service, {}).get(hardware, 1.0)
-            slower[hardware] += usd * growth * (1 / ratio - 1)
+            slower[hardware] += usd * (1 / ratio - 1)
             price = prices.get((pool, period), 1.0)
             if price != 1.0:
-                yield Finding("price", service, period, pool, price, usd * growth / ratio * (price - 1))
+                yield Finding("price", service, period, pool, price, usd / ratio * (price - 1))
         for hardware, usd in slower.items():
             if hardware in rates.get(service, {}):
                 yield Finding("rates", service, period, hardware, rates[service][hardware], usd)
 
 
-def _latency_rows(plan: Plan, planned: _Planned, actuals: Actuals) -> Iterator[LatencyRow]:
+def _demand_findings(
+    service: str,
+    period: str,
+    rows: list[DemandRow],
+    growth: dict[str, float],
+    by_pool: dict[str, dict[str, float]],
+) -> Iterator[Finding]:
+    """Return what more or less demand costs: regions together where they are off alike, else each."""
+    more = {
+        region: (ratio - 1) * sum(by_origin.get(region, 0.0) for by_origin in by_pool.values())
+        for region, ratio in growth.items()
+    }
+    planned = sum(row.planned for row in rows)
+    overall = sum(row.actual for row in rows) / planned if planned else 1.0
+    if all(abs(ratio - overall) < NOTABLE_RATIO for ratio in growth.values()):
+        regions = ", ".join(row.region for row in rows)
+        yield Finding("demand", service, period, regions, overall, sum(more.values()))
+        return
+    for region, usd in more.items():
+        yield Finding("demand", service, period, region, growth[region], usd)
+
+
+def _latency_rows(plan: Plan, planned: PlannedFigures, actuals: Actuals) -> Iterator[LatencyRow]:
     services = {} if plan.inputs is None else {each.name: each for each in plan.inputs.services}
     for figure, measured in (("ttft_ms", actuals.ttft_ms), ("tpot_ms", actuals.tpot_ms)):
         for (service, period), value in sorted(measured.items()):
@@ -306,7 +284,7 @@ def _latency_rows(plan: Plan, planned: _Planned, actuals: Actuals) -> Iterator[L
             yield LatencyRow(service, period, figure, limit, max(rows, default=None), value)
 
 
-def _pool_rows(planned: _Planned, actuals: Actuals) -> Iterator[PoolRow]:
+def _pool_rows(planned: PlannedFigures, actuals: Actuals) -> Iterator[PoolRow]:
     for period in actuals.periods:
         for pool in dict.fromkeys(row.pool for row in planned.pools if row.period == period):
             rows = [row for row in planned.pools if (row.pool, row.period) == (pool, period)]

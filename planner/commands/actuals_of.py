@@ -1,0 +1,116 @@
+"""Sources of `plan track`: tables, FOCUS bills and Prometheus, read into one account of what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from fleetplan.fleet.document.records import open_table
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.planner.commands.run_import import named_regions, say_taken
+from fleetplan.planner.forecast.history import PEAK_PERCENTILE
+from fleetplan.planner.importing.bill_actuals import TakenActuals, bill_actuals
+from fleetplan.planner.importing.demand import DemandOptions
+from fleetplan.planner.importing.focus import FOCUS_COLUMNS
+from fleetplan.planner.importing.monitored_actuals import monitored_actuals
+from fleetplan.planner.importing.progress import reading
+from fleetplan.planner.importing.prometheus import (
+    answers_of,
+    measured_queries,
+    parse_answers,
+    system_metrics,
+    without_login,
+)
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.questions.track import Actuals, GatheredActuals, read_actuals
+
+_URLS: Final = ("http://", "https://")
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSources:
+    """What was measured, and how it is read.
+
+    Attributes
+    ----------
+    places : tuple[str, ...]
+        Tables, bills, and with a system URLs of servers or folders of saved answers.
+    regions : tuple[str, ...]
+        THEIRS=OURS of bills.
+    system : str or None
+        Whose metrics.
+    days : float
+        How far back a server is asked. [days]
+    step_s : int
+        Step of the range. [s]
+    region_label : str or None
+        Label that names the region.
+    token_file : Path or None
+        Holds a bearer token for a server.
+    """
+
+    places: tuple[str, ...]
+    regions: tuple[str, ...]
+    system: str | None
+    days: float
+    step_s: int
+    region_label: str | None
+    token_file: Path | None
+
+
+def actuals_of(sources: MeasuredSources, plan: Plan, errors: Console) -> Actuals:
+    """Return what all sources say together.
+
+    Raises
+    ------
+    InputError
+        A source cannot be read, or says nothing of the plan.
+    """
+    gathered = GatheredActuals()
+    regions = named_regions(sources.regions)
+    for place in sources.places:
+        path = Path(place)
+        if place.startswith(_URLS) or path.is_dir():
+            _say(without_login(place)[0], "service", _monitored(sources, place, plan, gathered), errors)
+        elif _is_bill(path):
+            _say(place, "row", _bill(path, regions, plan, gathered, errors), errors)
+        else:
+            read_actuals(path, plan, gathered)
+    return gathered.actuals(plan)
+
+
+def _is_bill(path: Path) -> bool:
+    try:
+        with open_table(path) as table:
+            return FOCUS_COLUMNS[0] in table.columns
+    except InputError:
+        # What is wrong with a table is said where it is read.
+        return False
+
+
+def _bill(
+    path: Path, regions: Mapping[str, str], plan: Plan, into: GatheredActuals, errors: Console
+) -> TakenActuals:
+    with reading(path, errors) as watch, open_table(path, watch) as table:
+        return bill_actuals(table, str(path), regions, plan, into)
+
+
+def _monitored(sources: MeasuredSources, place: str, plan: Plan, into: GatheredActuals) -> TakenActuals:
+    shown, _ = without_login(place)
+    if sources.system is None:
+        raise InputError([Issue("--system", 0, 0, "", f"is missing: whose metrics {shown} has")])
+    asked = measured_queries(sources.system, sources.region_label, sources.step_s)
+    texts = answers_of(place, asked, sources.days, sources.step_s, sources.token_file)
+    label = system_metrics(sources.system)["service"]
+    options = DemandOptions(label, sources.region_label, None, PEAK_PERCENTILE, 1, shown)
+    return monitored_actuals(parse_answers(texts, shown), options, plan, into)
+
+
+def _say(place: str, counts: str, found: TakenActuals, errors: Console) -> None:
+    for note in found.notes:
+        errors.print(f"{place}: {note}", style="yellow", markup=False)
+    say_taken(place, counts, found.taken, found.rejected, errors)
