@@ -35,6 +35,10 @@ def diff_plans(
             callback=page_file,
         ),
     ] = None,
+    stress: Annotated[
+        Path | None,
+        typer.Option(help="table of `plan stress --csv` for NEW: its risks on the page", metavar="FILE.csv"),
+    ] = None,
 ) -> None:
     """Show how a plan differs from another, with costs.
 
@@ -42,17 +46,20 @@ def diff_plans(
 
     Example: plan diff last-quarter/plan.json out/plan.json --out review.html
     """
+    from fleetplan.fleet.figures import shown_in
     from fleetplan.fleet.files import write_whole
+    from fleetplan.planner.plan import currency_of
     from fleetplan.planner.questions.review import review
     from fleetplan.planner.report.diff_console import print_diff
 
-    asked = review(old, new)
-    print_diff(asked.found, console())
-    if out is not None:
-        from fleetplan.planner.report.html.review_page import review_page
+    asked = review(old, new, stress)
+    with shown_in(currency_of(asked.new)):
+        print_diff(asked.found, console())
+        if out is not None:
+            from fleetplan.planner.report.html.review_page import review_page
 
-        write_whole(out, review_page(asked))
-        say_written(console(stderr=True), out)
+            write_whole(out, review_page(asked))
+            say_written(console(stderr=True), out)
     if exit_code and asked.found.differs:
         raise typer.Exit(ExitCode.DIFFERENT)
 

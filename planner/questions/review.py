@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from fleetplan.fleet.figures import figure
+from fleetplan.fleet.document.text_tables import read_text_table
+from fleetplan.fleet.figures import figure, money, shown_in
 from fleetplan.fleet.input_files import input_sha256
-from fleetplan.planner.plan import Plan, most_at_once, read_plan
+from fleetplan.planner.plan import Plan, currency_of, most_at_once, read_plan
 from fleetplan.planner.questions.diff import PlanDiff, QuantityChange, diff, same_figure
+from fleetplan.planner.questions.stress import STRESS_COLUMNS
+
+STRESS: Final = "Stress"
+"""What the risks that a stress found begin with."""
 
 SOFT_SOURCES: Final = ("extrapolated", "roofline")
 """Sources of operator times that no measurement is near."""
@@ -94,15 +99,24 @@ class Review:
     hashes: tuple[InputHash, ...]
 
 
-def review(old_file: Path, new_file: Path) -> Review:
+def review(old_file: Path, new_file: Path, stress_file: Path | None = None) -> Review:
     """Return the review of the plans of two files.
+
+    Parameters
+    ----------
+    old_file, new_file : Path
+        The plans.
+    stress_file : Path, optional
+        What `plan stress --csv` wrote of the new plan; it joins the risks.
 
     Raises
     ------
     InputError
-        A file is no plan.
+        A file is no plan, or no stress of the new one.
     """
     old, new = read_plan(old_file), read_plan(new_file)
+    stress = [] if stress_file is None else list(_stress(stress_file, new))
+    tested = [] if stress_file is None else [InputHash(stress_file.name, "", input_sha256(stress_file))]
     first, second = input_sha256(old_file), input_sha256(new_file)
     return Review(
         old=old,
@@ -111,8 +125,8 @@ def review(old_file: Path, new_file: Path) -> Review:
         found=diff(old, new),
         reasons=tuple(_reasons(old, new)),
         moves=tuple(_moves(old, new)),
-        risks=tuple(_risks(new)),
-        hashes=tuple(_hashes(old, new)),
+        risks=(*stress, *_risks(new)),
+        hashes=(*_hashes(old, new), *tested),
     )
 
 
@@ -203,8 +217,32 @@ def _risks(plan: Plan) -> Iterator[str]:
         yield f"{limit.name} ({limit.family}) is used up: {used}."
     owed = sum(each.usd for each in plan.commitments)
     if owed:
-        yield f"{owed:,.0f} USD are owed after {plan.periods[-1]}, whatever is decided then."
+        with shown_in(currency_of(plan)):
+            yield f"{money(owed)} is owed after {plan.periods[-1]}, whatever is decided then."
     yield from plan.provenance.warnings
+
+
+def _stress(path: Path, plan: Plan) -> Iterator[str]:
+    """What a stress of a plan found, in sentences: what stays unserved, and which cases change nothing."""
+    table = read_text_table(path, STRESS_COLUMNS, STRESS_COLUMNS)
+    services = tuple(dict.fromkeys(row.service for row in plan.placements))
+    harmless, found = [], []
+    for row in table.rows:
+        case = row.cells.get("case", "")
+        service = row.name("service", "service", services)
+        unserved, asked = row.number("unserved_requests_per_s"), row.number("asked_requests_per_s")
+        if service is None and unserved == 0:
+            harmless.append(case)
+        elif service is None or unserved is None or asked is None:
+            found.append(f"{STRESS}, {case}: undecided within the time limit.")
+        else:
+            where = f"{service} in {row.cells.get('region', '')} {row.cells.get('period', '')}"
+            rates = f"{figure(unserved)} of {figure(asked)} requests/s"
+            found.append(f"{STRESS}, {case}: {rates} of {where} stay unserved on the plan's hardware.")
+    table.require_valid()
+    yield from found
+    if harmless:
+        yield f"{STRESS}: everything is served on the plan's hardware with {', '.join(harmless)}."
 
 
 def _hashes(old: Plan, new: Plan) -> Iterator[InputHash]:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
 import pandas as pd
 
@@ -24,6 +25,12 @@ from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.fleet_question import Change, FleetAnswer, FleetQuestion
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.search import Verge
+
+STRESS_COLUMNS: Final = (
+    "case", "service", "region", "period", "unserved_requests_per_s", "asked_requests_per_s",
+    "kept_least_usd", "kept_most_usd",
+)  # fmt: skip
+"""Of the table that `plan stress --csv` writes."""
 
 
 class StressKind(StrEnum):
@@ -300,5 +307,4 @@ def stress_table(found: Sequence[StressOutcome]) -> pd.DataFrame:
             )
         if not broken:
             rows.append([outcome.case.name, "", "", "", None if outcome.broken is None else 0.0, None, *cost])
-    columns = ["case", "service", "region", "period", "unserved_requests_per_s", "asked_requests_per_s"]
-    return pd.DataFrame(rows, columns=[*columns, "kept_least_usd", "kept_most_usd"])
+    return pd.DataFrame(rows, columns=list(STRESS_COLUMNS))

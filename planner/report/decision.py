@@ -37,7 +37,8 @@ def decision(plan: Plan) -> str:
         steps = ["buy, rent and retire nothing"]
     orders = decided(plan)
     spent = sum(row.usd for row in orders)
-    cost = f"{money(spent)} of {money(plan.objective_usd)}" if orders else money(plan.objective_usd)
+    # Without orders the cost of the whole fleet would read as that of the steps.
+    cost = f"{money(spent)} of {money(plan.objective_usd)}" if orders else f"TCO {money(plan.objective_usd)}"
     if price := sum(row.capex_usd for row in orders):
         # The plan is charged the write-off within its periods; who approves it pays the price.
         cost += f" (purchase price {money(price)})"

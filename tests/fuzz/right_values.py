@@ -41,6 +41,8 @@ prefill,gpu,fast,1,4.0
 decode,gpu,slow,1,2.0
 """,
     "actuals.csv": "period,service,region,requests_per_s\n2027Q1,chat,here,11\n",
+    "stress.csv": "case,service,region,period,unserved_requests_per_s,asked_requests_per_s,kept_least_usd,"
+    "kept_most_usd\ndemand +10%,chat,here,2027Q1,1,11,5,6\n",
     "history.csv": "date,service,requests_per_s\n"
     + "".join(f"{2024 + month // 12}-{month % 12 + 1:02},chat,{5 + month / 4}\n" for month in range(30)),
     "cases.csv": "case_id,model,hardware,framework,weights,kv,mode,tp,input_tokens,output_tokens,batch\n"
@@ -57,6 +59,7 @@ RIGHT: Final[dict[str, tuple[str, ...]]] = {
     "fleet_file": _FLEETS, "fleet": _FLEETS,
     "plan_file": _PLANS, "old": _PLANS, "new": _PLANS, "baseline": _PLANS,
     "actuals": ("actuals.csv",), "history": ("history.csv",),
+    "stress": ("stress.csv",),
     "cases": ("cases.csv",), "trace": ("trace.csv",), "file": (*RIGHT_FILES,), "files": (*RIGHT_FILES,),
     "scenario": ("more",), "assignment": ("services.chat.demand=4", "policy.reserve_hosts_per_pool=0"),
     "why_not": ("gpu", "old", "rent", "aggregated", "here", "chat/gpu/one", "hardware:gpu", "L40S"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fleetplan.planner.questions.diff import DiffSubject
-from fleetplan.planner.questions.review import Review
+from fleetplan.planner.questions.review import STRESS, Review
 from fleetplan.planner.report.decision import decision
 from fleetplan.planner.report.html.page import compared_costs, render
 
@@ -37,4 +37,5 @@ def review_page(asked: Review) -> str:
         sections={title: rows for title, rows in sections.items() if rows},
         by_kind=by_kind,
         by_service=by_service,
+        stressed=any(risk.startswith(STRESS) for risk in asked.risks),
     )

@@ -11,8 +11,10 @@ from tests.planner.command_line import run
 from tests.planner.solving import solve
 from tests.planner.whole_fleet import EVIL, whole_plan
 
+from fleetplan.fleet.figures import money
 from fleetplan.planner.export.files import write_plan
 from fleetplan.planner.plan import Plan
+from fleetplan.planner.plan.inputs import CurrencyInput
 from fleetplan.planner.questions.review import Review, review
 from fleetplan.planner.report.html.review_page import review_page
 
@@ -71,7 +73,58 @@ def test_risks_are_those_of_the_new_plan(tmp_path: Path) -> None:
     assert whole is not None
     risks = reviewed(tmp_path, plan_for(4.0, 1.0, "A"), whole).risks
     owed = sum(row.usd for row in whole.commitments)
-    assert f"{owed:,.0f} USD are owed after 2027Q3, whatever is decided then." in risks
+    assert f"{money(owed)} is owed after 2027Q3, whatever is decided then." in risks
+
+
+STRESS = """\
+case,service,region,period,unserved_requests_per_s,asked_requests_per_s,kept_least_usd,kept_most_usd
+demand +10%,chat,here,2027Q1,0.4,4.4,1000,1200
+demand -10%,,,,0,,-500,-500
+here lost,,,,,,,
+"""
+
+
+def test_what_a_stress_found_is_a_risk_and_its_file_is_signed(tmp_path: Path) -> None:
+    plans = []
+    for name in ("old", "new"):
+        write_plan(plan_for(4.0, 1.0, "A"), tmp_path / name)
+        plans.append(tmp_path / name / "plan.json")
+    table = tmp_path / "stress.csv"
+    table.write_text(STRESS, "utf-8")
+    page = tmp_path / "review.html"
+    assert run("diff", *plans, "--stress", table, "--out", page) == 0
+    found = review(*plans, table)
+    assert found.risks[:3] == (
+        "Stress, demand +10%: 0.4 of 4.4 requests/s of chat in here 2027Q1 stay unserved on the plan's "
+        "hardware.",
+        "Stress, here lost: undecided within the time limit.",
+        "Stress: everything is served on the plan's hardware with demand -10%.",
+    )
+    assert found.hashes[-1].after == hashlib.sha256(STRESS.encode()).hexdigest()
+    text = page.read_text("utf-8")
+    assert found.risks[0].replace("'", "&#39;") in text
+    assert found.hashes[-1].after in text
+    # A stress of another plan is none of this one.
+    table.write_text(STRESS.replace("chat", "code"), "utf-8")
+    assert run("diff", *plans, "--stress", table) == 2
+
+
+def test_reviews_are_in_the_currency_of_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = plan_for(4.0, 1.0, "A")
+    assert plan.inputs is not None
+    euro = CurrencyInput(code="EUR", usd_per_unit=2.0, source="a bank", as_of="2026-11-01")
+    inputs = plan.inputs.model_copy(update={"currency": euro})
+    for name, each in (("old", plan_for(2.0, 1.0, "A")), ("new", plan)):
+        write_plan(each.model_copy(update={"inputs": inputs}), tmp_path / name)
+    files = [tmp_path / name / "plan.json" for name in ("old", "new")]
+    page = tmp_path / "review.html"
+    assert run("diff", *files, "--out", page) == 0
+    # Four accelerators at 1 USD/h for 2190 h are 4380 EUR at 2 USD.
+    assert "EUR 4.38 k" in capsys.readouterr().out
+    assert "EUR 4.38 k" in page.read_text("utf-8")
+    assert "$" not in page.read_text("utf-8")
 
 
 def test_the_hashes_are_those_of_the_files(tmp_path: Path) -> None:

@@ -126,12 +126,12 @@ def test_what_leaves_what_binds_and_what_to_doubt_are_named_once() -> None:
     )
     told = decision(plan(retirements=leaves, binding=binding, errors=errors, status="optimal"))
     assert told == (
-        "retire 4 hosts (A100): $1.17 M; optimal; binding: usw, eu-west (power), a and 1 more; "
+        "retire 4 hosts (A100): TCO $1.17 M; optimal; binding: usw, eu-west (power), a and 1 more; "
         "weakest number: GB200 (TPOT 19% off published benchmarks)"
     )
     unknown = (*errors, ModelError(hardware="L40S", median_ratio=None, p90_ratio=None, rows=0))
     assert decision(plan(errors=unknown)).endswith("weakest number: L40S (TPOT not published)")
-    assert decision(plan()).startswith("buy, rent and retire nothing: $1.17 M; ")
+    assert decision(plan()).startswith("buy, rent and retire nothing: TCO $1.17 M; ")
 
 
 def test_single_accelerators_that_leave_are_not_called_hosts() -> None:
