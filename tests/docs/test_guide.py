@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.planner.export.cluster_plans import of_catalogue
-from tests.planner.export.test_launch import plan
+from tests.planner.export.launched_plans import plan
 from tests.planner.importing.benchmark_results import VLLM
 from tests.planner.importing.cloud_price_lists import azure_item
+from tests.planner.importing.cluster_nodes import NODES, SINFO
+from tests.planner.importing.prometheus_answers import saved
+from tests.planner.importing.supply_offers import BILL, SKYPILOT
 from tests.planner.importing.test_benchmark_formats import MLPERF
-from tests.planner.importing.test_clusters import NODES, SINFO
 from tests.planner.importing.test_power_readings import answer as power_answer
 from tests.planner.importing.test_power_readings import series
-from tests.planner.importing.test_prometheus import saved
-from tests.planner.importing.test_skypilot_and_focus import BILL, SKYPILOT
 from tests.planner.importing.test_supply_tables import INVENTORY, PRICES
 
 from fleetplan.planner import cli

@@ -15,7 +15,7 @@ from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.search.result import SearchLimits
 from fleetplan.scenarios.load import load_fleet
-from tests.fuzz.laws import Law
+from tests.fuzz.law import Law
 from tests.oracles.independent.planned import unmet_by_priority
 
 PLAN, INFEASIBLE, NO_PLAN = "plan", "infeasible", "no plan"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.planner.builders import (
@@ -144,6 +144,31 @@ def large_case(seed: int, n_services: int = 8, n_regions: int = 3, n_hardware: i
         )
         for kind in kinds:
             candidates += _large_candidates(rng, f"s{index}", kind, speed[kind.name], len(names))
+    offers = _large_offers(rng, kinds, speed, places)
+    pools = [
+        rented_pool(
+            f"{kind.name}-{place}",
+            rng.randint(1, 12),
+            speed[kind.name],
+            hardware=kind.name,
+            region=place,
+            per_host=kind.accelerators_per_host,
+        )
+        for kind in kinds
+        for place in places
+        if rng.random() < 0.4
+    ]
+    policy = {"reserve_hosts_per_pool": 1, "max_configs_per_service_region": 4}
+    return PlanningCase(
+        fleet(services=services, hardware=kinds, pools=pools, offers=offers, regions=regions, policy=policy),
+        tuple(candidates),
+    )
+
+
+def _large_offers(
+    rng: random.Random, kinds: Sequence[Hardware], speed: Mapping[str, float], places: Sequence[str]
+) -> list[Offer]:
+    """Every kind for rent and for sale, the faster the dearer."""
     offers = []
     for kind in kinds:
         price = speed[kind.name] * rng.uniform(1.0, 1.8)
@@ -168,24 +193,7 @@ def large_case(seed: int, n_services: int = 8, n_regions: int = 3, n_hardware: i
                 maximum=rng.randint(5, 40),
             )
         )
-    pools = [
-        rented_pool(
-            f"{kind.name}-{place}",
-            rng.randint(1, 12),
-            speed[kind.name],
-            hardware=kind.name,
-            region=place,
-            per_host=kind.accelerators_per_host,
-        )
-        for kind in kinds
-        for place in places
-        if rng.random() < 0.4
-    ]
-    policy = {"reserve_hosts_per_pool": 1, "max_configs_per_service_region": 4}
-    return PlanningCase(
-        fleet(services=services, hardware=kinds, pools=pools, offers=offers, regions=regions, policy=policy),
-        tuple(candidates),
-    )
+    return offers
 
 
 def _large_candidates(

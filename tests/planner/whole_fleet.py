@@ -26,6 +26,7 @@ from fleetplan.fleet.inventory import (
     Owned,
     Pool,
     RequestClass,
+    Service,
 )
 from fleetplan.planner.problem import Candidate
 
@@ -36,6 +37,27 @@ EVIL = "<script>alert(1)</script> $y$ &"
 
 FORMULA = '=HYPERLINK("http://example.org","x")'
 """A service's name that a spreadsheet would make a link of."""
+
+
+def _services() -> tuple[Service, ...]:
+    """Growing demand in one region, which may be served in two phases, and steady demand in both."""
+    growing = {
+        ("here", "2027Q1", "all"): 40.0,
+        ("here", "2027Q2", "all"): 90.0,
+        ("here", "2027Q3", "all"): 120.0,
+    }
+    steady = {(place, q, "all"): 30.0 for place in ("here", "there") for q in PERIODS}
+    lengths = (RequestClass("all", 1.0, 1000, 200, None),)
+    both = {"regions": ("here", "there"), "periods": PERIODS, "classes": {"all": 1.0}}
+    return (
+        service(EVIL, growing, ttft_ms=300.0, tpot_ms=30.0, headroom=0.1, **both),  # type: ignore[arg-type]
+        replace(
+            service(FORMULA, steady, **both),  # type: ignore[arg-type]
+            classes=lengths,
+            outside_ms=OutsideLatency(network_ms=20.0),
+            ttft_ms=200.0,
+        ),
+    )
 
 
 def whole_fleet() -> Fleet:
@@ -60,27 +82,10 @@ def whole_fleet() -> Fleet:
         region("here", pue=1.2, energy_usd_per_kwh=tariffs, hosting_usd_per_kw_month=120.0),
         region("there", pue=1.1, energy_usd_per_kwh=(0.09,) * 3, power_kw=(400.0,) * 3),
     )
-    growing = {
-        ("here", "2027Q1", "all"): 40.0,
-        ("here", "2027Q2", "all"): 90.0,
-        ("here", "2027Q3", "all"): 120.0,
-    }
-    steady = {(place, q, "all"): 30.0 for place in ("here", "there") for q in PERIODS}
-    lengths = (RequestClass("all", 1.0, 1000, 200, None),)
-    both = {"regions": ("here", "there"), "periods": PERIODS, "classes": {"all": 1.0}}
-    services = (
-        service(EVIL, growing, ttft_ms=300.0, tpot_ms=30.0, headroom=0.1, **both),  # type: ignore[arg-type]
-        replace(
-            service(FORMULA, steady, **both),  # type: ignore[arg-type]
-            classes=lengths,
-            outside_ms=OutsideLatency(network_ms=20.0),
-            ttft_ms=200.0,
-        ),
-    )
     hired = rented_pool("hired", 2, 1.5, hardware="A", per_host=4, region="there", periods=PERIODS)
     assert hired.rented is not None
     built = fleet(
-        services=services,
+        services=_services(),
         hardware=[hardware("A", 4, 800.0, 120.0), hardware("B", 4, 1000.0, 150.0)],
         pools=[
             Pool("old", "here", "A", 5, 4, owned, None),

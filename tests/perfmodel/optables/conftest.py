@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from fleetplan.fleet.inventory import Accelerator, Efficiency
+from fleetplan.perfmodel.optables import TableLibrary
 
 SYSTEM = "toy_sxm"
 
@@ -88,3 +89,8 @@ def gemm_frame() -> Callable[..., pd.DataFrame]:
         return pd.DataFrame(rows)
 
     return frame
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> TableLibrary:
+    return TableLibrary(SYSTEM, tmp_path / "data", tmp_path / "cache")

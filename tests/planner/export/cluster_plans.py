@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.interop.documents import read_all_yaml
 from tests.interop.objects import refusals
-from tests.planner.export.test_launch import plan
+from tests.planner.export.launched_plans import plan
 from tests.planner.whole_fleet import EVIL
 
 from fleetplan.planner.export.launch.deployments import dns_name

@@ -7,7 +7,7 @@ import math
 import pytest
 from tests.interop.objects import refusals
 from tests.planner.export.cluster_plans import LOCATIONS, labels_of, objects, of_catalogue, on_tpus
-from tests.planner.export.test_launch import plan
+from tests.planner.export.launched_plans import plan
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.planner.export.launch.cloud_nodes import gke_pools, karpenter_pools

@@ -13,7 +13,7 @@ import yaml
 from tests.interop.objects import refusals
 from tests.interop.rules import rules_of
 from tests.planner.export.cluster_plans import HOSTILE, LOCATIONS, objects, of_catalogue, renamed
-from tests.planner.export.test_launch import deployment, plan
+from tests.planner.export.launched_plans import deployment, plan
 
 from fleetplan.fleet.document.plain import read_yaml, yaml_text
 from fleetplan.planner.cli import main

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from tests.planner.command_line import run
-from tests.planner.export.test_launch import plan
+from tests.planner.export.launched_plans import plan
 from tests.planner.whole_fleet import EVIL, FORMULA
 
 from fleetplan.planner.export.files import write_plan

@@ -1,14 +1,13 @@
-"""Launch commands and manifests: options that are documented, degrees that make up the replica."""
+"""Launch commands: options that are documented, degrees that make up the replica."""
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from tests.parts import first_of
+from tests.planner.export.launched_plans import deployment, facts, options_of, plan, stored_in_fp8
 from tests.planner.whole_fleet import EVIL, FORMULA, whole_plan
 
 from fleetplan.fleet.document.plain import read_yaml
@@ -17,17 +16,9 @@ from fleetplan.perfmodel.parallelism import Parallelism, parse_parallelism
 from fleetplan.planner.commands.export import FORMAT_NAMES
 from fleetplan.planner.export.launch.commands import FRAMEWORKS, launch
 from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, deployments, dns_name
-from fleetplan.planner.export.launch.dynamo import dynamo_graphs
 from fleetplan.planner.export.launch.files import FORMATS, ExportOptions, export_launch
-from fleetplan.planner.export.launch.llm_d import llm_d_values
-from fleetplan.planner.export.launch.replica import FOLLOWER, LOAD_BALANCERS, Launch
-from fleetplan.planner.export.launch.supply import node_pools
-from fleetplan.planner.export.launch.terraform import purchase_changes
+from fleetplan.planner.export.launch.replica import LOAD_BALANCERS, Launch
 from fleetplan.planner.export.launch.tools import tools
-from fleetplan.planner.plan import Plan
-from fleetplan.planner.plan.inputs import ClassInput, HardwareInput, LaunchInput, VariantInput
-
-DOCUMENTED = read_yaml((Path(__file__).parent / "documented_options.yaml").read_text(encoding="utf-8"))
 
 CHECKPOINTS = {
     (weights, framework): {"int4": "a/small-AWQ", "bf16": "a/small"}.get(
@@ -39,92 +30,6 @@ CHECKPOINTS = {
 """A checkpoint that stores the weights, or that a framework quantises to them."""
 
 LAYOUTS = ("TP1", "TP8", "PP4-TP2", "DP4-EP4", "TP2DP4-TP8", "TP8DP2-TP8EP2", "PP2-TP4DP2-EP8", "TP8CP2-TP16")
-
-
-def plan() -> Plan:
-    """The plan of the whole fleet, its services with models and layouts."""
-    found = whole_plan().plan
-    assert found is not None
-    assert found.inputs is not None
-    variants = {
-        EVIL: (VariantInput(name="", model="meta-llama/Llama-3.1-70B", weights="fp8", kv="fp8"),),
-        FORMULA: (
-            VariantInput(name="large", model="a/large", weights="bf16", kv="bf16"),
-            VariantInput(name="small", model="a/small-AWQ", weights="int4", kv="bf16"),
-        ),
-    }
-    services = tuple(
-        each.model_copy(update={"variants": variants[each.name], "classes": with_lengths(each.classes)})
-        for each in found.inputs.services
-    )
-    hardware = tuple(each.model_copy(update={"vendor": "NVIDIA"}) for each in found.inputs.hardware)
-    rows = tuple(
-        row.model_copy(update={"config": "TP1 b8" if row.service == EVIL else "small/PP2-TP2 b16"})
-        for row in found.placements
-    )
-    launches = tuple(
-        facts(*key) for key in {(row.service, row.phase, row.hardware, row.config) for row in rows}
-    )
-    update = {"services": services, "hardware": hardware, "launches": launches}
-    inputs = found.inputs.model_copy(update=update)
-    return found.model_copy(update={"inputs": inputs, "placements": rows})
-
-
-def with_lengths(classes: tuple[ClassInput, ...]) -> tuple[ClassInput, ...]:
-    return tuple(each.model_copy(update={"input_tokens": 1000, "output_tokens": 200}) for each in classes)
-
-
-def facts(service: str, phase: str, hardware: str, config: str) -> LaunchInput:
-    """A model with 64 query heads in groups of eight, experts, and memory for 20,000 tokens."""
-    return LaunchInput(
-        service=service,
-        phase=phase,
-        hardware=hardware,
-        config=config,
-        stored_weights=None,
-        heads=64,
-        kv_heads=8,
-        latent_attention=False,
-        experts=True,
-        max_context_tokens=131072,
-        sequence_tokens=20000,
-        longest_request_tokens=None,
-    )
-
-
-def deployment(label: str = "TP2", **changes: object) -> LaunchedGroup:
-    found, _ = deployments(plan(), None)
-    first = next(each for each in found if each.placement.phase == "decode")
-    return replace(first, layout=parse_parallelism(label), **changes)  # type: ignore[arg-type]
-
-
-def stored_in_fp8(label: str, **changes: object) -> LaunchedGroup:
-    """A deployment whose checkpoint every framework takes as it is."""
-    each = deployment(label, **changes)
-    return replace(each, variant=each.variant.model_copy(update={"checkpoint": "nvidia/large-FP8"}))
-
-
-def options_of(started: Launch) -> dict[str, str]:
-    """Options with their values, every one documented; '' for a flag."""
-    table = DOCUMENTED[started.framework]
-    words = list(started.words) if started.on_host is None else list(started.on_host(FOLLOWER))
-    words += tools().framework(started.framework).listening
-    words = words[words.index(table["command"][0]) :]
-    assert words[: len(table["command"])] == table["command"]
-    words = words[len(table["command"]) :]
-    if not words[0].startswith("--"):
-        words = words[1:]
-    found = {}
-    while words:
-        option = words.pop(0)
-        assert option in table["options"], option
-        assert option not in found
-        rule = table["options"][option]
-        found[option] = "" if rule.get("flag") else words.pop(0)
-        if "values" in rule:
-            assert found[option] in rule["values"], option
-    assert set(started.config) <= set(table.get("config", ()))
-    return found
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -271,91 +176,6 @@ def test_no_name_ends_the_comment_that_it_stands_in() -> None:
     )
     for line in text.files["launch.sh"].decode().splitlines():
         assert not line or line.startswith(("#", "vllm serve "))
-
-
-def test_a_dynamo_graph_holds_the_phases_of_a_service_in_a_region() -> None:
-    found, _ = deployments(plan(), None)
-    wide = [
-        replace(each, layout=Parallelism(tp=8, ffn_tp=8)) if each.placement.phase == "decode" else each
-        for each in found
-    ]
-    texts, refused = dynamo_graphs(wide)
-    assert refused == ()
-    graphs = {name: read_yaml(text) for name, text in texts.items()}
-    graph = next(each for each in graphs.values() if len(each["spec"]["components"]) == 3)
-    assert (graph["apiVersion"], graph["kind"]) == ("nvidia.com/v1beta1", "DynamoGraphDeployment")
-    parts = {each["type"]: each for each in graph["spec"]["components"]}
-    assert set(parts) == {"frontend", "prefill", "decode"}
-    decode = parts["decode"]
-    rows = {each.placement.phase: each.placement for each in wide if each.service.name == EVIL}
-    assert decode["replicas"] == rows["decode"].replicas
-    # Eight ranks are two hosts of four.
-    assert decode["multinode"] == {"nodeCount": 2}
-    assert len(graph["metadata"]["name"]) + 2 * len(decode["name"]) + len("-ldr") <= 45
-    container = decode["podTemplate"]["spec"]["containers"][0]
-    assert container["resources"] == {"limits": {"nvidia.com/gpu": "4"}}
-    assert container["args"][:2] == ["--model", "meta-llama/Llama-3.1-70B"]
-    assert container["args"][-2:] == ["--disaggregation-mode", "decode"]
-    assert "multinode" not in parts["prefill"]
-
-
-def test_dynamo_takes_the_engine_arguments_of_tensorrt_llm_and_refuses_other_vendors() -> None:
-    found, _ = deployments(plan(), None)
-    first = replace(
-        found[0],
-        service=found[0].service.model_copy(update={"framework": "trtllm"}),
-        variant=found[0].variant.model_copy(update={"checkpoint": "nvidia/Llama-3.1-70B-FP8"}),
-    )
-    amd = replace(found[1], hardware=HardwareInput(name="MI300X", accelerators_per_host=8, vendor="AMD"))
-    texts, refused = dynamo_graphs([first, amd])
-    assert [each.reason for each in refused] == ["Dynamo runs on NVIDIA parts"]
-    (text,) = texts.values()
-    # The operator starts the ranks, and its frontend finds both phases.
-    assert first.placement.phase != "aggregated"
-    assert "trtllm-serve disaggregated" not in text
-    graph = read_yaml(text)
-    arguments = graph["spec"]["components"][1]["podTemplate"]["spec"]["containers"][0]["args"]
-    engine = json.loads(arguments[arguments.index("--override-engine-args") + 1])
-    assert engine["tensor_parallel_size"] == first.layout.tp
-    assert engine["kv_cache_config"]["dtype"] == "fp8"
-
-
-def test_llm_d_values_have_one_role_each() -> None:
-    found, _ = deployments(plan(), None)
-    texts, refused = llm_d_values(found)
-    assert refused == ()
-    assert len(texts) == len(found)
-    for each in found:
-        values = read_yaml(texts[f"{each.name}.llm-d.yaml"])
-        role = "prefill" if each.placement.phase == "prefill" else "decode"
-        other = "decode" if role == "prefill" else "prefill"
-        assert (values[role]["create"], values[other]["create"]) == (True, False)
-        assert values[role]["replicas"] == each.placement.replicas
-        container = values[role]["containers"][0]
-        assert container["command"] == ["vllm", "serve"]
-        assert container["args"][0] == each.variant.model
-
-
-def test_node_pools_are_whole_hosts() -> None:
-    table = node_pools(plan())
-    row = table[(table["pool"] == "old") & (table["period"] == "2027Q2")].iloc[0]
-    assert (row["nodes"], row["accelerators"], row["nodes_needed"]) == (3, 12, 3)
-    assert row["resource"] == "nvidia.com/gpu"
-    rented = table[(table["pool"] == "here/more") & (table["period"] == "2027Q2")].iloc[0]
-    assert (rented["accelerators"], rented["nodes"]) == (6, 2)
-
-
-def test_purchases_are_changes_with_what_comes_and_goes() -> None:
-    document = json.loads(purchase_changes(plan()))
-    changes = {change["address"]: change["change"] for change in document["resource_changes"]}
-    assert len(changes) == len(plan().purchases) + len(plan().retirements)
-    created = [each for each in changes.values() if each["actions"] == ["create"]]
-    assert sum(each["after"]["usd"] for each in created) == pytest.approx(
-        sum(row.usd for row in plan().purchases)
-    )
-    old, aged = [each for each in changes.values() if each["actions"] == ["delete"]]
-    assert (old["before"]["hosts"], old["after"]) == (2, None)
-    assert (aged["before"]["hosts"], aged["before"]["period"]) == (1, "2027Q2")
 
 
 def test_the_command_line_names_the_formats_that_there_are() -> None:

@@ -13,8 +13,8 @@ from tests.interop.documents import read_all_yaml
 from tests.interop.objects import chart_refusals, refusals
 from tests.interop.reading import cases_of
 from tests.planner.export.cluster_plans import of_catalogue
-from tests.planner.export.test_launch import deployment, plan
-from tests.planner.export.test_started_as_planned import on_hosts_of, values_of, with_phase, with_service
+from tests.planner.export.launched_plans import deployment, plan
+from tests.planner.export.started_replicas import on_hosts_of, values_of, with_phase, with_service
 
 from fleetplan.fleet.document.plain import read_yaml, yaml_text
 from fleetplan.planner.api import plan_fleet

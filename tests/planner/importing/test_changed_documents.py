@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from tests.planner.importing import benchmark_results as benchmarks
 from tests.planner.importing import cloud_price_lists as clouds
-from tests.planner.importing import test_clusters as clusters
-from tests.planner.importing import test_prometheus as monitoring
+from tests.planner.importing import cluster_nodes as clusters
+from tests.planner.importing import prometheus_answers as monitoring
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment

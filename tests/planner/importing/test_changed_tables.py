@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.planner.importing.test_skypilot_and_focus import SKYPILOT
-from tests.planner.importing.test_skypilot_and_focus import read as read_supply
+from tests.planner.importing.supply_offers import SKYPILOT
+from tests.planner.importing.supply_offers import read as read_supply
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.input_files import NotTextError, read_text

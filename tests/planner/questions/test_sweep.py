@@ -1,32 +1,22 @@
-"""`plan sweep`: the same table on one process, two, and a Dask cluster, also after being killed."""
+"""`plan sweep`: every point is the plan of its fleet, grids, tables, and points solved again."""
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from tests.parts import first_of, first_parts
+from tests.parts import first_of
+from tests.planner.questions.swept import SCENARIO, SCENARIOS, run, swept
 from tests.planner.random_fleets import large_case, tiny_case
 from tests.planner.solving import solve_unchecked
-from tests.warm import WarmProcess, ran
-from typer.testing import CliRunner
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.planner import cli
-from fleetplan.planner.commands import run_sweep as sweep_command
 from fleetplan.planner.commands.run_sweep import Ground, sweep, tasks_of
-from fleetplan.planner.jobs import RunJobs, run_here
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.questions.sweep import run as sweep_run
 from fleetplan.planner.questions.sweep.axes import SweepPoint, grid_points, read_axes, split_values
 from fleetplan.planner.questions.sweep.plots import write_sweep_plots
 from fleetplan.planner.questions.sweep.results import (
@@ -43,40 +33,11 @@ from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers import reproducible
 from fleetplan.scenarios.load import load_fleet
 
-SCENARIOS = Path(__file__).parents[3] / "scenarios"
-SCENARIO = SCENARIOS / "bring-your-own-rates" / "fleet.yaml"
 LIMITS = SearchLimits(60.0, 0.0, 1, 1, reproducible=True)
-GRID = ("demand=0.5,1,2", "price.big-gpu=0.8,1")
 
 
-def run(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(cli.app, [str(each) for each in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout
-
-
-def swept(folder: Path, *options: object, grid: tuple[str, ...] = GRID, drawn: bool = False) -> str:
-    """The table of a sweep of the scenario that brings its own rates; its figures take as long as it does."""
-    axes = [text for axis in grid for text in ("--grid", axis)]
-    with pytest.MonkeyPatch.context() as patched:
-        if not drawn:
-            patched.setattr(sweep_command, "write_sweep_plots", lambda *_: [])
-        code, _ = run("sweep", SCENARIO, *axes, "--out", folder, *options)
-    assert code == 0
-    return (folder / "sweep.csv").read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a sweep of the whole grid, for those who look at it or copy it."""
-    folder = tmp_path_factory.mktemp("whole")
-    swept(folder, drawn=True)
-    return folder
-
-
-def test_every_point_is_the_plan_of_its_fleet(whole: Path) -> None:
-    table = pd.read_csv(whole / "sweep.csv")
+def test_every_point_is_the_plan_of_its_fleet(whole_sweep: Path) -> None:
+    table = pd.read_csv(whole_sweep / "sweep.csv")
     tco = table[table["metric"] == "tco"].set_index(["demand", "price.big-gpu"])["value"]
     assert len(tco) == 6
     # One big card and one small one, the big one at four fifths of its price.
@@ -85,160 +46,8 @@ def test_every_point_is_the_plan_of_its_fleet(whole: Path) -> None:
     used = table[table["metric"] == "in use: big-gpu"].set_index(["demand", "price.big-gpu"])["value"]
     assert used[1.0, 1.0] == 1
     assert set(table["status"]) == {"optimal"}
-    drawn = {path.name for path in (whole / "plots").iterdir()}
+    drawn = {path.name for path in (whole_sweep / "plots").iterdir()}
     assert drawn == {"tco.svg", "hardware.svg", "heatmap.svg"}
-
-
-def test_two_processes_make_the_same_table(whole: Path, tmp_path: Path) -> None:
-    assert swept(tmp_path / "two", "--jobs", 2) == (whole / "sweep.csv").read_text(encoding="utf-8")
-
-
-@pytest.mark.more
-def test_a_dask_cluster_makes_the_same_table(whole: Path, tmp_path: Path) -> None:
-    pytest.importorskip("distributed", reason="the extra cluster is not installed")
-    alone = (whole / "sweep.csv").read_text(encoding="utf-8")
-    # A process of its own: a cluster leaves threads and sockets to the interpreter. Two of its workers take
-    # five seconds of a CPU to start; the whole grid of `make slow` has them.
-    options = ["--backend", "dask://", "--jobs", "1"]
-    ran([*sweeping(GRID), "--out", str(tmp_path / "dask"), *options]).check_returncode()
-    assert (tmp_path / "dask" / "sweep.csv").read_text(encoding="utf-8") == alone
-
-
-def test_points_that_take_long_are_solved_on_all_cores(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A sweep of three points of `quarterly.yaml` used one core of two for three minutes."""
-    asked: list[tuple[int, bool]] = []
-
-    @contextmanager
-    def opened(_: str, workers: int, here: bool) -> Iterator[RunJobs]:
-        asked.append((workers, here))
-        yield run_here
-
-    monkeypatch.setattr(sweep_run, "open_jobs", opened)
-    monkeypatch.setattr(sweep_run, "usable_cores", lambda: 4)
-    alone, three = (whole / "sweep.csv").read_text(encoding="utf-8"), ("demand=0.5,1,2",)
-    assert swept(tmp_path / "four") == alone
-    short = swept(tmp_path / "three", grid=three)
-    assert swept(tmp_path / "said", "--jobs", 3, grid=three) == short
-    assert asked == [(4, True), (3, True), (3, False)]
-
-
-LONG_POINTS = first_parts((24, 240), 1)
-"""Of sweeps that take seconds, at a hundredth of a second a point: a signal arrives before the end."""
-
-
-def long_grid(points: int) -> tuple[str, str]:
-    return "demand=" + ",".join(f"{1 + i / 500:g}" for i in range(points // 2)), "price.big-gpu=0.8,1"
-
-
-@pytest.mark.more
-@pytest.mark.parametrize("points", LONG_POINTS)
-def test_a_sweep_that_was_killed_goes_on_where_it_stopped(points: int, tmp_path: Path) -> None:
-    grid = long_grid(points)
-    expected = swept(tmp_path / "whole", grid=grid)
-    folder = tmp_path / "killed"
-    command = [*sweeping(grid), "--out", str(folder)]
-    kill_after_points(command, folder, 3)
-    before = stamps(folder)
-    assert 3 <= len(before) < points
-    assert not (folder / "sweep.csv").exists()
-    ran(command).check_returncode()
-    assert (folder / "sweep.csv").read_text(encoding="utf-8") == expected
-    after = stamps(folder)
-    assert len(after) == points
-    assert {name: after[name] for name in before} == before
-
-
-def sweeping(grid: tuple[str, ...], fleet: Path = SCENARIO) -> list[str]:
-    """What `python` is called with to sweep a scenario."""
-    return [
-        "-m",
-        "fleetplan.planner",
-        "sweep",
-        str(fleet),
-        *(text for axis in grid for text in ("--grid", axis)),
-    ]
-
-
-def kill_after_points(command: list[str], folder: Path, count: int, timeout_s: float = 120.0) -> None:
-    """Start a sweep, and kill it with everything it started once so many points are there."""
-    started = WarmProcess(
-        command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        wait_for_points(folder, count, timeout_s)
-    finally:
-        os.killpg(started.pid, signal.SIGKILL)
-        started.wait()
-
-
-def wait_for_points(folder: Path, count: int, timeout_s: float = 120.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while len(stamps(folder)) < count and time.monotonic() < deadline:
-        time.sleep(0.005)
-
-
-def stamps(folder: Path) -> dict[str, int]:
-    """When each point was written."""
-    found = (folder / "points").glob("*.json") if folder.exists() else ()
-    return {path.name: path.stat().st_mtime_ns for path in found}
-
-
-HEARING_PLAN = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from fleetplan.planner.start import main
-main()
-"""
-"""`plan` that hears Ctrl-C even where the tests are a background job, whose children ignore it."""
-
-
-@pytest.mark.parametrize("points", LONG_POINTS)
-def test_ctrl_c_stops_a_sweep_which_then_goes_on(points: int, tmp_path: Path) -> None:
-    command = ["-c", HEARING_PLAN, *sweeping(long_grid(points))[2:], "--out", str(tmp_path)]
-    started = WarmProcess(command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    try:
-        wait_for_points(tmp_path, 2)
-        started.send_signal(signal.SIGINT)
-        _, errors = started.communicate(timeout=60)
-    finally:
-        started.kill()
-        started.wait()
-    assert started.returncode == 4
-    assert b"the same command continues from here" in errors
-    before = stamps(tmp_path)
-    assert 2 <= len(before) < points
-    # The last one may have been written when the signal came.
-    assert len(pd.read_csv(tmp_path / "sweep.csv").query("metric == 'tco'")) >= len(before) - 1
-    ran(command).check_returncode()
-    after = stamps(tmp_path)
-    assert len(after) == points
-    assert {name: after[name] for name in before} == before
-
-
-@pytest.mark.slow
-def test_25_points_of_the_quarterly_scenario_killed_and_on_every_backend(tmp_path: Path) -> None:
-    pytest.importorskip("distributed", reason="the extra cluster is not installed")
-    grid = ("demand=0.8,0.9,1,1.1,1.2", "price=0.8,0.9,1,1.1,1.2")
-    command = [*sweeping(grid, SCENARIOS / "quarterly.yaml"), "--time-limit", "600"]
-    tables = []
-    for name, options in (
-        ("one", []),
-        ("two", ["--jobs", "2"]),
-        ("dask", ["--backend", "dask://", "--jobs", "2"]),
-    ):
-        folder = tmp_path / name
-        whole = [*command, "--out", str(folder), *options]
-        kill_after_points(whole, folder, 5, 1200.0)
-        before = stamps(folder)
-        assert 5 <= len(before) < 25
-        ran(whole, timeout_s=1200.0).check_returncode()
-        after = stamps(folder)
-        assert {key: after[key] for key in before} == before
-        tables.append((folder / "sweep.csv").read_text(encoding="utf-8"))
-    assert tables[0] == tables[1] == tables[2]
-    assert len(pd.read_csv(tmp_path / "one" / "sweep.csv").query("metric == 'tco'")) == 25
 
 
 def test_a_point_is_solved_again_when_anything_it_depends_on_changes(tmp_path: Path) -> None:
@@ -260,9 +69,9 @@ def test_a_point_is_solved_again_when_anything_it_depends_on_changes(tmp_path: P
     assert len({key, *others}) == 5
 
 
-def test_a_damaged_result_is_solved_again(whole: Path, tmp_path: Path) -> None:
-    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
-    table = (whole / "sweep.csv").read_text(encoding="utf-8")
+def test_a_damaged_result_is_solved_again(whole_sweep: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole_sweep, tmp_path, dirs_exist_ok=True)
+    table = (whole_sweep / "sweep.csv").read_text(encoding="utf-8")
     victim = next((tmp_path / "points").glob("*.json"))
     victim.write_text('{"point": [', encoding="utf-8")
     assert read_result(victim) is None

@@ -1,11 +1,11 @@
-"""`plan replay` from a plan and its fleet to files, on a small fleet."""
+"""`plan replay` of a plan and its fleet: what it finds, tells and draws."""
+
+from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from rich.console import Console
@@ -13,8 +13,6 @@ from rich.console import Console
 from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.serving import Requests
 from fleetplan.planner.api import plan_fleet
-from fleetplan.planner.cli import main
-from fleetplan.planner.commands.replay import ROUTERS
 from fleetplan.planner.plan import KvFlow, Placement, Plan
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.replay.deployment import served_places
@@ -26,49 +24,7 @@ from fleetplan.planner.report.replay_console import print_replay
 from fleetplan.planner.search.result import SearchLimits
 from fleetplan.scenarios.load import load_fleet
 
-FLEET = """\
-version: 1
-name: small
-horizon: {periods: [2027Q1]}
-regions: {east: {}}
-offers: [{name: rent, hardware: MI300X, per: accelerator, rent_usd_per_accelerator_hour: 2}]
-services:
-  - name: chat
-    model: llama3-8b
-    workload: {lengths: lengths.csv}
-    slo: {ttft_p95_ms: 400, tpot_p95_ms: 30}
-    traffic: {burstiness: 2}
-    demand: 60
-  - name: split
-    model: llama3-8b
-    workload: {input_tokens: 1000, output_tokens: 100}
-    slo: {ttft_ms: 300, tpot_ms: 30}
-    runtimes: [disaggregated]
-    demand: 30
-"""
-LENGTHS = """\
-input_from,input_to,output_from,output_to,share
-100,400,20,100,0.6
-400,2000,20,200,0.3
-2000,4000,20,400,0.1
-"""
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("replay")
-    (path / "fleet.yaml").write_text(FLEET, encoding="utf-8")
-    (path / "lengths.csv").write_text(LENGTHS, encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def planned(folder: Path) -> tuple[Problem, Plan]:
-    fleet = load_fleet(folder / "fleet.yaml")
-    found = plan_fleet(fleet, SearchLimits(20.0, 1e-3, seed=1, workers=2))
-    assert isinstance(found.outcome, Plan)
-    (folder / "plan.json").write_text(found.outcome.model_dump_json(), encoding="utf-8")
-    return found.problem, found.outcome
+from .conftest import FLEET, LENGTHS
 
 
 def replayed(planned: tuple[Problem, Plan], **changes: object) -> ReplayOutcome:
@@ -264,78 +220,6 @@ def test_few_requests_say_little_and_low_rates_are_not_zero(planned: tuple[Probl
     assert " 0.0067 " in texts[0]
     assert "Fewer than" not in texts[1]
     assert " 6.7 " in texts[1]
-
-
-# The command -----------------------------------------------------------------------------------------------
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    try:
-        main(["replay", *arguments])
-        code = 0
-    except SystemExit as stopped:
-        code = int(stopped.code or 0)
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
-
-
-def test_the_command_prints_and_writes(
-    folder: Path, planned: tuple[Problem, Plan], capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = (str(folder / "plan.json"), str(folder / "fleet.yaml"))
-    out = folder / "out"
-    code, printed, _ = run(capsys, *files, "--duration", "30", "--out", str(out))
-    assert code == 0
-    assert "TTFT p95" in printed
-    assert "Every limit holds." in printed
-    outcome = ReplayOutcome.model_validate_json((out / "replay.json").read_text(encoding="utf-8"))
-    assert outcome.duration_s == 30.0
-    limits = pd.read_csv(out / "replay_limits.csv")
-    assert limits["service"].tolist() == ["chat", "chat", "split", "split"]
-    assert len(pd.read_csv(out / "replay_timeline.csv")) == sum(len(p.timeline) for p in outcome.places)
-    for name in ("latencies", "timeline"):
-        assert (out / f"{name}.svg").read_text(encoding="utf-8").lstrip().startswith("<?xml")
-    code, printed, _ = run(capsys, *files, "--duration", "30", "--poisson", "--json")
-    assert json.loads(printed)["arrivals"] == "Poisson"
-
-
-def test_a_trace_file_is_replayed(
-    folder: Path, planned: tuple[Problem, Plan], capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = "".join(f"{i * 0.1},{300 + i},{20}\n" for i in range(200))
-    (folder / "trace.csv").write_text(f"arrival_s,input_tokens,output_tokens\n{rows}", encoding="utf-8")
-    files = (str(folder / "plan.json"), str(folder / "fleet.yaml"))
-    code, printed, _ = run(capsys, *files, "--duration", "20", "--trace", str(folder / "trace.csv"))
-    assert code == 0
-    assert "arrivals trace" in printed
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--poisson", "--mmpp"], "choose one of"),
-        (["--mmpp", "--busy-ratio", "9"], "more than all requests"),
-        (["--router", "rondom"], "did you mean 'random'"),
-        (["--trace", "none.csv"], "cannot be read"),
-        (["--service", "chart"], "did you mean 'chat'"),
-    ],
-)
-def test_mistakes_are_named(
-    folder: Path,
-    planned: tuple[Problem, Plan],
-    options: list[str],
-    message: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    code, _, errors = run(capsys, str(folder / "plan.json"), str(folder / "fleet.yaml"), *options)
-    assert code == 2
-    assert message in errors
-
-
-@pytest.mark.parametrize("router", ROUTERS)
-def test_every_router_that_is_offered_exists(planned: tuple[Problem, Plan], router: str) -> None:
-    choice = TrafficChoice(Arrivals.POISSON, 10.0)
-    assert replay_plan(*planned, choice, ReplayScope("2027Q1", router=router)).requests > 0  # type: ignore[arg-type]
 
 
 def test_requests_of_other_regions_take_their_way(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from fleetplan.fleet.inventory import (
     Owned,
     Precision,
     RequestClass,
+    Service,
     Slice,
     SpeculativeDecoding,
     Techniques,
@@ -51,6 +52,7 @@ Planned = tuple[Problem, Plan]
 LAUNCHED_PARTS = ("H100-SXM", "H200-SXM")
 
 QUARTERS = ("2027Q1", "2027Q2")
+EAST_WEST = ("east", "west")
 
 
 def _planned(asked: Fleet, runs: tuple[Candidate, ...]) -> Planned:
@@ -59,12 +61,10 @@ def _planned(asked: Fleet, runs: tuple[Candidate, ...]) -> Planned:
     return solved.problem, solved.plan
 
 
-def day_of_two_regions() -> Planned:
-    """Slices, offline work, changes within the day, traffic of another region, a link, a sale, annuities."""
-    places = ("east", "west")
-    aged = Owned(60_000.0, "2025Q1", 16, 0.04, 0.1, "2026-05", (9_000.0, 30_000.0), None, ((4, 0.6),))
-    demand = {(place, q, "all"): 4.0 if place == "east" else 2.0 for place in places for q in QUARTERS}
-    both = {"regions": places, "periods": QUARTERS}
+def _day_and_batch() -> list[Service]:
+    """A service by day, of which the east serves the west, and offline work of the east."""
+    demand = {(place, q, "all"): 4.0 if place == "east" else 2.0 for place in EAST_WEST for q in QUARTERS}
+    both = {"regions": EAST_WEST, "periods": QUARTERS}
     chat = service(
         "chat",
         demand,
@@ -81,9 +81,15 @@ def day_of_two_regions() -> Planned:
         ratios={("night", None): dict.fromkeys(demand, 0.0)},
         **both,  # type: ignore[arg-type]
     )
+    return [chat, batch]
+
+
+def day_of_two_regions() -> Planned:
+    """Slices, offline work, changes within the day, traffic of another region, a link, a sale, annuities."""
+    aged = Owned(60_000.0, "2025Q1", 16, 0.04, 0.1, "2026-05", (9_000.0, 30_000.0), None, ((4, 0.6),))
     tariff = {"energy_usd_per_kwh": (0.1, 0.12), "grid_kg_co2_per_kwh": (0.3, 0.2)}
     asked = fleet(
-        services=[chat, batch],
+        services=_day_and_batch(),
         hardware=[hardware("A", 1, 900.0, 90.0), hardware("B", 1, 700.0)],
         pools=[replace(owned_pool("old", 4, 60_000.0, hardware="A", per_host=1, region="east"), owned=aged)],
         offers=[

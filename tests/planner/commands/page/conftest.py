@@ -1,4 +1,4 @@
-"""The process that plans for a page begins where its modules are imported."""
+"""A page of a tiny fleet. The process that plans for it begins where its modules are imported."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.planner.commands.page.tiny import TOKEN, Page, write_fleet
 from tests.warm import WarmProcess
 
 from fleetplan.planner.commands.page import planner_process
+from fleetplan.planner.commands.page.application import application
+from fleetplan.planner.commands.page.messages import Settings
+from fleetplan.planner.commands.page.session import Session
 
 
 def _warm(command: Sequence[str], **options: Any) -> WarmProcess:
@@ -24,3 +28,16 @@ def warm_planners() -> Iterator[None]:
         own = SimpleNamespace(Popen=_warm, PIPE=subprocess.PIPE)
         patched.setattr(planner_process, "subprocess", own)
         yield
+
+
+@pytest.fixture(scope="session")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    path = write_fleet(tmp_path_factory.mktemp("fleet"))
+    opened = Session(Settings(path, time_limit_s=20.0, gap_ratio=0.01, seed=1))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def page(session: Session) -> Page:
+    return Page(application(session, TOKEN, "127.0.0.1"))

@@ -1,55 +1,19 @@
-"""SkyPilot's catalogue and FOCUS billing exports as offers and pools."""
+"""SkyPilot's catalogue as offers, and as part of a fleet with a bill in FOCUS."""
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.planner.command_line import run
 from tests.planner.importing.fleets import fleet_with
+from tests.planner.importing.supply_offers import BILL, SKYPILOT, offers, read
 
 from fleetplan.fleet.document.plain import read_yaml
-from fleetplan.fleet.document.records import open_table
-from fleetplan.planner.importing.focus import focus_supply
-from fleetplan.planner.importing.fragments import ImportedSupply
 from fleetplan.planner.importing.offers import OfferOptions
-from fleetplan.planner.importing.skypilot import skypilot_offers
 from fleetplan.scenarios.load import load_fleet
-
-SKYPILOT = """\
-InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region,GpuInfo,SpotPrice,AvailabilityZone
-m5.large,,,2,8,0.096,us-east-1,,0.04,us-east-1a
-p5.48xlarge,H100,8,192,2048,60.0,us-east-1,,20.0,us-east-1a
-p5.48xlarge,H100,8,192,2048,56.0,us-east-1,,24.0,us-east-1b
-p5.48xlarge,H100,8,192,2048,56.0,us-west-2,,,us-west-2a
-p5.48xlarge,H100,8,192,2048,80.0,eu-west-1,,,eu-west-1a
-box-h200,H200,1,16,200,3.5,us-east-1,"{'Gpus': [{'MemoryInfo': {'SizeInMiB': 144384}}]}",1.45,
-box-h200x4,H200,4,64,800,14.0,us-east-1,,,
-Standard_NC40ads_H100_v5,H100,1,40,320,7.0,us-east-1,"{'Gpus': [{'MemoryInfo': {'SizeInMiB': 95830}}]}",,
-gpu_1x_h100_pcie,H100,1,26,200,2.5,us-east-1,,,
-,H100,8,,,50.0,us-east-1,,,
-p3.2xlarge,V100,1,4,16,1.0,us-east-1,,,
-p5e.48xlarge,H200,8,192,2048,,us-east-1,,,
-box-h100,H100,1,16,200,3.0,us-east-1,"{'Gpus': [{'MemoryInfo': {'SizeInMiB': 95830}}]}",,
-"""
-"""By the columns of catalogs/v8; the prices are made up."""
-
-OPTIONS = OfferOptions("2026-11-24")
-
-
-def read(path: Path, options: OfferOptions = OPTIONS) -> ImportedSupply:
-    with open_table(path) as table:
-        importer = skypilot_offers if path.name.startswith("vms") else focus_supply
-        return importer(table, str(path), options)
-
-
-def offers(found: ImportedSupply) -> dict[str, dict[str, Any]]:
-    return {each["name"]: each for each in read_yaml(found.text).get("offers", [])}
 
 
 @pytest.fixture
@@ -183,101 +147,6 @@ def test_accelerators_that_are_no_number_are_a_reason(tmp_path: Path) -> None:
     assert ["AcceleratorCount is 'many'" in each.reason for each in found.rejected] == [True]
 
 
-def billed(**change: object) -> dict[str, object]:
-    """An hour of one p5.48xlarge, by FOCUS 1.2."""
-    return {
-        "BillingCurrency": "USD",
-        "ChargeCategory": "Usage",
-        "ChargePeriodStart": "2026-10-01T00:00:00Z",
-        "ChargePeriodEnd": "2026-10-01T01:00:00Z",
-        "EffectiveCost": 56.0,
-        "ConsumedQuantity": 1.0,
-        "ConsumedUnit": "Hours",
-        "PricingCategory": "Standard",
-        "RegionId": "us-east-1",
-        "SkuPriceDetails": '{"InstanceType": "p5.48xlarge"}',
-        "x_UsageType": "",
-        **change,
-    }
-
-
-BILL = [
-    billed(),
-    # Two hours at a lower price: 84 USD for three hours.
-    billed(EffectiveCost=28.0, ConsumedQuantity=2.0, ChargePeriodEnd="2026-10-01T04:00:00Z"),
-    # Twelve hours within four: three hosts are held.
-    billed(EffectiveCost=288.0, ConsumedQuantity=12.0, PricingCategory="Committed"),
-    billed(EffectiveCost=8.0, ConsumedQuantity=3600.0, ConsumedUnit="Seconds", PricingCategory="Dynamic"),
-    billed(SkuPriceDetails="", x_UsageType="BoxUsage:p5e.48xlarge", EffectiveCost=80.0, RegionId="us-west-2"),
-    billed(SkuPriceDetails='{"InstanceType": "m5.large"}'),
-    billed(ChargeCategory="Tax"),
-    billed(BillingCurrency="EUR"),
-    billed(ConsumedUnit="GB"),
-    billed(EffectiveCost=-5.0),
-    billed(RegionId=""),
-    billed(ChargePeriodStart="yesterday"),
-]
-
-
-@pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_a_bill_is_prices_paid_and_capacity_that_is_held(tmp_path: Path, form: str) -> None:
-    path = tmp_path / f"billing.{form}"
-    if form == "csv":
-        pd.DataFrame(BILL).to_csv(path, index=False)
-    else:
-        pq.write_table(pa.Table.from_pylist(BILL), path)
-    found = read(path)
-    document = read_yaml(found.text)
-    by_name = offers(found)
-    assert by_name["p5.48xlarge-us-east-1"]["rent_usd_per_accelerator_hour"] == 84 / 3 / 8
-    assert by_name["p5.48xlarge-us-east-1"]["price_as_of"] == "2026-10-01"
-    assert by_name["p5e.48xlarge-us-west-2"]["hardware"] == "H200-SXM"
-    (pool,) = document["pools"]
-    assert pool == {
-        "name": "p5.48xlarge-committed-us-east-1", "region": "us-east-1", "hardware": "H100-SXM", "hosts": 3,
-        "rented": {"usd_per_accelerator_hour": 3.0, "energy_included": True, "price_as_of": "2026-10-01"},
-    }  # fmt: skip
-    assert "2026-10-01 to 2026-10-01 (4 hours)" in found.text
-    said = " ".join(each.reason for each in found.rejected)
-    for reason in ("spot-max-share", "names no instance type", "Tax", "EUR", "'GB'", "EffectiveCost",
-                   "RegionId is missing", "no time such as"):  # fmt: skip
-        assert reason in said
-    spot = offers(read(path, OfferOptions("2026-11-24", spot_max_share=0.2)))["p5.48xlarge-spot-us-east-1"]
-    assert spot["rent_usd_per_accelerator_hour"] == 1.0
-
-
-def test_times_are_read_as_bigquery_exports_them_and_unread_ones_are_told_once(tmp_path: Path) -> None:
-    times = {"ChargePeriodStart": "2026-10-01 00:00:00 UTC", "ChargePeriodEnd": "2026-10-01 04:00:00 UTC"}
-    path = tmp_path / "billing.csv"
-    pd.DataFrame([billed(**times)]).to_csv(path, index=False)
-    assert "2026-10-01 to 2026-10-01 (4 hours)" in read(path).text
-    pd.DataFrame([billed(), *(billed(ChargePeriodStart=f"day {k}") for k in range(9))]).to_csv(
-        path, index=False
-    )
-    assert [each.place for each in read(path).rejected] == ["row 3 and 8 more"]
-
-
-@pytest.mark.parametrize("null", ["NULL", "null", "", "\\N"])
-def test_nothing_is_no_region_and_no_currency_of_a_bill(tmp_path: Path, null: str) -> None:
-    rows = [
-        billed(BillingCurrency=null, PricingCategory=null, ChargeClass=null, ConsumedQuantity=null,
-               PricingQuantity=1.0, PricingUnit="1 Hour"),
-        billed(RegionId=null),
-        billed(ChargeClass="Correction"),
-        # Hours beside those of the machine would halve its price.
-        billed(SkuPriceDetails=null, x_UsageType="USE1-EBSOptimized:p5.48xlarge", EffectiveCost=0.0),
-    ]  # fmt: skip
-    path = tmp_path / "bill.csv"
-    pd.DataFrame(rows).to_csv(path, index=False)
-    found = read(path)
-    (offer,) = offers(found).values()
-    assert (offer["regions"], offer["rent_usd_per_accelerator_hour"]) == (["us-east-1"], 7.0)
-    reasons = [each.reason for each in found.rejected]
-    assert len(reasons) == 3
-    for part in ("RegionId is missing", "charge class Correction", "EBSOptimized"):
-        assert any(part in each for each in reasons)
-
-
 def test_offers_and_pools_are_part_of_a_fleet(
     vms: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -300,52 +169,6 @@ def test_offers_and_pools_are_part_of_a_fleet(
     assert run("import", "focus", tmp_path / "none.csv", "--out", tmp_path / "x.yaml") == 2
     assert run("import", "skypilot", vms, "--hardware", "h1oo", "--out", tmp_path / "x.yaml") == 2
     assert not (tmp_path / "x.yaml").exists()
-
-
-@pytest.mark.parametrize(("quantity", "unit"), [(1.0, "Hrs"), (60.0, "Minutes"), (3600.0, "Seconds")])
-def test_an_hour_is_an_hour_in_every_unit(tmp_path: Path, quantity: float, unit: str) -> None:
-    path = tmp_path / "bill.csv"
-    pd.DataFrame([billed(ConsumedQuantity=quantity, ConsumedUnit=unit)]).to_csv(path, index=False)
-    assert offers(read(path))["p5.48xlarge-us-east-1"]["rent_usd_per_accelerator_hour"] == pytest.approx(7.0)
-
-
-def test_units_of_several_hours_and_the_unused_part_of_a_commitment_count(tmp_path: Path) -> None:
-    # FOCUS admits units such as "100 Hours"; an unused commitment has no usage, and a quantity of its own.
-    unused = {
-        "PricingCategory": "Committed",
-        "CommitmentDiscountStatus": "Unused",
-        "ConsumedQuantity": None,
-        "ConsumedUnit": None,
-        "CommitmentDiscountQuantity": 1.0,
-        "CommitmentDiscountUnit": "Hours",
-        "EffectiveCost": 24.0,
-    }
-    rows = [
-        billed(ConsumedUnit="100 Hours", ConsumedQuantity=0.02, EffectiveCost=112.0),
-        billed(PricingCategory="Committed", EffectiveCost=24.0),
-        billed(**unused),
-    ]
-    path = tmp_path / "bill.csv"
-    pd.DataFrame(rows).to_csv(path, index=False)
-    found = read(path)
-    assert offers(found)["p5.48xlarge-us-east-1"]["rent_usd_per_accelerator_hour"] == 7.0
-    (pool,) = read_yaml(found.text)["pools"]
-    assert (pool["hosts"], pool["rented"]["usd_per_accelerator_hour"]) == (2, 3.0)
-
-
-def test_a_map_of_price_details_and_times_of_parquet_are_read(tmp_path: Path) -> None:
-    # AWS exports SkuPriceDetails as a map and periods as timestamps, Microsoft costs as decimals.
-    row = billed()
-    columns: dict[str, Any] = {name: pa.array([value]) for name, value in row.items()}
-    columns["SkuPriceDetails"] = pa.array(
-        [[("InstanceType", "p5.48xlarge"), ("Tenancy", "Shared")]], pa.map_(pa.string(), pa.string())
-    )
-    for name in ("ChargePeriodStart", "ChargePeriodEnd"):
-        columns[name] = pa.array([pd.Timestamp(row[name])], pa.timestamp("ms", "UTC"))
-    columns["EffectiveCost"] = pa.array([Decimal("56.0")], pa.decimal128(18, 6))
-    pq.write_table(pa.table(columns), tmp_path / "bill.parquet")
-    found = read(tmp_path / "bill.parquet")
-    assert offers(found)["p5.48xlarge-us-east-1"]["rent_usd_per_accelerator_hour"] == 7.0
 
 
 def test_zones_of_a_machine_are_rows_of_one_offer(vms: Path) -> None:

@@ -1,54 +1,20 @@
-"""Nodes of Kubernetes and Slurm as pools."""
+"""Nodes of Kubernetes as pools."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.planner.command_line import run
+from tests.planner.importing.cluster_nodes import NODES, OPTIONS, listed, node, nvidia, pools
 
 from fleetplan.fleet.document.plain import read_yaml, yaml_text
 from fleetplan.fleet.errors import InputError
-from fleetplan.planner.importing.clusters import PoolOptions, kubernetes_pools
+from fleetplan.planner.importing.clusters import kubernetes_pools
 from fleetplan.planner.importing.slurm import slurm_pools
 from fleetplan.scenarios.load import load_fleet
-
-OPTIONS = PoolOptions("2026-11-24")
-
-
-def node(name: str, labels: dict[str, str], capacity: dict[str, str], **spec: object) -> dict[str, Any]:
-    """A node by the API of Kubernetes 1.37, without what no importer reads."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": spec,
-        "status": {"capacity": capacity, "conditions": [{"type": "Ready", "status": "True"}]},
-    }
-
-
-def nvidia(name: str, product: str, gpus: int, region: str = "east", **spec: object) -> dict[str, Any]:
-    labels = {"nvidia.com/gpu.product": product, "nvidia.com/gpu.count": "8"}
-    return node(
-        name,
-        labels | {"topology.kubernetes.io/region": region},
-        {"cpu": "96", "nvidia.com/gpu": str(gpus)},
-        **spec,
-    )
-
-
-def listed(*nodes: object) -> dict[str, object]:
-    return {"apiVersion": "v1", "kind": "List", "items": list(nodes)}
-
-
-NODES = listed(*(nvidia(f"h{n}", "NVIDIA-H100-80GB-HBM3", 8) for n in range(3)))
-
-
-def pools(text: str) -> dict[str, dict[str, Any]]:
-    return {pool["name"]: pool for pool in read_yaml(text)["pools"]}
 
 
 def test_nodes_that_are_alike_are_one_pool() -> None:
@@ -199,55 +165,6 @@ def test_what_is_no_list_of_nodes_is_refused() -> None:
         slurm_pools({"jobs": []}, "sinfo.json", OPTIONS)
 
 
-SINFO = {
-    "sinfo": [
-        {"partition": {"name": name}, "node": {"state": ["IDLE"]}, "gres": {"total": "gpu:h100:8(S:0-1)"},
-         "nodes": {"total": 2, "nodes": ["h1", "h2"]}}
-        for name in ("batch", "debug")
-    ]
-    + [
-        {"node": {"state": ["IDLE", "DRAIN"]}, "gres": {"total": "gpu:nvidia_h200:8"},
-         "nodes": {"nodes": ["x1"]}},
-        {"node": {"state": ["IDLE"]}, "gres": {"total": ""}, "nodes": {"nodes": ["c1", "c2"]}},
-        {"node": {"state": ["IDLE"]}, "gres": {"total": "gpu:8"}, "nodes": {"nodes": ["u1"]}},
-        {"node": {"state": ["IDLE"]}, "gres": {"total": "gpu:h100:4,gpu:h200:4"}, "nodes": {"nodes": ["m1"]}},
-    ],
-    "meta": {"plugins": {"data_parser": "data_parser/v0.0.42"}},
-}  # fmt: skip
-"""By the schema of data_parser v0.0.42 (Slurm 24.11): rows of partitions, nodes that are alike together."""
-
-SLURM_NODES = {
-    "nodes": [
-        {"name": "h1", "gres": "gpu:h100:8(S:0-1)", "state": "idle", "state_flags": []},
-        {"name": "h2", "gres": "gpu:h100:8(S:0-1)", "state": "down", "state_flags": ["DRAIN"]},
-    ]
-}
-"""By the schema of Slurm 22.05, which is also that of `scontrol show nodes --json`."""
-
-
-def test_a_node_of_several_partitions_counts_once() -> None:
-    options = PoolOptions("2026-11-24", region="east", rent_usd_per_accelerator_hour=2.0)
-    found = slurm_pools(SINFO, "sinfo.json", options)
-    rented = {"usd_per_accelerator_hour": 2.0, "price_as_of": "2026-11-24"}
-    assert pools(found.text) == {
-        "east-h100-sxm": {"name": "east-h100-sxm", "region": "east", "hardware": "H100-SXM", "hosts": 2,
-                          "rented": rented},
-        "east-h200-sxm": {"name": "east-h200-sxm", "region": "east", "hardware": "H200-SXM", "hosts": 1,
-                          "rented": rented},
-    }  # fmt: skip
-    assert "3 nodes with accelerators, 1 of them out of service" in found.text
-    assert {each.place: each.reason for each in found.rejected} == {
-        "c1 and 1 more": "has no accelerators",
-        "u1": "gres gpu:8 names no kind: give --hardware",
-        "m1": "has accelerators of several kinds: gpu:h100:4,gpu:h200:4",
-    }
-    odd = {"nodes": [{"name": "n", "gres": "gpu:h100:8x", "state": "idle"}, SLURM_NODES["nodes"][0]]}
-    (rejected,) = slurm_pools(odd, "sinfo.json", OPTIONS).rejected
-    assert rejected.reason == "gres 'gpu:h100:8x' is not understood"
-    told = PoolOptions("2026-11-24", hardware="b200")
-    assert "B200-SXM" in slurm_pools(SINFO, "sinfo.json", told).text
-
-
 def test_a_node_alone_is_read_and_yaml_is_told_from_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -256,28 +173,6 @@ def test_a_node_alone_is_read_and_yaml_is_told_from_json(
     path.write_text(yaml_text(NODES), encoding="utf-8")
     assert run("import", "kubernetes", path, "--out", tmp_path / "pools.yaml") == 2
     assert "it looks like YAML" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("row", "reason"),
-    [
-        ({"nodes": {"nodes": ["gpu[01-04]"]}, "node": {"state": ["IDLE"]}}, "stands for several nodes"),
-        ({"nodes": {"nodes": [], "total": 4}, "node": {"state": ["IDLE"]}}, "stands for several nodes"),
-        ({"nodes": {"nodes": ["c1"]}, "node": {"state": ["IDLE", "CLOUD", "POWERED_DOWN"]}}, "of a cloud"),
-        ({"nodes": {"nodes": ["c1"]}, "node": {"state": ["FUTURE"]}}, "FUTURE"),
-    ],
-)
-def test_nodes_of_slurm_that_are_not_one_host_are_not_counted(row: dict[str, object], reason: str) -> None:
-    document = {"sinfo": [{**row, "gres": {"total": "gpu:h100:8"}}, SINFO["sinfo"][0]]}  # type: ignore[index]
-    found = slurm_pools(document, "sinfo.json", OPTIONS)
-    assert [reason in each.reason for each in found.rejected] == [True]
-    assert pools(found.text)["h100-sxm"]["hosts"] == 2
-
-
-def test_older_slurm_lists_nodes() -> None:
-    found = slurm_pools(SLURM_NODES, "sinfo.json", OPTIONS)
-    assert pools(found.text) == {"h100-sxm": {"name": "h100-sxm", "hardware": "H100-SXM", "hosts": 2}}
-    assert "1 of them out of service" in found.text
 
 
 def test_the_pools_are_part_of_a_fleet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -345,32 +240,6 @@ def test_one_price_for_several_kinds_is_told() -> None:
     found = kubernetes_pools(document, "nodes.json", priced)
     assert found.notes == ("one price for 2 kinds of hosts: change it where it is not theirs",)
     assert kubernetes_pools(NODES, "nodes.json", priced).notes == ()
-
-
-def test_states_of_sinfo_are_those_of_its_json() -> None:
-    rows = [
-        {
-            "node": {"state": states},
-            "nodes": {"total": 1, "nodes": [f"n{number}"]},
-            "gres": {"total": "gpu:h100:8(S:0-1)"},
-        }
-        for number, states in enumerate(
-            (["IDLE"], ["IDLE", "MAINTENANCE", "RESERVED"], ["DOWN", "INVALID_REG"], ["PLANNED"])
-        )
-    ]
-    found = slurm_pools({"sinfo": rows}, "sinfo.json", OPTIONS)
-    assert "4 nodes with accelerators, 2 of them out of service" in found.text
-
-
-@pytest.mark.parametrize("kind", ["1g.10gb", "nvidia_h100_80gb_hbm3_1g.10gb"])
-def test_parts_of_cards_in_gres_are_no_other_hardware(kind: str) -> None:
-    row = {
-        "node": {"state": ["IDLE"]},
-        "nodes": {"total": 1, "nodes": ["n"]},
-        "gres": {"total": f"gpu:{kind}:56(S:0-1)"},
-    }
-    (rejected,) = slurm_pools({"sinfo": [row]}, "sinfo.json", OPTIONS).rejected
-    assert rejected.reason == f"{kind}: parts of a card (MIG) are no accelerators of the catalogue"
 
 
 def test_rows_that_are_left_out_are_all_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
