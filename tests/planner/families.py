@@ -1,14 +1,16 @@
-"""What is checked of each constraint family with its example, and the rows it makes of it."""
+"""What is asked of each constraint family with its example, and the rows it makes of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from ortools.sat.python import cp_model
+from tests.planner.family_example import Example
 from tests.planner.family_examples import EXAMPLES
-from tests.planner.solving import Solved, is_infeasible, solve, solve_unchecked
+from tests.planner.solving import Solved, solve, solve_unchecked
 
 from fleetplan.planner.formulation.build import FAMILIES, PlanningModel, build_model
 from fleetplan.planner.formulation.create import create_variables
@@ -65,41 +67,32 @@ def dump(name: str) -> str:
     return "\n".join([*lines, *family_rows(problem, name)]) + "\n"
 
 
-def check_optimum(name: str) -> Solved:
-    """The example costs what was worked out by hand."""
-    example = EXAMPLES[name]()
+def example_of(name: str) -> Example:
+    """The example of a family."""
+    assert name in EXAMPLES, f"family {name} has no example: add one to tests/planner/family_examples.py"
+    return EXAMPLES[name]()
+
+
+@cache
+def solved_example(name: str) -> Solved:
+    """The verified plan of the example, which costs what was worked out by hand."""
+    example = example_of(name)
     solved = solve(example.fleet, example.candidates, scenario_optima=example.scenario_optima)
     assert solved.usd == pytest.approx(example.usd)
     return solved
 
 
-def check_infeasible(name: str) -> None:
-    """The changed example has no plan."""
-    example = EXAMPLES[name]()
-    assert is_infeasible(example.infeasible, example.candidates)
-
-
-def check_golden(name: str) -> None:
-    """The family's rows are the golden ones."""
-    assert dump(name) == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
-
-
-def check_deletion(
-    name: str, monkeypatch: pytest.MonkeyPatch, instead: tuple[object, ...] = (), reported: str | None = None
-) -> None:
-    """Without the family, the verifier reports the plan that the solver then finds.
-
-    It does so under the name of the family, or as `reported`: a family that only counts what costs is missed
-    in the cost.
-    """
-    example = EXAMPLES[name]()
+def check_deletion(name: str, monkeypatch: pytest.MonkeyPatch, instead: tuple[object, ...] = ()) -> None:
+    """Without the family, the verifier reports the plan that the solver then finds."""
+    example = example_of(name)
     rest = tuple(family for family in FAMILIES if family_name(family) != name)
     monkeypatch.setattr("fleetplan.planner.formulation.build.FAMILIES", (*rest, *instead))
     solved = solve_unchecked(
         example.unlimited or example.fleet, example.candidates, scenario_optima=example.scenario_optima
     )
     assert solved.plan is not None
-    assert (reported or name) in {violation.family for violation in verify(solved.problem, solved.plan)}
+    reported = {violation.family for violation in verify(solved.problem, solved.plan)}
+    assert (example.reported or name) in reported, "the verifier does not miss the family: planner/verify"
 
 
 def main() -> None:

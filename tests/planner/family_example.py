@@ -17,7 +17,9 @@ class Example:
     """A fleet that a family limits, its optimum, and a change of it that no plan can meet.
 
     `unlimited` is a fleet whose plan breaks the family's rule where the family is left out of the model;
-    the fleet itself where that is None. `scenario_optima` is what would be best for each demand scenario.
+    the fleet itself where that is None. The verifier reports that plan under the name of the family, or as
+    `reported`: a family that only counts what costs is missed in the cost. `scenario_optima` is what would be
+    best for each demand scenario.
     """
 
     fleet: Fleet
@@ -26,6 +28,7 @@ class Example:
     infeasible: Fleet
     unlimited: Fleet | None = None
     scenario_optima: Mapping[str, ScenarioOptimum] | None = None
+    reported: str | None = None
 
     def problem(self) -> Problem:
         """The problem of the fleet."""

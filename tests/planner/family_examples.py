@@ -89,7 +89,7 @@ def transitions() -> Example:
     )
     # Two rented for three quarters; without the cost of starting, five quarters of one.
     too_dear = replace(question, budget=replace(question.budget, tco_usd=6 * 2190.0 - 1))
-    return Example(question, (candidate("chat", "A", 1.0),), 6 * 2190.0, too_dear)
+    return Example(question, (candidate("chat", "A", 1.0),), 6 * 2190.0, too_dear, reported="cost")
 
 
 def configurations() -> Example:
@@ -255,7 +255,7 @@ def regret() -> Example:
         "low": ScenarioOptimum(10_000.0, 10_000.0, 0.0, FixedSupply({(0, 0, 0): 5}, {})),
         "high": ScenarioOptimum(20_000.0, 20_000.0, 0.0, FixedSupply({(0, 0, 0): 10}, {})),
     }
-    return Example(question, runs, usd, few, scenario_optima=best)
+    return Example(question, runs, usd, few, scenario_optima=best, reported="goal")
 
 
 EXAMPLES: dict[str, Callable[[], Example]] = {

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from tests.oracles.highs import highs_usd
 from tests.planner.builders import buy_offer, candidate, fleet, hardware, region, rent_offer, service
-from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.families import solved_example
 from tests.planner.family_examples import EXAMPLES
 from tests.planner.solving import solve
 from tests.planner.uncertain_demand import RUNS, bought, planned, question
@@ -34,21 +34,9 @@ KEY = ("here", "now", "all")
 
 
 def test_the_example_has_its_optimum() -> None:
-    solved = check_optimum("regret")
+    solved = solved_example("regret")
     assert solved.plan is not None
     assert bought(solved.plan) == {"A": 5, "B": 5}
-
-
-def test_the_changed_example_has_no_plan() -> None:
-    check_infeasible("regret")
-
-
-def test_the_rows_are_the_golden_ones() -> None:
-    check_golden("regret")
-
-
-def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_deletion("regret", monkeypatch, reported="goal")
 
 
 def test_expected_cost_buys_for_what_is_likely() -> None:

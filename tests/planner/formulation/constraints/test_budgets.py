@@ -6,28 +6,11 @@ from dataclasses import replace
 
 import pytest
 from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
-from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.family_examples import EXAMPLES
 from tests.planner.solving import is_infeasible, solve
 
 from fleetplan.fleet.inventory import Budget, Fleet
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
-
-
-def test_the_example_has_its_optimum() -> None:
-    check_optimum("budgets")
-
-
-def test_the_changed_example_has_no_plan() -> None:
-    check_infeasible("budgets")
-
-
-def test_the_rows_are_the_golden_ones() -> None:
-    check_golden("budgets")
-
-
-def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_deletion("budgets", monkeypatch)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ from tests.planner.builders import (
     rented_pool,
     service,
 )
-from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.solving import is_infeasible, solve
 
 from fleetplan.fleet.errors import InputError
@@ -36,22 +35,6 @@ from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.search import SearchLimits
 from fleetplan.planner.verify import fits, verify
 from fleetplan.scenarios.load import load_fleet
-
-
-def test_the_example_has_its_optimum() -> None:
-    check_optimum("capacity")
-
-
-def test_the_changed_example_has_no_plan() -> None:
-    check_infeasible("capacity")
-
-
-def test_the_rows_are_the_golden_ones() -> None:
-    check_golden("capacity")
-
-
-def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_deletion("capacity", monkeypatch)
 
 
 def _hosts(sizes: dict[int, int], per_host: int, hosts: int, reserve: int = 0) -> Fleet:

@@ -6,25 +6,8 @@ from dataclasses import replace
 
 import pytest
 from tests.planner.builders import candidate, fleet, hardware, rent_offer, rented_pool, service
-from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.family_examples import EXAMPLES
 from tests.planner.solving import is_infeasible, solve
-
-
-def test_the_example_has_its_optimum() -> None:
-    check_optimum("configurations")
-
-
-def test_the_changed_example_has_no_plan() -> None:
-    check_infeasible("configurations")
-
-
-def test_the_rows_are_the_golden_ones() -> None:
-    check_golden("configurations")
-
-
-def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_deletion("configurations", monkeypatch)
 
 
 @pytest.mark.parametrize(("limit", "usd_per_hour"), [(None, 5.9), (2, 5.9), (1, 8.0)])

@@ -6,24 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, rented_pool, service
-from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.solving import is_infeasible, solve
-
-
-def test_the_example_has_its_optimum() -> None:
-    check_optimum("coverage")
-
-
-def test_the_changed_example_has_no_plan() -> None:
-    check_infeasible("coverage")
-
-
-def test_the_rows_are_the_golden_ones() -> None:
-    check_golden("coverage")
-
-
-def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_deletion("coverage", monkeypatch)
 
 
 def test_a_class_is_served_in_both_runtimes_at_once() -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from tests.parts import first_of
 from tests.planner.builders import candidate, fleet, hardware, owned_pool, region, rent_offer, service
-from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.random_fleets import tiny_case
 from tests.planner.solving import is_infeasible, solve
 
@@ -16,22 +15,6 @@ from fleetplan.planner.problem import Candidate
 from fleetplan.planner.verify import verify
 
 HOURS = 2190.0
-
-
-def test_the_example_has_its_optimum() -> None:
-    check_optimum("must_use")
-
-
-def test_the_changed_example_has_no_plan() -> None:
-    check_infeasible("must_use")
-
-
-def test_the_rows_are_the_golden_ones() -> None:
-    check_golden("must_use")
-
-
-def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_deletion("must_use", monkeypatch)
 
 
 def two_kinds(required: MustUse, **changes: object) -> Fleet:

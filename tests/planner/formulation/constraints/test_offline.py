@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.oracles.highs import highs_usd
 from tests.planner.builders import by_case, candidate, fleet, hardware, region, rent_offer, service
-from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.families import solved_example
 from tests.planner.family_examples import EXAMPLES, HALVES
 from tests.planner.solving import is_infeasible, solve
 
@@ -40,24 +40,12 @@ def planned(question: Fleet) -> Plan:
 
 
 def test_the_example_has_its_optimum() -> None:
-    solved = check_optimum("offline")
+    solved = solved_example("offline")
     assert solved.plan is not None
     served = {row.slice: row.requests_per_s for row in solved.plan.placements if row.service == "batch"}
     by_day, by_night = served.get("day", 0.0), served.get("night", 0.0)
     assert (by_day + by_night) * 12 == pytest.approx(2.0 * 24)
     assert by_day <= 1.0 + 1e-6
-
-
-def test_the_changed_example_has_no_plan() -> None:
-    check_infeasible("offline")
-
-
-def test_the_rows_are_the_golden_ones() -> None:
-    check_golden("offline")
-
-
-def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_deletion("offline", monkeypatch)
 
 
 def test_two_pools_share_their_tides() -> None:

@@ -8,29 +8,12 @@ import pytest
 from tests.oracles.highs import highs_usd
 from tests.parts import first_of
 from tests.planner.builders import candidate, fleet, hardware, rent_offer, rented_pool, service
-from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.random_fleets import several_periods_case, tiny_case
 from tests.planner.solving import is_infeasible, solve
 
 from fleetplan.planner.verify import verify
 
 QUARTERS = ("2026Q1", "2026Q2")
-
-
-def test_the_example_has_its_optimum() -> None:
-    check_optimum("placement")
-
-
-def test_the_changed_example_has_no_plan() -> None:
-    check_infeasible("placement")
-
-
-def test_the_rows_are_the_golden_ones() -> None:
-    check_golden("placement")
-
-
-def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_deletion("placement", monkeypatch)
 
 
 def test_a_share_that_is_met_exactly_is_met() -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.planner.builders import candidate, fleet, hardware, rent_offer, rented_pool, service
-from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.solving import is_infeasible, solve
 
 from fleetplan.fleet.inventory import Fleet
@@ -32,16 +31,6 @@ def one_offer(demand: float, maximum: int | None = None, **changes: object) -> F
         hardware=[hardware("A", 1)],
         offers=[rent_offer("A", 1.0, maximum=maximum)],
     )
-
-
-def test_the_example_of_the_family() -> None:
-    check_optimum("replica_load")
-    check_infeasible("replica_load")
-    check_golden("replica_load")
-
-
-def test_without_the_family_the_verifier_complains(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_deletion("replica_load", monkeypatch)
 
 
 # n replicas carry max(n / 2, 0.9 n - 0.6 from 2 on): 0.5, 1.2, 2.1, 3.0, 3.9.

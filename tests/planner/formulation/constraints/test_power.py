@@ -4,28 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, rented_pool, service
-from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.solving import is_infeasible, solve
 
 from fleetplan.planner.verify import verify
-
-
-def test_the_example_has_its_optimum() -> None:
-    check_optimum("power")
-
-
-def test_the_changed_example_has_no_plan() -> None:
-    check_infeasible("power")
-
-
-def test_the_rows_are_the_golden_ones() -> None:
-    check_golden("power")
-
-
-def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_deletion("power", monkeypatch)
 
 
 def test_the_limit_is_on_facility_power() -> None:

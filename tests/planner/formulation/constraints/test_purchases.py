@@ -15,24 +15,7 @@ from tests.planner.builders import (
     rented_pool,
     service,
 )
-from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.solving import is_infeasible, solve
-
-
-def test_the_example_has_its_optimum() -> None:
-    check_optimum("purchases")
-
-
-def test_the_changed_example_has_no_plan() -> None:
-    check_infeasible("purchases")
-
-
-def test_the_rows_are_the_golden_ones() -> None:
-    check_golden("purchases")
-
-
-def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_deletion("purchases", monkeypatch)
 
 
 def test_an_offer_has_one_maximum_over_all_regions() -> None:

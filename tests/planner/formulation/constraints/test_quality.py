@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.planner.builders import by_case, candidate
-from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.families import solved_example
 from tests.planner.family_examples import EXAMPLES
 from tests.planner.solving import Solved, solve
 
@@ -31,20 +31,8 @@ def served(solved: Solved, phase: str = "aggregated") -> dict[str, float]:
 
 
 def test_the_example_has_its_optimum() -> None:
-    solved = check_optimum("quality")
+    solved = solved_example("quality")
     assert served(solved) == {"cheap/x1": pytest.approx(4.0), "good/x1": pytest.approx(2.0)}
-
-
-def test_the_changed_example_has_no_plan() -> None:
-    check_infeasible("quality")
-
-
-def test_the_rows_are_the_golden_ones() -> None:
-    check_golden("quality")
-
-
-def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_deletion("quality", monkeypatch)
 
 
 @pytest.mark.parametrize(("floor", "usd"), [(0.6, 3), (0.65, 4), (0.8, 5), (0.9, 6)])
@@ -105,7 +93,7 @@ def test_disaggregated_traffic_counts_by_its_variant() -> None:
 
 
 def test_a_variant_below_the_floor_of_every_request_is_rejected() -> None:
-    solved = check_optimum("quality")
+    solved = solved_example("quality")
     assert solved.plan is not None
     strict = replace(solved.problem.services["chat"], quality_floor=0.7)
     problem = replace(solved.problem, services={"chat": strict})

@@ -8,7 +8,7 @@ import pytest
 from tests.oracles.highs import highs_usd
 from tests.parts import first_parts
 from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, rented_pool, service
-from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.families import solved_example
 from tests.planner.family_examples import EXAMPLES
 from tests.planner.random_fleets import tiny_case
 from tests.planner.solving import Solved, is_infeasible, solve
@@ -45,23 +45,11 @@ def plan_of(solved: Solved) -> Plan:
 
 
 def test_the_example_has_its_optimum() -> None:
-    solved = check_optimum("region_loss")
+    solved = solved_example("region_loss")
     assert {(row.lost_region, row.region, row.replicas) for row in plan_of(solved).region_losses} == {
         ("east", "west", 6),
         ("west", "east", 6),
     }
-
-
-def test_the_changed_example_has_no_plan() -> None:
-    check_infeasible("region_loss")
-
-
-def test_the_rows_are_the_golden_ones() -> None:
-    check_golden("region_loss")
-
-
-def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_deletion("region_loss", monkeypatch)
 
 
 def test_three_regions_share_the_loss_of_one() -> None:

@@ -8,24 +8,12 @@ from types import SimpleNamespace
 import pytest
 from ortools.sat.python import cp_model
 from tests.planner.builders import candidate, fleet, hardware, rent_offer, service
-from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.families import check_deletion
 from tests.planner.family_examples import EXAMPLES
 from tests.planner.solving import solve
 
 from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.problem import Problem
-
-
-def test_the_example_has_its_optimum() -> None:
-    check_optimum("replica_load")
-
-
-def test_the_changed_example_has_no_plan() -> None:
-    check_infeasible("replica_load")
-
-
-def test_the_rows_are_the_golden_ones() -> None:
-    check_golden("replica_load")
 
 
 def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.oracles.highs import highs_usd
 from tests.planner.builders import buy_offer, candidate, fleet, hardware, owned_pool, region, service
-from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.families import solved_example
 from tests.planner.solving import is_infeasible, solve
 
 from fleetplan.fleet.inventory import Fleet, Owned
@@ -18,24 +18,12 @@ PERIODS = ("2027Q1", "2027Q2", "2027Q3")
 
 
 def test_the_example_has_its_optimum() -> None:
-    solved = check_optimum("retirement")
+    solved = solved_example("retirement")
     assert solved.plan is not None
     assert [(row.period, row.pool, row.hosts) for row in solved.plan.retirements] == [
         ("2027Q2", "old", 1),
         ("2027Q3", "oldest", 1),
     ]
-
-
-def test_the_changed_example_has_no_plan() -> None:
-    check_infeasible("retirement")
-
-
-def test_the_rows_are_the_golden_ones() -> None:
-    check_golden("retirement")
-
-
-def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_deletion("retirement", monkeypatch)
 
 
 def one_pool(hosts: int, rates: tuple[float, ...], **owned: object) -> Fleet:

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from tests.oracles.highs import highs_usd
 from tests.planner.builders import by_case, candidate, fleet, hardware, rent_offer, service
-from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.families import solved_example
 from tests.planner.family_examples import EXAMPLES, HALVES
 from tests.planner.solving import solve
 
@@ -41,22 +41,10 @@ def planned(question: Fleet) -> Plan:
 
 
 def test_the_example_has_its_optimum() -> None:
-    solved = check_optimum("tidal")
+    solved = solved_example("tidal")
     assert solved.plan is not None
     assert sum(max(0, row.accelerators) for row in solved.plan.tides) == 2
     assert solved.plan.cost_breakdown["tidal"] == pytest.approx(2 * DAYS * 10.0)
-
-
-def test_the_changed_example_has_no_plan() -> None:
-    check_infeasible("tidal")
-
-
-def test_the_rows_are_the_golden_ones() -> None:
-    check_golden("tidal")
-
-
-def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_deletion("tidal", monkeypatch)
 
 
 def test_replicas_change_freely_unless_the_policy_says_otherwise() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.oracles.highs import highs_usd
 from tests.parts import first_parts
 from tests.planner.builders import buy_offer, candidate, fleet, hardware, rent_offer, rented_pool, service
-from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.families import solved_example
 from tests.planner.random_fleets import several_periods_case
 from tests.planner.solving import Solved, solve
 
@@ -45,21 +45,9 @@ def plan_of(solved: Solved) -> Plan:
 
 
 def test_the_example_has_its_optimum() -> None:
-    solved = check_optimum("transitions")
+    solved = solved_example("transitions")
     assert [row.replicas for row in solved.rows()] == [2, 2, 2]
     assert plan_of(solved).transitions == ()
-
-
-def test_the_changed_example_has_no_plan() -> None:
-    check_infeasible("transitions")
-
-
-def test_the_rows_are_the_golden_ones() -> None:
-    check_golden("transitions")
-
-
-def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_deletion("transitions", monkeypatch, reported="cost")
 
 
 def test_what_is_cheap_to_start_is_started_anew() -> None:
