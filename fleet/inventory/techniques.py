@@ -1,6 +1,7 @@
 """Serving techniques of a service: what is switched on, and with which figures.
 
-Every switch is off where it is left out. `fleetplan.perfmodel` gives them their effect.
+Every switch is off where it is left out, but for chunks of long prompts. `fleetplan.perfmodel` gives them
+their effect.
 """
 
 from __future__ import annotations
@@ -26,6 +27,26 @@ MTP_COST_RATIO: Final = 0.044
 """Time of that token over the step: the parameters that the module reads for it, 1.61 billion (its layer with
 nine experts, the projection of two states, the LM head), over the 37 billion of the model. Source: the
 config.json of deepseek-ai/DeepSeek-V3; its time was not measured."""
+
+
+LONG_PROMPT_TOKENS: Final = 32_768
+"""Prompts from this length on are cut into chunks where the framework pipelines them, and searched with
+context parallelism. [tokens] Source: vllm-project/vllm pull request 26864, whose authors see context
+parallelism gain from inputs of 32K on."""
+
+LONG_PROMPT_CHUNK_TOKENS: Final = 8192
+"""Chunks of long prompts where the service says nothing. [tokens] Source: the default of a server of vLLM
+0.33 on parts of 70 to 160 GiB (EngineArgs.get_batch_defaults), and of SGLang 0.5.23 on parts of 60 to 160 GiB
+(arg_groups/memory_hook.py)."""
+
+PIPELINED_CHUNKS: Final = {
+    "vllm": "vLLM 0.33, v1/core/sched/scheduler.py: with a pipeline all tokens of a prompt may be scheduled "
+    "before its first chunk is finished",
+    "sglang": "docs.sglang.io/advanced_features/pipeline_parallelism: chunks of one request are computed by "
+    "different stages at once",
+}
+"""Frameworks in which chunks of one prompt follow each other through a pipeline, with the source. Not known
+of TensorRT-LLM: there each chunk waits for the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +185,7 @@ class Techniques:
     Attributes
     ----------
     chunk_tokens : int or None
-        Most prompt tokens of an iteration; None computes prompts whole. [tokens]
+        Most prompt tokens of an iteration of a rank; None computes prompts whole. [tokens]
     samples_per_prompt : int
         Generations that share one prefill. A request is one prompt with all of them.
     shared_prefix_tokens : int

@@ -162,10 +162,12 @@ class KvTransferSpec(Spec):
 
 
 class TechniquesSpec(Spec):
-    """Serving techniques; all are off by default."""
+    """Serving techniques; all are off by default, but for chunks of long prompts."""
 
     chunk_tokens: PositiveCount | None = None
-    """Chunked prefill: most prompt tokens of an iteration. [tokens]"""
+    """Chunked prefill: most prompt tokens of an iteration. Left out: prompts are whole, but 8,192 for prompts
+    of 32,768 tokens or more under vLLM and SGLang, where chunks follow each other through a pipeline.
+    [tokens]"""
     samples_per_prompt: PositiveCount = 1
     """Generations that share one prefill; a request is one prompt with all of them."""
     shared_prefix_tokens: Count = 0

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.inventory.techniques import PIPELINED_CHUNKS
 from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.evaluator.rates import (
     continuous_batching_requests_per_s,
@@ -95,11 +96,14 @@ class Evaluator(StepEvaluator):
     def prefill(self, configurations: ConfigurationBatch, steps: StepsEvaluator | None = None) -> PhaseResult:
         """Evaluate prompts alone: `batch` prompts a rank and micro-batch at a time.
 
-        TTFT holds their chunks, and the loads of kept sessions. `steps` stands for the method of that name.
+        TTFT holds their chunks, which follow each other through the stages of a pipeline if the framework
+        lets them, and the loads of kept sessions. `steps` stands for the method of that name.
         """
-        prompts = self._prompts(configurations, prefill_shape(configurations), steps)
+        pipelined = self._pipelines_chunks(configurations)
+        prompts = self._prompts(configurations, prefill_shape(configurations), steps, pipelined)
         times = with_wait(prompts.computed, prompts.load_ms, LOAD_NAME)
         result = self.prefill_result(configurations, times)
+        result = replace(result, ttft_ms=result.ttft_ms - prompts.overlapped_ms(configurations.layouts.pp))
         if self.techniques.persistent_kv is None:
             return result
         # While one micro-batch's sessions load, another one computes.
@@ -249,8 +253,17 @@ class Evaluator(StepEvaluator):
         room = np.maximum(1, chunk // np.minimum(configurations.input_tokens, chunk))
         return np.clip(due, 1, room)
 
+    def _pipelines_chunks(self, configurations: ConfigurationBatch) -> bool:
+        """Whether chunks of one prompt are in several stages of a pipeline at once."""
+        cut = self.techniques.chunk_tokens is not None
+        return cut and self._framework in PIPELINED_CHUNKS and bool((configurations.layouts.pp > 1).any())
+
     def _prompts(
-        self, configurations: ConfigurationBatch, whole: StepShape, steps: StepsEvaluator | None = None
+        self,
+        configurations: ConfigurationBatch,
+        whole: StepShape,
+        steps: StepsEvaluator | None = None,
+        pipelined: bool = False,
     ) -> PromptTimes:
         """Times of prompts; `whole` is the step that would compute them at once."""
 
@@ -260,7 +273,7 @@ class Evaluator(StepEvaluator):
         techniques = self.techniques
         hits = self._session_hits(configurations, whole.prefill_sequences)
         chunk, shared = techniques.chunk_tokens, techniques.shared_prefix_tokens
-        return prompt_times(steps or self.steps, shape_of, configurations, chunk, shared, hits)
+        return prompt_times(steps or self.steps, shape_of, configurations, chunk, shared, hits, pipelined)
 
     def prefill_shapes(self, configurations: ConfigurationBatch) -> list[StepShape]:
         """Return the steps whose times `prefill` asks for, in that order."""
@@ -269,7 +282,9 @@ class Evaluator(StepEvaluator):
         may_be_lost = techniques.persistent_kv is not None and bool(techniques.persistent_kv.tiers)
         return [
             replace(whole, new_tokens=each.new_tokens, prefix_tokens=each.prefix_tokens)
-            for each in prompt_chunks(configurations, chunk, shared, may_be_lost)
+            for each in prompt_chunks(
+                configurations, chunk, shared, may_be_lost, self._pipelines_chunks(configurations)
+            )
         ]
 
     def _session_hits(self, configurations: ConfigurationBatch, prompts: IntArray) -> list[TierHits]:

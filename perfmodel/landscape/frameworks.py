@@ -66,17 +66,18 @@ _TRTLLM: Final = "nvidia.github.io/TensorRT-LLM/features/parallel-strategy (NVID
 FRAMEWORK_LAYOUTS: Final = {
     "vllm": FrameworkLayouts(
         framework="vllm",
-        version="0.27",
+        version="0.33",
         attention_dp="experts",
         dp_beside_tp=True,
         expert_groups="all or none",
-        prompt_cp="any",
+        prompt_cp="latent",
         prompt_cp_is_wide=True,
         generation_cp="any",
         source={
             "attention_dp": _VLLM_DP,
             "expert_groups": _VLLM_DP,
-            "prompt_cp": f"{_VLLM_CP}; grouped queries: vllm-project/vllm pull request 49564",
+            "prompt_cp": "vllm 0.33.0 of PyPI: supports_pcp of v1/attention/backend.py and "
+            "check_attention_cp_compatibility of v1/worker/cp_utils.py",
             "prompt_cp_is_wide": _VLLM_CP,
             "generation_cp": _VLLM_CP,
         },

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fleetplan.fleet.inventory import Accelerator
+from fleetplan.fleet.inventory.techniques import LONG_PROMPT_TOKENS
 from fleetplan.perfmodel.architecture import (
     Attention,
     CompressedAttention,
@@ -40,10 +41,6 @@ PIPELINE_STAGES: Final = (1, 2, 4, 8, 16, 32, 64)
 CONTEXT_RANKS: Final = (1, 2, 3, 4, 6, 8)
 """Degrees of context parallelism that are tried for long prompts: unlike heads, tokens share out among any
 number, and a limit on the TTFT is met with fewer accelerators by a third of them than by a half."""
-
-LONG_PROMPT_TOKENS: Final = 32_768
-"""Prompts from this length on are searched with context parallelism. [tokens] Source: vllm-project/vllm pull
-request 26864, whose authors see it gain from inputs of 32K on."""
 
 WEIGHT_COPIES: Final = 4
 """A model that needs many accelerators to hold its weights is searched with up to so many times as many: the

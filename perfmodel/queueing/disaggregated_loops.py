@@ -185,9 +185,9 @@ def _prompts(evaluator: Evaluator, pools: Pools, concurrency: FloatArray) -> _Pr
     most_per_s = pools.prefill_replicas * np.minimum(full.requests_per_s, sent)
     # A pipeline has as many micro-batches in flight as stages, each of which takes a pass.
     return _PrefillRates(
-        alone.latency_ms,
+        alone.ttft_ms,
         full.latency_ms / most,
-        (iterations + 1) / 2 * burst.latency_ms,
+        (iterations + 1) / 2 * burst.ttft_ms,
         most_per_s / MS_PER_S,
         full.memory.fits,
     )

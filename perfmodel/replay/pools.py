@@ -88,6 +88,8 @@ class PrefillPool:
         Pipeline stages: a replica takes the next batch when the first stage is free.
     chunk_tokens : int
         Most prompt tokens of an iteration of a rank. [tokens]
+    pipelined : bool
+        Whether chunks of a prompt follow each other through the stages (`PIPELINED_CHUNKS`).
     transfer_ms_per_token : float
         Time that the links of a rank need for the cache of one prompt token. [ms]
     way_ms : float
@@ -102,6 +104,7 @@ class PrefillPool:
     chunk_tokens: int
     transfer_ms_per_token: float
     way_ms: float = 0.0
+    pipelined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,7 @@ def run_prefill(pool: PrefillPool, requests: Requests) -> Prefilled:
     start, computed, arrived = [0.0] * count, [0.0] * count, [0.0] * count
     free = [(0.0, number) for number in range(pool.replicas)]
     link_free = [0.0] * pool.replicas
+    longest = _longest_chunk_ms(pool, requests).tolist()
     most, busy_ms, i = pool.batch * pool.ranks, 0.0, 0
     while i < count:
         ready, number = free[0]
@@ -141,6 +145,9 @@ def run_prefill(pool: PrefillPool, requests: Requests) -> Prefilled:
             end += 1
         took = _batch_ms(pool, tokens[i:end], attention[i:end])
         taken = took / pool.stages
+        if pool.pipelined:
+            # The last chunk leaves the other stages after the time of the longest one in each of them.
+            took = taken + (1.0 - 1.0 / pool.stages) * min(took, max(longest[i:end]))
         busy_ms += taken
         heapreplace(free, (begin + taken, number))
         link = max(begin + took, link_free[number])
@@ -151,6 +158,17 @@ def run_prefill(pool: PrefillPool, requests: Requests) -> Prefilled:
         link_free[number] = link
         i = end
     return Prefilled(np.array(start), np.array(computed), np.array(arrived), busy_ms)
+
+
+def _longest_chunk_ms(pool: PrefillPool, requests: Requests) -> FloatArray:
+    """Time of the last full chunk of each prompt on its own, shape (n_requests,). [ms]."""
+    table = np.array(pool.costs.prompt_ms)
+    points = PROMPT_GRAIN_TOKENS * np.arange(table.size)
+    chunk = np.minimum(requests.input_tokens, pool.chunk_tokens)
+    end = requests.prefix_tokens + requests.input_tokens // chunk * chunk
+    attention = np.interp(end, points, table) - np.interp(end - chunk, points, table)
+    found: FloatArray = attention + np.array(pool.costs.token_ms)[chunk]
+    return found
 
 
 def attention_ms(costs: StepCosts, requests: Requests) -> FloatArray:

@@ -1,7 +1,9 @@
 """How a prompt is computed: whole or in chunks, over a cache that is there, is loaded, or is recomputed.
 
 A chunk attends to the chunks before it. Attention over them grows in a straight line with their length,
-so n equal chunks take n times the chunk that has half of the others before it.
+so n equal chunks take n times the chunk that has half of the others before it. In a pipeline each of P stages
+takes a P-th of a chunk. Where chunks follow each other through the stages, the last one leaves after the P-th
+part of all chunks and P - 1 times that of the longest one.
 """
 
 from __future__ import annotations
@@ -62,11 +64,15 @@ class PromptTimes:
         Iterations a prompt takes in the mean, shape (n_configs,).
     load_ms : FloatArray
         Time to load the caches of sessions in the mean, shape (n_configs,). [ms]
+    longest_ms : FloatArray or None
+        The longest chunk where chunks follow each other through a pipeline, shape (n_configs,); None where
+        each waits for the one before. [ms]
     """
 
     iteration: StepTimes
     iterations: FloatArray
     load_ms: FloatArray
+    longest_ms: FloatArray | None = None
 
     @property
     def computed(self) -> StepTimes:
@@ -74,11 +80,37 @@ class PromptTimes:
         whole = bool(np.all(self.iterations == 1.0))
         return self.iteration if whole else scaled_times(self.iteration, self.iterations)
 
+    def overlapped_ms(self, stages: IntArray) -> FloatArray:
+        """Time of its passes that a prompt does not wait for, as its chunks are in several stages at once.
+
+        With a pass of all chunks of T ms and of the longest of t ms, P stages take T/P + (P-1)/P t ms.
+        """
+        if self.longest_ms is None:
+            return np.zeros(self.iteration.latency_ms.shape)
+        passes_ms = self.iterations * self.iteration.latency_ms
+        # What cannot run takes forever, however it is cut.
+        runs = np.isfinite(passes_ms)
+        others_ms = np.subtract(passes_ms, self.longest_ms, out=np.zeros_like(passes_ms), where=runs)
+        found: FloatArray = (1.0 - 1.0 / stages) * np.maximum(0.0, others_ms)
+        return found
+
+
+def longest_chunk(input_tokens: IntArray, prefix_tokens: IntArray, chunk_tokens: int) -> Chunks:
+    """Return the last chunk of full size, which has the most tokens before it; a shorter prompt is one."""
+    before = np.maximum(0, input_tokens // chunk_tokens - 1) * chunk_tokens
+    return Chunks(np.ones_like(input_tokens), np.minimum(input_tokens, chunk_tokens), prefix_tokens + before)
+
 
 def prompt_chunks(
-    configurations: ConfigurationBatch, chunk_tokens: int | None, shared_prefix_tokens: int, may_be_lost: bool
+    configurations: ConfigurationBatch,
+    chunk_tokens: int | None,
+    shared_prefix_tokens: int,
+    may_be_lost: bool,
+    pipelined: bool = False,
 ) -> list[Chunks]:
     """Chunks of prompts whose prefix is there, and of those that compute it again where it may be lost.
+
+    The longest chunk comes last where chunks are pipelined.
 
     Parameters
     ----------
@@ -86,13 +118,17 @@ def prompt_chunks(
         As in `prompt_times`.
     may_be_lost : bool
         Whether the rest of the prefix is in tiers that may not hold it.
+    pipelined : bool
+        Whether chunks of a prompt follow each other through the stages of a pipeline.
     """
     new_tokens, prefix_tokens = configurations.input_tokens, configurations.prefix_tokens
-    warm = chunks_of(new_tokens, prefix_tokens, chunk_tokens)
-    if not may_be_lost:
-        return [warm]
-    shared = np.minimum(shared_prefix_tokens, prefix_tokens)
-    return [warm, chunks_of(new_tokens + prefix_tokens - shared, shared, chunk_tokens)]
+    found = [chunks_of(new_tokens, prefix_tokens, chunk_tokens)]
+    if may_be_lost:
+        shared = np.minimum(shared_prefix_tokens, prefix_tokens)
+        found.append(chunks_of(new_tokens + prefix_tokens - shared, shared, chunk_tokens))
+    if pipelined and chunk_tokens is not None:
+        found.append(longest_chunk(new_tokens, prefix_tokens, chunk_tokens))
+    return found
 
 
 def prompt_times(
@@ -102,6 +138,7 @@ def prompt_times(
     chunk_tokens: int | None,
     shared_prefix_tokens: int,
     hits: Sequence[TierHits],
+    pipelined: bool = False,
 ) -> PromptTimes:
     """Evaluate prompts.
 
@@ -120,13 +157,17 @@ def prompt_times(
     hits : Sequence[TierHits]
         Tiers that may hold the rest of the prefix; without any it is always there. What a tier holds is
         loaded where that is faster than to compute it again.
+    pipelined : bool
+        Whether chunks of a prompt follow each other through the stages of a pipeline.
     """
-    chunks = prompt_chunks(configurations, chunk_tokens, shared_prefix_tokens, bool(hits))
+    chunks = prompt_chunks(configurations, chunk_tokens, shared_prefix_tokens, bool(hits), pipelined)
     steps = evaluate([shape_of(each.new_tokens, each.prefix_tokens) for each in chunks])
+    longest_ms = steps[-1].latency_ms if pipelined else None
     if not hits:
-        (warm,), (times,) = chunks, steps
-        return PromptTimes(times, warm.count.astype(np.float64), np.zeros(times.latency_ms.shape))
-    (warm, cold), (warm_step, cold_step) = chunks, steps
+        warm, times = chunks[0], steps[0]
+        no_load = np.zeros(times.latency_ms.shape)
+        return PromptTimes(times, warm.count.astype(np.float64), no_load, longest_ms)
+    (warm, cold), (warm_step, cold_step) = chunks[:2], steps[:2]
     warm_ms = warm.count * warm_step.latency_ms
     cold_ms = cold.count * cold_step.latency_ms
     warm_ratio, load_ms = np.zeros(warm_ms.shape), np.zeros(warm_ms.shape)
@@ -138,7 +179,7 @@ def prompt_times(
     cold_iterations = (1.0 - warm_ratio) * cold.count
     iterations = warm_iterations + cold_iterations
     mean = mixed_times(warm_step, cold_step, cold_iterations / iterations)
-    return PromptTimes(mean, iterations, load_ms)
+    return PromptTimes(mean, iterations, load_ms, longest_ms)
 
 
 def scaled_times(times: StepTimes, factor: FloatArray | float) -> StepTimes:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetplan.fleet.inventory import Fleet, Service
+from fleetplan.fleet.inventory.techniques import PIPELINED_CHUNKS
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.parallelism import Configuration, Layouts, Parallelism
@@ -238,6 +239,8 @@ class DeploymentBuilder:
             chunk_tokens=evaluator.techniques.chunk_tokens or reach,
             transfer_ms_per_token=_transfer_ms_per_token(evaluator, layout, place),
             way_ms=self._way_ms(place, row),
+            pipelined=evaluator.techniques.chunk_tokens is not None
+            and place.service.framework in PIPELINED_CHUNKS,
         )
         return PrefillGroup(_label(row), pool, _rates(place, row))
 

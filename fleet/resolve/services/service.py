@@ -24,7 +24,11 @@ from fleetplan.fleet.resolve.services.demand import service_demand
 from fleetplan.fleet.resolve.services.engine_tables import read_engines
 from fleetplan.fleet.resolve.services.following import in_order_of_following, resolved_follows
 from fleetplan.fleet.resolve.services.precision import resolve_weights
-from fleetplan.fleet.resolve.services.techniques import check_techniques, resolve_techniques
+from fleetplan.fleet.resolve.services.techniques import (
+    check_techniques,
+    resolve_techniques,
+    with_long_prompts_cut,
+)
 from fleetplan.fleet.resolve.services.traffic import (
     class_lengths,
     resolve_traffic,
@@ -94,12 +98,13 @@ def _service(
     )
     if demand is None or len(context.issues) > before:
         return None
+    asked = _classes(classes or {}, demand.peak)
     return Service(
         name=spec.name,
         model=model,
         engines=engines,
         precision=Precision(weights, spec.precision.kv),
-        classes=_classes(classes or {}, demand.peak),
+        classes=asked,
         ttft_ms=smallest_limit_ms(spec.slo, "ttft"),
         tpot_ms=smallest_limit_ms(spec.slo, "tpot"),
         demand=demand,
@@ -110,7 +115,7 @@ def _service(
         framework_version=spec.framework_version or "",
         allowed_hardware=None if spec.hardware is None else tuple(dict.fromkeys(spec.hardware)),
         outside_ms=_outside(spec),
-        techniques=resolve_techniques(spec.techniques),
+        techniques=with_long_prompts_cut(resolve_techniques(spec.techniques), spec.framework, asked),
         variants=variants,
         quality_floor=each_request_floor(spec),
         average_quality_floor=average_floor(spec),

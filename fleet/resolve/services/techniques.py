@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from fleetplan.fleet.document import KeyPath
-from fleetplan.fleet.inventory import Techniques
-from fleetplan.fleet.inventory.techniques import MTP_ACCEPTANCE_RATIO, MTP_COST_RATIO
+from fleetplan.fleet.inventory import RequestClass, Techniques
+from fleetplan.fleet.inventory.techniques import (
+    LONG_PROMPT_CHUNK_TOKENS,
+    LONG_PROMPT_TOKENS,
+    MTP_ACCEPTANCE_RATIO,
+    MTP_COST_RATIO,
+    PIPELINED_CHUNKS,
+)
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.fleet import RequestClassSpec, ServiceSpec
 from fleetplan.fleet.schema.techniques import KvTransferSpec, TechniquesSpec
@@ -29,6 +35,30 @@ def resolve_techniques(spec: TechniquesSpec) -> Techniques:
     cost = MTP_COST_RATIO if stated.draft_cost_ratio is None else stated.draft_cost_ratio
     drafts = replace(found.speculative, acceptance_ratio=accepted, draft_cost_ratio=cost)
     return replace(found, speculative=drafts)
+
+
+def with_long_prompts_cut(
+    techniques: Techniques, framework: str, classes: Sequence[RequestClass]
+) -> Techniques:
+    """Return techniques with chunks of long prompts, where the service says nothing of chunks.
+
+    Parameters
+    ----------
+    techniques : Techniques
+        As the service states them.
+    framework : str
+        trtllm, sglang or vllm.
+    classes : Sequence[RequestClass]
+        What is asked: the longest prompt decides.
+    """
+    longest = max((each.input_tokens or 0 for each in classes), default=0)
+    if (
+        techniques.chunk_tokens is not None
+        or framework not in PIPELINED_CHUNKS
+        or longest < LONG_PROMPT_TOKENS
+    ):
+        return techniques
+    return replace(techniques, chunk_tokens=LONG_PROMPT_CHUNK_TOKENS)
 
 
 _Made = TypeVar("_Made", bound="DataclassInstance")

@@ -57,6 +57,14 @@ def test_long_prompts_take_several_iterations() -> None:
     assert done.computed_ms[0] == pytest.approx(2.5)
 
 
+def test_chunks_of_a_prompt_follow_each_other_through_a_pipeline() -> None:
+    # Ten chunks of 1 ms in two stages: the last one leaves the first stage at 5 ms, the second 0.5 ms later.
+    done = run_prefill(pool(stages=2, chunk_tokens=100, pipelined=True), requests([0.0, 0.0], [1000, 1000]))
+    assert done.computed_ms.tolist() == pytest.approx([5.5, 10.5])
+    whole = run_prefill(pool(stages=2, chunk_tokens=1000, pipelined=True), requests([0.0, 0.0], [1000, 1000]))
+    assert whole.computed_ms.tolist() == pytest.approx([10.0, 15.0])
+
+
 def test_caches_leave_over_one_link_one_after_the_other() -> None:
     done = run_prefill(pool(transfer_ms_per_token=0.02), requests([0.0, 0.0], [1000, 100]))
     # Computed at 10 and 11 ms; the first takes the link until 30 ms.

@@ -1,6 +1,7 @@
 """Chunked prefill, kept sessions, and the way of the cache to decode, against calculations by hand."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from tests.perfmodel.fakes import (
     whole,
 )
 
+from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import (
     ExpertRouting,
     KvTier,
@@ -28,7 +30,7 @@ from fleetplan.fleet.inventory import (
     SpeculativeDecoding,
     Techniques,
 )
-from fleetplan.perfmodel.evaluator import Evaluator
+from fleetplan.perfmodel.evaluator import Evaluator, build_evaluator
 from fleetplan.perfmodel.landscape import RequestShape
 from fleetplan.perfmodel.landscape.grid import full_grid
 from fleetplan.perfmodel.operators import attended_pairs
@@ -70,6 +72,33 @@ def test_a_chunked_prompt_takes_its_chunks_one_after_the_other() -> None:
     assert found.ttft_ms[0] == pytest.approx(4 * plain.step(chunk).latency_ms[0])
     assert found.requests_per_s[0] == pytest.approx(1000 / found.ttft_ms[0])
     assert found.by_provenance_ms.sum(axis=0) == pytest.approx(found.ttft_ms)
+
+
+@pytest.mark.parametrize("framework", ["vllm", "sglang", "trtllm"])
+def test_chunks_of_a_prompt_follow_each_other_through_a_pipeline(framework: str) -> None:
+    part = accelerators()["MI300X"]
+    one = build_evaluator(
+        "llama3-70b", part, framework, Precision("fp8", "fp8"), Path(), Techniques(chunk_tokens=4096)
+    )
+    stages = (1, 2, 4)
+    batch = configurations(("TP8", "PP2-TP8", "PP4-TP8"), (1, 1, 1), input_tokens=65_536)
+    found = one.prefill(batch)
+    for row, count in enumerate(stages):
+        shape = prefill_shape(configurations((f"PP{count}-TP8",), (1,), input_tokens=65_536))
+        chunks = [
+            float(one.step(replace(shape, new_tokens=whole(4096), prefix_tokens=whole(at))).latency_ms[0])
+            for at in range(0, 65_536, 4096)
+        ]
+        # Each stage begins a chunk when it has finished the one before, and the stage before has finished it.
+        free = [0.0] * count
+        for took in chunks:
+            done = 0.0
+            for stage in range(count):
+                done = free[stage] = max(done, free[stage]) + took / count
+        expected = sum(chunks) if framework == "trtllm" else free[-1]
+        assert found.ttft_ms[row] == pytest.approx(expected, rel=0.03)
+        # What a stage is busy with is the same.
+        assert found.requests_per_s[row] == pytest.approx(1000 * count / sum(chunks), rel=0.03)
 
 
 def test_a_chunk_as_long_as_the_prompt_changes_nothing() -> None:

@@ -13,7 +13,11 @@ from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.candidates import build_candidates
+from fleetplan.planner.export.launch.commands import launch
+from fleetplan.planner.export.launch.deployments import deployments
+from fleetplan.planner.export.launch.replica import Launch
 from fleetplan.planner.plan import Plan
+from fleetplan.planner.problem import Phase
 from fleetplan.planner.search import SearchLimits
 from fleetplan.scenarios.load import load_fleet
 
@@ -93,7 +97,7 @@ def test_the_keys_of_a_service(tmp_path: Path) -> None:
     assert {each.accelerators for each in one} == {1}
     deep = layouts(tmp_path, more="search: {pipeline_stages: [4], max_accelerators: 8}")
     assert {each.pp for each in deep} == {4}
-    spread = layouts(tmp_path, more="search: {context_ranks: [2], max_accelerators: 4}")
+    spread = layouts(tmp_path, more="search: {context_ranks: [2], max_accelerators: 4, layouts: any}")
     assert {each.cp for each in spread} == {2}
 
 
@@ -104,11 +108,35 @@ def test_layouts_of_a_framework_of_one_s_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(data_folder() is None, reason="the measured tables are not installed")
-def test_long_prompts_of_a_large_model_are_served_by_context_parallelism(tmp_path: Path) -> None:
-    path = fleet_file(tmp_path, "llama3-405b", 131_072, hardware="H100-SXM")
-    outcome = plan_fleet(load_fleet(path), SearchLimits(time_limit_s=60.0, workers=1)).outcome
+@pytest.mark.parametrize(("framework", "most_usd"), [("sglang", 1.2e6), ("vllm", 1.25e6)])
+def test_long_prompts_of_a_large_model_are_served_by_chunks_in_a_pipeline(
+    tmp_path: Path, framework: str, most_usd: float
+) -> None:
+    # Neither framework splits the context of grouped queries; both let chunks of a prompt follow each other
+    # through the stages.
+    path = fleet_file(tmp_path, "llama3-405b", 131_072, hardware="H100-SXM", more=f"framework: {framework}")
+    fleet = load_fleet(path)
+    found = build_candidates(fleet, lambda _: None)
+    assert found.rejections[0].counts["framework: cp of prompts"] > 0
+    outcome = plan_fleet(fleet, SearchLimits(time_limit_s=60.0, workers=1)).outcome
     assert isinstance(outcome, Plan)
     prefill = [row for row in outcome.placements if row.phase == "prefill"]
-    assert {"CP" in row.config for row in prefill} == {True}
-    assert outcome.objective_usd < 1.2e6
+    assert {(row.config.startswith("PP"), "CP" in row.config) for row in prefill} == {(True, False)}
+    assert outcome.objective_usd < most_usd
     assert all(row.ttft_ms is not None and row.ttft_ms <= 12_000 for row in prefill)
+    chosen, left_out = deployments(outcome, None)
+    assert not left_out
+    option = {"vllm": "--max-num-batched-tokens 8192", "sglang": "--chunked-prefill-size 8192"}[framework]
+    for each in chosen:
+        if each.placement.phase == "prefill":
+            started = launch(each, framework)
+            assert isinstance(started, Launch)
+            assert option in started.text
+
+
+@pytest.mark.skipif(data_folder() is None, reason="the measured tables are not installed")
+def test_chunks_that_wait_for_each_other_do_not_meet_the_same_target(tmp_path: Path) -> None:
+    path = fleet_file(tmp_path, "llama3-405b", 131_072, hardware="H100-SXM", more="framework: trtllm")
+    found = build_candidates(load_fleet(path), lambda _: None)
+    assert not [each for each in found.candidates if each.phase == Phase.PREFILL]
+    assert found.rejections[0].counts["ttft"] > 0

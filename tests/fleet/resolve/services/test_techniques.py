@@ -210,3 +210,29 @@ def test_variants_may_be_disaggregated_and_have_floors_of_two_kinds() -> None:
     assert (plain.quality_floor, plain.average_quality_floor) == (0.4, None)
     both = service(f"quality_floor: {{each_request: 0.4, average: 0.8}}\n    {two}")
     assert (both.quality_floor, both.average_quality_floor) == (0.4, 0.8)
+
+
+@pytest.mark.parametrize(
+    ("framework", "tokens", "stated", "chunk"),
+    [
+        ("vllm", 32_768, "", 8192),
+        ("sglang", 100_000, "", 8192),
+        ("vllm", 32_767, "", None),
+        ("vllm", 100_000, "techniques: {chunk_tokens: 200000}", 200_000),
+        # Its chunks wait for each other.
+        ("trtllm", 100_000, "", None),
+    ],
+)
+def test_long_prompts_are_cut_where_chunks_follow_each_other_through_a_pipeline(
+    tmp_path: Path, framework: str, tokens: int, stated: str, chunk: int | None
+) -> None:
+    path = tmp_path / "fleet.yaml"
+    text = FLEET.format(kind=f"{MODEL}, framework: {framework}".replace(", ", "\n    "), more=stated)
+    path.write_text(
+        text.replace("input_tokens: 1000", f"input_tokens: {tokens}").replace(
+            "context_tokens: 8000", f"context_tokens: {tokens}"
+        ),
+        encoding="utf-8",
+    )
+    (service,) = load_fleet(path).services
+    assert service.techniques.chunk_tokens == chunk
