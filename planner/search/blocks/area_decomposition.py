@@ -1,9 +1,9 @@
-"""The linear relaxation of areas at prices of their joint limits: Dantzig-Wolfe decomposition.
+"""A linear program of areas at prices of their joint limits: Dantzig-Wolfe decomposition.
 
-Each area is relaxed at prices of the joint limits. A restricted master mixes what each area has found, so
-that the limits hold, and its dual prices are the next ones. They stay within a box around the prices that
-proved the best bound, as the master knows little at first: the box moves with these, grows where prices end
-at its sides, and shrinks where they prove less.
+The linear relaxation is one, and the master LP over columns. Each area is solved at prices of the joint
+limits. A restricted master mixes what each area has found, so that the limits hold, and its dual prices are
+the next ones. They stay within a box around the prices that proved the best bound, as the master knows little
+at first: the box moves with these, grows where prices end at its sides, and shrinks where they prove less.
 
 Few joint limits bind in most fleets: one or two of 51 to 163 in random fleets of 100 to 1,000 services take 4
 to 6 rounds, a scarce budget of every quarter 12. Rounds are as short as their longest area, and no process
@@ -14,14 +14,15 @@ relaxation from the bases of the areas ends sooner.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import scipy.sparse as sp
 
-from fleetplan.planner.search.blocks.areas import Area, relaxations_apart, slots_of
+from fleetplan.planner.search.blocks.areas import Area, slots_of
 from fleetplan.planner.search.blocks.composite_jobs import SiftingJob, SlottedJob
+from fleetplan.planner.search.blocks.master import PriceRange
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Indices, Job, Mask, Rows
 from fleetplan.planner.search.solvers.workers import Workers
 
@@ -73,15 +74,87 @@ class _Settled:
     answers: Sequence[Answer]
 
 
-class AreaDecomposition:
-    """Relaxes areas at prices of their joint limits.
+class _JointLimits:
+    """The limits of joint rows, and the range of their prices.
 
     Parameters
     ----------
-    job : SiftingJob
-        The relaxation of the whole program.
+    program : Rows
+        The whole.
+    joint : Indices
+        Its joint rows.
+    within : PriceRange or None
+        Of all rows.
+
+    Attributes
+    ----------
+    lower, upper : Array
+        Limits. [scaled units]
+    least_price, most_price : Array
+        Of limits from above no price is positive, of limits from below none negative.
+    """
+
+    def __init__(self, program: Rows, joint: Indices, within: PriceRange | None) -> None:
+        self.lower, self.upper = program.row_lower[joint], program.row_upper[joint]
+        anything = np.full(len(joint), np.inf)
+        least, most = (-anything, anything) if within is None else (within.lower[joint], within.upper[joint])
+        self.least_price = np.where(np.isfinite(self.upper), least, np.maximum(least, 0.0))
+        self.most_price = np.where(np.isfinite(self.lower), most, np.minimum(most, 0.0))
+
+    def around(self, prices: Array, box: Array) -> tuple[Array, Array]:
+        """Least and largest prices within a box around some."""
+        return np.maximum(self.least_price, prices - box), np.minimum(self.most_price, prices + box)
+
+    def ended(self, prices: Array, lower: Array, upper: Array) -> Mask:
+        """Which prices end at a side of the box that could be farther away."""
+        at_lower, at_upper = prices <= lower, prices >= upper
+        return (at_lower & (lower > self.least_price)) | (at_upper & (upper < self.most_price))
+
+    def worth(self, prices: Array) -> float:
+        """What the limits are worth at some prices."""
+        limits = np.where(prices > 0, self.lower, self.upper)
+        return float(prices[prices != 0] @ limits[prices != 0])
+
+    def size(self, taken: Array) -> Array:
+        """How large limits are, or what is taken where that is more."""
+        limit = np.abs(np.where(np.isfinite(self.upper), self.upper, self.lower))
+        return np.maximum(np.where(np.isfinite(limit), limit, 0.0), taken)
+
+    def cost(self, point: AreaPoint) -> float:
+        """What a mixture costs with the price of the limits that it passes; infinite where none may be."""
+        few = KEPT * np.maximum(1.0, np.abs(point.takes))
+        short, over = self.lower - point.takes, point.takes - self.upper
+        # A limit that leaves room is worth its least price, where that is not nothing.
+        of_short = _times(np.where(short > few, self.most_price, np.maximum(self.least_price, 0.0)), short)
+        of_over = _times(np.where(over > few, -self.least_price, np.maximum(-self.most_price, 0.0)), over)
+        of_short[self.most_price < 0] = of_over[self.least_price > 0] = -np.inf
+        return point.cost + float(np.maximum(of_short, of_over).sum())
+
+
+def _times(price: Array, amount: Array) -> Array:
+    """Prices times amounts, which may be infinite where the price is nothing."""
+    found = np.zeros(len(price))
+    priced = price != 0
+    found[priced] = price[priced] * amount[priced]
+    return found
+
+
+class AreaDecomposition:
+    """Solves areas at prices of their joint limits.
+
+    Parameters
+    ----------
+    program : Rows
+        The linear program of all areas. Variables that are of none, such as what passes a joint limit, are
+        left out.
+    cost : Array
+        Of its variables.
     areas : Sequence[Area]
-        Its areas.
+        Where each area stands in it.
+    apart : Sequence[SiftingJob | SlottedJob]
+        The program of each, without joint limits.
+    within : PriceRange, optional
+        Of all rows: a joint limit may be passed at the largest price. Any price without it.
 
     Attributes
     ----------
@@ -91,53 +164,67 @@ class AreaDecomposition:
         How often prices were changed.
     """
 
-    def __init__(self, job: SiftingJob, areas: Sequence[Area]) -> None:
-        self._job, self._areas = job, areas
-        self._apart = relaxations_apart(job, areas)
+    def __init__(
+        self,
+        program: Rows,
+        cost: Array,
+        areas: Sequence[Area],
+        apart: Sequence[SiftingJob | SlottedJob],
+        within: PriceRange | None = None,
+    ) -> None:
+        self._cost, self._areas, self._apart, self._n_rows = cost, areas, apart, program.rows.shape[0]
         self._joint = np.unique(np.concatenate([each.joint for each in areas]))
-        rows = job.program.rows[self._joint].tocsc()
+        rows = program.rows[self._joint].tocsc()
         self._takes = [rows[:, each.variables].tocsr() for each in areas]
-        self._lower, self._upper = job.program.row_lower[self._joint], job.program.row_upper[self._joint]
+        self._limits = _JointLimits(program, self._joint, within)
         self._points: list[list[AreaPoint]] = [[] for _ in areas]
-        self._open: list[Mask] = [np.zeros(int(each.slot.max(initial=0)) + 1, bool) for each in self._apart]
+        self._open: list[Mask] = [np.zeros(int(each.slot.max(initial=0)) + 1, bool) for each in apart]
         self.answers: Sequence[Answer] = ()
         self.rounds = 0
 
-    def relax(self, workers: Workers) -> Answer | None:
-        """Relax all areas until the prices of joint limits settle.
+    def solve(self, workers: Workers, prices: Array | None = None) -> Answer | None:
+        """Solve all areas until the prices of joint limits settle.
+
+        Parameters
+        ----------
+        workers : Workers
+            Who does it.
+        prices : Array, optional
+            Of all rows: the first ones of the joint limits. They are nothing without it.
 
         Returns
         -------
         Answer or None
-            An optimum of the whole relaxation within `SETTLED_RATIO`; None where an area has no solution, or
+            An optimum of the whole program within `SETTLED_RATIO`; None where an area has no solution, or
             the prices do not settle.
         """
-        prices = np.zeros(len(self._joint))
-        self.answers = workers.solve(self._apart)
+        limits = self._limits
+        first = np.zeros(len(self._joint)) if prices is None else prices[self._joint]
+        first = np.clip(first, limits.least_price, limits.most_price)
+        self.answers = workers.solve(self._at_first(first))
         if not self._note():
             return None
-        best = _Settled(prices, self._bound(prices), self.answers)
+        best = _Settled(first, self._bound(first), self.answers)
         box = self._first_box()
         while self.rounds < MOST_ROUNDS:
-            lower, upper = self._sides(best.prices, box)
+            lower, upper = limits.around(best.prices, box)
             master = workers.solve_one(self._master(lower, upper))
             if master.values is None or master.row_duals is None:
                 return None
             mixed = self._mixture(master.values)
-            if self._settled(mixed, best.bound):
+            if limits.cost(mixed) - best.bound <= SETTLED_RATIO * abs(mixed.cost):
                 return self._answer(mixed, best)
-            prices = np.clip(master.row_duals[: len(prices)], lower, upper)
-            self.answers = workers.solve(self._priced(prices))
+            current = np.clip(master.row_duals[: len(first)], lower, upper)
+            self.answers = workers.solve(self._priced(current))
             self.rounds += 1
             if not self._note():
                 return None
-            bound = self._bound(prices)
+            bound = self._bound(current)
             if bound <= best.bound:
                 box /= BOX_GROWTH
                 continue
-            best = _Settled(prices, bound, self.answers)
-            ended = ((prices <= lower) & (lower < 0)) | ((prices >= upper) & (upper > 0))
-            box[ended] *= BOX_GROWTH
+            best = _Settled(current, bound, self.answers)
+            box[limits.ended(current, lower, upper)] *= BOX_GROWTH
         return None
 
     def _note(self) -> bool:
@@ -146,14 +233,23 @@ class AreaDecomposition:
             if answer.values is None or answer.row_duals is None or answer.basis is None:
                 return False
             used = np.flatnonzero(answer.values)
-            cost = float(self._job.cost[area.variables] @ answer.values)
+            cost = float(self._cost[area.variables] @ answer.values)
             takes = self._takes[number] @ answer.values
             self._points[number].append(AreaPoint(cost, takes, used, answer.values[used]))
             self._open[number] |= slots_of(self._apart[number].slot, answer.values, answer.basis)
         return True
 
+    def _at_first(self, prices: Array) -> list[SiftingJob | SlottedJob]:
+        """The program of each area at prices of the joint limits."""
+        if not prices.any():
+            return list(self._apart)
+        return [
+            replace(own, cost=own.cost - takes.T @ prices)
+            for own, takes in zip(self._apart, self._takes, strict=True)
+        ]
+
     def _priced(self, prices: Array) -> list[SlottedJob]:
-        """The relaxation of each area at prices of the joint limits, from where it ended last."""
+        """The program of each area at prices of the joint limits, from where it ended last."""
         return [
             SlottedJob(
                 program=own.program,
@@ -170,25 +266,14 @@ class AreaDecomposition:
 
     def _bound(self, prices: Array) -> float:
         """What the whole costs at least, by the last answers, which are at these prices."""
-        limits = np.where(prices > 0, self._lower, self._upper)
-        of_limits = float(prices[prices != 0] @ limits[prices != 0])
-        return of_limits + sum(answer.objective for answer in self.answers)
+        return self._limits.worth(prices) + sum(answer.objective for answer in self.answers)
 
     def _first_box(self) -> Array:
         """Half of the box by joint limit: a share of what all cost for each unit of it."""
         first = [points[0] for points in self._points]
-        taken = np.abs(np.sum([each.takes for each in first], axis=0))
-        limit = np.abs(np.where(np.isfinite(self._upper), self._upper, self._lower))
-        size = np.maximum(np.where(np.isfinite(limit), limit, 0.0), taken)
+        size = self._limits.size(np.abs(np.sum([each.takes for each in first], axis=0)))
         cost = abs(sum(each.cost for each in first))
         return BOX_SHARE * cost / np.where(size > 0, size, 1.0)
-
-    def _sides(self, centre: Array, box: Array) -> tuple[Array, Array]:
-        """Least and largest prices: of limits from above never positive, from below never negative."""
-        lower, upper = centre - box, centre + box
-        lower = np.where(np.isfinite(self._upper), lower, np.maximum(lower, 0.0))
-        upper = np.where(np.isfinite(self._lower), upper, np.minimum(upper, 0.0))
-        return lower, upper
 
     def _master(self, lower: Array, upper: Array) -> Job:
         """The master: shares of points that add up to one in each area. Prices end within the box."""
@@ -205,8 +290,8 @@ class AreaDecomposition:
         one, n_variables = np.ones(n_areas), n_points + 2 * n_joint
         program = Rows(
             rows=sp.csr_array(rows),
-            row_lower=np.concatenate([self._lower, one]),
-            row_upper=np.concatenate([self._upper, one]),
+            row_lower=np.concatenate([self._limits.lower, one]),
+            row_upper=np.concatenate([self._limits.upper, one]),
             lower=np.zeros(n_variables),
             upper=np.full(n_variables, np.inf),
             whole=np.zeros(n_variables, dtype=bool),
@@ -216,7 +301,7 @@ class AreaDecomposition:
 
     def _mixture(self, shares: Array) -> AreaPoint:
         """The mixture of points of all areas that a master says, over the variables of the whole."""
-        values = np.zeros(len(self._job.cost))
+        values = np.zeros(len(self._cost))
         takes, cost, number = np.zeros(len(self._joint)), 0.0, 0
         for area, points in zip(self._areas, self._points, strict=True):
             for point in points:
@@ -229,18 +314,11 @@ class AreaDecomposition:
         used = np.flatnonzero(values)
         return AreaPoint(cost, takes, used, values[used])
 
-    def _settled(self, mixed: AreaPoint, bound: float) -> bool:
-        """Whether a mixture keeps the joint limits, and costs hardly more than the bound."""
-        violated = np.maximum(mixed.takes - self._upper, self._lower - mixed.takes)
-        if (violated > KEPT * np.maximum(1.0, np.abs(mixed.takes))).any():
-            return False
-        return mixed.cost - bound <= SETTLED_RATIO * abs(mixed.cost)
-
     def _answer(self, mixed: AreaPoint, best: _Settled) -> Answer:
         """The answer for the whole: a mixture, and the prices that proved the best bound."""
-        values, duals = np.zeros(len(self._job.cost)), np.zeros(self._job.program.rows.shape[0])
+        values, duals = np.zeros(len(self._cost)), np.zeros(self._n_rows)
         values[mixed.used] = mixed.values
         duals[self._joint] = best.prices
         for area, answer in zip(self._areas, best.answers, strict=True):
             duals[area.rows] = answer.row_duals
-        return Answer(values, mixed.cost, best.bound, row_duals=duals)
+        return Answer(values, self._limits.cost(mixed), best.bound, row_duals=duals)

@@ -1,4 +1,4 @@
-"""Integer masters of areas: each stays within its part of the joint limits, so that all hold together."""
+"""Masters of areas: each integer one stays within its part of the joint limits, so that all hold together."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fleetplan.planner.search.blocks.areas import Area, part_of_limit
+from fleetplan.planner.search.blocks.columns import Column
 from fleetplan.planner.search.blocks.master import Master, Scope, Selection
 from fleetplan.planner.search.blocks.roles import NONE
 from fleetplan.planner.search.blocks.split import Split
@@ -29,6 +30,10 @@ class AreaScopes:
     ----------
     blocks : list[IntArray]
         Of each area.
+    joint : IntArray
+        Linking rows that areas share.
+    n_linking : int
+        How many linking rows there are.
     """
 
     def __init__(self, parts: Split, master: Master, areas: Sequence[Area]) -> None:
@@ -45,7 +50,9 @@ class AreaScopes:
             for each in areas
         ]
         joint = np.concatenate([each.joint for each in areas])
-        self._joint = np.flatnonzero(np.isin(parts.linking_rows, joint))
+        self.joint = np.flatnonzero(np.isin(parts.linking_rows, joint))
+        self.n_linking = len(parts.linking_rows)
+        self._own_rows = [np.setdiff1d(rows, self.joint) for rows in self._rows]
 
     def within(self, selection: Selection, wanted: FloatArray) -> list[Scope]:
         """What each area decides while all others do.
@@ -68,17 +75,34 @@ class AreaScopes:
         for number, rows in enumerate(self._rows):
             lower, upper = master.row_lower.copy(), master.row_upper.copy()
             for limit in (lower, upper):
-                own = part_of_limit(limit[self._joint], takes.sum(axis=0), takes[number], parts[number])
-                limit[self._joint] = own
+                own = part_of_limit(limit[self.joint], takes.sum(axis=0), takes[number], parts[number])
+                limit[self.joint] = own
             variables = self._variables[number]
             scopes.append(Scope(self.blocks[number], variables, rows, lower[rows], upper[rows]))
         return scopes
+
+    def in_linear_job(self, columns: Sequence[Column]) -> list[Area]:
+        """Where each area stands in the master LP over some columns; what passes joint limits is of none."""
+        n_columns, n_variables = len(columns), len(self._master.cost)
+        of_column = self._of_block[[column.block for column in columns]]
+        first_slack, found = n_columns + n_variables, []
+        for number, own in enumerate(self._own_rows):
+            chosen, variables = np.flatnonzero(of_column == number), n_columns + self._variables[number]
+            slack = np.concatenate([first_slack + own, first_slack + self.n_linking + own])
+            found.append(
+                Area(
+                    np.concatenate([chosen, variables, slack]),
+                    np.concatenate([own, self.n_linking + self.blocks[number]]),
+                    np.intersect1d(self._rows[number], self.joint),
+                )
+            )
+        return found
 
     def _taken(self, selection: Selection) -> FloatArray:
         """What each area takes of each joint row, shape (n_areas, n_joint)."""
         taken = self._of_variables(selection.master)
         position = np.full(len(self._master.row_lower), NONE, dtype=np.int64)
-        position[self._joint] = np.arange(len(self._joint))
+        position[self.joint] = np.arange(len(self.joint))
         for column in selection.columns:
             of = position[column.entries[0]]
             if (of != NONE).any():
@@ -87,5 +111,5 @@ class AreaScopes:
 
     def _of_variables(self, values: FloatArray) -> FloatArray:
         """What values of the master's variables take of each joint row, by area."""
-        rows = self._master.rows[self._joint].tocsc()
+        rows = self._master.rows[self.joint].tocsc()
         return np.stack([rows[:, own] @ values[own] for own in self._variables])

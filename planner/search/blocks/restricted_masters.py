@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.figures import counted
+from fleetplan.planner.search.blocks.area_master_lp import AreaMasterLP
 from fleetplan.planner.search.blocks.area_scopes import AreaScopes
 from fleetplan.planner.search.blocks.column_limit import ColumnLimit
 from fleetplan.planner.search.blocks.columns import Column, ColumnPool
@@ -138,6 +139,7 @@ class RestrictedMasters:
         self._n_linking = n_linking
         self._whole = MasterPart(master.everything().blocks)
         self._areas = areas
+        self._area_lp = None if areas is None else AreaMasterLP(areas)
         self._parts = [] if areas is None else [MasterPart(each) for each in areas.blocks]
         self._lp_columns: list[Column] = []
         self._lp_duals: FloatArray = np.zeros(n_linking)
@@ -154,7 +156,8 @@ class RestrictedMasters:
             Its prices of the linking rows.
         """
         n_linking = self._n_linking
-        _, duals, values = self._linear(workers, columns, PriceRange.of_penalty(penalty, n_linking))
+        anywhere = PriceRange.of_penalty(penalty, n_linking)
+        _, duals, values = self._linear(workers, columns, anywhere, self._lp_duals)
         self.lp_supply = values[len(columns) : -2 * n_linking]
         self._lp_duals = duals
         self._lp_columns = [columns[i] for i in np.flatnonzero(values[: len(columns)] > LEAST_SHARE)]
@@ -167,16 +170,19 @@ class RestrictedMasters:
         """Set the next prices by the master LP with prices near the best; its objective."""
         anywhere = self.solve_lp(workers, columns, penalty)
         near = prices.near(anywhere) & PriceRange.of_penalty(penalty, self._n_linking)
-        objective, duals, _ = self._linear(workers, columns, near)
+        objective, duals, _ = self._linear(workers, columns, near, anywhere)
         prices.follow(objective, duals)
         return objective
 
     def _linear(
-        self, workers: Workers, columns: list[Column], prices: PriceRange
+        self, workers: Workers, columns: list[Column], prices: PriceRange, first: FloatArray
     ) -> tuple[float, FloatArray, FloatArray]:
-        """Objective, prices of the linking rows, and values of the master LP."""
-        job = self._master.linear_job(self._master.everything(), columns, prices)
-        answer = workers.solve_one(job)
+        """Objective, prices of the linking rows, and values of the master LP; by areas from first prices."""
+        job, answer = self._master.linear_job(self._master.everything(), columns, prices), None
+        if self._area_lp is not None:
+            answer = self._area_lp.solve(workers, job, columns, prices, first)
+        if answer is None:
+            answer = workers.solve_one(job)
         if answer.row_duals is None or answer.values is None:
             raise PartFailedError(f"HiGHS did not solve the master LP: {answer.status}")
         return answer.objective, answer.row_duals[: self._n_linking], answer.values

@@ -13,7 +13,7 @@ import numpy as np
 
 from fleetplan.fleet.figures import counted
 from fleetplan.planner.search.blocks.area_decomposition import AreaDecomposition
-from fleetplan.planner.search.blocks.areas import relaxation_from
+from fleetplan.planner.search.blocks.areas import relaxation_from, relaxations_apart
 from fleetplan.planner.search.blocks.block_cuts import BlockCuts
 from fleetplan.planner.search.blocks.block_programs import block_programs
 from fleetplan.planner.search.blocks.bound import Lagrangian
@@ -167,8 +167,8 @@ class BlockSearch:
         job, areas = sifting_job(self._structure, self._request.indicators), self._plans.areas
         if not areas:
             return workers.solve_one(job)
-        apart = AreaDecomposition(job, areas)
-        found = apart.relax(workers)
+        apart = AreaDecomposition(job.program, job.cost, areas, relaxations_apart(job, areas))
+        found = apart.solve(workers)
         detail = f"of {counted(len(areas), 'area')}"
         if found is not None:
             self._state.tell("root relaxation", f"{detail}, {counted(apart.rounds, 'round')} of prices")

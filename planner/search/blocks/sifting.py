@@ -161,6 +161,8 @@ def _grown(slotted: _Slotted, known: Mask, solver: Solver, start: Basis | None =
         answer = growing.solve()
         if answer.values is None or answer.row_duals is None:
             return answer
+        if not closed.any():
+            return replace(answer, bound=answer.objective)
         least = -WORTHLESS * float(np.abs(slotted.cost) @ np.abs(answer.values))
         reduced = slotted.cost - slotted.program.rows.T @ answer.row_duals
         saved = np.zeros(len(open_slots))

@@ -142,9 +142,9 @@ def spans(program: Rows, stage: Indices) -> Indices:
     entries = program.rows.tocoo()
     staged = stage[entries.coords[1]]
     inside = staged >= 0
-    n_rows = program.rows.shape[0]
-    pairs = np.unique(np.stack([entries.coords[0][inside], staged[inside]]), axis=1)
-    return np.bincount(pairs[0], minlength=n_rows).astype(np.int64)
+    shape = (program.rows.shape[0], int(stage.max(initial=0)) + 1)
+    once = sp.coo_array((inside[inside], (entries.coords[0][inside], staged[inside])), shape).tocsr()
+    return np.diff(once.indptr).astype(np.int64)
 
 
 class SlotPrices:
@@ -171,14 +171,14 @@ class SlotPrices:
         size = np.abs(entries.data)
         n_rows = program.rows.shape[0]
         own = slot[variable]
-        least, most = np.full(n_rows, self._count, dtype=np.int64), np.full(n_rows, -1, dtype=np.int64)
-        np.minimum.at(least, row, own)
-        np.maximum.at(most, row, own)
-        tied = (least == most)[row] & (own >= 0)
+        filled = np.diff(program.rows.indptr) > 0
+        begins = program.rows.indptr[:-1][filled]
+        alike, largest = np.zeros(n_rows, dtype=bool), np.zeros(n_rows)
+        alike[filled] = np.minimum.reduceat(own, begins) == np.maximum.reduceat(own, begins)
+        tied = alike[row] & (own >= 0)
         whole = tied & program.whole[variable]
         # The largest of a row are its replicas; what else is whole in it are indicator_variables.
-        largest = np.zeros(n_rows)
-        np.maximum.at(largest, row[whole], size[whole])
+        largest[filled] = np.maximum.reduceat(np.where(whole, size, 0.0), begins)
         replicas = np.full(n_rows, -1, dtype=np.int64)
         biggest = whole & (size == largest[row])
         replicas[row[biggest]] = variable[biggest]

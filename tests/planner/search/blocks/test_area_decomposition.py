@@ -9,9 +9,10 @@ from tests.planner.search.blocks.test_construction import TOLERANCE, built, pass
 
 from fleetplan.planner.search.blocks import area_decomposition
 from fleetplan.planner.search.blocks.area_decomposition import SETTLED_RATIO, AreaDecomposition
-from fleetplan.planner.search.blocks.areas import Area, areas_of
+from fleetplan.planner.search.blocks.areas import Area, areas_of, relaxations_apart
 from fleetplan.planner.search.blocks.construction import Structure, sifting_job
 from fleetplan.planner.search.blocks.linear import whole_job
+from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.solvers.request import Step
 from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
@@ -20,13 +21,13 @@ LEFT_SHARE = 0.9
 """Of what all areas would take of a joint limit that binds here."""
 
 
-def binding(workers: Workers, seed: int) -> tuple[Structure, tuple[Area, ...]]:
+def binding(workers: Workers, seed: int) -> tuple[Structure, tuple[Area, ...], Split]:
     """A program of areas in which joint limits leave less than the areas would take."""
-    structure, _ = structured(case_of(seed))
+    structure, parts = structured(case_of(seed))
     areas = areas_of(structure)
     first = relaxed_apart(workers, structure, areas)
     assert first.values is not None
-    return scarce(structure, LEFT_SHARE * first.values, areas), areas
+    return scarce(structure, LEFT_SHARE * first.values, areas), areas, parts
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -35,10 +36,11 @@ def test_areas_agree_upon_prices_that_prove_what_the_whole_does(
 ) -> None:
     monkeypatch.setattr(area_decomposition, "MOST_ROUNDS", 60)
     with Workers(ProcessSeats(1)) as workers:
-        structure, areas = binding(workers, seed)
+        structure, areas, _ = binding(workers, seed)
         whole = workers.solve_one(whole_job(structure.relaxation, structure.cost))
-        apart = AreaDecomposition(sifting_job(structure), areas)
-        found = apart.relax(workers)
+        job = sifting_job(structure)
+        apart = AreaDecomposition(job.program, job.cost, areas, relaxations_apart(job, areas))
+        found = apart.solve(workers)
     assert found is not None
     assert found.values is not None
     assert found.row_duals is not None
@@ -58,8 +60,9 @@ def test_areas_that_leave_joint_limits_slack_need_no_prices() -> None:
     structure.relaxation.row_upper[joint] *= 100
     with Workers(ProcessSeats(1)) as workers:
         whole = workers.solve_one(whole_job(structure.relaxation, structure.cost))
-        apart = AreaDecomposition(sifting_job(structure), areas)
-        found = apart.relax(workers)
+        job = sifting_job(structure)
+        apart = AreaDecomposition(job.program, job.cost, areas, relaxations_apart(job, areas))
+        found = apart.solve(workers)
     assert found is not None
     assert apart.rounds == 0
     assert found.bound == pytest.approx(whole.objective)
