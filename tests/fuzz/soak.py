@@ -26,13 +26,12 @@ import pytest
 
 from fleetplan.fleet.machine import usable_cores
 from fleetplan.fleet.units import SECONDS_PER_HOUR
-from fleetplan.planner.search.blocks import areas
 from tests.cache_home import own_cache_home
 from tests.fuzz.command_lines import commands, small_fleet, tried
 from tests.fuzz.fleets import random_fleet
 from tests.fuzz.keys import KeyCoverage
 from tests.fuzz.trial import Report, TrialEffort, try_fleet
-from tests.planner.search.blocks.forced import send_all_to_blocks
+from tests.planner.search.blocks.forced import send_all_to_areas, send_all_to_blocks
 
 FLEETS = 10_000
 
@@ -97,7 +96,7 @@ def _try(seed: int, folder: Path | None) -> Report:
     with pytest.MonkeyPatch.context() as changed:
         if seed % BLOCKS_EVERY == 0:
             send_all_to_blocks(changed)
-            changed.setattr(areas, "LEAST_AREAS", 2)
+            send_all_to_areas(changed)
         return try_fleet(seed, EFFORT, folder)
 
 

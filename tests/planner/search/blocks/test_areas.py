@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from tests.planner.random_fleets import PlanningCase, large_case
 from tests.planner.search.blocks.test_construction import TOLERANCE, built, passed, structured
 
 from fleetplan.planner.formulation.build import PlanningModel
+from fleetplan.planner.search.blocks import area_master_lp, state
 from fleetplan.planner.search.blocks import areas as areas_module
 from fleetplan.planner.search.blocks import solve as block_solve
-from fleetplan.planner.search.blocks import state
 from fleetplan.planner.search.blocks.area_scopes import AreaScopes
 from fleetplan.planner.search.blocks.areas import (
     Area,
@@ -215,7 +216,18 @@ def searched(planning: PlanningModel, steps: list[Step], gap: float = 0.02) -> M
 def test_a_search_in_areas_finds_what_a_search_without_them_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     planning = built(case_of(1))
     steps: list[Step] = []
+    monkeypatch.setattr(area_master_lp, "LEAST_COLUMNS", 0)
+    solved: list[bool] = []
+    solve = area_master_lp.AreaMasterLP.solve
+
+    def noted(apart: area_master_lp.AreaMasterLP, *what: Any) -> Answer | None:
+        answer = solve(apart, *what)
+        solved.append(answer is not None)
+        return answer
+
+    monkeypatch.setattr(area_master_lp.AreaMasterLP, "solve", noted)
     found = searched(planning, steps)
+    assert any(solved)
     assert any(step.detail.startswith(f"of {N_REGIONS} areas") for step in steps)
     monkeypatch.setattr(areas_module, "LEAST_AREAS", N_REGIONS + 1)
     whole = searched(planning, [])
