@@ -77,6 +77,10 @@ class ColumnPool:
             for rows, entries in self._links
         )
 
+    def linking_rows_of(self, block: int) -> IntArray:
+        """Positions of the linking rows that a block touches."""
+        return self._links[block][0]
+
     def add(self, block: int, values: FloatArray) -> bool:
         """Remember a column; True if it is new."""
         before = len(self.columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -77,15 +77,17 @@ class ExactColumns:
             values[blocks[number].variables] = column.values
         values *= self._relaxation.variable_scale
         up = np.minimum(np.ceil(values - WHOLE_TOLERANCE), program.upper)
-        left = dict(columns)
-        for tried in (np.round(values).astype(np.int64), up.astype(np.int64)):
+        left, nearest = dict(columns), np.round(values).astype(np.int64)
+        for tried in (nearest, up.astype(np.int64)):
             broken = self._broken(tried)
             for number, column in tuple(left.items()):
                 if not broken[number]:
                     self._known[id(column)] = tried[blocks[number].variables]
                     del left[number]
-        for number, column in left.items():
-            self._known[id(column)] = self._anew(blocks[number], values[blocks[number].variables])
+        repaired = self._repaired([blocks[number] for number in left], nearest)
+        for (number, column), found in zip(left.items(), repaired, strict=True):
+            own = blocks[number]
+            self._known[id(column)] = self._anew(own, nearest[own.variables]) if found is None else found
 
     def _broken(self, values: IntArray) -> BoolArray:
         """By block: whether values of all variables break a row of it."""
@@ -95,32 +97,41 @@ class ExactColumns:
         broken[of_rows[of_rows != NONE]] = True
         return broken
 
-    def _anew(self, block: Block, unscaled: FloatArray) -> IntArray | None:
-        """Whole values of a block that keep its rows, near others that do not when they are rounded."""
-        values: IntArray = np.round(unscaled).astype(np.int64)
-        exact = self._repaired(block, values)
-        if exact is None:
-            exact = self._nearest(block, values, more=0)
-        return exact if exact is not None else self._nearest(block, values, more=1)
+    def _repaired(self, blocks: Sequence[Block], values: IntArray) -> list[IntArray | None]:
+        """Values of some blocks that keep their rows, by changes of loads that are not zero.
 
-    def _repaired(self, block: Block, values: IntArray) -> IntArray | None:
-        """The same by changes of loads that are not zero: 99 of 100 in a tenth of a millisecond each."""
-        program, used = self._parts.program, np.flatnonzero(values)
-        own = block.variables[used]
+        That is enough for 99 of 100. All at once take a twentieth of the time of one after the other.
+
+        Parameters
+        ----------
+        blocks : Sequence[Block]
+            The blocks.
+        values : IntArray
+            Of all variables, near what is looked for.
+        """
+        if not blocks:
+            return []
+        program = self._parts.program
+        variables = np.concatenate([block.variables for block in blocks])
+        used, rows = variables[values[variables] != 0], np.concatenate([block.rows for block in blocks])
         among = Program(
-            rows=self._parts.own_rows(program.rows, block)[:, used].tocsr(),
-            row_lower=program.row_lower[block.rows],
-            row_upper=program.row_upper[block.rows],
-            lower=program.lower[own],
-            upper=program.upper[own],
-            cost=program.cost[own],
+            rows=program.rows[rows][:, used].tocsr(),
+            row_lower=program.row_lower[rows],
+            row_upper=program.row_upper[rows],
+            lower=program.lower[used],
+            upper=program.upper[used],
+            cost=program.cost[used],
         )
-        repaired = RowRepair(among, ~self._relaxation.whole[own]).repaired(values[used])
-        if repaired is None:
-            return None
-        found = np.zeros_like(values)
-        found[used] = repaired
-        return found
+        part = np.repeat(np.arange(len(blocks)), [len(block.rows) for block in blocks])
+        repair, found = RowRepair(among, ~self._relaxation.whole[used], part), values.copy()
+        found[used], failed = repair.repaired_parts(values[used])
+        ended = failed.tolist() + [False] * (len(blocks) - len(failed))
+        return [None if no else found[block.variables] for no, block in zip(ended, blocks, strict=True)]
+
+    def _anew(self, block: Block, values: IntArray) -> IntArray | None:
+        """Whole values of a block that keep its rows, near others that do not."""
+        exact = self._nearest(block, values, more=0)
+        return exact if exact is not None else self._nearest(block, values, more=1)
 
     def _nearest(self, block: Block, values: IntArray, more: int) -> IntArray | None:
         """The values of a block that are nearest to some, whole variables the same or up to so many more.

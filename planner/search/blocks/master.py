@@ -185,15 +185,17 @@ class Master:
         position[scope.rows] = np.arange(len(scope.rows))
         number = np.full(len(self._parts.blocks), -1)
         number[scope.blocks] = np.arange(len(scope.blocks)) + len(scope.rows)
-        indices, data, starts = [], [], [0]
-        for column in columns:
-            indices += [position[column.entries[0]], number[[column.block]]]
-            data += [column.entries[1], np.ones(1)]
-            starts.append(starts[-1] + len(column.entries[0]) + 1)
         n_rows = len(scope.rows) + len(scope.blocks)
-        chosen = sp.csc_array(
-            (np.concatenate(data), np.concatenate(indices), np.array(starts)), shape=(n_rows, len(columns))
-        )
+        block = np.array([column.block for column in columns], dtype=np.int64)
+        starts = np.cumsum([0, *(len(column.entries[0]) for column in columns)])
+        nothing = np.zeros(0, dtype=np.int64)
+        linked = position[np.concatenate([nothing, *(column.entries[0] for column in columns)])]
+        added = np.concatenate([np.zeros(0), *(column.entries[1] for column in columns)])
+        # In the row of its block stands a one, after what a column adds to linking rows.
+        indices = np.insert(linked, starts[1:], number[block])
+        data = np.insert(added, starts[1:], 1.0)
+        starts += np.arange(len(starts))
+        chosen = sp.csc_array((data, indices, starts), shape=(n_rows, len(columns)))
         own: sp.csr_array = self.rows[scope.rows][:, scope.variables]
         none = sp.csr_array((len(scope.blocks), len(scope.variables)))
         one = np.ones(len(scope.blocks))

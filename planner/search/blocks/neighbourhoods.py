@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -89,28 +90,25 @@ class Neighbourhoods:
         self._pool = pool
         self._prices = prices
         self._random = random.Random(seed)
-        self._touched = _rows_by_block(parts)
         self._anchors = self._find_anchors()
         self._order: list[int] = []
 
     def _find_anchors(self) -> list[IntArray]:
         """Blocks around rows that several share, and around variables of the master; each set once."""
-        linking = self._parts.linking_rows
-        rows = self._parts.program.rows[linking].tocsr()
-        block_of = self._parts.block_of
-        around_row: list[IntArray] = []
-        for number in range(len(linking)):
-            own = np.unique(block_of[rows.indices[rows.indptr[number] : rows.indptr[number + 1]]])
-            # Two blocks alone share the changes of one service; that is no neighbourhood.
-            around_row.append(own[own >= 0] if len(own) > LEAST_BLOCKS else own[:0])
-        found = {blocks.tobytes(): blocks for blocks in around_row if len(blocks)}
-        variables: sp.csc_array = self._master.rows.tocsc()
-        for variable in range(variables.shape[1]):
-            touched = variables.indices[variables.indptr[variable] : variables.indptr[variable + 1]]
-            reached = [around_row[row] for row in touched if len(around_row[row])]
-            if reached:
-                blocks = np.unique(np.concatenate(reached))
-                found.setdefault(blocks.tobytes(), blocks)
+        rows = self._parts.program.rows[self._parts.linking_rows]
+        around_row = _held(rows, self._parts.block_of, len(self._parts.blocks))
+        # Two blocks alone share the changes of one service; that is no neighbourhood.
+        around_row = sp.diags_array(np.diff(around_row.indptr) >= LEAST_BLOCKS, dtype=float) @ around_row
+        around_variable = abs(self._master.rows).T @ around_row
+        found: dict[bytes, IntArray] = {}
+        for around in (around_row, around_variable):
+            blocks = sp.csr_array(around)
+            blocks.eliminate_zeros()
+            blocks.sort_indices()
+            for first, last in pairwise(blocks.indptr.tolist()):
+                if last > first:
+                    own = blocks.indices[first:last].astype(np.int64)
+                    found.setdefault(own.tobytes(), own)
         # Where no row is shared by several blocks, all blocks are one neighbourhood.
         return list(found.values()) or [np.arange(len(self._parts.blocks), dtype=np.int64)]
 
@@ -169,7 +167,7 @@ class Neighbourhoods:
         return picked
 
     def _scope(self, selection: Selection, blocks: IntArray) -> Scope:
-        touched = np.unique(np.concatenate([self._touched[block] for block in blocks]))
+        touched = np.unique(np.concatenate([self._pool.linking_rows_of(block) for block in blocks.tolist()]))
         return self._master.around(selection, blocks, touched)
 
     def _own_prices(self, workers: Workers, scopes: list[Scope], supply: FloatArray) -> list[FloatArray]:
@@ -214,7 +212,12 @@ class Neighbourhoods:
                 self._pool.add(block, answer.values)
 
 
-def _rows_by_block(parts: Split) -> list[IntArray]:
-    """Positions of the linking rows that each block touches."""
-    rows: sp.csc_array = parts.program.rows[parts.linking_rows].tocsc()
-    return [np.unique(rows[:, block.variables].indices) for block in parts.blocks]
+def _held(rows: sp.csr_array, block_of: IntArray, n_blocks: int) -> sp.csr_array:
+    """Which blocks the variables of each row are of, as a matrix of ones, shape (n_rows, n_blocks)."""
+    entries = rows.tocoo()
+    block = block_of[entries.coords[1]]
+    blocked = block >= 0
+    coords = entries.coords[0][blocked], block[blocked]
+    found = sp.coo_array((np.ones(len(coords[0])), coords), shape=(rows.shape[0], n_blocks)).tocsr()
+    found.data[:] = 1.0
+    return found

@@ -25,7 +25,7 @@ from fleetplan.planner.search.blocks.construction import RootRelaxation, Structu
 from fleetplan.planner.search.blocks.cover_cuts import Cuts
 from fleetplan.planner.search.blocks.linear import whole_job
 from fleetplan.planner.search.blocks.period_numbers import SHARED, periods_of
-from fleetplan.planner.search.blocks.roles import NONE
+from fleetplan.planner.search.blocks.roles import NONE, VariableRoles
 from fleetplan.planner.search.blocks.subprograms import Parts
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
 from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntArray
@@ -52,6 +52,17 @@ half as many as a team's program has."""
 
 NEARLY_BINDS: Final = 1e-3
 """A cut binds where it is kept by a smaller share of its limit: HiGHS rounds what it decides whole."""
+
+
+def small_periods(roles: VariableRoles) -> bool:
+    """Whether there are several periods, each small enough to be decided whole."""
+    moment = np.where(roles.moment != NONE, roles.moment, roles.home)
+    count = 1 + int(roles.period_of[moment[moment != NONE]].max(initial=NONE))
+    if count <= 1:
+        return False
+    placed, n_slots = (roles.slot != NONE) & (roles.moment != NONE), int(roles.slot.max()) + 1
+    used = np.unique(roles.moment[placed] * n_slots + roles.slot[placed])
+    return int(np.bincount(roles.period_of[used // n_slots], minlength=count).max()) <= MOST_SLOTS
 
 
 class Periods:
@@ -83,7 +94,7 @@ class Periods:
         self._following = structure.following
         self._growth = structure.roles.growth
         self._service = structure.roles.service
-        self._slot, self._moment = structure.roles.slot, structure.roles.moment
+        self._slot = structure.roles.slot
         self._parts = Parts(self._program)
         rows = self.relaxation.rows
         self.period, self.of_row = periods_of(structure.roles, rows)
@@ -95,15 +106,6 @@ class Periods:
         self._bounding = self._rows_of_bound(indicators, root.values)
         self._deciding_supply = self._bounding & ~self._cheap_following(root.values) & ~self._only_in_use()
         self._cuts = Cuts(sp.csr_array((0, len(self._cost))), np.zeros(0))
-
-    @property
-    def worthwhile(self) -> bool:
-        """Whether there are several periods, each small enough to be decided whole."""
-        if self.count <= 1:
-            return False
-        placed = (self._slot != NONE) & (self._moment != NONE)
-        used = np.unique(np.stack([self.period, self._moment, self._slot])[:, placed], axis=1)
-        return int(np.bincount(used[0], minlength=self.count).max()) <= MOST_SLOTS
 
     def _rows_of_bound(self, indicators: Collection[int], values: FloatArray) -> BoolArray:
         """Rows that the bound keeps."""

@@ -24,26 +24,54 @@ class RowRepair:
         Its rows and bounds.
     free : BoolArray
         By variable: whether it may change.
+    part_of_row : IntArray, optional
+        By row: number of its part. Rows of different parts have no variable in common, and one that cannot
+        be kept is no matter to other parts. All rows are one part without it.
     """
 
-    def __init__(self, program: Program, free: BoolArray) -> None:
+    def __init__(self, program: Program, free: BoolArray, part_of_row: IntArray | None = None) -> None:
         self._program = program
         self._free = free
-        self._most_rows = max(LEAST_ROWS, round(ROWS_SHARE * program.rows.shape[0]))
+        n_rows = program.rows.shape[0]
+        self._part = np.zeros(n_rows, dtype=np.int64) if part_of_row is None else part_of_row
+        size = np.bincount(self._part, minlength=1)
+        self._most_rows = np.maximum(LEAST_ROWS, np.round(ROWS_SHARE * size))
 
     def repaired(self, values: IntArray) -> IntArray | None:
         """Values that keep every row and bound, near some that nearly do; None where that is not enough."""
+        found, failed = self.repaired_parts(values)
+        return None if failed.any() else found
+
+    def repaired_parts(self, values: IntArray) -> tuple[IntArray, BoolArray]:
+        """The same part by part.
+
+        Returns
+        -------
+        tuple[IntArray, BoolArray]
+            Values, and by part whether that is not enough: its values are not to be used.
+        """
         program, values, changes = self._program, values.copy(), np.zeros(len(values), dtype=np.int64)
+        failed = np.zeros(len(self._most_rows), dtype=bool)
+        outside = (values < program.lower) | (values > program.upper)
+        if outside.any():
+            failed[self._part[abs(program.rows) @ outside > 0]] = True
         for _ in range(MOST_PASSES):
-            used = program.rows @ values
-            broken = np.flatnonzero((used < program.row_lower) | (used > program.row_upper))
+            broken = self._broken(values, failed)
             if not len(broken):
-                return values if program.holds(values) else None
-            if len(broken) > self._most_rows:
-                return None
-            if not all(self._keep(row, values, changes) for row in broken.tolist()):
-                return None
-        return None
+                return values, failed
+            failed |= np.bincount(self._part[broken], minlength=len(failed)) > self._most_rows
+            for row, part in zip(broken.tolist(), self._part[broken].tolist(), strict=True):
+                if not failed[part] and not self._keep(row, values, changes):
+                    failed[part] = True
+        failed[self._part[self._broken(values, failed)]] = True
+        return values, failed
+
+    def _broken(self, values: IntArray, failed: BoolArray) -> IntArray:
+        """Rows that values break, but those of some parts."""
+        used = self._program.rows @ values
+        broken = (used < self._program.row_lower) | (used > self._program.row_upper)
+        found: IntArray = np.flatnonzero(broken & ~failed[self._part])
+        return found
 
     def _keep(self, row: int, values: IntArray, changes: IntArray) -> bool:
         """Change as little as keeps a row; False if that is not enough.

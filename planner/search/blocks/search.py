@@ -25,7 +25,7 @@ from fleetplan.planner.search.blocks.incumbent import Incumbent
 from fleetplan.planner.search.blocks.linear import whole_job
 from fleetplan.planner.search.blocks.master import Master
 from fleetplan.planner.search.blocks.period_rounds import PeriodRounds
-from fleetplan.planner.search.blocks.periods import Periods
+from fleetplan.planner.search.blocks.periods import Periods, small_periods
 from fleetplan.planner.search.blocks.plan_search import PlanSearch
 from fleetplan.planner.search.blocks.pricing import InfeasibleBlockError, PartFailedError, Prices
 from fleetplan.planner.search.blocks.pricing_search import PricingSearch
@@ -133,7 +133,7 @@ class BlockSearch:
         root = self._plans.root
         if root is None or len(root.duals) != len(self._relaxation.row_lower):
             return False
-        return Periods(self._structure, self._request.indicators, root).worthwhile
+        return small_periods(self._structure.roles)
 
     def _period_rounds(self, workers: Workers) -> PeriodRounds | None:
         """Rounds that decide whole supply, where periods are small enough."""

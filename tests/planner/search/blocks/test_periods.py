@@ -11,6 +11,7 @@ import pytest
 from tests.parts import first_parts
 from tests.planner.random_fleets import several_periods_case
 from tests.planner.search.blocks.test_bound import EXACT, built, optimum, parts_of
+from tests.planner.search.blocks.test_construction import structured
 
 from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.planner.formulation.build import PlanningModel
@@ -19,7 +20,7 @@ from fleetplan.planner.search.blocks import periods as periods_module
 from fleetplan.planner.search.blocks.construction import Structure, root_of
 from fleetplan.planner.search.blocks.linear import whole_job
 from fleetplan.planner.search.blocks.period_numbers import JOINING, SHARED
-from fleetplan.planner.search.blocks.periods import Periods
+from fleetplan.planner.search.blocks.periods import Periods, small_periods
 from fleetplan.planner.search.blocks.roles import indicator_variables, roles
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Job
 from fleetplan.planner.search.solvers.relaxation import relax
@@ -152,7 +153,7 @@ def test_periods_are_worthwhile_by_what_may_run_and_not_by_the_variables_that_it
     )
     for most, expected in ((sets, True), (sets - 1, False)):
         monkeypatch.setattr(periods_module, "MOST_SLOTS", most)
-        assert plain.worthwhile == under_load.worthwhile == expected
+        assert [small_periods(structured(each)[0].roles) for each in (case, pooled)] == [expected] * 2
 
 
 def test_every_row_and_column_has_its_period() -> None:

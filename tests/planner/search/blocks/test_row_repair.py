@@ -68,3 +68,24 @@ def test_rounded_values_of_random_programs_are_repaired_or_refused(seed: int) ->
     )
     found = RowRepair(program, np.ones(8, dtype=bool)).repaired(np.round(values).astype(np.int64))
     assert found is None or program.holds(found)
+
+
+def test_a_part_that_cannot_be_kept_is_no_matter_to_the_others() -> None:
+    full, few = two_replicas(demand=12 * FULL + 1), two_replicas(demand=7 * FULL + 5 * 1000 + 1)
+    none = few.rows.shape
+    parts = (few, full, few)
+    together = Program(
+        rows=sp.csr_array(sp.block_diag([each.rows for each in parts])),
+        row_lower=np.concatenate([each.row_lower for each in parts]),
+        row_upper=np.concatenate([each.row_upper for each in parts]),
+        lower=np.concatenate([each.lower for each in parts]),
+        upper=np.concatenate([each.upper for each in parts]),
+        cost=np.concatenate([each.cost for each in parts]),
+    )
+    repair = RowRepair(together, np.tile(FREE, 3), np.repeat(np.arange(3), none[0]))
+    start = np.array([FULL, 1000, 99])
+    found, failed = repair.repaired_parts(np.concatenate([start, [FULL, FULL, 100], [-1, 1000, 99]]))
+    assert failed.tolist() == [False, True, True]
+    alone = RowRepair(few, FREE).repaired(start)
+    assert alone is not None
+    assert found[:3].tolist() == alone.tolist()
