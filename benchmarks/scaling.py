@@ -152,10 +152,10 @@ class MeasuredSeats(ProcessSeats):
     worked = threading.local()
 
     def ask(self, seat: int, jobs: Sequence[bytes]) -> list[Answer]:
-        """Let a process do jobs, and note what it worked for them."""
+        """Let a process do jobs, and note what it worked for each."""
         before = _work_s(self.processes[seat].process.pid)
         answers = super().ask(seat, jobs)
-        self.worked.seconds = _work_s(self.processes[seat].process.pid) - before
+        self.worked.seconds = (_work_s(self.processes[seat].process.pid) - before) / len(jobs)
         return answers
 
 

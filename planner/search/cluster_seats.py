@@ -49,8 +49,9 @@ class ClusterSeats:
         """Threads of all workers; at least one, as the only worker may be about to come back."""
         return max(1, len(self._cluster.threads))
 
-    def batch(self, waiting: int) -> int:
+    def batch(self, waiting: int, job_s: float) -> int:
         """A share of what waits, less and less: a way there and back takes as long as a short job."""
+        del job_s
         return max(1, waiting // (BATCHES_A_SEAT * self.count))
 
     def ask(self, seat: int, jobs: Sequence[bytes]) -> list[Answer]:

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import uuid
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -40,6 +41,10 @@ class Programs:
         return Programs(uuid.uuid4().hex, pickle.dumps(programs, protocol=pickle.HIGHEST_PROTOCOL))
 
 
+MOST_AHEAD_BYTES: Final = 16_384
+"""Jobs that are sent before the answers to others are read. Their answers are as large; a pipe of Linux holds
+four times as much, so that neither side waits for the other for ever. [B]"""
+
 NO_PROGRAMS: Final = Programs("", pickle.dumps(no_programs(), protocol=pickle.HIGHEST_PROTOCOL))
 """What a process holds when it starts."""
 
@@ -59,8 +64,8 @@ class HighsProcess:
         self.process = started_child()
         self.holds = NO_PROGRAMS.key
 
-    def ask(self, job: bytes, programs: Programs) -> Answer:
-        """Send a pickled job, and wait for its answer.
+    def ask(self, jobs: Sequence[bytes], programs: Programs) -> list[Answer]:
+        """Send pickled jobs, the next ones while it does one, and wait for their answers.
 
         Raises
         ------
@@ -74,13 +79,22 @@ class HighsProcess:
             if self.holds != programs.key:
                 target.write(programs.pickled)
                 self.holds = programs.key
-            target.write(job)
-            target.flush()
-            answer: Answer = pickle.load(source)
+            answers: list[Answer] = []
+            sent, on_the_way = 0, 0
+            while len(answers) < len(jobs):
+                while sent < len(jobs) and (
+                    sent == len(answers) or on_the_way + len(jobs[sent]) <= MOST_AHEAD_BYTES
+                ):
+                    target.write(jobs[sent])
+                    on_the_way += len(jobs[sent])
+                    sent += 1
+                target.flush()
+                on_the_way -= len(jobs[len(answers)])
+                answers.append(pickle.load(source))
         # A pipe that `end` has closed meanwhile is a ValueError; half an answer is a broken pickle.
         except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
             raise ProcessLostError from error
-        return answer
+        return answers
 
     @property
     def lives(self) -> bool:

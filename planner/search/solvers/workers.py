@@ -57,6 +57,7 @@ class Batch:
         # The longest first. Seats take from it, and count those that they have done.
         self._waiting = deque(sorted(range(len(jobs)), key=lambda each: -jobs[each].length))
         self._unfinished = len(jobs)
+        self._took_s = 0.0
 
     @property
     def waiting(self) -> int:
@@ -93,9 +94,16 @@ class Batch:
             return [UNKNOWN] * len(numbers)
         return ask([pickled(self.jobs[number]) for number in numbers])
 
-    def finish(self, count: int) -> None:
-        """Count jobs that are done."""
+    def finish(self, count: int, took_s: float) -> None:
+        """Count jobs that are done, and what they took a seat. [s]"""
         self._unfinished -= count
+        self._took_s += took_s
+
+    @property
+    def job_s(self) -> float:
+        """What a job takes a seat; infinite before the first is done. [s]"""
+        done = len(self.jobs) - self._unfinished
+        return self._took_s / done if done else math.inf
 
     def hand_on(self, number: int, answer: Answer) -> None:
         """Tell whoever gave the jobs of an answer."""
@@ -269,7 +277,7 @@ class Workers:
                 return
             ended_s, share = time.monotonic(), 1 / len(numbers)
             with self._lock:
-                batch.finish(len(numbers))
+                batch.finish(len(numbers), ended_s - began_s)
             for number, answer in zip(numbers, answers, strict=True):
                 kind, took_s = type(batch.jobs[number]).__name__, share * (ended_s - began_s)
                 self._on_job(JobTime(batch.number, kind, seat, began_s, took_s))
@@ -280,7 +288,7 @@ class Workers:
         with self._lock:
             for batch in self._open:
                 if batch.waiting and self._failure is None:
-                    return batch, batch.take(self._seats.batch(batch.waiting))
+                    return batch, batch.take(self._seats.batch(batch.waiting, batch.job_s))
             self._busy.discard(seat)
             return None
 

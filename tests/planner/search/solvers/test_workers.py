@@ -20,8 +20,8 @@ from fleetplan.planner.search.solvers.highs_process import HighsProcess, Process
 from fleetplan.planner.search.solvers.idle_processes import IDLE
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.job_times import JobTime
-from fleetplan.planner.search.solvers.seats import ProcessSeats, SeatsLostError
-from fleetplan.planner.search.solvers.workers import UNKNOWN, Workers, WorkersStoppedError, ending
+from fleetplan.planner.search.solvers.seats import BATCH_S, BATCHES_A_PROCESS, ProcessSeats, SeatsLostError
+from fleetplan.planner.search.solvers.workers import UNKNOWN, Workers, WorkersStoppedError, ending, pickled
 
 
 def at_least(limit: float) -> Rows:
@@ -146,6 +146,37 @@ def test_a_job_that_kills_each_process_is_given_up(monkeypatch: pytest.MonkeyPat
         workers.solve(jobs(1.0))
 
 
+def wide(length: int) -> Job:
+    """A linear program of so many variables, which is as large as its answer."""
+    rows = Rows(
+        sp.csr_array(np.ones((1, length))),
+        np.array([float(length)]),
+        np.array([np.inf]),
+        np.zeros(length),
+        np.full(length, 99.0),
+        np.zeros(length, dtype=bool),
+    )
+    return Job(rows, np.ones(length), None)
+
+
+def test_jobs_that_are_sent_before_others_are_answered_keep_their_order_however_large() -> None:
+    lengths = [1, 30_000, 2, 3, 200, 20_000, 500, *range(4, 40), 10_000, 9_000]
+    seats = ProcessSeats(1)
+    with Workers(seats):
+        answers = seats.ask(0, [pickled(wide(each)) for each in lengths])
+    assert [answer.objective for answer in answers] == lengths
+
+
+def test_short_jobs_go_several_at_a_time_while_many_wait() -> None:
+    seats = ProcessSeats(2)
+    with Workers(seats):
+        assert seats.batch(1000, math.inf) == 1
+        assert seats.batch(1000, BATCH_S / 5) == 5
+        assert seats.batch(1000, 2 * BATCH_S) == 1
+        assert seats.batch(3 * 2 * BATCHES_A_PROCESS, BATCH_S / 5) == 3
+        assert seats.batch(1, BATCH_S / 5) == 1
+
+
 def test_a_job_in_the_background_has_a_process_of_its_own() -> None:
     with Workers(ProcessSeats(2)) as workers:
         background = workers.begin(jobs(1.0)[0])
@@ -169,7 +200,7 @@ class HeldSeats:
         self.let_go = threading.Event()
         self._held = held
 
-    def batch(self, waiting: int) -> int:
+    def batch(self, waiting: int, job_s: float) -> int:
         del waiting
         return 1
 
