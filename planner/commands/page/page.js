@@ -61,10 +61,14 @@ async function poll() {
 }
 
 async function send(path, body) {
-  ended = "";
   const { ok, answer } = await ask(path, body);
-  if (ok) refuse([]);
-  else refuse(answer.issues ?? [{ text: "the request was refused" }]);
+  if (!ok) {
+    // Nothing has begun: what the last plan ended with is not told anew, in place of this.
+    refuse(answer.issues ?? [{ text: "the request was refused" }]);
+    return;
+  }
+  ended = "";
+  refuse([]);
   await poll();
 }
 
@@ -77,6 +81,8 @@ if (form) {
   joinSliders(form);
   form.addEventListener("input", sayChanged);
   form.addEventListener("reset", () => setTimeout(sayChanged));
+  // A browser cannot say what is wrong with a number that is folded away.
+  form.addEventListener("invalid", (event) => { event.target.closest("details").open = true; }, true);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     send("solve", { changes: changesOf(form).changes, begin: shownPlan() });

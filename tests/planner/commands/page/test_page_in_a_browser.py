@@ -260,6 +260,27 @@ def test_mistakes_are_shown_where_they_were_made(driver: Any, page: Served) -> N
     until(lambda: shown(driver, "#refused"))
 
 
+@pytest.mark.more
+def test_a_refusal_stays_until_something_is_planned(driver: Any, page: Served) -> None:
+    open_page(driver, page)
+    right = page.fleet.read_text(encoding="utf-8")
+    page.fleet.write_text(right.replace("services:", "servises:"), encoding="utf-8")
+    try:
+        driver.execute_script("document.querySelector('button.main').click()")
+        until(lambda: "did you mean 'services'?" in text(driver, "#refused"))
+        # The page has asked how things are meanwhile.
+        time.sleep(2.5)
+        assert shown(driver, "#refused")
+    finally:
+        page.fleet.write_text(right, encoding="utf-8")
+    # A number that is wrong and folded away is unfolded.
+    driver.execute_script(
+        "const e = document.querySelector('[data-kind=demand] input[type=number]'); e.value = -150;"
+        "e.closest('details').open = false; document.querySelector('button.main').click()"
+    )
+    until(lambda: shown(driver, "[data-kind=demand] input[type=number]"))
+
+
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_the_page_is_as_wide_as_the_window_and_can_be_read(
     driver: Any, page: Served, width: int, scheme: str
