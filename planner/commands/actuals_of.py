@@ -79,7 +79,8 @@ def actuals_of(sources: MeasuredSources, plan: Plan, errors: Console) -> Actuals
         elif _is_bill(path):
             _say(place, "row", _bill(path, regions, plan, gathered, errors), errors)
         else:
-            read_actuals(path, plan, gathered)
+            for note in read_actuals(path, plan, gathered):
+                errors.print(f"{place}: {note}", style="yellow", markup=False)
     return gathered.actuals(plan)
 
 

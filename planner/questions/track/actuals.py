@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import Final
 
 from fleetplan.fleet.document.text_tables import TextRow, read_text_table
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory.periods import QUARTERS
+from fleetplan.fleet.units import MONTHS_PER_YEAR
 from fleetplan.planner.plan import Plan
 
 COLUMNS: Final = (
@@ -132,8 +135,8 @@ class GatheredActuals:
         )
 
 
-def read_actuals(path: Path, plan: Plan, into: GatheredActuals) -> None:
-    """Add what a table says of the periods of a plan.
+def read_actuals(path: Path, plan: Plan, into: GatheredActuals) -> list[str]:
+    """Add what a table says of the periods of a plan; return how costs of single months were read.
 
     Parameters
     ----------
@@ -161,6 +164,7 @@ def read_actuals(path: Path, plan: Plan, into: GatheredActuals) -> None:
     names = _Names(plan)
     into.periods |= {period for row in table.rows if (period := _take(row, plan, names, into)) is not None}
     table.require_valid()
+    return _whole_periods(table.rows, plan, into)
 
 
 def period_dates(plan: Plan) -> dict[str, tuple[date, date]]:
@@ -169,6 +173,24 @@ def period_dates(plan: Plan) -> dict[str, tuple[date, date]]:
         return {each.name: (each.first_day, each.day_after) for each in plan.inputs.periods}
     dated = {name: QUARTERS.dates(name) for name in plan.periods}
     return {name: dates for name, dates in dated.items() if dates is not None}
+
+
+def _whole_periods(rows: Sequence[TextRow], plan: Plan, into: GatheredActuals) -> list[str]:
+    """Scale costs of a period that a table states for some of its months alone to all of them."""
+    months: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for row in rows:
+        period = _period(row, plan) if row.cells.get("usd") and "service" not in row.cells else None
+        if period is not None:
+            months[row.cells["pool"], period].add(row.cells.get("date", ""))
+    notes: dict[str, None] = {}
+    for (pool, period), stated in months.items():
+        first, after = period_dates(plan).get(period, (date.min, date.min))
+        of = (after.year - first.year) * MONTHS_PER_YEAR + after.month - first.month
+        if len(stated) < of and all(len(when) == _MONTH for when in stated):
+            into.usd[pool, period] *= of / len(stated)
+            had = counted(len(stated), "month")
+            notes[f"{period}: costs of {had} are scaled to the {of} of the period"] = None
+    return list(notes)
 
 
 class _Names:

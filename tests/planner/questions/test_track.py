@@ -164,3 +164,15 @@ def test_days_of_a_quarter_are_its_largest_demand_and_its_whole_cost() -> None:
     (demand,) = report["demand"]
     assert (demand["planned"], demand["actual"]) == (pytest.approx(15), 30)
     assert report["costs"][0]["actual"] == pytest.approx(sum(usd.values()))
+
+
+def test_costs_of_one_month_are_prices_of_the_quarter(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = planned()
+    pools = {row.pool: row for row in plan.pools if row.period == "2027Q1" and row.accelerators}
+    rows = ["date,pool,accelerators,usd"]
+    for name, row in pools.items():
+        rows.append(f"2027-01,{name},{row.accelerators},{1.1 * row.usd / 3}")
+    Path("actuals.csv").write_text("\n".join(rows), "utf-8")
+    report = tracked()
+    assert report["price_ratio"] == {name: pytest.approx(1.1) for name in pools}
+    assert "2027Q1: costs of 1 month are scaled to the 3 of the period" in capsys.readouterr().err
