@@ -231,7 +231,7 @@ def _findings(
     keys = {(row.service, row.period): None for row in planned.all_placements if row.period in periods}
     for service, period in {**dict.fromkeys(asked), **keys}:
         rows = asked[service, period]
-        growth = {row.region: row.actual / row.planned for row in rows if row.planned}
+        growth = _growth(rows)
         by_pool = planned.usd_by_origin(service, period)
         if rows:
             yield from _demand_findings(service, period, rows, growth, by_pool)
@@ -247,6 +247,14 @@ def _findings(
         for hardware, usd in slower.items():
             if hardware in rates.get(service, {}):
                 yield Finding("rates", service, period, hardware, rates[service][hardware], usd)
+
+
+def _growth(rows: list[DemandRow]) -> dict[str, float]:
+    """Return actual over planned demand by region; of all together where one was planned without any."""
+    planned = sum(row.planned for row in rows)
+    if planned and any(row.actual and not row.planned for row in rows):
+        return dict.fromkeys((row.region for row in rows), sum(row.actual for row in rows) / planned)
+    return {row.region: row.actual / row.planned for row in rows if row.planned}
 
 
 def _demand_findings(

@@ -166,6 +166,27 @@ def test_days_of_a_quarter_are_its_largest_demand_and_its_whole_cost() -> None:
     assert report["costs"][0]["actual"] == pytest.approx(sum(usd.values()))
 
 
+def test_demand_is_off_where_it_is_and_counts_where_none_was_planned() -> None:
+    plan = planned()
+    usd = {
+        (service, region): sum(
+            row.usd
+            for row in plan.placements
+            if (row.service, row.region, row.period) == (service, region, "2027Q1")
+        )
+        for service, region in (("chat", "us"), ("chat", "eu"), ("code", "us"))
+    }
+    head = "period,service,region,requests_per_s\n"
+    rows = ["2027Q1,chat,us,18", "2027Q1,chat,eu,8", "2027Q1,code,us,6", "2027Q1,code,eu,3"]
+    Path("actuals.csv").write_text(head + "\n".join(rows), "utf-8")
+    found = {(each["service"], each["place"]): each for each in tracked()["findings"]}
+    # Requests are served where they come from, so the cost of a region is that of its own placements.
+    assert not any(row.requests_per_s_by_origin for row in plan.placements if row.period == "2027Q1")
+    assert found["chat", "us"]["usd"] == pytest.approx(0.2 * usd["chat", "us"])
+    assert found["chat", "eu"]["usd"] == pytest.approx(0)
+    assert found["code", "eu, us"]["usd"] == pytest.approx(0.5 * usd["code", "us"])
+
+
 def test_costs_of_one_month_are_prices_of_the_quarter(capsys: pytest.CaptureFixture[str]) -> None:
     plan = planned()
     pools = {row.pool: row for row in plan.pools if row.period == "2027Q1" and row.accelerators}
