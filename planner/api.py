@@ -251,6 +251,7 @@ def _infeasible(
         fleet=problem.fleet.name,
         shortages=short.rows,
         shortages_complete=short.complete,
+        shortages_least=short.least,
         rejections=candidates.rejections,
         provenance=stated,
         solve=solve,

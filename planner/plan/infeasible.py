@@ -92,6 +92,8 @@ class Infeasible(Record):
     shortages_complete: bool = True
     """False where the time was too short to find what stays unserved at best: what is listed is short, and
     more may be."""
+    shortages_least: bool = True
+    """Whether it is proven that no plan leaves less unserved in all."""
     rejections: tuple[Rejections, ...]
     provenance: PlanProvenance
     solve: Solve
@@ -100,10 +102,12 @@ class Infeasible(Record):
 
     @property
     def more_short(self) -> str:
-        """Say what the shortages do not show; empty where they show all."""
+        """Say what the shortages do not show or do not prove; empty where they show and prove all."""
         if not self.shortages_complete:
             which = "what else" if self.shortages else "what"
             return f"the time was too short to find {which} is short: raise --time-limit"
+        if not self.shortages_least:
+            return "the time was too short to prove that no plan leaves less unserved: raise --time-limit"
         if not self.shortages:
             return "the limits leave no plan even if no demand is served: check budgets and power"
         return ""

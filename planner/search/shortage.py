@@ -60,10 +60,13 @@ class Shortages:
     complete : bool
         False where the time was too short for that: `rows` are then of demand that no configuration could
         serve with whatever supply.
+    least : bool
+        Whether the total is proven to be the least, within the gap; where it is not, less may be short.
     """
 
     rows: tuple[Shortage, ...]
     complete: bool = True
+    least: bool = True
 
 
 def find_shortages(
@@ -116,7 +119,8 @@ def find_shortages(
         return Shortages((), True) if known else Shortages(_never_served(problem, rejections), False)
     blocking = blocking_limits(_servable(problem), seed, workers, deadline)
     unserved = _unserved(problem, planning.variables.unmet, found.values).items()
-    return Shortages(tuple(_shortage(problem, key, unmet, blocking, rejections) for key, unmet in unserved))
+    rows = tuple(_shortage(problem, key, unmet, blocking, rejections) for key, unmet in unserved)
+    return Shortages(rows, least=found.status is ModelStatus.SOLVED)
 
 
 def _never_served(problem: Problem, rejections: tuple[Rejections, ...]) -> tuple[Shortage, ...]:

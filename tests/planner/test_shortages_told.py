@@ -22,7 +22,26 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Infeasible, Shortage, Solve
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.report.infeasible_console import print_infeasible
+from fleetplan.planner.search import shortage
 from fleetplan.planner.search.shortage import find_shortages
+from fleetplan.planner.search.solvers.request import ModelStatus
+
+
+@pytest.mark.parametrize("status", [ModelStatus.SOLVED, ModelStatus.FOUND])
+def test_a_shortage_is_the_least_only_where_that_is_proven(
+    status: ModelStatus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = fleet(
+        services=[service("chat", 10.0)],
+        hardware=[hardware("A", 4)],
+        pools=[rented_pool("A", 1, 1.0, per_host=4)],
+    )
+    problem = build_problem(question, [candidate("chat", "A", 1.5)])
+    whole = shortage.solve_planning
+    monkeypatch.setattr(
+        shortage, "solve_planning", lambda *asked, **more: replace(whole(*asked, **more), status=status)
+    )
+    assert find_shortages(problem, (), seed=1, workers=1).least is (status is ModelStatus.SOLVED)
 
 
 def test_an_infeasible_fleet_says_what_is_short() -> None:

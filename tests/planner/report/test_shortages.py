@@ -120,3 +120,9 @@ def test_shortages_that_were_not_found_in_time_are_no_verdict_on_limits(
     for text in ("\n".join(infeasible_lines(outcome)), page):
         assert said in text
         assert not_said not in text
+
+
+def test_shortages_that_may_be_smaller_say_so() -> None:
+    outcome = infeasible(1).model_copy(update={"shortages_least": False})
+    for text in ("\n".join(infeasible_lines(outcome)), infeasible_page(outcome)):
+        assert "the time was too short to prove that no plan leaves less unserved" in text.lower()
