@@ -128,6 +128,8 @@ class PlanDiff:
         Every kind and every service of either plan; each list adds up to the TCO.
     notes : tuple[str, ...]
         What to know before reading it, such as periods that were matched by their position.
+    shared : CostChange or None
+        Cost of the periods that both plans have, where one has others besides; each as its plan discounts it.
     """
 
     changes: tuple[FigureChange, ...]
@@ -135,6 +137,7 @@ class PlanDiff:
     cost_by_kind: tuple[CostChange, ...]
     cost_by_service: tuple[CostChange, ...]
     notes: tuple[str, ...]
+    shared: CostChange | None = None
 
     @property
     def differs(self) -> bool:
@@ -180,7 +183,20 @@ def diff(old: Plan, new: Plan) -> PlanDiff:
         cost_by_kind=_costs(old.cost_breakdown, new.cost_breakdown),
         cost_by_service=_costs(_usd_by_service(old), _usd_by_service(new)),
         notes=notes,
+        shared=_shared(old, new),
     )
+
+
+def _shared(old: Plan, new: Plan) -> CostChange | None:
+    """Cost of the periods of both plans; the horizon of a plan that follows another one has moved on."""
+    both = [period for period in old.periods if period in new.periods]
+    if not both or old.periods == new.periods:
+        return None
+    usd = [
+        sum(row.usd for row in plan.costs if row.scope == "period" and row.name in both)
+        for plan in (old, new)
+    ]
+    return CostChange(" ".join(both), *usd)
 
 
 def _matched_periods(old: Plan, new: Plan) -> tuple[dict[str, str], tuple[str, ...]]:

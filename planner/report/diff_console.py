@@ -45,12 +45,9 @@ def print_diff(found: PlanDiff, console: Console) -> None:
         f"[bold]Plan:[/] {found.count(Action.ADD)} to add, {found.count(Action.CHANGE)} to change, "
         f"{found.count(Action.REMOVE)} to remove"
     )
-    tco = found.tco
-    share = f" ({tco.delta_usd / tco.before_usd:+.2%})" if tco.before_usd > 0 else ""
-    console.print(
-        f"[bold]TCO[/] {money(tco.before_usd)} -> {money(tco.after_usd)}: "
-        f"{signed_money(tco.delta_usd)}{share}"
-    )
+    console.print(_total("TCO", found.tco))
+    if found.shared is not None:
+        console.print(_total(f"Cost of {escape(found.shared.name)}", found.shared))
     kinds = [replace(each, name=each.name.replace("_", " ")) for each in found.cost_by_kind]
     console.print(_costs("By kind of cost", kinds))
     console.print(_costs("By service", found.cost_by_service))
@@ -66,6 +63,12 @@ def print_diff(found: PlanDiff, console: Console) -> None:
             console.print(f"[bold]{TITLES[subject]}[/] ({counts})")
         for change in changes:
             console.print(change_line(change), soft_wrap=True)
+
+
+def _total(name: str, cost: CostChange) -> str:
+    share = f" ({cost.delta_usd / cost.before_usd:+.2%})" if cost.before_usd > 0 else ""
+    amounts = f"{money(cost.before_usd)} -> {money(cost.after_usd)}: {signed_money(cost.delta_usd)}{share}"
+    return f"[bold]{name}[/] {amounts}"
 
 
 def change_line(change: FigureChange) -> str:

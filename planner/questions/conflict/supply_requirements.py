@@ -38,17 +38,17 @@ def supply_requirements(fleet: Fleet) -> Iterator[Requirement]:
 
 
 def _pool(pool: Pool) -> Requirement:
-    unit = "hosts" if pool.accelerators_per_host > 1 else "accelerators"
+    unit = "host" if pool.accelerators_per_host > 1 else "accelerator"
 
     def relax(base: Fleet, n: int) -> Fleet:
         return fleet_edits.more_of_pool(base, pool.name, n)
 
     return Requirement(
-        name=f"pool {pool.name} has {pool.hosts} {unit} of {pool.hardware}",
+        name=f"pool {pool.name} has {counted(pool.hosts, unit)} of {pool.hardware}",
         kind=RequirementKind.SUPPLY,
         drop=lambda base: fleet_edits.more_of_pool(base, pool.name, None),
         places=frozenset([pool.region]),
-        steps=Steps(relax, lambda n: f"{n} {pool.hardware} {unit} more in {pool.name}"),
+        steps=Steps(relax, lambda n: f"{counted(n, f'{pool.hardware} {unit}')} more in {pool.name}"),
     )
 
 

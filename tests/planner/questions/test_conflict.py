@@ -98,7 +98,7 @@ def test_hosts_that_are_short_are_counted() -> None:
     # 10 replicas of 2 cards are 20 cards: a third host. Of 16 cards 80 requests/s are served.
     found = explained(one_kind())
     assert core(found) == ["pool own has 2 hosts of A", "chat in here is served, 100 requests/s"]
-    assert ways(found) == ["1 A hosts more in own", "20.0% of chat in here unserved (20 of 100 requests/s)"]
+    assert ways(found) == ["1 A host more in own", "20.0% of chat in here unserved (20 of 100 requests/s)"]
 
 
 def test_other_conflicts_are_said_where_no_requirement_is_enough() -> None:
@@ -120,14 +120,14 @@ def test_budgets_that_are_short_are_counted() -> None:
     limits = {"capex_usd": 100_000.0}
     found = explained(one_kind(offers=offers, budget=limits))
     assert "60,000 USD more of capex budget" in ways(found)
-    assert "1 A hosts more in own" not in ways(found)
+    assert "1 A host more in own" not in ways(found)
 
 
 def test_two_limits_that_are_short_give_way_together() -> None:
     # 20 cards are 40 kW and a third host; there are two hosts and 16 kW.
     found = explained(one_kind(regions=[region("here", power_kw=(16.0,), pue=1.0)]))
-    assert "1 A hosts more in own; 4 kW more in here" in ways(found) or (
-        "4 kW more in here; 1 A hosts more in own" in ways(found)
+    assert "1 A host more in own; 4 kW more in here" in ways(found) or (
+        "4 kW more in here; 1 A host more in own" in ways(found)
     )
 
 
@@ -145,7 +145,7 @@ def test_what_only_whole_numbers_forbid_is_a_conflict() -> None:
     question = one_kind(services=[service("chat", 24.0, engines=rates)])
     found = explained(question)
     assert core(found) == ["pool own has 2 hosts of A", "chat in here is served, 24 requests/s"]
-    assert ways(found)[0] == "1 A hosts more in own"
+    assert ways(found)[0] == "1 A host more in own"
 
 
 def test_lead_times_and_maxima_are_named() -> None:

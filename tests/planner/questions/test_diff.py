@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import itertools
 from pathlib import Path
 
@@ -129,6 +130,27 @@ def test_periods_that_only_one_plan_covers_are_added() -> None:
     found = diff(plan, longer)
     assert [(each.action, each.period) for each in found.changes] == [(Action.ADD, "later")]
     assert "added or removed" in found.notes[0]
+
+
+def test_the_periods_of_both_plans_have_a_cost_of_their_own() -> None:
+    old, new = plan_for(3.0), plan_for(4.0)
+    later = [
+        row.model_copy(update={"name": "later", "usd": 99.0}) for row in new.costs if row.scope == "period"
+    ]
+    new = new.model_copy(
+        update={
+            "periods": ("now", "later"),
+            "costs": (*new.costs, *later),
+            "objective_usd": new.objective_usd + 99,
+        }
+    )
+    found = diff(old, new)
+    assert found.shared is not None
+    assert (found.shared.name, found.shared.delta_usd) == ("now", pytest.approx(HOURS_PER_QUARTER))
+    screen = io.StringIO()
+    print_diff(found, Console(file=screen, width=160))
+    assert "Cost of now $6.57 k -> $8.76 k: +$2.19 k (+33.33%)" in screen.getvalue()
+    assert diff(old, old).shared is None
 
 
 def test_retirements_and_unmet_demand_are_lines_too() -> None:
