@@ -103,7 +103,8 @@ def _unmet(plan: Plan) -> str:
     at_moment: dict[MomentKey, float] = defaultdict(float)
     for row in plan.shortages:
         at_moment[row.moment_key] += row.requests_per_s
-    text = f"[bold red]{figure(max(at_moment.values()))} requests/s unmet[/]"
+    most = "up to " if len(at_moment) > 1 else ""
+    text = f"[bold red]{most}{figure(max(at_moment.values()))} requests/s unmet[/]"
     if plan.goal is not None and plan.goal.objective == "served":
         # The bound on what is served follows with the goal.
         return text

@@ -67,6 +67,15 @@ def test_a_small_fleet_proves_what_it_leaves_unmet() -> None:
     assert solved.result.unmet[2].value == pytest.approx(4.0)
 
 
+def test_what_is_unmet_at_several_times_is_its_most() -> None:
+    plan = scarce().plan
+    assert plan is not None
+    less = [row.model_copy(update={"period": "later", "requests_per_s": 1.0}) for row in plan.unmet]
+    console = Console(width=200, record=True, file=io.StringIO())
+    print_plan(plan.model_copy(update={"unmet": (*plan.unmet, *less)}), console)
+    assert "up to 4 requests/s unmet (proven least)" in console.export_text().splitlines()[0]
+
+
 def test_how_much_more_another_plan_might_serve_is_said_of_the_goal_alone() -> None:
     """Demand was called unmet for certain within the gap of a plan that could serve it."""
     plan = scarce(objective="served").plan
