@@ -31,7 +31,9 @@ function refuse(issues, why = "This cannot be planned") {
 }
 
 function show(state) {
+  const isLost = at("solving").contains(document.activeElement) && state.solving === null;
   at("solving").hidden = state.solving === null;
+  if (isLost) at("answer").focus({ preventScroll: true });
   if (state.solving) showProgress(state.solving);
   const last = state.plans.at(-1)?.number ?? 0;
   const end = JSON.stringify([last, state.issues, state.reason]);
@@ -43,7 +45,7 @@ function show(state) {
   }
   updatePlans(state.plans);
   const button = form?.querySelector("button.main");
-  if (button) button.disabled = state.solving !== null;
+  if (button) button.ariaDisabled = `${state.solving !== null}`;
 }
 
 async function poll() {
@@ -85,6 +87,7 @@ if (form) {
   form.addEventListener("invalid", (event) => { event.target.closest("details").open = true; }, true);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
+    if (form.querySelector("button.main").ariaDisabled === "true") return;
     send("solve", { changes: changesOf(form).changes, begin: shownPlan() });
   });
 }
@@ -108,8 +111,11 @@ at("export").addEventListener("submit", async (event) => {
   URL.revokeObjectURL(link.href);
   at("done").textContent = `Downloaded ${link.download}.`;
 });
-at("keep").addEventListener("click", () => send("stop", { keep: true }));
-at("cancel").addEventListener("click", () => send("stop", { keep: false }));
+for (const id of ["keep", "cancel"]) {
+  at(id).addEventListener("click", (event) => {
+    if (event.target.ariaDisabled !== "true") send("stop", { keep: id === "keep" });
+  });
+}
 at("report").addEventListener("load", fitFrame);
 addEventListener("resize", fitFrame);
 printReports();

@@ -11,8 +11,9 @@ export function showProgress(solving) {
   show("bound", solving.bound ?? "none yet");
   show("gap", solving.gap ?? "–");
   show("elapsed", `${solving.elapsed_s.toFixed(0)} s`);
-  document.getElementById("keep").disabled = solving.stopping || solving.plan === null;
-  document.getElementById("cancel").disabled = solving.cancelled;
+  // A button that is disabled loses the focus, and with it the place of those who have no mouse.
+  document.getElementById("keep").ariaDisabled = `${solving.stopping || solving.plan === null}`;
+  document.getElementById("cancel").ariaDisabled = `${solving.cancelled}`;
   draw(document.getElementById("chart"), solving);
 }
 

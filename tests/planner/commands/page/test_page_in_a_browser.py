@@ -209,8 +209,10 @@ def test_without_a_mouse_a_slider_is_moved_planned_compared_and_saved(driver: An
         until(lambda: shown(driver, "#solving"))
         assert text(driver, "#asked") == "demand of chat +30 %"
         assert shown(driver, "#cancel")
-        # Nobody starts a second one.
-        assert driver.execute_script("return document.querySelector('button.main').disabled")
+        # Nobody starts a second one, and the focus stays.
+        assert driver.execute_script(
+            "return document.activeElement.matches('button.main[aria-disabled=true]')"
+        )
     until(lambda: n_plans(driver) == before + 1)
     until(lambda: shown(driver, "#report"))
     assert text(driver, "#which") == f"Plan {before + 1}: demand of chat +30 %"
@@ -240,10 +242,12 @@ def test_a_solve_that_is_cancelled_leaves_no_plan(driver: Any, page: Served) -> 
     with page.held():
         driver.execute_script("document.querySelector('button.main').click()")
         until(lambda: shown(driver, "#cancel"))
-        driver.execute_script("document.querySelector('#cancel').click()")
+        driver.execute_script("document.querySelector('#cancel').focus()")
+        press(driver, ENTER)
         until(lambda: text(driver, "#doing") == "cancelling")
     until(lambda: text(driver, "#note") == "Cancelled.")
     assert not shown(driver, "#solving")
+    assert driver.execute_script("return document.activeElement.id") == "answer"
     assert n_plans(driver) == before
 
 
