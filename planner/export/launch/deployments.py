@@ -50,6 +50,10 @@ class LaunchedGroup:
         Batches of classes that have each their own.
     alike : bool
         Whether another row would have the same name.
+    moments : Mapping[str, int]
+        Its replicas by slice and scenario of the period; empty where they are as many in each.
+    crowded_by : int
+        Accelerators that the rows of its pool, each in its busiest moment, take beyond those of the pool.
     """
 
     placement: Placement
@@ -61,6 +65,8 @@ class LaunchedGroup:
     facts: LaunchInput
     own_batches: Mapping[str, int] = field(default_factory=dict)
     alike: bool = False
+    moments: Mapping[str, int] = field(default_factory=dict)
+    crowded_by: int = 0
 
     @property
     def hosts(self) -> int:
@@ -135,12 +141,18 @@ def deployments(plan: Plan, period: str | None) -> tuple[tuple[LaunchedGroup, ..
             [Issue("plan", 0, 0, "--period", f"there is no {period!r}", names_hint(period, plan.periods))]
         )
     found, refused = [], []
-    for row in _largest(plan, period or plan.periods[0]):
+    asked = period or plan.periods[0]
+    moments, crowded_by = _by_moment(plan, asked), _crowded_by(plan, asked)
+    for row in _largest(plan, asked):
         read = _read(row, plan.inputs)
         if isinstance(read, str):
             refused.append(NotLaunched(row, read))
-        else:
-            found.append(read)
+            continue
+        own = moments[_row_key(row)]
+        differ = len(set(own.values())) > 1
+        found.append(
+            replace(read, moments=own if differ else {}, crowded_by=crowded_by[row.pool] if differ else 0)
+        )
     names = Counter(each.name for each in found)
     return tuple(replace(each, alike=names[each.name] > 1) for each in found), tuple(refused)
 
@@ -153,6 +165,29 @@ def _largest(plan: Plan, period: str) -> list[Placement]:
         if row.period == period and (key not in kept or kept[key].replicas < row.replicas):
             kept[key] = row
     return list(kept.values())
+
+
+def _by_moment(plan: Plan, period: str) -> dict[tuple[str, str, str, str], dict[str, int]]:
+    """Replicas of each configuration in every moment of a period, by its slice and scenario."""
+    rows = [row for row in plan.placements if row.period == period]
+    every = {_moment(row): 0 for row in rows}
+    found = {_row_key(row): every.copy() for row in rows}
+    for row in rows:
+        found[_row_key(row)][_moment(row)] = row.replicas
+    return found
+
+
+def _moment(row: Placement) -> str:
+    return ", ".join(name for name in (row.slice, row.scenario) if name)
+
+
+def _crowded_by(plan: Plan, period: str) -> Counter[str]:
+    """Accelerators by pool that the largest rows take beyond those that there are."""
+    taken: Counter[str] = Counter()
+    for row in _largest(plan, period):
+        taken[row.pool] += row.accelerators
+    held = {use.pool: use.accelerators for use in plan.pools if use.period == period}
+    return Counter({pool: max(0, each - held.get(pool, each)) for pool, each in taken.items()})
 
 
 def _read(row: Placement, inputs: PlanInputs) -> LaunchedGroup | str:

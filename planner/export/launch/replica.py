@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fleetplan.fleet.document.plain import yaml_text
+from fleetplan.fleet.figures import counted
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.techniques.expert_routing import EXPERTS_PER_REDUNDANT, USUAL_HOST_ACCELERATORS
 from fleetplan.planner.export.launch.checkpoints import RefusedError, unsaid_weights
@@ -38,6 +39,13 @@ OWN_BATCHES: Final = (
 UNKNOWN_BATCHES: Final = (
     "each class of requests was planned with a batch of its own, which a plan of this format does not state: "
     "without {option} a burst may take more sequences, and longer a token; solve it again"
+)
+
+MOMENTS: Final = "replicas by moment: {moments}; the largest number is written: scale it"
+
+CROWDED: Final = (
+    "{accelerators} more than pool {pool} has are asked for by the replicas that are written, as they are "
+    "busiest at different moments"
 )
 
 COORDINATION_PORT: Final = 29500
@@ -149,6 +157,12 @@ def length_and_notes(deployment: LaunchedGroup, framework: str) -> tuple[int, li
     elif len(set(own.values())) > 1:
         batches = ", ".join(f"{json.dumps(name)} {batch}" for name, batch in own.items())
         notes.append(OWN_BATCHES.format(batches=batches, option=option))
+    if deployment.moments:
+        moments = ", ".join(f"{json.dumps(name)} {count}" for name, count in deployment.moments.items())
+        notes.append(MOMENTS.format(moments=moments))
+    if deployment.crowded_by:
+        accelerators = counted(deployment.crowded_by, "accelerator")
+        notes.append(CROWDED.format(accelerators=accelerators, pool=json.dumps(deployment.placement.pool)))
     return length, notes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from dataclasses import replace
 
@@ -146,6 +147,30 @@ def test_of_several_moments_the_one_with_most_replicas_counts() -> None:
     night = row.model_copy(update={"slice": "night", "replicas": 4})
     found, _ = deployments(plan().model_copy(update={"placements": (night, day)}), None)
     assert [each.placement.replicas for each in found] == [9]
+    started = launch(found[0], "vllm")
+    assert isinstance(started, Launch)
+    assert [note for note in started.notes if "by moment" in note] == [
+        'replicas by moment: "night" 4, "day" 9; the largest number is written: scale it'
+    ]
+
+
+def test_what_is_busiest_at_different_moments_may_ask_for_more_than_a_pool_has() -> None:
+    whole = plan()
+    row, other = [row for row in whole.placements if row.period == "2027Q1"][:2]
+    use = next(each for each in whole.pools if each.period == "2027Q1" and each.pool == row.pool)
+    day = row.model_copy(update={"slice": "day", "replicas": 3, "accelerators": 24})
+    night = other.model_copy(update={"slice": "night", "replicas": 2, "accelerators": 16, "pool": row.pool})
+    pools = tuple(use.model_copy(update={"slice": part, "accelerators": 32}) for part in ("day", "night"))
+    sliced = whole.model_copy(update={"placements": (day, night), "pools": pools})
+    script = export_launch(sliced, ExportOptions()).files["launch.sh"].decode()
+    assert '"day" 3, "night" 0' in script
+    assert f"# 8 accelerators more than pool {json.dumps(row.pool)} has are asked for" in script
+    # What is always there, and what has room, needs no note.
+    alone = whole.model_copy(update={"placements": (row,)})
+    assert "by moment" not in export_launch(alone, ExportOptions()).files["launch.sh"].decode()
+    roomy = tuple(each.model_copy(update={"accelerators": 40}) for each in pools)
+    sliced = whole.model_copy(update={"placements": (day, night), "pools": roomy})
+    assert "asked for" not in export_launch(sliced, ExportOptions()).files["launch.sh"].decode()
 
 
 def test_rates_of_ones_own_have_no_command() -> None:
