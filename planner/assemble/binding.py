@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fleetplan.fleet.units import W_PER_KW
 from fleetplan.planner.assemble.budgets import spent_usd
 from fleetplan.planner.plan import Binding, MomentKey, Placement, PoolUse, Purchase
 from fleetplan.planner.problem import Problem
@@ -153,12 +152,7 @@ def _power(problem: Problem, placements: Sequence[Placement], pools: Sequence[Po
             place = (region.name, problem.moment_key(moment))
             when = place[1]
             running = [row for row in placements if (row.region, row.moment_key) == place]
-            drawn_kw = sum(more_kw[row.key] * row.replicas for row in running)
-            for use in pools:
-                if (use.region, use.moment_key) == place:
-                    idle_w = problem.hardware[use.hardware].idle_w_per_accelerator
-                    drawn_kw += idle_w * use.accelerators / W_PER_KW
-            drawn = drawn_kw * region.pue
+            drawn = sum(use.power_kw for use in pools if (use.region, use.moment_key) == place)
             smallest = (
                 min((more_kw[row.key] for row in running if more_kw[row.key]), default=0.0) * region.pue
             )

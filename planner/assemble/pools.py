@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from fleetplan.fleet.tco import it_power_kw
 from fleetplan.planner.assemble.traffic import ServedTraffic
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.formulation.objective.supply import supply_charges
 from fleetplan.planner.plan import PoolUse
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.problem.power_draw import idle_kwh
+from fleetplan.planner.problem.power_draw import carried_kw, idle_kwh
 from fleetplan.planner.problem.supply import SupplyPool
 from fleetplan.planner.verify.packing import fewest_units
 
@@ -66,8 +67,10 @@ def pool_usd(problem: Problem, solution: Solution, p: int, q: int) -> float:
 def pool_uses(problem: Problem, traffic: ServedTraffic, solution: Solution) -> tuple[PoolUse, ...]:
     """Return the units and the use of every pool and moment; empty pools are left out."""
     sizes: dict[tuple[int, int], list[int]] = defaultdict(list)
+    loaded_kw: dict[tuple[int, int], float] = defaultdict(float)
     for (c, p, m), replicas in traffic.replicas.items():
         sizes[p, m] += [problem.candidates[c].accelerators] * replicas
+        loaded_kw[p, m] += carried_kw(problem, problem.candidates[c]) * replicas
     rows = []
     for m, moment in enumerate(problem.moments):
         q = moment.period
@@ -76,8 +79,15 @@ def pool_uses(problem: Problem, traffic: ServedTraffic, solution: Solution) -> t
             if units or (p, q) in solution.retired:
                 usd = pool_usd(problem, solution, p, q) * moment.weight
                 leaving = leaving_usd(problem, solution, p, q) * moment.weight
-                rows.append(_pool_use(problem, (p, m), units, sizes[p, m], (usd, leaving)))
+                use = _pool_use(problem, (p, m), units, sizes[p, m], (usd, leaving))
+                rows.append(use.model_copy(update={"power_kw": _pool_kw(problem, use, loaded_kw[p, m])}))
     return tuple(rows)
+
+
+def _pool_kw(problem: Problem, use: PoolUse, loaded_kw: float) -> float:
+    """Facility power of a pool whose replicas draw so much more than idle accelerators. [kW]"""
+    idle_w = problem.hardware[use.hardware].idle_w_per_accelerator
+    return (loaded_kw + it_power_kw(idle_w, use.accelerators)) * problem.regions[use.region].pue
 
 
 def _pool_use(

@@ -141,6 +141,8 @@ class PoolUse(AtMoment):
     idle_energy_kwh: float = 0.0
     """Energy of the accelerators that no replica holds, those in reserve and out of service too, at the meter
     of the site; for the hours of the slice and by the probability of the scenario. [kWh]"""
+    power_kw: float = 0.0
+    """Facility power as the limit of a region counts it: replicas at full load, all else idle. [kW]"""
 
 
 class Transition(AtPlace):

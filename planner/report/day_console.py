@@ -175,5 +175,9 @@ def _regrets(plan: Plan) -> Sequence[str]:
 
 def _outcome(usd: float, unmet_requests_per_s: float, unmet_gap: float | None = None) -> str:
     at_most = "at most " if unproven(unmet_gap) else ""
-    unmet = f", {at_most}{figure(unmet_requests_per_s)} req/s unmet" if unmet_requests_per_s > 0 else ""
+    unmet = (
+        f", {at_most}{figure(unmet_requests_per_s)} req/s unmet on average"
+        if unmet_requests_per_s > 0
+        else ""
+    )
     return f"{money(usd)}{unmet}"

@@ -21,6 +21,7 @@ from fleetplan.planner.verify.quantities import (
     worst_ms,
 )
 from fleetplan.planner.verify.records import compared, fields_compared
+from fleetplan.planner.verify.supply import pool_kw
 from fleetplan.planner.verify.supply_rules import FleetPool, may_stay_empty
 from fleetplan.planner.verify.violations import Violation
 
@@ -88,8 +89,9 @@ def check_pools(check: PlanCheck) -> Iterator[Violation]:
         sizes[row.pool, row.moment_key] += [candidate.accelerators] * row.replicas
     left = {(row.pool, check.period_index[row.period]) for row in check.plan.retirements}
     expected = []
-    for moment in check.problem.moments:
+    for m, moment in enumerate(check.problem.moments):
         when = check.key_of(moment)
+        placed = check.at(m)
         for pool in check.pools.values():
             if check.units[pool.name, moment.period] or (pool.name, moment.period) in left:
                 share = check.weight(moment)
@@ -98,7 +100,9 @@ def check_pools(check: PlanCheck) -> Iterator[Violation]:
                     sum(check.capacity_usd[place].values()) * share,
                     sum(check.leaving_usd[place].values()) * share,
                 )
-                expected.append(_pool_use(check, pool, when, sizes[pool.name, when], costs))
+                drawn_kw = pool_kw(check, pool, moment.period, placed)
+                use = _pool_use(check, pool, when, sizes[pool.name, when], costs)
+                expected.append(use.model_copy(update={"power_kw": drawn_kw}))
     key = ("pool", "period", "slice", "scenario")
     yield from compared("capacity", check.plan.pools, expected, key, check.floor_usd)
 

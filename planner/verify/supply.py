@@ -84,18 +84,21 @@ def check_power(check: PlanCheck) -> Iterator[Violation]:
 
 def region_kw(check: PlanCheck, region: str, period: int, rows: Iterable[tuple[Runs, Candidate]]) -> float:
     """Facility power of a region: replicas at full load, every accelerator without one at idle. [kW]"""
-    total = 0.0
-    busy: Counter[str] = Counter()
+    running = list(rows)
+    pools = (pool for pool in check.pools.values() if pool.region.name == region)
+    return sum(pool_kw(check, pool, period, running) for pool in pools)
+
+
+def pool_kw(check: PlanCheck, pool: FleetPool, period: int, rows: Iterable[tuple[Runs, Candidate]]) -> float:
+    """Facility power of a pool, as that of its region counts it. [kW]"""
+    total, busy = 0.0, 0
     for row, candidate in rows:
-        if row.region == region:
-            idle = idle_kw(check.pool(row.pool), candidate.accelerators)
+        if row.pool == pool.name:
+            idle = idle_kw(pool, candidate.accelerators)
             total += max(candidate.power_kw or 0.0, idle) * row.replicas
-            busy[row.pool] += candidate.accelerators * row.replicas
-    for pool in check.pools.values():
-        if pool.region.name == region:
-            held = check.units[pool.name, period] * pool.accelerators_per_unit
-            total += idle_kw(pool, held - busy[pool.name])
-    return total * check.problem.regions[region].pue
+            busy += candidate.accelerators * row.replicas
+    held = check.units[pool.name, period] * pool.accelerators_per_unit
+    return (total + idle_kw(pool, held - busy)) * check.problem.regions[pool.region.name].pue
 
 
 def check_purchases(check: PlanCheck) -> Iterator[Violation]:

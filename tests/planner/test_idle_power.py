@@ -58,6 +58,9 @@ def test_cost_energy_and_carbon_by_hand() -> None:
     # By day four accelerators run nothing, by night all eight.
     assert by_slice["day"].idle_energy_kwh == pytest.approx(4 * 0.1 * PUE * hours * 14 / 24)
     assert by_slice["night"].idle_energy_kwh == pytest.approx(8 * 0.1 * PUE * hours * 10 / 24)
+    # What a region must carry counts replicas at full load.
+    assert by_slice["day"].power_kw == pytest.approx((8 * 0.1 + 4 * 0.9) * PUE)
+    assert by_slice["night"].power_kw == pytest.approx(8 * 0.1 * PUE)
     idle_usd = sum(use.idle_energy_kwh for use in found.pools) * TARIFF
     assert sum(use.idle_usd for use in found.pools) == pytest.approx(idle_usd)
 
@@ -152,6 +155,9 @@ def test_the_verifier_knows_what_stands_idle(factor: float) -> None:
     wrong = first.model_copy(update={"idle_energy_kwh": first.idle_energy_kwh * factor})
     told = verify(solved.problem, solved.plan.model_copy(update={"pools": (wrong, *others)}))
     assert any("idle_energy_kwh" in each.message for each in told)
+    wrong = first.model_copy(update={"power_kw": first.power_kw * factor})
+    told = verify(solved.problem, solved.plan.model_copy(update={"pools": (wrong, *others)}))
+    assert any("power_kw" in each.message for each in told)
     cheaper = dict(solved.plan.cost_breakdown)
     cheaper["idle_energy"] *= factor
     told = verify(solved.problem, solved.plan.model_copy(update={"cost_breakdown": cheaper}))

@@ -57,10 +57,11 @@ class PoolPicture:
 
 @dataclass(frozen=True, slots=True)
 class RegionPicture:
-    """A region with its pools; `power_kw` is what it may draw, None without a limit. [kW]"""
+    """A region with its pools; what it draws, and may draw, None without a limit. [kW]"""
 
     name: str
     accelerators: int
+    drawn_kw: float
     power_kw: float | None
     pools: tuple[PoolPicture, ...]
 
@@ -105,6 +106,7 @@ def _picture(plan: Plan, moment: MomentView, styles: dict[str, str], widest: int
             RegionPicture(
                 name,
                 sum(each.use.accelerators for each in pictures),
+                sum(each.use.power_kw for each in pictures),
                 power.get(name, {}).get(moment.key[0]),
                 tuple(sorted(pictures, key=lambda each: -each.use.accelerators)),
             )

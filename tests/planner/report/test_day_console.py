@@ -56,7 +56,7 @@ def test_scenarios_are_a_table_of_what_if() -> None:
     assert lines[start + 3].split()[-4:] == ["$10", "k", "$20", "k"]
     assert lines[start + 4].startswith("regret")
     assert lines[start + 5].startswith("purchases made for low ")
-    assert lines[start + 5].endswith(" $10 k  $10 k, 5 req/s unmet")
+    assert lines[start + 5].endswith(" $10 k  $10 k, 5 req/s unmet on average")
     # The likeliest scenario is the one whose placements are shown, at what it then costs.
     assert any(line.startswith("Placements if demand is high") for line in lines)
 
