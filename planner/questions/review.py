@@ -226,21 +226,24 @@ def _stress(path: Path, plan: Plan) -> Iterator[str]:
     """What a stress of a plan found, in sentences: what stays unserved, and which cases change nothing."""
     table = read_text_table(path, STRESS_COLUMNS, STRESS_COLUMNS)
     services = tuple(dict.fromkeys(row.service for row in plan.placements))
-    harmless, found = [], []
+    broken: dict[str, list[str]] = defaultdict(list)
+    harmless: list[str] = []
+    undecided: list[str] = []
     for row in table.rows:
         case = row.cells.get("case", "")
         service = row.name("service", "service", services)
+        period = row.name("period", "period", plan.periods)
         unserved, asked = row.number("unserved_requests_per_s"), row.number("asked_requests_per_s")
-        if service is None and unserved == 0:
-            harmless.append(case)
-        elif service is None or unserved is None or asked is None:
-            found.append(f"{STRESS}, {case}: undecided within the time limit.")
-        else:
-            where = f"{service} in {row.cells.get('region', '')} {row.cells.get('period', '')}"
-            rates = f"{figure(unserved)} of {figure(asked)} requests/s"
-            found.append(f"{STRESS}, {case}: {rates} of {where} stay unserved on the plan's hardware.")
+        if service is None:
+            (undecided if unserved is None else harmless).append(case)
+        elif unserved is not None and asked is not None:
+            place = f"{service} in {row.cells.get('region', '')} {period}"
+            broken[case].append(f"{figure(unserved)} of {figure(asked)} requests/s of {place}")
     table.require_valid()
-    yield from found
+    for case, lines in broken.items():
+        yield f"{STRESS}, {case}: unserved on the plan's hardware are {'; '.join(lines)}."
+    if undecided:
+        yield f"{STRESS}: the time was too short to decide {', '.join(undecided)}."
     if harmless:
         yield f"{STRESS}: everything is served on the plan's hardware with {', '.join(harmless)}."
 

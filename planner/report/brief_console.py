@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from rich.console import Console
@@ -141,23 +142,45 @@ def print_brief_changes(plan: Plan, console: Console) -> None:
         console.print(f"[bold]Offline work[/] done in another slice than it arises in: {', '.join(parts)}")
 
 
-def print_brief_unmet(plan: Plan, console: Console) -> None:
-    """Print one line a service: what is unmet where most is, in how many moments and which regions."""
+@dataclass(frozen=True, slots=True)
+class UnmetService:
+    """What is unmet of a service, where most is; in how many moments and which regions."""
+
+    service: str
+    regions: tuple[str, ...]
+    most_in: str
+    requests_per_s: float
+    moments: int
+
+
+def unmet_by_service(plan: Plan) -> list[UnmetService]:
+    """Return what is unmet, one row a service."""
     by_service: dict[str, list[Unmet]] = defaultdict(list)
     for row in plan.shortages:
         by_service[row.service].append(row)
-    table = _table("Unmet", ("service", "regions", "most in"), ("req/s", "moments"))
+    found = []
     for service, rows in by_service.items():
         at_moment: dict[MomentKey, float] = defaultdict(float)
         for row in rows:
             at_moment[row.moment_key] += row.requests_per_s
         most = max(at_moment, key=lambda moment: at_moment[moment])
+        regions = tuple(dict.fromkeys(row.region for row in rows))
+        most_in = " ".join(part for part in most if part)
+        found.append(UnmetService(service, regions, most_in, at_moment[most], len(at_moment)))
+    return found
+
+
+def print_brief_unmet(plan: Plan, console: Console) -> None:
+    """Print what is unmet, one line a service."""
+    table = _table("Unmet", ("service", "regions", "most in"), ("req/s", "moments"))
+    for row in unmet_by_service(plan):
+        regions = ", ".join(row.regions)
         table.add_row(
-            escape(service),
-            escape(", ".join(dict.fromkeys(row.region for row in rows))),
-            escape(" ".join(part for part in most if part)),
-            figure(at_moment[most]),
-            str(len(at_moment)),
+            escape(row.service),
+            escape(regions),
+            escape(row.most_in),
+            figure(row.requests_per_s),
+            str(row.moments),
         )
     console.print(table)
 

@@ -15,6 +15,7 @@ from fleetplan.planner.plan import Infeasible, Plan, currency_of
 from fleetplan.planner.questions.diff import PlanDiff, diff
 from fleetplan.planner.report.after_tax import after_tax
 from fleetplan.planner.report.beyond_horizon import beyond_the_horizon, owed_by_quarter
+from fleetplan.planner.report.brief_console import unmet_by_service
 from fleetplan.planner.report.day_console import UNMET_AT_MOST
 from fleetplan.planner.report.decision import decision, ordered_accelerators, simpler
 from fleetplan.planner.report.extension import extension
@@ -118,6 +119,7 @@ def _report_page(plan: Plan, frontier: Sequence[FrontierPoint], baseline: Plan |
         n_services=n_services,
         latencies=latency_rows(plan),
         by_scenario=purchases_by_scenario(plan),
+        unmet=unmet_by_service(plan),
         unmet_at_most=UNMET_AT_MOST,
         timeline=timeline(plan),
         beyond=beyond_the_horizon(plan),

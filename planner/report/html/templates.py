@@ -24,6 +24,7 @@ from fleetplan.fleet.files import cache_key, forget_oldest, is_cache_on, user_ca
 from fleetplan.fleet.packages import installed_version
 from fleetplan.planner.report.beyond_horizon import break_even
 from fleetplan.planner.report.day_console import unproven
+from fleetplan.planner.report.decision import asked_by
 
 KEPT_FILES: Final = 32
 """Most templates whose code is kept, of which there are seven: those of other versions go first."""
@@ -58,6 +59,7 @@ def _environment() -> Environment:
         unproven=unproven,
         break_even=break_even,
         coded=_coded,
+        asked_by=asked_by,
     )
     return found
 

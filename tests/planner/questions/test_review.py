@@ -78,7 +78,8 @@ def test_risks_are_those_of_the_new_plan(tmp_path: Path) -> None:
 
 STRESS = """\
 case,service,region,period,unserved_requests_per_s,asked_requests_per_s,kept_least_usd,kept_most_usd
-demand +10%,chat,here,2027Q1,0.4,4.4,1000,1200
+demand +10%,chat,here,now,0.4,4.4,1000,1200
+demand +10%,chat,there,now,0.3,4.4,1000,1200
 demand -10%,,,,0,,-500,-500
 here lost,,,,,,,
 """
@@ -95,9 +96,9 @@ def test_what_a_stress_found_is_a_risk_and_its_file_is_signed(tmp_path: Path) ->
     assert run("diff", *plans, "--stress", table, "--out", page) == 0
     found = review(*plans, table)
     assert found.risks[:3] == (
-        "Stress, demand +10%: 0.4 of 4.4 requests/s of chat in here 2027Q1 stay unserved on the plan's "
-        "hardware.",
-        "Stress, here lost: undecided within the time limit.",
+        "Stress, demand +10%: unserved on the plan's hardware are 0.4 of 4.4 requests/s of chat in here now; "
+        "0.3 of 4.4 requests/s of chat in there now.",
+        "Stress: the time was too short to decide here lost.",
         "Stress: everything is served on the plan's hardware with demand -10%.",
     )
     assert found.hashes[-1].after == hashlib.sha256(STRESS.encode()).hexdigest()
@@ -105,8 +106,9 @@ def test_what_a_stress_found_is_a_risk_and_its_file_is_signed(tmp_path: Path) ->
     assert found.risks[0].replace("'", "&#39;") in text
     assert found.hashes[-1].after in text
     # A stress of another plan is none of this one.
-    table.write_text(STRESS.replace("chat", "code"), "utf-8")
-    assert run("diff", *plans, "--stress", table) == 2
+    for other in (STRESS.replace("chat", "code"), STRESS.replace("now", "later")):
+        table.write_text(other, "utf-8")
+        assert run("diff", *plans, "--stress", table) == 2
 
 
 def test_reviews_are_in_the_currency_of_the_report(

@@ -10,8 +10,9 @@ from tests.planner.verify.plans import PLANS
 
 from fleetplan.planner.plan import Infeasible, Plan, Shortage
 from fleetplan.planner.plan.document import UNMET_ROUNDING_SHARE
-from fleetplan.planner.report.brief_console import MOST_LISTED
+from fleetplan.planner.report.brief_console import MOST_LISTED, unmet_by_service
 from fleetplan.planner.report.console import print_plan
+from fleetplan.planner.report.decision import asked_by
 from fleetplan.planner.report.html.page import infeasible_page, report_page
 from fleetplan.planner.report.infeasible_console import print_infeasible
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
@@ -116,10 +117,23 @@ def test_shortages_that_were_not_found_in_time_are_no_verdict_on_limits(
     periods: int, complete: bool, said: str, not_said: str
 ) -> None:
     outcome = infeasible(periods, complete)
-    page = infeasible_page(outcome).lower().replace("<td>hardware", "missing: hardware")
+    page = infeasible_page(outcome).lower().replace('<td class="reason">hardware', "missing: hardware")
     for text in ("\n".join(infeasible_lines(outcome)), page):
         assert said in text
         assert not_said not in text
+
+
+def test_the_page_has_unmet_demand_by_service() -> None:
+    plan = PLANS["scarce"]()[1]
+    (row, *_) = plan.unmet
+    more = row.model_copy(update={"period": "later", "requests_per_s": row.requests_per_s + 1})
+    page = report_page(plan.model_copy(update={"unmet": (*plan.unmet, more)}), (), None)
+    most = unmet_by_service(plan.model_copy(update={"unmet": (*plan.unmet, more)}))[0]
+    assert (most.service, most.most_in, most.moments) == (row.service, "later", 2)
+    assert most.requests_per_s == row.requests_per_s + 1
+    assert f"<td>{row.service}</td><td>{row.region}</td><td>later</td>" in page
+    # The only class of a service has no name.
+    assert f"<li>{asked_by(more)}: " in page
 
 
 def test_shortages_that_may_be_smaller_say_so() -> None:
