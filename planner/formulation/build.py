@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
@@ -90,11 +90,24 @@ def build_model(problem: Problem, allow_unmet: bool, without: Collection[ModuleT
     """
     model = cp_model.CpModel()
     variables = create_variables(model, problem, allow_unmet, bounded_by_supply=capacity not in without)
-    for family in FAMILIES:
-        if family not in without:
-            family.add(model, problem, variables)
+    families = [family for family in FAMILIES if family not in without]
+    decide(families, model, problem, variables)
+    for family in families:
+        family.add(model, problem, variables)
     state_linearly(model)
     return PlanningModel(problem, model, variables)
+
+
+def decide(
+    families: Iterable[ModuleType], model: cp_model.CpModel, problem: Problem, variables: Variables
+) -> None:
+    """Let families with a function `decide` make their variables before any row is added.
+
+    The rows of budgets and of the regret sum up all that costs, whatever family comes after them.
+    """
+    for family in families:
+        if hasattr(family, "decide"):
+            family.decide(model, problem, variables)
 
 
 def state_linearly(model: cp_model.CpModel) -> None:

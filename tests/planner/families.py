@@ -12,7 +12,7 @@ from tests.planner.family_example import Example
 from tests.planner.family_examples import EXAMPLES
 from tests.planner.solving import Solved, solve, solve_unchecked
 
-from fleetplan.planner.formulation.build import FAMILIES, PlanningModel, build_model
+from fleetplan.planner.formulation.build import FAMILIES, PlanningModel, build_model, decide
 from fleetplan.planner.formulation.create import create_variables
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.verify import verify
@@ -31,6 +31,7 @@ def family_rows(problem: Problem, name: str) -> list[str]:
     module = next(family for family in FAMILIES if family_name(family) == name)
     model = cp_model.CpModel()
     variables = create_variables(model, problem, allow_unmet=problem.fleet.policy.unmet == "penalise")
+    decide([module], model, problem, variables)
     module.add(model, problem, variables)
     return list(rows_of(model))
 

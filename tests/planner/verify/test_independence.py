@@ -139,7 +139,10 @@ def test_a_price_that_the_model_has_wrong_is_noticed(
         families |= {violation.family for violation in verify(solved.problem, solved.plan)}
         if families & OF_PRICES:
             return
-    pytest.fail(f"noticed only: {families}")
+    pytest.fail(
+        f"no check of the verifier recomputes a price of {name}, or no plan of these fleets pays it "
+        f"(tests/planner/whole_fleet.py); noticed by {sorted(families)} alone"
+    )
 
 
 def test_the_prices_are_right_where_nothing_is_poisoned() -> None:
