@@ -19,7 +19,7 @@ from fleetplan.planner.commands.shared import (
     load,
     time_for_candidates,
 )
-from fleetplan.planner.commands.terminal import console, progress
+from fleetplan.planner.commands.terminal import console, progress, say_warnings
 
 
 def check(
@@ -44,8 +44,7 @@ def check(
 
     errors = console(stderr=True)
     fleet = load(fleet_file, scenario, assignment, errors)
-    for warning in _mistakes_of_scenarios(fleet_file, scenario or (), assignment or ()):
-        errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
+    say_warnings(_mistakes_of_scenarios(fleet_file, scenario or (), assignment or ()), errors)
     with time_for_candidates(time_limit) as late:
         candidates = kept_candidates(fleet, progress(errors), out_of_time=late)
     print_coverage(fleet, candidates, console(), full)

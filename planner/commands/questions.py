@@ -20,7 +20,7 @@ from fleetplan.planner.commands.shared import (
     page_file,
     ratio,
 )
-from fleetplan.planner.commands.terminal import console, progress, say_written
+from fleetplan.planner.commands.terminal import console, progress, say_warnings, say_written
 
 
 def diff_plans(
@@ -117,8 +117,7 @@ def compare(
             raise typer.Exit(ExitCode.LIMIT) from error
         errors.print(kept.missing, style="red", markup=False)
         found, stopped = kept.found, True
-    for warning in found.warnings:
-        errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
+    say_warnings(found.warnings, errors)
     for folder in kept.written:
         say_written(errors, folder / PLAN_FILE)
     if isinstance(found.outcome, Infeasible):

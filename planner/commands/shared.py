@@ -173,11 +173,11 @@ def load(path: Path, scenario: list[str] | None, assignment: list[str] | None, e
     from datetime import UTC, datetime
 
     from fleetplan.fleet.resolve import stale_prices
+    from fleetplan.planner.commands.terminal import say_warnings
     from fleetplan.scenarios.load import load_fleet
 
     fleet = load_fleet(path, scenario or (), assignment or ())
-    for warning in (*fleet.warnings, *stale_prices(fleet, datetime.now(UTC).date())):
-        errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
+    say_warnings((*fleet.warnings, *stale_prices(fleet, datetime.now(UTC).date())), errors)
     return fleet
 
 

@@ -23,7 +23,7 @@ from fleetplan.planner.commands.shared import (
     output_folder,
     ratio,
 )
-from fleetplan.planner.commands.terminal import console, echo_json, progress
+from fleetplan.planner.commands.terminal import console, echo_json, progress, say_warnings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -96,8 +96,7 @@ def solve(
         if explain_search:
             print_search(log.steps, errors)
         raise
-    for warning in planned.candidates.warnings:
-        errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
+    say_warnings(planned.candidates.warnings, errors, whole=full)
     if explain_search:
         print_search(log.steps, errors)
     changed_from = None if baseline is None or in_force is None else (baseline, in_force)

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable
+from textwrap import shorten
 from typing import TYPE_CHECKING, Final, TextIO
 
 import typer
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 PLAIN_LETTERS: Final = {"·": "-", "\u00d7": "x", "…": "...", "→": "->", "₂": "2"}
 """How our own letters are written where the encoding of a terminal has none for them."""
+
+WARNING_LETTERS: Final = 200
+"""Of a warning on the first screen, two lines of a terminal; what follows is mostly its source."""
 
 _ERRORS: Final = "fleetplan-plain"
 # In JSON these stand inside strings alone, where an escape says the same.
@@ -163,6 +167,27 @@ def progress(errors: Console) -> Callable[[str], None]:
 def say_written(errors: Console, path: Path) -> None:
     """Say that a file has been written."""
     errors.print(f"written to {path}", style="dim", markup=False)
+
+
+def say_warnings(warnings: Iterable[str], errors: Console, whole: bool = True) -> None:
+    """Print warnings.
+
+    Parameters
+    ----------
+    warnings : Iterable[str]
+        What to print, a line each.
+    errors : Console
+        Where to.
+    whole : bool
+        Whether each is printed whole, however long, and not its first `WARNING_LETTERS`.
+    """
+    cut = False
+    for warning in warnings:
+        text = warning if whole else shorten(warning, WARNING_LETTERS, placeholder=" …")
+        cut = cut or text != warning
+        errors.print(f"warning: {text}", style="yellow", markup=False, highlight=False)
+    if cut:
+        errors.print("Warnings in full: `--full`, plan.json and report of `--out`", style="dim", markup=False)
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:
