@@ -2,21 +2,21 @@
 
 The race of two solvers (search/solvers/race.py) is quicker, but which of them is first decides which plan
 within the gap comes out. Here CP-SAT searches with one worker for an amount of its own deterministic time,
-then HiGHS runs once to the gap or to so many nodes, and neither looks at the clock.
+then HiGHS proves for a few nodes, large neighbourhoods improve the plan, and HiGHS goes on to the gap or to
+so many nodes. None of them looks at the clock.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Final
 
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.search.solvers.best import Best, proofs_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver, hint, solve_by_work
-from fleetplan.planner.search.solvers.highs_jobs import ANY_NODES, Array, Effort, Job
+from fleetplan.planner.search.solvers.highs_jobs import ANY_NODES, Answer, AnyJob, Array, Effort, Job
 from fleetplan.planner.search.solvers.highs_program import (
     HighsAnswer,
     HighsProgram,
@@ -25,7 +25,7 @@ from fleetplan.planner.search.solvers.highs_program import (
     gap_for,
 )
 from fleetplan.planner.search.solvers.hinted import offer_hinted_plan
-from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.large_neighbourhoods import NeighbourhoodsJob
 from fleetplan.planner.search.solvers.proofs import CPSAT, HIGHS, WITHOUT_PRESOLVE
 from fleetplan.planner.search.solvers.request import Enough, ModelOutcome, SolverLimits
 from fleetplan.planner.search.solvers.seats import ProcessSeats
@@ -43,6 +43,12 @@ COMPLETION_LIMIT: Final = 2.0
 
 LATE_COMPLETION: Final = 0.5
 """The same at the limit. [solver units]"""
+
+FIRST_NODES: Final = 50
+"""Nodes after which the plan is improved before HiGHS goes on; most small fleets take fewer."""
+
+IMPROVING_SHARE: Final = 0.3
+"""Most of the work that is left for improving a plan."""
 
 COARSE_GAP: Final = 0.05
 """Gap that HiGHS is asked for where no plan is known yet: the plan tells what gap is enough."""
@@ -98,35 +104,123 @@ def solve_reproducibly(
             hint(model, best.values)
         left_s = max(limits.time_limit_s - spent, FIRST_SEARCH)
         spent += _search(model, limits, best, min(SECOND_PROOF, left_s), WITHOUT_PRESOLVE)
-    program: HighsProgram | None = None
-    # Twice: what the first run finds says which gap is enough for the second.
-    for _ in range(2):
-        left_s = limits.time_limit_s - spent
-        if best.objective is None:
-            left_s = min(left_s, limits.patience.seconds)
-        if best.settled() or left_s <= 0:
-            break
-        program = program or HighsProgram(model, continuous)
+    if not best.settled() and spent < limits.time_limit_s:
+        spent = _Highs(model, continuous, limits, best, spent).run()
+    return best.outcome(spent)
+
+
+class _Highs:
+    """HiGHS proves for a few nodes; then the plan is improved, and HiGHS proves from there to the end.
+
+    Parameters
+    ----------
+    model, continuous, limits
+        What is solved, and how long.
+    best : Best
+        Receives what is found.
+    spent : float
+        What others have spent before. [s]
+    """
+
+    def __init__(
+        self,
+        model: cp_model.CpModel,
+        continuous: frozenset[int],
+        limits: SolverLimits,
+        best: Best,
+        spent: float,
+    ) -> None:
+        self._model, self._continuous, self._limits, self._best = model, continuous, limits, best
+        self._program = HighsProgram(model, continuous)
+        self._spent = spent
+
+    def run(self) -> float:
+        """Prove, improve and prove; what all has taken, others before among it. [s]"""
+        # What one run finds says which gap is enough for the next.
+        for nodes in (FIRST_NODES, ANY_NODES, ANY_NODES):
+            if self._open:
+                self._prove(nodes)
+            if nodes == FIRST_NODES and self._open:
+                self._improve()
+        return self._spent
+
+    @property
+    def _open(self) -> bool:
+        """Whether something is left to find, and time for it."""
+        return not self._best.settled() and self._left_s > 0
+
+    @property
+    def _left_s(self) -> float:
+        """Work that is left; less while there is no plan, where that ends a search. [s]"""
+        limits = self._limits
+        most_s = limits.time_limit_s
+        if self._best.objective is None:
+            most_s = min(most_s, limits.patience.seconds)
+        return most_s - self._spent
+
+    def _prove(self, nodes: int) -> None:
+        """Run HiGHS from the best plan to its gap, or to so many nodes or the work that is left."""
+        best, program = self._best, self._program
         ratio, gap = COARSE_GAP, 0.0
         start: Array | None = None
         if best.objective is not None and best.values is not None:
-            ratio = gap_for(best.objective, enough)
-            gap = gap_between(best.told.bound, best.objective, enough)
+            ratio = gap_for(best.objective, best.enough)
+            gap = gap_between(best.told.bound, best.objective, best.enough)
             start = program.start(best.values)
-        effort = Effort(None, ANY_NODES, ratio, gap=gap, restarts=False)
-        answer, work_s = _highs(program, limits.stop, left_s, effort, start)
-        spent += work_s
-        if answer.values is not None:
-            limit = min(COMPLETION_LIMIT, max(limits.time_limit_s - spent, LATE_COMPLETION))
-            exact, work_s = complete(model, continuous, answer.values, limit, reproducible=True)
-            spent += work_s
-            if exact is not None:
-                best.offer_plan(exact, HIGHS)
-        if answer.bound is not None:
-            best.offer_bound(answer.bound, HIGHS)
-        if answer.infeasible:
+        if not math.isinf(self._left_s):
+            nodes = min(nodes, nodes_within(self._left_s, program.entries))
+        effort = Effort(None, nodes, ratio, gap=gap, restarts=False)
+        found = program.answer(self._done(Job(program.rows, program.cost, effort, start)))
+        self._offer_plan(found)
+        if found.bound is not None:
+            best.offer_bound(found.bound, HIGHS)
+        if found.infeasible:
             best.offer_infeasible(HIGHS)
-    return best.outcome(spent)
+
+    def _improve(self) -> None:
+        """Improve the best plan by neighbourhoods, where there is one."""
+        best, program = self._best, self._program
+        if best.objective is None or best.values is None:
+            return
+        start, bound = program.start(best.values), best.told.bound
+        answer = self._done(
+            NeighbourhoodsJob(
+                program=program.rows,
+                cost=program.cost,
+                start=start,
+                target=program.objective(bound) + gap_between(bound, best.objective, best.enough),
+                work_limit_s=IMPROVING_SHARE * self._left_s,
+                seed=self._limits.seed,
+            )
+        )
+        if answer.objective < float(program.cost @ start):
+            self._offer_plan(program.answer(answer))
+
+    def _offer_plan(self, found: HighsAnswer) -> None:
+        """Complete a plan in integers, and keep it if it is better."""
+        if found.values is None:
+            return
+        limit = min(COMPLETION_LIMIT, max(self._limits.time_limit_s - self._spent, LATE_COMPLETION))
+        exact, work_s = complete(self._model, self._continuous, found.values, limit, reproducible=True)
+        self._spent += work_s
+        if exact is not None:
+            self._best.offer_plan(exact, HIGHS)
+
+    def _done(self, job: AnyJob) -> Answer:
+        """The answer of a process to a job, whose work counts.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If a stop is requested: what is known by then would not be reproducible.
+        """
+        try:
+            with Workers(ProcessSeats(1)) as workers, ending(workers, self._limits.stop, math.inf):
+                answer = workers.solve_one(job)
+        except WorkersStoppedError:
+            raise KeyboardInterrupt from None
+        self._spent += answer.work_s
+        return answer
 
 
 def _search(model: cp_model.CpModel, limits: SolverLimits, best: Best, amount: float, prover: str) -> float:
@@ -143,24 +237,3 @@ def _search(model: cp_model.CpModel, limits: SolverLimits, best: Best, amount: f
         best.offer_plan(solver, CPSAT)
         best.offer_bound(solver.best_objective_bound, prover)
     return spent
-
-
-def _highs(
-    program: HighsProgram, stop: Stop, work_limit_s: float, effort: Effort, start: Array | None
-) -> tuple[HighsAnswer, float]:
-    """HiGHS in one run from a plan to its gap, or to so much work; what it found, and what it took. [s]
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If a stop is requested: what is known by then would not be reproducible.
-    """
-    if not math.isinf(work_limit_s):
-        effort = replace(effort, node_limit=min(nodes_within(work_limit_s, program.entries), ANY_NODES))
-    job = Job(program.rows, program.cost, effort, start)
-    try:
-        with Workers(ProcessSeats(1)) as workers, ending(workers, stop, math.inf):
-            answer = workers.solve_one(job)
-    except WorkersStoppedError:
-        raise KeyboardInterrupt from None
-    return program.answer(answer), answer.work_s

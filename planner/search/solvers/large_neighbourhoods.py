@@ -1,0 +1,151 @@
+"""Large neighbourhood search on any integer program, in the process that solves for it.
+
+Most whole variables keep the values of the best plan, some that rows connect are decided anew, and so on.
+HiGHS has a good bound of a small fleet within seconds, and may take a minute for the plan that this finds in
+ten neighbourhoods (benchmarks/RESULTS.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetplan.planner.search.solvers.highs_jobs import (
+    Answer,
+    Array,
+    Effort,
+    Indices,
+    Job,
+    Mask,
+    Rows,
+    Solver,
+)
+
+FREE_SHARE: Final = 0.4
+"""Share of the whole variables that the first neighbourhood decides."""
+
+GROWTH: Final = 1.1
+"""Factor of that share after a neighbourhood of little work, and its inverse after one of much."""
+
+LITTLE_WORK_S, MUCH_WORK_S = 0.3, 1.0
+"""Work of a neighbourhood, as `Answer` has it. [s]"""
+
+MOST_NODES: Final = 60
+"""Nodes of a neighbourhood."""
+
+GAP: Final = 1e-3
+"""Gap of a neighbourhood; what gains less is no gain."""
+
+WIDEST_ROW: Final = 60
+"""Entries of a row beyond which it connects all with all, such as a budget."""
+
+PATIENCE: Final = 6
+"""Neighbourhoods without a gain, one after the other, after which no more are tried."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class NeighbourhoodsJob:
+    """A plan to improve.
+
+    Attributes
+    ----------
+    program : Rows
+        The whole program.
+    cost : Array
+        Objective.
+    start : Array
+        The plan.
+    target : float
+        Objective that is good enough. [objective units]
+    work_limit_s : float
+        Work after which no neighbourhood begins, as `Answer` has it. [s]
+    seed : int
+        Of the neighbourhoods.
+    length : float
+        As `Job` has it.
+    """
+
+    program: Rows
+    cost: Array
+    start: Array
+    target: float
+    work_limit_s: float
+    seed: int
+    length: float = 0.0
+
+    def run(self, solver: Solver) -> Answer:
+        """Improve the plan; the answer has no bound."""
+        graph, draw = _Graph(self.program), np.random.default_rng(self.seed)
+        whole = np.flatnonzero(self.program.whole)
+        values, objective = self.start, float(self.cost @ self.start)
+        share, idle, spent_s = FREE_SHARE, 0, 0.0
+        while idle < PATIENCE and spent_s < self.work_limit_s and objective > self.target and len(whole):
+            free = graph.around(whole, max(1, round(share * len(whole))), draw)
+            answer = solver(self._decided_anew(values, free))
+            spent_s += answer.work_s
+            idle += 1
+            if answer.values is not None and objective - answer.objective > GAP * abs(objective):
+                values, objective, idle = answer.values, answer.objective, 0
+            if answer.work_s < LITTLE_WORK_S:
+                share = min(1.0, share * GROWTH)
+            elif answer.work_s > MUCH_WORK_S:
+                share /= GROWTH
+        return Answer(values, objective, -np.inf)
+
+    def _decided_anew(self, values: Array, free: Mask) -> Job:
+        """The program in which whole variables keep some values, unless they are free."""
+        program = self.program
+        held = program.whole & ~free
+        kept = np.round(values)
+        own = program.within(np.where(held, kept, program.lower), np.where(held, kept, program.upper))
+        return Job(own, self.cost, Effort(None, MOST_NODES, GAP, restarts=False), start=values)
+
+
+class _Graph:
+    """Which variables rows connect.
+
+    Parameters
+    ----------
+    program : Rows
+        Its matrix may be without scipy's operators.
+    """
+
+    def __init__(self, program: Rows) -> None:
+        matrix = program.rows
+        length = np.diff(matrix.indptr)
+        row = np.repeat(np.arange(len(length)), length)
+        narrow = (length <= WIDEST_ROW)[row]
+        variable, row = np.asarray(matrix.indices)[narrow].astype(np.int64), row[narrow]
+        self._count = matrix.shape[1]
+        # Entries by row, and by variable; where those of each begin.
+        self._in_row, self._row_begins = variable, np.searchsorted(row, np.arange(len(length) + 1))
+        order = np.argsort(variable, kind="stable")
+        self._of_variable = row[order]
+        self._variable_begins = np.searchsorted(variable[order], np.arange(self._count + 1))
+
+    def around(self, whole: Indices, count: int, draw: np.random.Generator) -> Mask:
+        """Variables that rows connect with one of some whole ones, until so many of these are among them."""
+        is_whole, seen = np.zeros(self._count, dtype=bool), np.zeros(self._count, dtype=bool)
+        is_whole[whole] = True
+        front = draw.choice(whole, 1)
+        seen[front] = True
+        while (missing := count - int((seen & is_whole).sum())) > 0:
+            rows = np.unique(_slices(self._of_variable, self._variable_begins, front))
+            # Half of them: otherwise the same neighbourhood would come around the same variable.
+            rows = draw.permutation(rows)[: (len(rows) + 1) // 2]
+            near = np.unique(_slices(self._in_row, self._row_begins, rows))
+            front = draw.permutation(near[~seen[near]])
+            if not len(front):
+                front = draw.choice(whole[~seen[whole]], 1)
+            # No more whole ones than are wanted.
+            front = front[np.cumsum(is_whole[front]) <= missing]
+            seen[front] = True
+        return seen
+
+
+def _slices(entries: Indices, begins: Indices, numbers: Indices) -> Indices:
+    """The entries of some rows or variables, one after the other."""
+    none = np.zeros(0, dtype=np.int64)
+    return np.concatenate([none, *(entries[begins[each] : begins[each + 1]] for each in numbers.tolist())])
