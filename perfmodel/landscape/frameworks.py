@@ -41,7 +41,9 @@ class FrameworkLayouts:
         Whether those ranks come on top of tensor parallelism, so that each group of them holds a dense
         feed-forward block; otherwise they are ranks of the tensor parallelism of that block.
     generation_cp : Models
-        Models whose cache several ranks may share during generation.
+        Models whose cache several ranks may share during generation, behind servers of prompts alone.
+    generation_cp_beside_tp : bool
+        Whether tensor parallelism may split the heads of such ranks besides.
     source : dict[str, str]
         Where each of these was read, by field.
     """
@@ -54,11 +56,16 @@ class FrameworkLayouts:
     prompt_cp: Models
     prompt_cp_is_wide: bool
     generation_cp: Models
+    generation_cp_beside_tp: bool
     source: dict[str, str]
 
 
 _VLLM_DP: Final = "docs.vllm.ai/serving/data_parallel_deployment (vllm-project/vllm@01e4fce)"
 _VLLM_CP: Final = "docs.vllm.ai/serving/context_parallel_deployment (vllm-project/vllm@020505c)"
+_VLLM_TRANSFER: Final = (
+    "vllm 0.33.0 of PyPI, config/vllm.py: behind NixlConnector contexts are split for latent attention "
+    "alone, and over all ranks of tensor parallelism"
+)
 _SGLANG_DP: Final = "docs.sglang.io/docs/advanced_features/dp_dpa_smg_guide"
 _DYNAMO: Final = "docs.nvidia.com/dynamo, DP rank routing: attention DP takes the size of tensor parallelism"
 _TRTLLM: Final = "nvidia.github.io/TensorRT-LLM/features/parallel-strategy (NVIDIA/TensorRT-LLM@65b31db)"
@@ -72,14 +79,16 @@ FRAMEWORK_LAYOUTS: Final = {
         expert_groups="all or none",
         prompt_cp="latent",
         prompt_cp_is_wide=True,
-        generation_cp="any",
+        generation_cp="latent",
+        generation_cp_beside_tp=False,
         source={
             "attention_dp": _VLLM_DP,
             "expert_groups": _VLLM_DP,
             "prompt_cp": "vllm 0.33.0 of PyPI: supports_pcp of v1/attention/backend.py and "
             "check_attention_cp_compatibility of v1/worker/cp_utils.py",
             "prompt_cp_is_wide": _VLLM_CP,
-            "generation_cp": _VLLM_CP,
+            "generation_cp": _VLLM_TRANSFER,
+            "generation_cp_beside_tp": _VLLM_TRANSFER,
         },
     ),
     "sglang": FrameworkLayouts(
@@ -91,6 +100,7 @@ FRAMEWORK_LAYOUTS: Final = {
         prompt_cp="experts",
         prompt_cp_is_wide=False,
         generation_cp="latent",
+        generation_cp_beside_tp=True,
         source={
             "attention_dp": f"{_SGLANG_DP}; Llama: sgl-project/sglang pull request 15268",
             "dp_beside_tp": "sgl-project/sglang pull request 4390",
@@ -108,6 +118,7 @@ FRAMEWORK_LAYOUTS: Final = {
         prompt_cp="none",
         prompt_cp_is_wide=False,
         generation_cp="latent",
+        generation_cp_beside_tp=True,
         source={
             "attention_dp": _TRTLLM,
             "dp_beside_tp": _DYNAMO,
@@ -168,11 +179,11 @@ def _generation_cp(
     return layout.cp > 1 and phase == DECODE and not _holds_for(known.generation_cp, model)
 
 
-def _repeated_heads(_: FrameworkLayouts, model: ModelArchitecture, layout: Parallelism, phase: str) -> bool:
-    heads = [
-        each.attention.kv_heads for each in model.groups if isinstance(each.attention, GroupedQueryAttention)
-    ]
-    return layout.cp > 1 and phase == DECODE and layout.tp < max(heads, default=1)
+def _generation_cp_beside_tp(
+    known: FrameworkLayouts, _: ModelArchitecture, layout: Parallelism, phase: str
+) -> bool:
+    beside = layout.cp > 1 and layout.tp > 1 and phase == DECODE
+    return beside and not known.generation_cp_beside_tp
 
 
 def _cp_feed_forward(
@@ -222,11 +233,10 @@ RULES: Final = (
         _generation_cp,
     ),
     _Rule(
-        "framework: cp of unshared heads",
-        "context parallelism of generation shares caches that tensor parallelism would repeat, so every "
-        "rank holds one key-value head at most",
-        "generation_cp",
-        _repeated_heads,
+        "framework: cp beside tp",
+        "context parallelism of generation takes all ranks of tensor parallelism",
+        "generation_cp_beside_tp",
+        _generation_cp_beside_tp,
     ),
     _Rule(
         "framework: cp and feed-forward",

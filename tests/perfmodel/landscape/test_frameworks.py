@@ -1,5 +1,6 @@
 """What frameworks can run: excluded from the search with that reason, and refused by predict in words."""
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -29,6 +30,8 @@ from fleetplan.perfmodel.predict import predict
 
 DENSE, MIXTURE = dense_model(), mixture_model()
 LATENT = load_architecture("deepseek-ai/DeepSeek-V3", Path())
+DENSE_LATENT = replace(LATENT, groups=LATENT.groups[:1])
+"""Its first layers, which have no experts."""
 
 
 @pytest.mark.parametrize(
@@ -49,9 +52,12 @@ LATENT = load_architecture("deepseek-ai/DeepSeek-V3", Path())
         ("vllm", MIXTURE, "TP4CP2-TP8", "prefill", "framework: cp of prompts"),
         ("vllm", LATENT, "TP4CP2-TP8", "prefill", ""),
         ("vllm", LATENT, "TP4CP2-TP1EP8", "prefill", ""),
-        ("vllm", DENSE, "TP4CP2-TP8", "decode", ""),
-        ("vllm", DENSE, "TP4CP2-TP4EP2", "decode", "framework: cp and feed-forward"),
-        ("vllm", DENSE, "CP2-TP2", "decode", "framework: cp of unshared heads"),
+        ("vllm", DENSE, "TP4CP2-TP8", "decode", "framework: cp of generation"),
+        ("vllm", MIXTURE, "CP2-TP2", "decode", "framework: cp of generation"),
+        ("vllm", DENSE_LATENT, "TP4CP2-TP4EP2", "prefill", ""),
+        ("vllm", DENSE_LATENT, "TP4CP2-TP8", "prefill", "framework: cp and feed-forward"),
+        ("vllm", LATENT, "CP8-TP8", "decode", ""),
+        ("vllm", LATENT, "TP4CP2-TP8", "decode", "framework: cp beside tp"),
         ("vllm", DENSE, "TP4CP2-TP4EP2", "aggregated", "framework: cp of both phases"),
         ("sglang", DENSE, "TP4CP2-TP8", "prefill", "framework: cp of prompts"),
         ("sglang", MIXTURE, "TP4CP2-TP8", "prefill", ""),
@@ -80,6 +86,7 @@ def test_layouts_by_framework(
 def test_every_reason_has_a_text_and_every_limit_a_source() -> None:
     assert set(REASONS) == {"", *REASON_TEXTS}
     for known in FRAMEWORK_LAYOUTS.values():
+        assert known.generation_cp_beside_tp or "generation_cp_beside_tp" in known.source
         limited = {"attention_dp", "prompt_cp", "generation_cp"}
         assert limited <= set(known.source)
         assert known.dp_beside_tp or "dp_beside_tp" in known.source
