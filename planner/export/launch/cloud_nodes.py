@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, cast
@@ -97,7 +98,8 @@ def gke_pools(
     def node_pool(pool: StandingPool, types: tuple[InstanceType, ...]) -> _Written:
         location = locations.get(pool.region, pool.region)
         if GCP_LOCATION.fullmatch(location) is None:
-            hint = f"give it: --location {pool.region}=us-east4"
+            # As a shell takes it: names may hold its signs.
+            hint = f"give it: --location {shlex.quote(f'{pool.region}=us-east4')}"
             text = f"{location!r} is no region or zone of Google Cloud"
             raise InputError([Issue("command line", 0, 0, "--location", text, hint)])
         slices = pool_slices(plan, pool, period or plan.periods[0])

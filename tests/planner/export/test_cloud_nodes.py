@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 
 import pytest
 from tests.interop.objects import refusals
@@ -80,8 +81,11 @@ def test_gke_counts_nodes_and_names_the_accelerator() -> None:
     assert (spec["location"], count) == (LOCATIONS[pool.region], pool.nodes)
     assert spec["nodeConfig"]["machineType"] == "a3-highgpu-8g"
     assert spec["nodeConfig"]["guestAccelerator"] == [{"type": "nvidia-h100-80gb", "count": 8}]
-    with pytest.raises(InputError, match="no region or zone of Google Cloud"):
+    with pytest.raises(InputError, match="no region or zone of Google Cloud") as refused:
         gke_pools(whole, "2027Q2", {})
+    # The option that it names is one word of a shell, whatever signs the region holds.
+    _, named = shlex.split(str(refused.value.issues[0].hint).removeprefix("give it: "))
+    assert named == f"{pool.region}=us-east4"
 
 
 @pytest.mark.parametrize(
