@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 SMALLEST_SHARE = 0.004
 """Steps below this share of the largest total are one step."""
 
+MOST_STEPS = 16
+"""Steps of a waterfall that can be read on paper, where it is a quarter of a page high."""
+
 LETTER_IN = 0.062
 """Width of a letter of a label of 8 points, the mean over names. [inch]"""
 
@@ -79,12 +82,14 @@ def changes(found: PlanDiff, costs: Sequence[CostChange]) -> tuple[MoneyStep, ..
 
 
 def _largest_first(steps: Sequence[MoneyStep], total_usd: float) -> list[MoneyStep]:
-    least = SMALLEST_SHARE * abs(total_usd)
-    kept = sorted((step for step in steps if abs(step.usd) >= least), key=lambda step: -step.usd)
-    rest = [step for step in steps if abs(step.usd) < least and step.usd]
-    if len(rest) > 1:
-        return [*kept, MoneyStep(f"{len(rest)} smaller", sum(step.usd for step in rest))]
-    return [*kept, *rest]
+    """Return the largest steps, and all others as one where there are several of them."""
+    sized = sorted((step for step in steps if step.usd), key=lambda step: -abs(step.usd))
+    large = [step for step in sized if abs(step.usd) >= SMALLEST_SHARE * abs(total_usd)][:MOST_STEPS]
+    rest = sized[len(large) :]
+    kept = sorted(large if len(rest) > 1 else sized, key=lambda step: -step.usd)
+    return (
+        [*kept, MoneyStep(f"{len(rest)} smaller", sum(step.usd for step in rest))] if len(rest) > 1 else kept
+    )
 
 
 def waterfall_figure(steps: Sequence[MoneyStep], label: str, *, gains: bool) -> Markup:
