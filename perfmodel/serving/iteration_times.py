@@ -18,6 +18,9 @@ from fleetplan.perfmodel.serving.lengths import Lengths, Numbers, one_number, so
 _ROUNDING: Final = 1e-9
 """Share of an iteration that is no prompt, but how numbers are rounded."""
 
+_NODES: Final = (-0.75, -0.25, 0.25, 0.75)
+"""Where a mean over numbers of prompts is taken, as shares of their spread."""
+
 
 def _first_layout() -> IntArray:
     return np.zeros(1, dtype=np.int64)
@@ -208,18 +211,43 @@ class IterationTimes:
         """Mean time of the iterations of prompts alone, of which each time some whole number run. [ms].
 
         Where they are k or k + 1, and not all of them fit into one iteration, each of the two takes as many
-        iterations as it needs: a mean of a token more than one holds is no second iteration for all.
+        iterations as it needs: a mean of a token more than one holds is no second iteration for all. Of
+        short prompts any number may come, see `_varied_prompts_ms`.
         """
         none, prompt = np.zeros_like(prompt_tokens), self.lengths.computed_tokens
         found = self.mixed_ms(prompt_tokens, none)
+        room = self.prompt_room(none)
         fewer = np.floor(prompt_tokens / prompt + _ROUNDING)
         more = np.maximum(0.0, prompt_tokens / prompt - fewer)
-        several = (fewer >= 1) & (more > 0) & ((fewer + 1) * prompt > self.prompt_room(none))
-        if not several.any():
-            return found
-        between = (1 - more) * self.mixed_ms(fewer * prompt, none)
-        between = between + more * self.mixed_ms((fewer + 1) * prompt, none)
-        return np.where(several, between, found)
+        are_short = 2 * prompt <= room
+        several = ~are_short & (fewer >= 1) & (more > 0) & ((fewer + 1) * prompt > room)
+        if several.any():
+            between = (1 - more) * self.mixed_ms(fewer * prompt, none)
+            between = between + more * self.mixed_ms((fewer + 1) * prompt, none)
+            found = np.where(several, between, found)
+        spread = _spread_tokens(prompt_tokens, prompt, room)
+        varied = np.flatnonzero(are_short & (prompt_tokens + spread > room))
+        if varied.size:
+            found = found.copy()
+            found[varied] = self.take(varied)._varied_prompts_ms(prompt_tokens[varied], spread[varied])
+        return found
+
+    def _varied_prompts_ms(self, prompt_tokens: FloatArray, spread: FloatArray) -> FloatArray:
+        """Mean time of iterations of prompts, which are up to `spread` tokens more or less each time. [ms].
+
+        A token more than iterations hold takes another one. With prompts as many as their mean each time,
+        one more client could take a third of the rate, and one less token could.
+        """
+        none = np.zeros_like(prompt_tokens)
+        room = self.prompt_room(none)
+        another = self.mixed_ms(np.full_like(prompt_tokens, _ROUNDING) * 2 * room, none)
+        found = another * _mean_ceiling(prompt_tokens / room, spread / room)
+        # What comes beside the start of another iteration grows without jumps.
+        for node in _NODES:
+            tokens = prompt_tokens + node * spread
+            begun = np.ceil(tokens / room - _ROUNDING)
+            found = found + (self.mixed_ms(tokens, none) - begun * another) / len(_NODES)
+        return found
 
     def prompts_ms(self, prompt_tokens: FloatArray, sequences: FloatArray) -> FloatArray:
         """Time from the start of the first iteration of prompts to their first tokens. [ms]."""
@@ -256,6 +284,31 @@ class IterationTimes:
         above = bend * np.minimum((context - near) / (full - near), (far - context) / (far - full))
         found: FloatArray = np.maximum(alone + slope * sequences * context + above, least)
         return found
+
+
+def _spread_tokens(prompt_tokens: FloatArray, prompt: Numbers, room: FloatArray) -> FloatArray:
+    """Half of the range of tokens of prompts that come together, equally likely within it. [tokens].
+
+    Requests of unlike lengths end one by one: beside the first prompt others come as a Poisson process, whose
+    variance is their mean, and that of such a range a third of the square of its half. Beyond what one
+    iteration holds it makes no difference.
+    """
+    others = np.maximum(0.0, prompt_tokens / prompt - 1.0)
+    found: FloatArray = np.minimum(prompt * np.minimum(np.sqrt(3.0 * others), others), room / 2)
+    return found
+
+
+def _mean_ceiling(mean: FloatArray, spread: FloatArray) -> FloatArray:
+    """Mean of the next whole number above a figure that is equally likely anywhere within a spread."""
+
+    def integral(upto: FloatArray) -> FloatArray:
+        whole = np.floor(upto)
+        found: FloatArray = whole * (whole + 1) / 2 + (whole + 1) * (upto - whole)
+        return found
+
+    width = np.maximum(spread, _ROUNDING)
+    found: FloatArray = (integral(mean + width) - integral(mean - width)) / (2 * width)
+    return found
 
 
 def after_prefix_ms(
