@@ -128,7 +128,7 @@ def disaggregated_loop(
     engines = pools.decode_replicas * pools.decode.engines
     share = np.maximum(1.0, concurrency / engines)
     allowed, fits = cache_limit(evaluator.generating(), pools.decode, share)
-    places = np.minimum(allowed, pools.decode.scheduling.max_sequences)
+    places = np.minimum(allowed, pools.decode.places)
     tpot_of = _tpot_curve(evaluator, pools.decode, np.minimum(share, places))
     output = pools.decode.output_tokens.astype(np.float64)
     outside = pools.prefill.front_end_ms + evaluator.kv_transfer_ms(

@@ -33,7 +33,7 @@ def open_loop(evaluator: Evaluator, load: Load, requests_per_s: FloatArray) -> S
         Arrivals at one replica, shape (n_configs,). [1/s]
     """
     per_ms = requests_per_s / MS_PER_S / load.engines
-    ample = np.full(per_ms.shape, float(load.scheduling.max_sequences))
+    ample = load.places.astype(np.float64)
     places, fits = places_of(evaluator, load, ample)
     largest = closed_engines(evaluator, load, places, places, None)
     sustained = per_ms <= largest.requests_per_ms

@@ -122,7 +122,7 @@ def _run(
     requests = _requests(evaluator, load, row, count, length_variation)
     longest = int((requests.prefix_tokens + requests.input_tokens + requests.output_tokens).max())
     parallelism = Parallelism(*degrees)
-    wanted = min(scheduling.max_sequences, count)
+    wanted = min(int(load.places[row]), count)
     tokens = int(scheduling.rank_tokens(layouts.dp)[row])
     sequences = most_sequences(evaluator, parallelism, wanted, tokens)
     budget = max(tokens, sequences + 1)

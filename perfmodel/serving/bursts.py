@@ -63,7 +63,7 @@ def burst(evaluator: Evaluator, load: Load, concurrency: FloatArray) -> SteadySt
     allowed, fits = cache_limit(evaluator, load, share)
     # Ranks run in step: the one with most requests ends last.
     count = np.maximum(1, np.ceil(share)).astype(np.int64)
-    batch = np.clip(count, 1, np.minimum(allowed, load.scheduling.max_sequences))
+    batch = np.clip(count, 1, np.minimum(allowed, load.places))
     waves, left = np.divmod(count, batch)
     full, last = _wave(evaluator, load, batch), _wave(evaluator, load, np.maximum(1, left))
     early, late = waves * batch / count, left / count

@@ -55,6 +55,11 @@ class Load:
         return found
 
     @property
+    def places(self) -> IntArray:
+        """Most sequences of an engine that its server lets in, shape (n_configs,)."""
+        return self.scheduling.engine_sequences(self.layouts.pp)
+
+    @property
     def front_end_ms(self) -> FloatArray:
         """What a request takes outside the engine, alone, shape (n_configs,). [ms]."""
         front_end = self.scheduling.front_end

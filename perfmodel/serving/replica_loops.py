@@ -1,7 +1,7 @@
 """Closed loops of whole replicas: the formulas of one engine, and the limits of batch and cache.
 
 A replica's engines are its attention-DP ranks times its pipeline micro-batches; they share the load evenly.
-Whoever finds no place in the batch (`Scheduling.max_sequences`) or in the cache waits outside: the engine
+Whoever finds no place in the batch (`Load.places`) or in the cache waits outside: the engine
 then runs as if it had only as many clients as places, and by Little's law the others wait for
 
     TTFT = clients / rate - (O - 1) TPOT
@@ -131,7 +131,7 @@ def places_of(evaluator: Evaluator, load: Load, share: FloatArray) -> tuple[Floa
     """Requests of an engine that batch and cache hold of `share`, and whether the cache holds one."""
     samples = evaluator.techniques.samples_per_prompt
     allowed, fits = cache_limit(evaluator, load, share * samples)
-    most = np.minimum(allowed, load.scheduling.max_sequences) / samples
+    most = np.minimum(allowed, load.places) / samples
     return np.maximum(1.0, np.floor(most)), fits
 
 

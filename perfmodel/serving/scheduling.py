@@ -50,7 +50,8 @@ class Scheduling:
     Attributes
     ----------
     max_sequences : int
-        Most requests that are in the batch at once, of one attention-DP rank.
+        Most requests that are in the batch at once, of one attention-DP rank or, without
+        `stages_share_sequences`, of each of its pipeline micro-batches.
     iteration_tokens : int
         Most tokens of an iteration, generated ones included; of prompts alone where they run apart. [tokens]
     admission : Admission
@@ -60,6 +61,8 @@ class Scheduling:
     ranks_share_tokens : bool
         Whether the attention-DP ranks of a server share `iteration_tokens` out among themselves; else each
         of them has so many.
+    stages_share_sequences : bool
+        Whether the micro-batches of a pipeline share `max_sequences` out among themselves.
     """
 
     max_sequences: int
@@ -67,6 +70,13 @@ class Scheduling:
     admission: Admission = EVERY_ITERATION
     front_end: FrontEnd = NO_FRONT_END
     ranks_share_tokens: bool = False
+    stages_share_sequences: bool = False
+
+    def engine_sequences(self, stages: IntArray) -> IntArray:
+        """Most sequences of a rank and micro-batch in pipelines of so many stages, of their shape."""
+        shared_by = np.asarray(stages) if self.stages_share_sequences else np.ones_like(stages)
+        found: IntArray = np.maximum(1, self.max_sequences // shared_by)
+        return found
 
     def rank_tokens(self, ranks: IntArray) -> IntArray:
         """Most tokens of an iteration of one of so many attention-DP ranks, of their shape. [tokens]."""
@@ -219,6 +229,12 @@ SHARED_TOKENS: Final = frozenset({"sglang"})
 otherwise. Source: SGLang's ServerArgs, _handle_data_parallelism: `chunked_prefill_size // dp_size` (0.4 to
 0.5.23). Plans do not: their servers are started with the chunk of each rank, or with whole prompts."""
 
+SHARED_SEQUENCES: Final = {"vllm": "2025-03", "sglang": ""}
+"""Frameworks whose limit of sequences is that of all micro-batches of a pipeline together, and since when.
+Source: vLLM's V1 engine (0.8) counts the running requests of its one scheduler, where V0 had a scheduler for
+each micro-batch; SGLang's `pp_max_micro_batch_size` is `max_running_requests // pp_size`. TensorRT-LLM's
+`max_batch_size` is that of a micro-batch, of which it runs `pp_size`."""
+
 _VLLM_SMALL_LIMITS: Final = "A100"
 """Accelerators that vLLM gives small limits whatever their memory. Source: vLLM's pull request 17885."""
 
@@ -259,7 +275,11 @@ def default_scheduling(
     ahead = row.iterations_ahead if overlaps_host else 0.0
     admission = Admission(ahead, prompts_apart=framework == "sglang")
     return Scheduling(
-        row.max_sequences, chunk_tokens or row.iteration_tokens, admission, FRONT_ENDS[framework]
+        row.max_sequences,
+        chunk_tokens or row.iteration_tokens,
+        admission,
+        FRONT_ENDS[framework],
+        stages_share_sequences=framework in SHARED_SEQUENCES and SHARED_SEQUENCES[framework] <= month,
     )
 
 

@@ -32,3 +32,20 @@ def test_what_is_stated_is_that_of_a_rank() -> None:
     part = accelerators()["B200-SXM"]
     stated = SchedulingOverrides(iteration_tokens=4096).applied(server_scheduling("sglang", part))
     assert stated.rank_tokens(RANKS).tolist() == [4096] * 3
+
+
+@pytest.mark.parametrize(
+    ("framework", "month", "sequences"),
+    [
+        ("vllm", "", [1024, 256, 128]),
+        ("vllm", "2025-02", [256] * 3),
+        ("sglang", "2025-02", [2048, 512, 256]),
+        ("trtllm", "", [2048] * 3),
+    ],
+)
+def test_stages_of_a_pipeline_share_the_sequences_of_a_server(
+    framework: str, month: str, sequences: list[int]
+) -> None:
+    """TensorRT-LLM and vLLM's first engine have a limit for each micro-batch."""
+    found = server_scheduling(framework, accelerators()["B200-SXM"], month)
+    assert found.engine_sequences(RANKS).tolist() == sequences
