@@ -79,13 +79,22 @@ TensorRT-LLM, and as Triton with scales in blocks (64 tokens of Llama-4-Maverick
 ms). Published mixtures in FP8 without blocks (Llama 4's own, of compressed-tensors) do not run it: vLLM pull
 request 16537 (April 2025), by CUTLASS, or by Triton at three quarters of its rate."""
 
+_SLOW_MARLIN: Final = "vllm_marlin_int4_moe"
+"""Marlin as vLLM's tables of 0.19 time it for INT4 experts, on H200 and B200 alone. The same kernel takes 1.6
+to 4 times as long there as in the tables of 0.24 (Kimi-K2's shape, medians by tokens) and 1.3 to 3.3 times as
+long as in SGLang's up to 1,024 tokens (ten shapes), and twice as long as experts in BF16, whose weights have
+four times the bytes. No server shows it: one H200 generates twice what those times allow with GLM-4.5-Air in
+INT4, four do with Qwen3-Coder-480B (cloudrift-ai/server-benchmark, October 2025, vLLM). SGLang's times of
+Marlin stand for shapes that 0.24 lacks."""
+
 
 def expert_tables(stored: StoredColumns) -> list[MeasuredRows]:
     """Ordinary kernels, with and without gates; those of Triton once more where they are not alone."""
     kernels = stored.texts("kernel_source")
     # Experts without a gate are another operator: two products instead of three.
     ungated = kernels.where(lambda name: "nongated" in name)
-    gated = ~(ungated | kernels.where(lambda name: name.startswith(_MODELOPT_KERNEL)))
+    unused = kernels.where(lambda name: name.startswith(_MODELOPT_KERNEL) or name == _SLOW_MARLIN)
+    gated = ~(ungated | unused)
     by_triton = kernels.where(lambda name: _TRITON_KERNELS.search(name) is not None)
     return [
         *_moe(stored, OperatorKind.MOE, gated),

@@ -82,3 +82,26 @@ def test_a_large_all_gather_takes_half_of_an_all_reduce(system: str, toy: Accele
         for kind in (OperatorKind.ALL_GATHER, OperatorKind.ALL_REDUCE)
     )
     assert 0.4 < gather / reduce < 0.75
+
+
+@pytest.mark.parametrize("name", ["h200_sxm", "b200_sxm"])
+def test_experts_in_int4_take_no_longer_than_those_in_bf16(
+    toy: Accelerator, tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
+    """Tables of vLLM 0.19 had them at twice the time, which a quarter of the bytes is read in."""
+    part = replace(toy, name=name, hbm_gb_per_s=4800.0, measured_system=name)
+    source = OperatorSource(part, "vllm", TableLibrary(name, cache_folder=tmp_path_factory.mktemp("cache")))
+    tokens = np.array([8, 32, 64, 128, 256])
+    dims = {"tokens": tokens} | {
+        axis: np.full_like(tokens, value)
+        for axis, value in {
+            "hidden": 4096,
+            "intermediate": 1536,
+            "top_k": 8,
+            "experts": 128,
+            "moe_tp": 1,
+            "moe_ep": 1,
+        }.items()
+    }
+    times = {dtype: source.times(OperatorKind.MOE, dtype, dims).latency_ms for dtype in ("int4", "bf16")}
+    assert (times["int4"] < times["bf16"]).all()

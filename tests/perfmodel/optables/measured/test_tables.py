@@ -94,6 +94,18 @@ def test_the_kernel_of_modelopt_is_not_that_of_other_checkpoints(write_table: Ta
     assert table(write_table("moe", "vllm", "1.0", "moe", frame), "moe") == []
 
 
+def test_marlin_of_older_tables_stands_for_no_int4_experts(write_table: TableWriter) -> None:
+    frame = pd.DataFrame(
+        [
+            moe_row(1, "power_law_1.01", 9.0, "vllm_marlin_int4_moe") | {"moe_dtype": "int4_wo"},
+            moe_row(2, "power_law_1.01", 1.0, "vllm_compressedtensorswna16marlinmoe_marlin_marlinexperts")
+            | {"moe_dtype": "int4_wo"},
+        ]
+    )
+    (rows,) = table(write_table("moe", "vllm", "1.0", "moe", frame), "moe")
+    assert rows.latency_ms.tolist() == [1.0]
+
+
 def test_experts_use_the_flattest_power_law_and_ungated_ones_are_another_operator(
     write_table: TableWriter,
 ) -> None:
