@@ -106,8 +106,8 @@ def blind_text(rows: pd.DataFrame) -> str:
 
 def rows_text(rows: pd.DataFrame) -> str:
     """Every row with the published figure, ours and the error, as Markdown."""
-    load = rows[["concurrency", "n_requests", "batch"]].bfill(axis=1).iloc[:, 0]
-    shown = rows.assign(load=load, at=rows["mode"].str.cat(load.map("{:.0f}".format), sep=" "))
+    load = rows[["concurrency", "n_requests", "requests_per_s", "batch"]].bfill(axis=1).iloc[:, 0]
+    shown = rows.assign(load=load, at=rows["mode"].str.cat(load.map("{:g}".format), sep=" "))
     keys = ["set", "page", "hardware", "model", "at", "input_tokens", "output_tokens", "quantity"]
     lines = [
         [*map(str, row[keys]), f"{row['measured']:.4g}", f"{row['predicted']:.4g}", f"{row['error']:+.0%}"]

@@ -33,6 +33,7 @@ from typing import Final
 
 import pandas as pd
 from benchmarks.blind_articles import article_rows
+from benchmarks.blind_cards import card_rows
 from benchmarks.blind_cookbooks import cookbook_rows
 from benchmarks.blind_guides import guide_rows
 from benchmarks.blind_submissions import submitted_rows
@@ -311,6 +312,7 @@ def blind_rows() -> pd.DataFrame:
             *cookbook_rows(),
             *article_rows(),
             *guide_rows(),
+            *card_rows(),
         ]
     )
     return found.assign(case_id=[f"blind-{row}" for row in range(len(found))])

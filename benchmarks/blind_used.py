@@ -6,6 +6,7 @@ from typing import Final
 
 import pandas as pd
 from benchmarks.blind_articles import SETS_EXPLAINED
+from benchmarks.blind_cards import SETS_MENDED
 from benchmarks.blind_cookbooks import SETS_CORRECTED
 from benchmarks.blind_guides import SETS_SEEN
 from benchmarks.blind_threads import SETS_IN_VIEW
@@ -22,6 +23,6 @@ ranks exchange for them (`perfmodel/steps/decoder_step.py`), of Gemma 4 those of
 def is_used(rows: pd.DataFrame) -> pd.Series[bool]:
     """Whether the model was changed with a row in view, by row."""
     of_parts = rows["set"].isin(USED_SETS) & rows["hardware"].isin(USED_PARTS)
-    of_sets = rows["set"].isin((*SETS_IN_VIEW, *SETS_CORRECTED, *SETS_EXPLAINED, *SETS_SEEN))
+    of_sets = rows["set"].isin((*SETS_IN_VIEW, *SETS_CORRECTED, *SETS_EXPLAINED, *SETS_SEEN, *SETS_MENDED))
     of_models = rows["model"].str.startswith(USED_MODELS) & ~rows["hardware"].isin(USED_PARTS)
     return of_parts | of_sets | of_models

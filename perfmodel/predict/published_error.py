@@ -34,34 +34,37 @@ WEAK_RATIO: Final = 0.25
 the fleet. A chosen figure."""
 
 TPOT_ERROR: Final[dict[str, PublishedError]] = {
-    "A100-SXM-80GB": PublishedError(0.178, 0.294, 30),
+    "A100-SXM-80GB": PublishedError(0.174, 0.293, 31),
     "Arc-Pro-B60": PublishedError(0.293, 0.348, 6),
     "B200-SXM": PublishedError(0.086, 0.268, 1073),
     "B300-SXM": PublishedError(0.083, 0.284, 250),
     "GB200-NVL72": PublishedError(0.192, 0.774, 79),
     "Gaudi3": PublishedError(0.091, 0.210, 24),
     "H100-NVL": PublishedError(0.445, 0.636, 4),
+    "H100-PCIe": PublishedError(0.077, 0.198, 17),
     "H100-SXM": PublishedError(0.049, 0.141, 755),
-    "H20-SXM": PublishedError(0.459, 0.668, 14),
+    "H20-SXM": PublishedError(0.453, 0.658, 15),
     "H200-SXM": PublishedError(0.054, 0.254, 591),
     "MI300X": PublishedError(0.217, 0.636, 34),
     "MI325X": PublishedError(0.063, 0.160, 34),
     "MI355X": PublishedError(0.087, 0.402, 209),
-    "RTX-PRO-6000-Server": PublishedError(0.167, 0.390, 16),
+    "RTX-3090": PublishedError(0.328, 0.563, 10),
+    "RTX-4090": PublishedError(0.265, 0.550, 26),
+    "RTX-PRO-6000-Server": PublishedError(0.176, 0.650, 47),
 }
 """Source: docs/accuracy.md, errors by slice, 2026-11-29. The rows of MI325X and MI355X are DeepSeek R1 alone;
 so are those of MI300X, where blind rows of other models are more than twice as far off: it is their error,
 under software since July 2025. Of GB200 it is the error of tokens a second at saturation, and of Gaudi3 that
 of the time of static batches: TPOT of neither was published with all that a prediction needs. Of A100, H100
-NVL, H20 and RTX PRO 6000 it is that of blind rows, tokens a second among them."""
+NVL and PCIe, H20, RTX 3090, 4090 and PRO 6000 it is that of blind rows, tokens a second among them."""
 
-BLIND_ERROR: Final = PublishedError(0.192, 0.543, 367)
+BLIND_ERROR: Final = PublishedError(0.194, 0.563, 470)
 """Error of all blind rows, on any part: figures of users' threads, blogs, vendors' pages and pull requests
 that nothing in the model was chosen with. It says what to expect of one's own servers, of any version and
 with any client, better than the errors of closed loops that one harness measured. Source: docs/accuracy.md,
 2026-11-29."""
 
-RECENT_BLIND_ERROR: Final = PublishedError(0.175, 0.408, 282)
+RECENT_BLIND_ERROR: Final = PublishedError(0.176, 0.481, 341)
 """Error of those of them whose software is of July 2025 or later, as that of a plan is. Source: as before."""
 
 FAR_RATIO: Final = 1.25
@@ -70,7 +73,8 @@ chosen figure."""
 
 FAR_FAMILIES: Final[dict[str, PublishedError]] = {
     "kimi_k2": PublishedError(0.233, 0.688, 30),
-    "qwen3_next": PublishedError(0.235, 0.285, 22),
+    "qwen3_moe": PublishedError(0.303, 0.653, 37),
+    "qwen3_next": PublishedError(0.228, 0.295, 26),
 }
 """Families by `model_type` with ten recent blind rows and more, whose median is above `FAR_RATIO` times that
 of all. Source: as before."""
