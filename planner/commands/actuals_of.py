@@ -11,12 +11,12 @@ from rich.console import Console
 
 from fleetplan.fleet.document.records import open_table
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.planner.commands.bill_actuals import TakenActuals, bill_actuals
+from fleetplan.planner.commands.monitored_actuals import monitored_actuals
 from fleetplan.planner.commands.run_import import named_regions, say_taken
 from fleetplan.planner.forecast.history import PEAK_PERCENTILE
-from fleetplan.planner.importing.bill_actuals import TakenActuals, bill_actuals
 from fleetplan.planner.importing.demand import DemandOptions
 from fleetplan.planner.importing.focus import FOCUS_COLUMNS
-from fleetplan.planner.importing.monitored_actuals import monitored_actuals
 from fleetplan.planner.importing.progress import reading
 from fleetplan.planner.importing.prometheus import (
     answers_of,

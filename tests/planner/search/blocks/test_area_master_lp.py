@@ -39,7 +39,7 @@ PENALTY_RATIO = 3.0
 
 
 @dataclass
-class Case:
+class AreaCase:
     """A master whose joint limits bind, with columns, and prices of the relaxation."""
 
     master: Master
@@ -55,7 +55,7 @@ class Case:
         return self.master.linear_job(self.master.everything(), self.pool.columns, within)
 
 
-def case_of(workers: Workers, seed: int) -> Case:
+def case_of(workers: Workers, seed: int) -> AreaCase:
     structure, areas, parts = binding(workers, seed)
     master = Master(parts, structure.relaxation, structure.cost)
     pool = ColumnPool(parts, structure.relaxation, structure.cost)
@@ -66,7 +66,7 @@ def case_of(workers: Workers, seed: int) -> Case:
         selected(pool, master, parts, answer.values)
     whole = relaxed_at(workers, structure, structure.cost)
     assert whole.row_duals is not None
-    return Case(master, pool, AreaScopes(parts, master, areas), whole.row_duals[parts.linking_rows])
+    return AreaCase(master, pool, AreaScopes(parts, master, areas), whole.row_duals[parts.linking_rows])
 
 
 def relaxed_at(workers: Workers, structure: Structure, cost: FloatArray) -> Answer:

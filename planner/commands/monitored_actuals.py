@@ -11,7 +11,7 @@ import numpy as np
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.units import HOURS_PER_DAY, MS_PER_S, SECONDS_PER_HOUR
 from fleetplan.perfmodel.operators import FloatArray
-from fleetplan.planner.importing.bill_actuals import TakenActuals
+from fleetplan.planner.commands.bill_actuals import TakenActuals
 from fleetplan.planner.importing.demand import DemandOptions, observed_rates
 from fleetplan.planner.importing.fragments import plain_name
 from fleetplan.planner.importing.prometheus import LATENCIES, Answers, Series
