@@ -36,7 +36,7 @@ the fleet. A chosen figure."""
 TPOT_ERROR: Final[dict[str, PublishedError]] = {
     "A100-SXM-80GB": PublishedError(0.174, 0.293, 31),
     "Arc-Pro-B60": PublishedError(0.293, 0.348, 6),
-    "B200-SXM": PublishedError(0.086, 0.268, 1073),
+    "B200-SXM": PublishedError(0.086, 0.266, 1073),
     "B300-SXM": PublishedError(0.083, 0.284, 250),
     "GB200-NVL72": PublishedError(0.192, 0.774, 79),
     "Gaudi3": PublishedError(0.091, 0.210, 24),
