@@ -34,7 +34,10 @@ function show(state) {
   const isLost = at("solving").contains(document.activeElement) && state.solving === null;
   at("solving").hidden = state.solving === null;
   if (isLost) at("answer").focus({ preventScroll: true });
-  if (state.solving) showProgress(state.solving);
+  if (state.solving) {
+    showProgress(state.solving);
+    at("note").textContent = "";
+  }
   const last = state.plans.at(-1)?.number ?? 0;
   const end = JSON.stringify([last, state.issues, state.reason]);
   if (state.solving === null && end !== ended) {

@@ -249,6 +249,12 @@ def test_a_solve_that_is_cancelled_leaves_no_plan(driver: Any, page: Served) -> 
     assert not shown(driver, "#solving")
     assert driver.execute_script("return document.activeElement.id") == "answer"
     assert n_plans(driver) == before
+    # What was cancelled is no word on the next one.
+    with page.held():
+        driver.execute_script("document.querySelector('button.main').click()")
+        until(lambda: shown(driver, "#solving"))
+        assert text(driver, "#note") == ""
+    until(lambda: n_plans(driver) == before + 1)
 
 
 @pytest.mark.more
