@@ -46,8 +46,8 @@ def test_what_is_better_never_takes_longer(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.xfail(
     strict=True,
-    reason="five closed loops, four of SGLang and one of TensorRT-LLM, take 0.4 to 1.1 % longer with less load "
-    "or fewer tokens",
+    reason="five closed loops, four under SGLang and one under TensorRT-LLM, take 0.4 to 1.1 % longer "
+    "with less to do",
 )
 def test_what_is_better_never_takes_longer_in_ten_thousand_cases(tmp_path: Path) -> None:
     assert check(90, 20_000, tmp_path) >= 10_000
