@@ -32,9 +32,14 @@ from fleetplan.planner.search.solvers.highs_jobs import (
     no_programs,
 )
 from fleetplan.planner.search.solvers.highs_model import cost_unit, model_of
+from fleetplan.planner.search.solvers.large_neighbourhoods import LargeNeighbourhoods
 
 LEAST_INTERVAL_S: Final = 0.1
 """Between two answers of a search that only raise the bound. [s]"""
+
+NEAR_PATIENCE: Final = 3
+"""Neighbourhoods without a gain after which a search with another seed is worth more: six take small fleets,
+whose plan is the best already, up to a third longer."""
 
 PARENT_POLL_S: Final = 1.0
 """How often a child looks whether its parent is still there. [s]"""
@@ -43,8 +48,8 @@ PARENT_POLL_S: Final = 1.0
 class Searches:
     """One search of a program, and more of them with other seeds, which tell each other of their plans.
 
-    A seed is worth a factor of two in time, and half of a search passes without a good plan. The first one
-    that ends ends all.
+    A seed is worth a factor of two in time, and half of a search passes without a good plan: the others begin
+    with neighbourhoods of the plan that is known by then. The first search that ends ends all.
 
     Parameters
     ----------
@@ -83,9 +88,30 @@ class Searches:
                 with self._lock:
                     if self._over:
                         return
-                    other = threading.Thread(target=self._search, args=(len(self._others) + 1,))
+                    other = threading.Thread(target=self._improve_and_search, args=(len(self._others) + 1,))
                     self._others.append(other)
                     other.start()
+
+    def _improve_and_search(self, seed: int) -> None:
+        """Improve the plan by neighbourhoods where there is one, until they gain nothing; then search."""
+        near = LargeNeighbourhoods(self._job.rows, self._job.cost, seed, NEAR_PATIENCE)
+        while not near.over:
+            with self._lock:
+                if self._over or self._plan is None:
+                    break
+                least, values = self._least * self._unit, self._plan[1]
+            answer = solve(near.job(values), no_programs())
+            if near.gains(answer, least) and answer.values is not None:
+                self._keep(seed, answer.objective / self._unit, answer.values)
+        self._search(seed)
+
+    def _keep(self, seed: int, objective: float, values: Array, bound: float = -np.inf) -> None:
+        """Keep a plan that is the best, and tell of it."""
+        with self._lock:
+            if objective >= self._least:
+                return
+            self._least, self._plan = objective, (seed, values)
+        self._answer(max(bound, self._bound), values)
 
     def _search(self, seed: int) -> None:
         """Run a search until it ends or another one has."""
@@ -100,11 +126,7 @@ class Searches:
 
         def improved(event: Any) -> None:
             found, values = float(event.data_out.objective_function_value), event.data_out.mip_solution
-            with self._lock:
-                if found >= self._least:
-                    return
-                self._least, self._plan = found, (seed, np.array(values))
-            self._answer(float(event.data_out.mip_dual_bound), np.array(values))
+            self._keep(seed, found, np.array(values), float(event.data_out.mip_dual_bound))
 
         def listens(event: Any) -> None:
             nonlocal told

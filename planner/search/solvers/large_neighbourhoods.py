@@ -42,7 +42,7 @@ WIDEST_ROW: Final = 60
 """Entries of a row beyond which it connects all with all, such as a budget."""
 
 PATIENCE: Final = 6
-"""Neighbourhoods without a gain, one after the other, after which no more are tried."""
+"""Neighbourhoods without a gain, one after the other, after which a job tries no more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -77,30 +77,59 @@ class NeighbourhoodsJob:
 
     def run(self, solver: Solver) -> Answer:
         """Improve the plan; the answer has no bound."""
-        graph, draw = _Graph(self.program), np.random.default_rng(self.seed)
-        whole = np.flatnonzero(self.program.whole)
-        values, objective = self.start, float(self.cost @ self.start)
-        share, idle, spent_s = FREE_SHARE, 0, 0.0
-        while idle < PATIENCE and spent_s < self.work_limit_s and objective > self.target and len(whole):
-            free = graph.around(whole, max(1, round(share * len(whole))), draw)
-            answer = solver(self._decided_anew(values, free))
+        search = LargeNeighbourhoods(self.program, self.cost, self.seed, PATIENCE)
+        values, objective, spent_s = self.start, float(self.cost @ self.start), 0.0
+        while not search.over and spent_s < self.work_limit_s and objective > self.target:
+            answer = solver(search.job(values))
             spent_s += answer.work_s
-            idle += 1
-            if answer.values is not None and objective - answer.objective > GAP * abs(objective):
-                values, objective, idle = answer.values, answer.objective, 0
-            if answer.work_s < LITTLE_WORK_S:
-                share = min(1.0, share * GROWTH)
-            elif answer.work_s > MUCH_WORK_S:
-                share /= GROWTH
+            if search.gains(answer, objective) and answer.values is not None:
+                values, objective = answer.values, answer.objective
         return Answer(values, objective, -np.inf)
 
-    def _decided_anew(self, values: Array, free: Mask) -> Job:
-        """The program in which whole variables keep some values, unless they are free."""
-        program = self.program
-        held = program.whole & ~free
+
+class LargeNeighbourhoods:
+    """Neighbourhoods of a plan, one after the other.
+
+    Parameters
+    ----------
+    program : Rows
+        The whole program.
+    cost : Array
+        Objective.
+    seed : int
+        Of what is drawn.
+    patience : int
+        Neighbourhoods without a gain, one after the other, after which no more are tried.
+    """
+
+    def __init__(self, program: Rows, cost: Array, seed: int, patience: int) -> None:
+        self._program, self._cost, self._patience = program, cost, patience
+        self._graph, self._draw = _Graph(program), np.random.default_rng(seed)
+        self._whole = np.flatnonzero(program.whole)
+        self._share, self._idle = FREE_SHARE, 0
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is free to change, or the last neighbourhoods have not gained anything."""
+        return self._idle >= self._patience or not len(self._whole)
+
+    def job(self, values: Array) -> Job:
+        """The next one: whole variables keep some values, unless they are free."""
+        program, count = self._program, max(1, round(self._share * len(self._whole)))
+        held = program.whole & ~self._graph.around(self._whole, count, self._draw)
         kept = np.round(values)
         own = program.within(np.where(held, kept, program.lower), np.where(held, kept, program.upper))
-        return Job(own, self.cost, Effort(None, MOST_NODES, GAP, restarts=False), start=values)
+        return Job(own, self._cost, Effort(None, MOST_NODES, GAP, restarts=False), start=values)
+
+    def gains(self, answer: Answer, objective: float) -> bool:
+        """Whether the answer to the last one is better than a plan; the size of the next follows its work."""
+        gained = answer.values is not None and objective - answer.objective > GAP * abs(objective)
+        self._idle = 0 if gained else self._idle + 1
+        if answer.work_s < LITTLE_WORK_S:
+            self._share = min(1.0, self._share * GROWTH)
+        elif answer.work_s > MUCH_WORK_S:
+            self._share /= GROWTH
+        return gained
 
 
 class _Graph:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import math
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from ortools.sat.python import cp_model
+from tests.planner.search.solvers.test_highs_beside_cpsat import cover as integer_cover
+from tests.warm import HIGHS, ran
 
-from fleetplan.planner.search.solvers.highs_jobs import ANY_NODES, Answer, Array, Effort, Job, Rows
+from fleetplan.planner.search.solvers.highs_jobs import ANY_NODES, Answer, Array, Effort, Job, Rows, SearchJob
+from fleetplan.planner.search.solvers.highs_program import HighsProgram, complete
 from fleetplan.planner.search.solvers.large_neighbourhoods import GAP, PATIENCE, NeighbourhoodsJob, _Graph
 from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
@@ -130,3 +138,39 @@ def test_a_wide_row_connects_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(10):
         first, second = np.flatnonzero(graph.around(np.arange(20), 2, np.random.default_rng(seed)))
         assert (first // 2, first + 1) == (second // 2, second)
+
+
+NEAR = """
+import io, json, os, pickle, sys
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)  # HiGHS prints its name to standard output.
+from fleetplan.planner.search.solvers import highs_child
+import numpy
+job, heard = pickle.load(sys.stdin.buffer), []
+searches = highs_child.Searches(job, heard.append)
+poor = numpy.array(json.loads(sys.argv[1]))
+searches._keep(0, float(job.cost @ poor) / searches._unit, poor)
+searches._search = lambda seed: None
+searches._improve_and_search(1)
+print(json.dumps([answer.values.tolist() for answer in heard]), file=answers, flush=True)
+"""
+
+
+def test_another_search_begins_with_neighbourhoods_of_the_plan_that_is_known() -> None:
+    model = integer_cover(1)
+    program = HighsProgram(model, frozenset())
+    message = pickle.dumps(SearchJob(program.rows, program.cost, Effort(30.0, ANY_NODES, 0.0)))
+    answer = ran(["-c", NEAR, json.dumps(program.rows.upper.tolist())], HIGHS, message)
+    answer.check_returncode()
+    told = [np.array(each) for each in json.loads(answer.stdout)]
+    costs = [float(program.cost @ each) for each in told]
+    best = cp_model.CpSolver()
+    assert best.solve(model) == cp_model.OPTIMAL
+    assert len(told) > 1
+    assert costs == sorted(costs, reverse=True)
+    assert best.objective_value - 1e-6 <= costs[-1] <= 1.1 * best.objective_value
+    last = program.answer(Answer(told[-1], costs[-1], -math.inf))
+    assert last.values is not None
+    exact, _ = complete(model, frozenset(), last.values, 5.0)
+    assert exact is not None
+    assert exact.objective_value == pytest.approx(costs[-1])
