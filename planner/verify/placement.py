@@ -46,7 +46,8 @@ def check_placement(check: PlanCheck) -> Iterator[Violation]:
         )
         if exceeds(done, share * asked + _rounding(check, (name, together, pool, phase))):
             label = f"{name} {phase} {problem.moments[together[0]].label}"
-            text = f"{label}: {pool} serves {done / asked:.6g} of it, {share} at most"
+            served_share = f"{done / asked:.6g} of it" if asked else "what nobody asks for"
+            text = f"{label}: {pool} serves {served_share}, {share} at most"
             yield Violation("placement", text)
 
 

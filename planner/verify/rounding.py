@@ -14,6 +14,9 @@ from typing import Final
 RELATIVE_TOLERANCE: Final = 1e-6
 """What floating-point sums may differ by, relative to the larger figure."""
 
+LEAST_SIZE: Final = 1e-6
+"""Figures below it are held to the tolerance of this size: sums that cancel leave 1e-15 of nothing."""
+
 MONEY_FLOOR_RATIO: Final = 1e-9
 """What a figure of money may be off by, relative to the cost of the plan: what is left of large sums."""
 
@@ -32,10 +35,10 @@ RUNNING_ROUNDING_RATIO: Final = 1e-4
 
 def exceeds(value: float, limit: float) -> bool:
     """Whether a value is above a limit by more than rounding, or no number at all."""
-    return not value <= limit + RELATIVE_TOLERANCE * max(abs(limit), abs(value), 1e-9)
+    return not value <= limit + RELATIVE_TOLERANCE * max(abs(limit), abs(value), LEAST_SIZE)
 
 
 def differs(one: float, other: float, floor: float = 0.0) -> bool:
     """Whether two figures differ by more than rounding and by more than a floor."""
-    tolerance = max(RELATIVE_TOLERANCE * max(abs(one), abs(other), 1e-9), floor)
+    tolerance = max(RELATIVE_TOLERANCE * max(abs(one), abs(other), LEAST_SIZE), floor)
     return not abs(one - other) <= tolerance

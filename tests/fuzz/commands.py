@@ -149,7 +149,7 @@ def _about_plan(plan: Plan, fleet: Path, target: Path, dice: random.Random) -> I
         yield CommandQuestion(("explain", name, "--service", dice.choice(used), *SOLVES), refusal=NO_COST)
     if parts:
         yield CommandQuestion(("explain", name, "--why-not", dice.choice(parts), *SOLVES), refusal=NO_COST)
-    if plan.unmet:
+    if plan.shortages:
         yield CommandQuestion(("explain", name, *SOLVES), (FOUND, LIMIT))
     yield CommandQuestion(("stress", name, *SOLVES), refusal=NO_COST)
     yield CommandQuestion(("alternatives", name, *SOLVES), refusal=NO_COST)

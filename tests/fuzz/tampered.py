@@ -69,6 +69,9 @@ def _is_rounding(path: FieldPath, before: dict[str, Any], changed: Plan, plan: P
         kind = _work_key(plan.offline_work[path[1]])
         alike = (row.requests_per_day for row in plan.offline_work if _work_key(row) == kind)
         return abs(new - old) <= RELATIVE_TOLERANCE * sum(alike)
+    if path[0] == "unmet" and isinstance(path[1], int) and plan.unmet[path[1]] not in plan.shortages:
+        # What loads in whole units leave of demand is no shortage.
+        return abs(new) <= 2 * old
     is_money = path[0] == "cost_breakdown" or any("usd" in str(part) for part in path)
     largest_usd = max(abs(plan.objective_usd), sum(abs(row.usd) for row in plan.purchases))
     # A regret is the difference of two costs, and the model rounds each.

@@ -68,6 +68,23 @@ def test_the_rounding_of_a_share_is_that_of_the_fine_units_of_fast_replicas() ->
     assert "placement" not in moved(1e-5)
 
 
+def test_what_is_served_where_nothing_is_asked_for_passes_every_share() -> None:
+    """A plan that was changed by hand is refused with a reason: the share of nothing was a division by it."""
+    question = fleet(
+        services=[service("chat", {("here", QUARTERS[0], "all"): 4.0}, periods=QUARTERS)],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("A", 1.0, periods=QUARTERS)],
+        policy={"max_share_per_pool": 1.0},
+        periods=QUARTERS,
+    )
+    solved = solve(question, [candidate("chat", "A", 4.0)])
+    assert solved.plan is not None
+    later = solved.plan.placements[0].model_copy(update={"period": QUARTERS[1]})
+    plan = solved.plan.model_copy(update={"placements": (*solved.plan.placements, later)})
+    found = [each.message for each in verify(solved.problem, plan) if each.family == "placement"]
+    assert any("serves what nobody asks for, 1.0 at most" in text for text in found)
+
+
 def test_no_replica_runs_for_the_rounding_of_a_share() -> None:
     """Four tenths in the one pool are the most that is served; a second configuration would round up more."""
     question = fleet(
