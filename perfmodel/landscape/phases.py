@@ -154,7 +154,7 @@ def keep_loops(
 def _full_loads(flat: ConfigurationBatch, scheduling: Scheduling) -> Iterator[tuple[IntArray, Load]]:
     """Yield configurations by the largest batch of their servers, with their loads."""
     # A batch above the default is one that the server is started with.
-    above = flat.batch > scheduling.max_sequences
+    above = flat.batch > scheduling.engine_sequences(flat.layouts.pp)
     for rows, most in ((~above, scheduling.max_sequences), (above, LARGEST_BATCH)):
         if rows.any():
             at = np.flatnonzero(rows)

@@ -12,8 +12,9 @@ from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Offload, Precision, SpeculativeDecoding, Techniques
 from fleetplan.perfmodel.evaluator import build_evaluator
 from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, SearchSpace, service_landscape
+from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.predict import predict
-from fleetplan.perfmodel.serving import default_scheduling
+from fleetplan.perfmodel.serving import Scheduling, default_scheduling
 
 FIGURES = ["ttft_ms", "tpot_ms", "requests_per_s"]
 CASES = (
@@ -53,11 +54,17 @@ def usable(case: Case, techniques: Techniques) -> pd.DataFrame:
     ).usable
 
 
+def stages_sharing(scheduling: Scheduling, rows: pd.DataFrame) -> pd.Series:
+    """Micro-batches among which a server shares out its limit of sequences: those of all stages, or one."""
+    return rows["pp"] if scheduling.stages_share_sequences else rows["pp"].clip(upper=1)
+
+
 def predicted(case: Case, rows: pd.DataFrame, mode: str, columns: dict[str, float]) -> pd.DataFrame:
     hardware, framework, weights, model, lengths = case
     has_experts = model == "deepseek-r1"
     default = default_scheduling(framework, accelerators()[hardware])
-    most = default.max_sequences
+    shared_by = stages_sharing(default, rows)
+    own_limit = rows["batch"] * shared_by > default.max_sequences
     # A plan's server has the tokens of an iteration for each rank, which SGLang's would share.
     tokens = columns.get("chunk_tokens", default.iteration_tokens)
     table = pd.DataFrame(
@@ -72,8 +79,8 @@ def predicted(case: Case, rows: pd.DataFrame, mode: str, columns: dict[str, floa
             "moe_tp": rows["ffn_tp"] if has_experts else "",
             "batch": rows["batch"],
             "concurrency": rows["batch"] * rows["dp"] * rows["pp"],
-            # The server is started for so many sequences, as `plan export` writes it.
-            "max_sequences": [8192 if each > most else None for each in rows["batch"]],
+            # The server is started for all sequences of its pipeline, as `plan export` writes it.
+            "max_sequences": (8192 * shared_by).where(own_limit),
             "max_batched_tokens": [tokens] * len(rows),
         }
     ).assign(hardware=hardware, backend=framework, weights=weights, kv="bf16", model=model)
@@ -130,7 +137,7 @@ def in_pairs(
     prefill: pd.DataFrame,
     decode: pd.DataFrame,
     replicas: tuple[int, int],
-    **columns: int,
+    **columns: int | IntArray,
 ) -> pd.DataFrame:
     """What `predict` says of deployments of such replicas, row by row."""
     hardware, framework, weights, model, lengths = case
@@ -152,13 +159,15 @@ def in_pairs(
 @pytest.mark.parametrize(("case", "replicas"), each_once(PAIRS, REPLICAS, pytest.mark.more))
 def test_deployments_reach_the_rates_of_their_rows(case: Case, replicas: tuple[int, int]) -> None:
     rows = usable(case, Techniques())
-    most = default_scheduling(case[1], accelerators()[case[0]]).iteration_tokens // case[4][0]
+    scheduling = default_scheduling(case[1], accelerators()[case[0]])
+    most = scheduling.iteration_tokens // case[4][0]
     prefill = rows[(rows["phase"] == "prefill") & (rows["batch"] == most)]
     decode = rows[(rows["phase"] == "decode") & (rows["batch"] == 32)]
     random = np.random.RandomState(3)
     prefill, decode = (each.sample(30, random_state=random, replace=True) for each in (prefill, decode))
     # So many clients that one of the phases is full all the time, and its rate is that of the deployment.
-    found = in_pairs(case, prefill, decode, replicas, concurrency=2_000_000, max_sequences=32)
+    limits = 32 * stages_sharing(scheduling, decode).to_numpy()
+    found = in_pairs(case, prefill, decode, replicas, concurrency=2_000_000, max_sequences=limits)
     rates = [
         count * each["requests_per_s"].to_numpy()
         for count, each in zip(replicas, (prefill, decode), strict=True)
