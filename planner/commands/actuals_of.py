@@ -19,6 +19,7 @@ from fleetplan.planner.importing.demand import DemandOptions
 from fleetplan.planner.importing.focus import FOCUS_COLUMNS
 from fleetplan.planner.importing.progress import reading
 from fleetplan.planner.importing.prometheus import (
+    Monitoring,
     answers_of,
     measured_queries,
     parse_answers,
@@ -38,28 +39,16 @@ class MeasuredSources:
     Attributes
     ----------
     places : tuple[str, ...]
-        Tables, bills, and with a system URLs of servers or folders of saved answers.
+        Tables, bills, and with a system that is monitored URLs of servers or folders of saved answers.
     regions : tuple[str, ...]
         THEIRS=OURS of bills.
-    system : str or None
-        Whose metrics.
-    days : float
-        How far back a server is asked. [days]
-    step_s : int
-        Step of the range. [s]
-    region_label : str or None
-        Label that names the region.
-    token_file : Path or None
-        Holds a bearer token for a server.
+    monitoring : Monitoring
+        How servers and folders are read.
     """
 
     places: tuple[str, ...]
     regions: tuple[str, ...]
-    system: str | None
-    days: float
-    step_s: int
-    region_label: str | None
-    token_file: Path | None
+    monitoring: Monitoring
 
 
 def actuals_of(sources: MeasuredSources, plan: Plan, errors: Console) -> Actuals:
@@ -75,7 +64,8 @@ def actuals_of(sources: MeasuredSources, plan: Plan, errors: Console) -> Actuals
     for place in sources.places:
         path = Path(place)
         if place.startswith(_URLS) or path.is_dir():
-            _say(without_login(place)[0], "service", _monitored(sources, place, plan, gathered), errors)
+            found = _monitored(sources.monitoring, place, plan, gathered)
+            _say(without_login(place)[0], "service", found, errors)
         elif _is_bill(path):
             _say(place, "row", _bill(path, regions, plan, gathered, errors), errors)
         else:
@@ -100,14 +90,14 @@ def _bill(
         return bill_actuals(table, str(path), regions, plan, into)
 
 
-def _monitored(sources: MeasuredSources, place: str, plan: Plan, into: GatheredActuals) -> TakenActuals:
+def _monitored(how: Monitoring, place: str, plan: Plan, into: GatheredActuals) -> TakenActuals:
     shown, _ = without_login(place)
-    if sources.system is None:
+    if how.system is None:
         raise InputError([Issue("--system", 0, 0, "", f"is missing: whose metrics {shown} has")])
-    asked = measured_queries(sources.system, sources.region_label, sources.step_s)
-    texts = answers_of(place, asked, sources.days, sources.step_s, sources.token_file)
-    label = system_metrics(sources.system)["service"]
-    options = DemandOptions(label, sources.region_label, None, PEAK_PERCENTILE, 1, shown)
+    asked = measured_queries(how.system, how.region_label, how.step_s)
+    texts = answers_of(place, asked, how.days, how.step_s, how.token_file)
+    label = system_metrics(how.system)["service"]
+    options = DemandOptions(label, how.region_label, None, PEAK_PERCENTILE, 1, shown)
     return monitored_actuals(parse_answers(texts, shown), options, plan, into)
 
 

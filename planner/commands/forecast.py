@@ -42,7 +42,10 @@ def forecast(
     requests, tokens, input_tokens, output_tokens. Needs statsmodels: pip install 'fleetplan[forecast]'.
     Example: plan forecast history.csv fleet.yaml --out forecast.yaml
     """
-    from fleetplan.planner.commands.run_forecast import HistorySource, run_forecast
+    from fleetplan.planner.commands.run_forecast import run_forecast
+    from fleetplan.planner.importing.prometheus import Monitoring
 
-    source = HistorySource(history, system, days, step, region_label, token_file)
-    run_forecast(source, fleet_file, out, force=force, as_json=as_json, errors=console(stderr=True))
+    monitoring = Monitoring(system, days, step, region_label, token_file)
+    run_forecast(
+        history, monitoring, fleet_file, out, force=force, as_json=as_json, errors=console(stderr=True)
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -28,6 +27,7 @@ from fleetplan.planner.forecast import (
 )
 from fleetplan.planner.importing.demand import DemandOptions, observed_rates
 from fleetplan.planner.importing.prometheus import (
+    Monitoring,
     answers_of,
     parse_answers,
     queries,
@@ -36,38 +36,19 @@ from fleetplan.planner.importing.prometheus import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class HistorySource:
-    """Where the history comes from.
-
-    Attributes
-    ----------
-    place : str
-        A CSV file; with a system, the URL of a server or a folder.
-    system : str or None
-        Whose metrics.
-    days : float
-        How far back a server is asked. [days]
-    step_s : int
-        Step of the range. [s]
-    region_label : str or None
-        Label that names the region.
-    token_file : Path or None
-        Holds a bearer token for a server.
-    """
-
-    place: str
-    system: str | None
-    days: float
-    step_s: int
-    region_label: str | None
-    token_file: Path | None
-
-
 def run_forecast(
-    source: HistorySource, fleet_file: Path, out: Path, *, force: bool, as_json: bool, errors: Console
+    history: str,
+    monitoring: Monitoring,
+    fleet_file: Path,
+    out: Path,
+    *,
+    force: bool,
+    as_json: bool,
+    errors: Console,
 ) -> None:
     """Write a fleet file with the demand of the forecast, and print the forecast.
+
+    The history is a CSV file; with a system that is monitored, the URL of a server or a folder.
 
     Raises
     ------
@@ -76,7 +57,7 @@ def run_forecast(
     """
     document = read_document(fleet_file)
     fleet = build_fleet(document)
-    histories = _histories(source, fleet)
+    histories = _histories(history, monitoring, fleet)
     run = forecast_demand(
         histories,
         fleet.periods,
@@ -87,7 +68,7 @@ def run_forecast(
     own = [each.name for each in fleet.services if each.name in without and each.follows is None]
     if own:
         errors.print(f"no history, demand as it was: {', '.join(own)}", style="yellow", markup=False)
-    text = with_forecast(document, read_text(fleet_file), fleet, run, without_login(source.place)[0])
+    text = with_forecast(document, read_text(fleet_file), fleet, run, without_login(history)[0])
     write_fleet_file(out, text, over=force)
     if as_json:
         echo_json(json.dumps(_as_json(run), indent=2))
@@ -96,20 +77,20 @@ def run_forecast(
     say_written(errors, out)
 
 
-def _histories(source: HistorySource, fleet: Fleet) -> list[History]:
+def _histories(history: str, monitoring: Monitoring, fleet: Fleet) -> list[History]:
     services = [each.name for each in fleet.services]
     regions = [each.name for each in fleet.regions]
-    if source.system is None:
-        return read_history(Path(source.place), services, regions, _only_regions(fleet))
+    if monitoring.system is None:
+        return read_history(Path(history), services, regions, _only_regions(fleet))
     wanted = {
         name: query
-        for name, query in queries(source.system, source.region_label, source.step_s).items()
+        for name, query in queries(monitoring.system, monitoring.region_label, monitoring.step_s).items()
         if name == "requests"
     }
-    texts = answers_of(source.place, wanted, source.days, source.step_s, source.token_file)
-    place, _ = without_login(source.place)
+    texts = answers_of(history, wanted, monitoring.days, monitoring.step_s, monitoring.token_file)
+    place, _ = without_login(history)
     options = DemandOptions(
-        system_metrics(source.system)["service"], source.region_label, None, 100.0, 1, place
+        system_metrics(monitoring.system)["service"], monitoring.region_label, None, 100.0, 1, place
     )
     rates = observed_rates(parse_answers(texts, place), options)
     known = [row for row in rates if row[0] in services and (row[1] is None or row[1] in regions)]

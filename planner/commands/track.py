@@ -74,9 +74,9 @@ def track(
     """
     from fleetplan.planner.commands.actuals_of import MeasuredSources
     from fleetplan.planner.commands.run_track import NextPlan, run_track
+    from fleetplan.planner.importing.prometheus import Monitoring
 
-    sources = MeasuredSources(
-        tuple(actuals), tuple(region or ()), system, days, step, region_label, token_file
-    )
+    monitoring = Monitoring(system, days, step, region_label, token_file)
+    sources = MeasuredSources(tuple(actuals), tuple(region or ()), monitoring)
     following = NextPlan(next_file, solve_into, fleet_file, time_limit, gap, force)
     run_track(plan_file, sources, out, following, as_json=as_json, errors=console(stderr=True))

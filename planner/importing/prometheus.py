@@ -213,6 +213,31 @@ def token_of(file: Path | None) -> str:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Monitoring:
+    """How servers are read that a command names.
+
+    Attributes
+    ----------
+    system : str or None
+        Whose metrics.
+    days : float
+        How far back a server is asked. [days]
+    step_s : int
+        Step of the range. [s]
+    region_label : str or None
+        Label that names the region.
+    token_file : Path or None
+        Holds a bearer token for a server.
+    """
+
+    system: str | None
+    days: float
+    step_s: int
+    region_label: str | None
+    token_file: Path | None
+
+
 def answers_of(
     source: str,
     asked: Mapping[str, str],
