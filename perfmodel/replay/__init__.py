@@ -1,7 +1,7 @@
 """Requests through simulated engines: percentiles, queues, and what the KV caches hold.
 
 In: `Requests` (drawn, or of a trace) and a `Deployment`. Out: a `ServiceRun` with the times of every request.
-Entry points: `run_service`, `sustained_rate_per_s`, `read_trace`, `trace_statistics`.
+Entry points: `run_service`, `sustained_rate_per_s`, `read_trace`.
 """
 
 from fleetplan.perfmodel.replay.capacity import EnginePool, LoadTarget, sustained_rate_per_s
@@ -16,7 +16,6 @@ from fleetplan.perfmodel.replay.service_run import (
     run_service,
     running_over_time,
 )
-from fleetplan.perfmodel.replay.trace_summary import TraceStatistics, length_classes, trace_statistics
 from fleetplan.perfmodel.replay.traces import Trace, read_trace
 
 __all__ = [
@@ -30,12 +29,9 @@ __all__ = [
     "Router",
     "ServiceRun",
     "Trace",
-    "TraceStatistics",
     "deployed_engine",
-    "length_classes",
     "read_trace",
     "run_service",
     "running_over_time",
     "sustained_rate_per_s",
-    "trace_statistics",
 ]

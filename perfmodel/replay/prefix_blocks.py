@@ -1,9 +1,9 @@
-"""Shared prefixes of prompts, from the hashes of their blocks."""
+"""Prompts that begin like earlier ones, from the hashes of their blocks, in bounded memory."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -17,67 +17,110 @@ BLOCK_TOKENS: Final = 512
 COMMON_SHARE: Final = 0.5
 """A leading block that more requests than this begin with is common to all rather than part of a session."""
 
+REMEMBERED_BLOCKS: Final = 1 << 19
+"""Latest blocks that are remembered at least: 268 million tokens, in some 100 MB."""
 
-@dataclass(frozen=True, slots=True)
-class Prefixes:
-    """Shared prefixes of prompts.
+
+class PromptSession:
+    """Requests of which each goes on where an earlier one ended.
 
     Attributes
     ----------
-    common_tokens : int
-        Tokens that most requests begin with. [tokens]
-    seen_tokens : IntArray
-        Leading tokens of each prompt that an earlier one had as well, shape (n_requests,). [tokens]
-    session : IntArray
-        Session of each request: one that goes on where an earlier one ended belongs to its session.
-        `NO_SESSION` for prompts that nothing goes on from; shape (n_requests,).
+    number : int
+        Counted from 0 in the order of the first requests.
+    requests : int
+        So far.
     """
 
-    common_tokens: int
-    seen_tokens: IntArray
-    session: IntArray
+    __slots__ = ("number", "requests")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.requests = 0
 
 
-def prefixes_of(prompts: Sequence[tuple[int, ...]]) -> Prefixes:
-    """Find what prompts share.
+class PromptMemory:
+    """Blocks of the latest prompts, and the session of the last prompt that each was part of.
+
+    Blocks that no prompt has had for a while are forgotten, as a cache of that size would: all that were
+    taken among the latest `REMEMBERED_BLOCKS` are known, and never more than twice as many and a prompt.
 
     Parameters
     ----------
-    prompts : Sequence[tuple[int, ...]]
-        Hashes of the blocks of each, in the order of arrival. Equal hashes stand for equal prompts up to the
-        end of the block.
+    common_blocks : int
+        Leading blocks that most prompts share; `common_blocks_of` counts them.
     """
-    common = _common_blocks(prompts)
-    owner: dict[int, int] = {}
-    seen: list[int] = []
-    session: list[int] = []
-    for number, blocks in enumerate(prompts):
-        known = 0
-        while known < len(blocks) and blocks[known] in owner:
-            known += 1
-        seen.append(known * BLOCK_TOKENS)
-        goes_on = known > common
-        session.append(session[owner[blocks[known - 1]]] if goes_on else number)
-        for block in blocks[common:]:
-            owner[block] = number
-        for block in blocks[:common]:
-            owner.setdefault(block, number)
-    numbers = np.array(session, dtype=np.int64)
-    _, position, counts = np.unique(numbers, return_inverse=True, return_counts=True)
-    alone = counts[position] == 1
-    return Prefixes(
-        common * BLOCK_TOKENS, np.array(seen, dtype=np.int64), np.where(alone, NO_SESSION, position)
-    )
+
+    def __init__(self, common_blocks: int) -> None:
+        self._common_blocks = common_blocks
+        self._sessions = 0
+        self._latest: dict[int, PromptSession] = {}
+        self._before: dict[int, PromptSession] = {}
+
+    def __len__(self) -> int:
+        """Return how many entries are kept."""
+        return len(self._latest) + len(self._before)
+
+    def add(self, blocks: Sequence[int]) -> tuple[int, PromptSession]:
+        """Take the next prompt.
+
+        Parameters
+        ----------
+        blocks : Sequence[int]
+            Hashes of its blocks. Equal hashes stand for equal prompts up to the end of the block.
+
+        Returns
+        -------
+        tuple[int, PromptSession]
+            Leading blocks that earlier prompts had as well, and the session of the request.
+        """
+        latest, before = self._latest, self._before
+        known: list[PromptSession] = []
+        for block in blocks:
+            found = latest.get(block) or before.get(block)
+            if found is None:
+                break
+            known.append(found)
+        if len(known) > self._common_blocks:
+            session = known[-1]
+        else:
+            session = PromptSession(self._sessions)
+            self._sessions += 1
+        session.requests += 1
+        common = blocks[: self._common_blocks]
+        latest.update(zip(common, known, strict=False))
+        for block in common:
+            latest.setdefault(block, session)
+        latest.update(dict.fromkeys(blocks[self._common_blocks :], session))
+        if len(latest) >= REMEMBERED_BLOCKS:
+            self._latest, self._before = {}, latest
+        return len(known), session
 
 
-def _common_blocks(prompts: Sequence[tuple[int, ...]]) -> int:
-    """Leading blocks that most requests share."""
+def prompt_sessions(prompts: Sequence[Sequence[int]]) -> IntArray:
+    """Return the session of each prompt, shape (n_prompts,), `NO_SESSION` for those that stand alone.
+
+    Parameters
+    ----------
+    prompts : Sequence[Sequence[int]]
+        Hashes of the blocks of each, in the order of arrival.
+    """
+    memory = PromptMemory(common_blocks_of(prompts))
+    sessions = [memory.add(blocks)[1] for blocks in prompts]
+    return np.array([each.number if each.requests > 1 else NO_SESSION for each in sessions], dtype=np.int64)
+
+
+def common_blocks_of(prompts: Sequence[Sequence[int]]) -> int:
+    """Return how many leading blocks most prompts share.
+
+    Parameters
+    ----------
+    prompts : Sequence[Sequence[int]]
+        Hashes of the blocks of each.
+    """
     common = 0
     while True:
-        heads = [blocks[common] for blocks in prompts if len(blocks) > common]
-        if not heads:
-            return common
-        _, counts = np.unique(np.array(heads), return_counts=True)
-        if counts.max() <= COMMON_SHARE * len(prompts):
+        heads = Counter(blocks[common] for blocks in prompts if len(blocks) > common)
+        if not heads or max(heads.values()) <= COMMON_SHARE * len(prompts):
             return common
         common += 1

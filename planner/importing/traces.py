@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import numpy as np
 from rich.console import Console
 
-from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.figures import counted
-from fleetplan.fleet.resolve.services.length_files import HISTOGRAM_COLUMNS, counted_bins
-from fleetplan.perfmodel.operators import IntArray
-from fleetplan.perfmodel.replay import Trace, TraceStatistics, length_classes, read_trace, trace_statistics
+from fleetplan.fleet.resolve.services.length_files import HISTOGRAM_COLUMNS
 from fleetplan.planner.export.new_file import write_new_files
 from fleetplan.planner.importing.fragments import refuse_file_name
+from fleetplan.planner.importing.length_counts import LengthClass
 from fleetplan.planner.importing.progress import reading
+from fleetplan.planner.importing.trace_summary import (
+    CountedTrace,
+    TraceStatistics,
+    count_trace,
+    trace_statistics,
+)
 
 CLASS_NAMES: Final = {
     1: ("all",),
@@ -67,40 +70,34 @@ class ImportedTrace:
     classes: tuple[TraceClass, ...]
 
 
-def import_trace(trace: Trace, classes: int) -> ImportedTrace:
+def import_trace(trace: CountedTrace, classes: int) -> ImportedTrace:
     """Derive classes and statistics.
 
     Parameters
     ----------
-    trace : Trace
-        At least two requests at different times.
+    trace : CountedTrace
+        What was read.
     classes : int
         How many classes, 1 to 4; fewer where there are fewer lengths.
+
+    Raises
+    ------
+    InputError
+        It has no two requests at different times.
     """
-    requests = trace.requests
-    members = length_classes(requests, classes)
-    present = np.unique(members)
-    names = CLASS_NAMES[present.size]
-    found = [
-        _class(name, requests.input_tokens[members == k], requests.output_tokens[members == k], len(requests))
-        for name, k in zip(names, present, strict=True)
-    ]
-    return ImportedTrace(trace_statistics(trace), tuple(found))
+    statistics = trace_statistics(trace)
+    found = trace.lengths.classes(classes)
+    named = zip(CLASS_NAMES[len(found)], found, strict=True)
+    return ImportedTrace(statistics, tuple(_class(name, each) for name, each in named))
 
 
-def _class(name: str, input_tokens: IntArray, output_tokens: IntArray, count: int) -> TraceClass:
-    # Tens of millions of requests have some hundred thousand pairs of lengths.
-    width = int(output_tokens.max()) + 1
-    pairs, requests = np.unique(input_tokens * width + output_tokens, return_counts=True)
-    bins = counted_bins(
-        zip((pairs // width).tolist(), (pairs % width).tolist(), requests.tolist(), strict=True)
-    )
-    rows = [f"{b.input_from},{b.input_to},{b.output_from},{b.output_to},{b.share:.8g}" for b in bins]
+def _class(name: str, found: LengthClass) -> TraceClass:
+    rows = [f"{b.input_from},{b.input_to},{b.output_from},{b.output_to},{b.share:.8g}" for b in found.bins]
     return TraceClass(
         name,
-        input_tokens.size / count,
-        max(1, round(float(input_tokens.mean()))),
-        max(1, round(float(output_tokens.mean()))),
+        found.share,
+        max(1, round(found.input_tokens)),
+        max(1, round(found.output_tokens)),
         "\n".join([",".join(HISTOGRAM_COLUMNS), *rows]) + "\n",
     )
 
@@ -120,22 +117,22 @@ def _fragment_lines(service: str, source: Path, imported: ImportedTrace) -> Iter
     found = imported.statistics
     yield f"# Traffic of {source.name}: {counted(found.requests, 'request')} in {found.span_s:,.0f} s."
     yield f"# Requests/s: {found.mean_per_s:.4g} in the mean, {found.peak_per_s:.4g} in the busiest minute."
-    for name, tokens in (("prompt", found.input_tokens), ("output", found.output_tokens)):
+    for name, tokens in (("a prompt", found.input_tokens), ("an output", found.output_tokens)):
         yield (
-            f"# Tokens of a {name}: {tokens.mean:.0f} in the mean, {tokens.p50:.0f} / {tokens.p95:.0f} / "
+            f"# Tokens of {name}: {tokens.mean:.0f} in the mean, {tokens.p50:.0f} / {tokens.p95:.0f} / "
             f"{tokens.p99:.0f} at the 50th / 95th / 99th percentile."
         )
     if found.by_hour:
         yield f"# Rate by hour over the mean: {' '.join(f'{ratio:.2f}' for ratio in found.by_hour)}."
-    if found.seen_prompt_ratio is not None:
+    if (prompts := found.prompts) is not None:
         yield (
-            f"# Prompts: {found.seen_prompt_ratio:.0%} of their tokens began an earlier prompt as well; "
-            f"{counted(found.common_prefix_tokens or 0, 'token')} begin most of them "
+            f"# Prompts: {prompts.seen_ratio:.0%} of their tokens began an earlier prompt as well; "
+            f"{counted(prompts.common_tokens, 'token')} begin most of them "
             f"(techniques.shared_prefix_tokens)."
         )
-    if found.sessions:
-        each = f"{found.requests_per_session:.1f} requests in the mean"
-        yield f"# Sessions: {found.sessions:,} of at least two requests, {each}."
+    if found.sessions.sessions:
+        each = f"{found.sessions.requests_per_session:.1f} requests in the mean"
+        yield f"# Sessions: {found.sessions.sessions:,} of at least two requests, {each}."
     yield "services:"
     yield f"  - name: {service}"
     yield "    # model, precision and slo are yours to fill in"
@@ -175,17 +172,16 @@ def run_trace(path: Path, service: str, classes: int, out: Path, force: bool, er
     """
     refuse_file_name("--service", service)
     with reading(path, errors) as watch:
-        trace = read_trace(path, watch)
+        trace = count_trace(path, watch)
     for reason in trace.rejected:
         errors.print(f"skipped: {reason}", style="yellow", markup=False, highlight=False)
-    if float(trace.requests.arrival_ms[-1]) <= 0:
-        raise InputError([Issue(str(path), 0, 0, "", "has no two requests at different times")])
     imported = import_trace(trace, classes)
     files = {lengths_file(service, each): each.histogram for each in imported.classes}
     files[f"{service}.yaml"] = service_fragment(service, path, imported)
     write_new_files(out, files, over=force)
+    taken = counted(imported.statistics.requests, "request")
     errors.print(
-        f"{counted(len(trace.requests), 'request')} ({trace.form}) taken; written to {out}/{service}.yaml",
+        f"{taken} ({trace.form}) taken; written to {out}/{service}.yaml",
         style="dim",
         markup=False,
     )

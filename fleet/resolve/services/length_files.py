@@ -123,15 +123,15 @@ def counted_bins(lengths: Iterable[tuple[int, int, int]]) -> list[LengthBin]:
     """Count (input tokens, output tokens, requests with both) in bins of equal ratios."""
     counts: Counter[tuple[tuple[int, int], tuple[int, int]]] = Counter()
     for input_tokens, output_tokens, requests in lengths:
-        counts[_bin(input_tokens), _bin(output_tokens)] += requests
+        counts[length_bin(input_tokens), length_bin(output_tokens)] += requests
     total = sum(counts.values())
     return [
         LengthBin(*inputs, *outputs, count / total) for (inputs, outputs), count in sorted(counts.items())
     ]
 
 
-def _bin(tokens: int) -> tuple[int, int]:
-    """Ends of the bin of a length, the upper one not included."""
+def length_bin(tokens: int) -> tuple[int, int]:
+    """Return the ends of the bin of a length, the upper one not included. [tokens]"""
     step = math.floor(BINS_PER_DOUBLING * math.log2(tokens))
     # Rounding of the logarithm or of the ends may leave the number one bin too high or too low.
     for each in (step - 1, step, step + 1):

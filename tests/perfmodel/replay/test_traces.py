@@ -1,14 +1,13 @@
-"""Trace files of every format, and what they say."""
+"""Trace files of every format."""
 
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.perfmodel.replay import Trace, length_classes, read_trace, trace_statistics
-from fleetplan.perfmodel.replay.prefix_blocks import BLOCK_TOKENS, prefixes_of
+from fleetplan.perfmodel.replay import Trace, prefix_blocks, read_trace
+from fleetplan.perfmodel.replay.prefix_blocks import PromptMemory, common_blocks_of, prompt_sessions
 from fleetplan.perfmodel.serving.requests import NO_SESSION
 
 AZURE = """\
@@ -75,20 +74,34 @@ def test_mooncake_prompts_share_blocks(tmp_path: Path) -> None:
     )
     found = trace_of(tmp_path, rows, "trace.jsonl")
     assert found.form == "mooncake"
-    assert found.prefixes is not None
-    assert found.prefixes.common_tokens == BLOCK_TOKENS
-    assert found.prefixes.seen_tokens.tolist() == [0, 512, 1536, 512]
     # The third goes on where the first ended; the others stand alone.
     assert found.requests.session.tolist() == [0, NO_SESSION, 0, NO_SESSION]
-    statistics = trace_statistics(found)
-    assert (statistics.sessions, statistics.requests_per_session) == (1, 2.0)
-    assert statistics.seen_prompt_ratio == pytest.approx((512 + 1536 + 500) / 6100)
 
 
 def test_a_session_goes_on_over_several_turns() -> None:
-    found = prefixes_of([(1, 2), (7, 8), (1, 2, 3), (5, 6), (1, 2, 3, 4), (11, 12), (13, 14)])
-    assert found.common_tokens == 0
-    assert found.session.tolist() == [0, NO_SESSION, 0, NO_SESSION, 0, NO_SESSION, NO_SESSION]
+    prompts = [(1, 2), (7, 8), (1, 2, 3), (5, 6), (1, 2, 3, 4), (11, 12), (13, 14)]
+    assert common_blocks_of(prompts) == 0
+    assert prompt_sessions(prompts).tolist() == [0, NO_SESSION, 0, NO_SESSION, 0, NO_SESSION, NO_SESSION]
+
+
+def test_blocks_of_hashes_beyond_63_bits_are_told_apart() -> None:
+    high = 2**64 - 1
+    assert common_blocks_of([(high,), (high - 1,), (high - 2,), (1,)]) == 0
+    assert prompt_sessions([(high, 1), (high - 1, 2)]).tolist() == [NO_SESSION, NO_SESSION]
+
+
+def test_blocks_of_long_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefix_blocks, "REMEMBERED_BLOCKS", 100)
+    memory, kept = PromptMemory(common_blocks=1), []
+    memory.add((-1, -2))
+    for number in range(1000):
+        # The common block is never forgotten, and those of a session that goes on are not.
+        assert memory.add((-1, -2, -3))[0] == (3 if number else 2)
+        assert memory.add((-1, number))[0] == 1
+        kept.append(len(memory))
+    assert memory.add((-1, 950))[0] == 2
+    assert memory.add((-1, 5))[0] == 1
+    assert max(kept) <= 2 * 100 + 3
 
 
 @pytest.mark.parametrize(
@@ -116,28 +129,3 @@ def test_many_rejections_are_counted(tmp_path: Path) -> None:
     rejected = trace_of(tmp_path, text).rejected
     assert len(rejected) == 6
     assert rejected[-1] == "4 more rows"
-
-
-def test_statistics_of_a_steady_trace(tmp_path: Path) -> None:
-    # One request a second over three hours, in the second hour two.
-    times = [float(t) for t in range(10_800)] + [3600.5 + t for t in range(3600)]
-    rows = "".join(f"{t},{100 if i % 2 else 1000},10\n" for i, t in enumerate(sorted(times)))
-    found = trace_statistics(trace_of(tmp_path, "arrival_s,input_tokens,output_tokens\n" + rows))
-    assert found.mean_per_s == pytest.approx(4 / 3, rel=0.01)
-    assert found.peak_per_s == pytest.approx(2.0, rel=0.02)
-    assert found.by_hour == pytest.approx([0.75, 1.5], rel=0.01)
-    assert found.burstiness < 0.1
-    assert found.input_tokens.mean == pytest.approx(550, rel=0.01)
-    assert found.seen_prompt_ratio is None
-
-
-def test_classes_split_by_prompt_length(tmp_path: Path) -> None:
-    text = "arrival_s,input_tokens,output_tokens\n" + "".join(
-        f"{i},{(90, 110, 4000, 5000)[i % 4]},10\n" for i in range(40)
-    )
-    requests = trace_of(tmp_path, text).requests
-    classes = length_classes(requests, 2)
-    assert set(requests.input_tokens[classes == 0].tolist()) == {90, 110}
-    assert set(requests.input_tokens[classes == 1].tolist()) == {4000, 5000}
-    assert np.unique(length_classes(requests, 1)).tolist() == [0]
-    assert np.unique(length_classes(requests, 9)).size <= 4

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from fleetplan.fleet.inventory import LengthBin, LengthHistogram
-from fleetplan.perfmodel.replay.trace_summary import burstiness_of
 from fleetplan.perfmodel.serving import Regimes, RequestKind, regime_times_ms, renewal_times_ms, requests_of
 from fleetplan.perfmodel.serving.arrivals import drawn_lengths
 
@@ -64,14 +63,3 @@ def test_classes_have_their_own_lengths() -> None:
     assert found.input_tokens.tolist() == [10, 20, 10, 20]
     assert found.prefix_tokens.tolist() == [0, 7, 0, 7]
     assert found.classes.tolist() == classes.tolist()
-
-
-def test_burstiness_is_measured_around_slow_changes() -> None:
-    random = np.random.default_rng(4)
-    for burstiness in (1.0, 3.0):
-        times = renewal_times_ms(10.0, burstiness, 100_000, random)
-        assert burstiness_of(times) == pytest.approx(burstiness, rel=0.15)
-        # A rate that doubles over the day, and times rounded to seconds, change little.
-        slow = times * (1 + times / times[-1])
-        assert burstiness_of(np.floor(slow / 1e3) * 1e3) == pytest.approx(burstiness, rel=0.25)
-    assert burstiness_of(np.arange(10.0)) == 1.0
