@@ -131,11 +131,11 @@ class ArrivalCounts:
         """Return the times of at least one request."""
         if not self._bins.size:
             times: FloatArray = np.sort(np.concatenate(self._kept))
-            since: FloatArray = (times - times[0]) * MS_PER_S
-            return ArrivalTimes(since)
+            return ArrivalTimes((times - times[0]) * MS_PER_S)
         numbers = np.arange(self._first, self._last + 1)
         requests = self._bins[numbers % MOST_BINS]
-        return ArrivalTimes((numbers - self._first) * self._bin_ms, requests, self._bin_ms)
+        starts = (numbers - self._first).astype(np.float64)
+        return ArrivalTimes(starts * self._bin_ms, requests, self._bin_ms)
 
 
 def peak_per_s(arrivals: ArrivalTimes) -> float:
