@@ -7,7 +7,7 @@ configurations. Entry points: `service_landscape` (one table; `cached_landscape`
 
 from fleetplan.perfmodel.landscape.blocks import evaluate_block
 from fleetplan.perfmodel.landscape.cache import WaitingLandscape, cached_landscape
-from fleetplan.perfmodel.landscape.frameworks import FRAMEWORK_LAYOUTS, framework_problem
+from fleetplan.perfmodel.landscape.frameworks import FRAMEWORK_LAYOUTS, framework_problem, runs_on
 from fleetplan.perfmodel.landscape.grid import GridBlock, GridPlace, Option
 from fleetplan.perfmodel.landscape.landscape import Landscape, LandscapeQuestion, service_landscape
 from fleetplan.perfmodel.landscape.pareto import pareto_mask
@@ -55,6 +55,7 @@ __all__ = [
     "pareto_mask",
     "point_table",
     "points_of",
+    "runs_on",
     "search_layouts",
     "service_landscape",
     "sweep",

@@ -11,12 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from fleetplan.perfmodel.architecture import GroupedQueryAttention, ModelArchitecture, MoeFfn
+from fleetplan.perfmodel.architecture import (
+    CompressedAttention,
+    GroupedQueryAttention,
+    LatentAttention,
+    ModelArchitecture,
+    MoeFfn,
+)
 from fleetplan.perfmodel.landscape.phases import AGGREGATED, DECODE, PREFILL
 from fleetplan.perfmodel.parallelism import Parallelism
 
-Models = Literal["any", "experts", "latent", "none"]
-"""Models that something works for: any, those with experts, those with latent attention, or none."""
+Models = Literal["any", "experts", "latent", "dense latent", "none"]
+"""Models that something works for: any, those with experts, those with latent attention, those of them whose
+queries see all earlier tokens, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,9 @@ class FrameworkLayouts:
         Numbers of expert groups in a stage.
     prompt_cp : Models
         Models whose prompts several ranks may share.
+    latent_prompt_cp_alone : bool
+        Whether ranks that share prompts of latent attention are all ranks of attention of a stage, and each
+        rank of the stage has experts of its own.
     prompt_cp_is_wide : bool
         Whether those ranks come on top of tensor parallelism, so that each group of them holds a dense
         feed-forward block; otherwise they are ranks of the tensor parallelism of that block.
@@ -54,6 +64,7 @@ class FrameworkLayouts:
     dp_beside_tp: bool
     expert_groups: Literal["any", "all or none"]
     prompt_cp: Models
+    latent_prompt_cp_alone: bool
     prompt_cp_is_wide: bool
     generation_cp: Models
     generation_cp_beside_tp: bool
@@ -67,6 +78,7 @@ _VLLM_TRANSFER: Final = (
     "alone, and over all ranks of tensor parallelism"
 )
 _SGLANG_DP: Final = "docs.sglang.io/docs/advanced_features/dp_dpa_smg_guide"
+_SGLANG_CP: Final = "sglang 0.5.23 of PyPI, srt/arg_groups/model_overrides/deepseek_v2.py"
 _DYNAMO: Final = "docs.nvidia.com/dynamo, DP rank routing: attention DP takes the size of tensor parallelism"
 _TRTLLM: Final = "nvidia.github.io/TensorRT-LLM/features/parallel-strategy (NVIDIA/TensorRT-LLM@65b31db)"
 
@@ -78,6 +90,7 @@ FRAMEWORK_LAYOUTS: Final = {
         dp_beside_tp=True,
         expert_groups="all or none",
         prompt_cp="latent",
+        latent_prompt_cp_alone=False,
         prompt_cp_is_wide=True,
         generation_cp="latent",
         generation_cp_beside_tp=False,
@@ -93,20 +106,22 @@ FRAMEWORK_LAYOUTS: Final = {
     ),
     "sglang": FrameworkLayouts(
         framework="sglang",
-        version="0.5.20",
+        version="0.5.23",
         attention_dp="any",
         dp_beside_tp=True,
         expert_groups="any",
         prompt_cp="experts",
+        latent_prompt_cp_alone=True,
         prompt_cp_is_wide=False,
-        generation_cp="latent",
+        generation_cp="dense latent",
         generation_cp_beside_tp=True,
         source={
             "attention_dp": f"{_SGLANG_DP}; Llama: sgl-project/sglang pull request 15268",
             "dp_beside_tp": "sgl-project/sglang pull request 4390",
             "prompt_cp": "docs.sglang.io/docs/advanced_features/prefill_cp",
             "prompt_cp_is_wide": "docs.sglang.io/docs/advanced_features/prefill_cp",
-            "generation_cp": "docs.sglang.io/docs/advanced_features/dcp",
+            "latent_prompt_cp_alone": _SGLANG_CP,
+            "generation_cp": f"docs.sglang.io/docs/advanced_features/dcp; no sparse attention: {_SGLANG_CP}",
         },
     ),
     "trtllm": FrameworkLayouts(
@@ -116,6 +131,7 @@ FRAMEWORK_LAYOUTS: Final = {
         dp_beside_tp=False,
         expert_groups="any",
         prompt_cp="none",
+        latent_prompt_cp_alone=False,
         prompt_cp_is_wide=False,
         generation_cp="latent",
         generation_cp_beside_tp=True,
@@ -128,6 +144,28 @@ FRAMEWORK_LAYOUTS: Final = {
     ),
 }
 """Read in November 2026."""
+
+
+ONLY_VENDORS: Final = {"trtllm": frozenset({"NVIDIA"})}
+"""Vendors of the parts that a framework runs on, where it runs on those alone. Source:
+nvidia.github.io/TensorRT-LLM/supported-hardware."""
+
+OWN_VENDOR: Final = "own"
+"""The vendor of parts of the fleet file that name none, which may be anyone's."""
+
+
+def runs_on(framework: str, vendor: str | None) -> bool:
+    """Return whether a framework runs on the parts of a vendor; None is one that is not known.
+
+    Parameters
+    ----------
+    framework : str
+        trtllm, sglang or vllm.
+    vendor : str or None
+        NVIDIA, AMD, ...
+    """
+    known = ONLY_VENDORS.get(framework)
+    return known is None or vendor in (None, OWN_VENDOR) or vendor in known
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +209,14 @@ def _mixed_cp(_: FrameworkLayouts, __: ModelArchitecture, layout: Parallelism, p
 
 def _prompt_cp(known: FrameworkLayouts, model: ModelArchitecture, layout: Parallelism, phase: str) -> bool:
     return layout.cp > 1 and phase == PREFILL and not _holds_for(known.prompt_cp, model)
+
+
+def _latent_prompt_cp(
+    known: FrameworkLayouts, model: ModelArchitecture, layout: Parallelism, phase: str
+) -> bool:
+    if layout.cp == 1 or phase != PREFILL or not _holds_for("latent", model):
+        return False
+    return known.latent_prompt_cp_alone and (layout.tp > 1 or layout.ep != layout.accelerators_per_stage)
 
 
 def _generation_cp(
@@ -225,6 +271,12 @@ RULES: Final = (
         "no context parallelism of prompts for this model",
         "prompt_cp",
         _prompt_cp,
+    ),
+    _Rule(
+        "framework: cp of prompts alone",
+        "ranks that share prompts of latent attention are all of a stage, each with experts of its own",
+        "latent_prompt_cp_alone",
+        _latent_prompt_cp,
     ),
     _Rule(
         "framework: cp of generation",
@@ -303,6 +355,11 @@ def _holds_for(models: Models, architecture: ModelArchitecture) -> bool:
         case "latent":
             attention = [group.attention for group in architecture.groups if group.attention is not None]
             return bool(attention) and not any(isinstance(each, GroupedQueryAttention) for each in attention)
+        case "dense latent":
+            found = [group.attention for group in architecture.groups]
+            sparse = any(isinstance(each, LatentAttention) and each.index is not None for each in found)
+            compressed = any(isinstance(each, CompressedAttention) for each in found)
+            return _holds_for("latent", architecture) and not sparse and not compressed
         case "none":
             return False
 

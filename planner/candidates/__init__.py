@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fleetplan.planner.candidates.rejections import (
         BELOW_QUALITY_FLOOR,
         DOMINATED,
+        NO_FRAMEWORK,
         NO_SUPPLY,
         NOT_ALLOWED,
         UNDER_LOAD,
@@ -41,6 +42,7 @@ __all__ = [
     "BELOW_QUALITY_FLOOR",
     "DOMINATED",
     "NOT_ALLOWED",
+    "NO_FRAMEWORK",
     "NO_SUPPLY",
     "UNDER_LOAD",
     "Calibrator",

@@ -15,11 +15,12 @@ from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet, Hardware, Service
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.interruption import WorkInterruptedError, interruptible
+from fleetplan.perfmodel.landscape import runs_on
 from fleetplan.perfmodel.steps.shared_lookups import SharedLookups
 from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.figures import supplied_hardware
 from fleetplan.planner.candidates.out_of_time import OutOfTimeError
-from fleetplan.planner.candidates.rejections import NOT_ALLOWED, RejectionLog
+from fleetplan.planner.candidates.rejections import NO_FRAMEWORK, NOT_ALLOWED, RejectionLog
 from fleetplan.planner.candidates.remote import candidates_over_ways
 from fleetplan.planner.candidates.variants import service_variants
 from fleetplan.planner.candidates.waiting_service import WaitingService, waiting_service
@@ -204,4 +205,6 @@ def _refusal(service: Service, hardware: Hardware) -> str | None:
     """Why a service is not evaluated on some hardware; None where it is."""
     if service.allowed_hardware is not None and hardware.name not in service.allowed_hardware:
         return NOT_ALLOWED
+    if hardware.accelerator is not None and not runs_on(service.framework, hardware.accelerator.vendor):
+        return NO_FRAMEWORK
     return "no figures and no engine table" if hardware.accelerator is None else None

@@ -9,6 +9,7 @@ from fleetplan.planner.plan import Rejections
 
 DOMINATED = "dominated"
 NOT_ALLOWED = "hardware not allowed"
+NO_FRAMEWORK = "framework does not run on it"
 BELOW_QUALITY_FLOOR = "variant below the quality floor"
 NO_SUPPLY = "no pool or offer"
 UNDER_LOAD = "limits under load"

@@ -85,6 +85,7 @@ def wanted(plan: Plan, row: Placement) -> dict[str, object]:
         "accelerators": layout.accelerators,
         "pp": layout.pp,
         "dp": layout.dp,
+        "cp": layout.cp,
         "experts": layout.ep > 1,
         "hosts": hosts,
         "weights": variant.weights,

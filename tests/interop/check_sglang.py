@@ -41,6 +41,8 @@ def verdict(case):
         "accelerators": known["tp_size"] * known["pp_size"] * known["dp_size"],
         "experts": known["ep_size"] > 1,
         "ep": known["ep_size"],
+        "prompt_ranks": known["attn_cp_size"] if known["enable_prefill_cp"] else 1,
+        "cache_ranks": known["dcp_size"],
         "hosts": known["nnodes"],
         "weights": known["quantization"],
         "kv": known["kv_cache_dtype"],

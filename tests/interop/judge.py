@@ -54,6 +54,10 @@ def differences(wanted: Mapping[str, Any], seen: Mapping[str, Any], framework: s
         phase = "null" if wanted["phase"] == "aggregated" else wanted["phase"]
         if seen["phase"] != phase:
             yield f"phase: {phase} planned, {seen['phase']} started"
+        prompts = wanted["phase"] == "prefill"
+        shared = (wanted["cp"], 1) if prompts else (1, wanted["cp"])
+        if (seen["prompt_ranks"], seen["cache_ranks"]) != shared:
+            yield f"contexts over {wanted['cp']} ranks planned, started otherwise"
         if seen["tokens"] != (wanted["chunk"] or -1):
             yield f"chunks of {wanted['chunk']} planned, {seen['tokens']} started"
 

@@ -43,6 +43,15 @@ def stored_weights(deployment: LaunchedGroup) -> str | None:
     return None if copies else weights_of(named, None, published.config)
 
 
+def chooses_tokens(deployment: LaunchedGroup) -> bool:
+    """Return whether an indexer chooses the tokens that queries see, as the model's published config says."""
+    try:
+        published = model_catalog()[resolve(deployment.variant.model)]
+    except UnknownModelError:
+        return False
+    return "index_topk" in published.config
+
+
 def unsaid_weights(deployment: LaunchedGroup) -> str | None:
     """Return what to see to where nothing says what a checkpoint stores; None where it is known or BF16."""
     planned = deployment.variant.weights

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from fleetplan.fleet.figures import counted
+from fleetplan.perfmodel.landscape import runs_on
 from fleetplan.planner.export.launch.checkpoints import RefusedError
 from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched
 from fleetplan.planner.export.launch.replica import Launch
@@ -36,7 +37,10 @@ def launch(
     writer : callable or None
         Writes the options of another version; None writes those of tools.yaml.
     """
+    vendor = deployment.hardware.vendor
     try:
+        if not runs_on(framework, vendor):
+            raise RefusedError(f"{framework} does not run on parts of {vendor}")
         if not deployment.fills_hosts_evenly:
             raise RefusedError(
                 f"{counted(deployment.layout.accelerators, 'accelerator', 'do')} not fill "

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from fleetplan.planner.export.launch.checkpoints import launched, precision_options
+from fleetplan.fleet.figures import counted
+from fleetplan.planner.export.launch.checkpoints import (
+    RefusedError,
+    chooses_tokens,
+    launched,
+    precision_options,
+)
 from fleetplan.planner.export.launch.deployments import LaunchedGroup
 from fleetplan.planner.export.launch.replica import (
     COORDINATION_PORT,
@@ -48,9 +54,8 @@ def sglang(deployment: LaunchedGroup, version: str = "") -> Launch:
         )
     if layout.ep > 1:
         words += ["--ep-size", str(layout.ep)]
-    if layout.cp > 1:
-        words += ["--attn-cp-size", str(layout.cp)]
     words += [
+        *_shared_contexts(deployment),
         *precision_options(deployment, "sglang"),
         "--context-length",
         str(length),
@@ -70,6 +75,30 @@ def sglang(deployment: LaunchedGroup, version: str = "") -> Launch:
         return (*common, *place, "--dist-init-addr", f"{host.leader}:{COORDINATION_PORT}")
 
     return Launch("sglang", common, notes=tuple(notes), hosts=deployment.hosts, on_host=on_host)
+
+
+def _shared_contexts(deployment: LaunchedGroup) -> list[str]:
+    """Ranks that share prompts, or in decode caches: those of attention, or those of tensor parallelism.
+
+    Sources: sglang 0.5.23, srt/arg_groups/parallel_hook.py (handle_context_parallelism), model_hook.py,
+    model_overrides/deepseek_v2.py.
+    """
+    layout, sparse = deployment.layout, chooses_tokens(deployment)
+    if layout.cp == 1:
+        return []
+    if deployment.placement.phase != "prefill":
+        if sparse and deployment.placement.phase == "decode":
+            raise RefusedError("SGLang splits no caches of sparse attention behind a transfer of caches")
+        return ["--dcp-size", str(layout.cp)]
+    ranks = layout.accelerators_per_stage
+    if deployment.facts.latent_attention and (layout.tp > 1 or layout.ep != ranks):
+        raise RefusedError(
+            f"SGLang shares prompts of latent attention (MLA) out over all {counted(ranks, 'rank')} of a "
+            f"stage, each with experts of its own, not {layout.label}: `search: {{context_ranks: [1]}}` of "
+            f"the service plans without"
+        )
+    strategy = "interleave" if sparse else "zigzag"
+    return ["--attn-cp-size", str(layout.cp), "--enable-prefill-cp", "--cp-strategy", strategy]
 
 
 def _scheduling(deployment: LaunchedGroup) -> list[str]:

@@ -23,6 +23,11 @@ OPTIONS: Final = {
 """Options of trtllm-serve by the engine's argument that they set (tensorrt_llm/commands/serve.py)."""
 
 
+HELIX_BLOCK_TOKENS: Final = 32
+"""Tokens of a block of a cache that ranks share, which two settings must name alike. Source: TensorRT-LLM,
+docs/source/features/helix.md (NVIDIA/TensorRT-LLM@04c8822). [tokens]"""
+
+
 def tensorrt_llm(deployment: LaunchedGroup) -> Launch:
     """The command of TensorRT-LLM; over several hosts one command of Slurm starts all ranks.
 
@@ -65,8 +70,12 @@ def engine_arguments(deployment: LaunchedGroup) -> dict[str, object]:
     engine: dict[str, object] = {"tensor_parallel_size": layout.tp * layout.dp}
     if layout.pp > 1:
         engine["pipeline_parallel_size"] = layout.pp
+    cache: dict[str, object] = {"enable_block_reuse": service.prefix_caching}
     if layout.cp > 1:
+        # Without its kind, ranks that share a context would be those of Ulysses, which share prompts.
         engine["context_parallel_size"] = layout.cp
+        engine["cp_config"] = {"cp_type": "HELIX", "tokens_per_block": HELIX_BLOCK_TOKENS}
+        cache["tokens_per_block"] = HELIX_BLOCK_TOKENS
     if layout.ep > 1:
         engine["moe_expert_parallel_size"] = layout.ep
     if layout.dp > 1:
@@ -75,12 +84,14 @@ def engine_arguments(deployment: LaunchedGroup) -> dict[str, object]:
         engine["max_batch_size"] = deployment.batch
     length, _ = longest_sequence(deployment)
     engine["max_seq_len"] = length
-    if service.chunk_tokens is not None:
+    if phase == "decode" and deployment.batch is not None:
+        # Of prompts a generation server receives the caches; memory for more tokens would be taken from them.
+        engine["max_num_tokens"] = deployment.batch * (1 + (service.draft_tokens or 0))
+    elif service.chunk_tokens is not None:
         engine["enable_chunked_prefill"] = True
         engine["max_num_tokens"] = service.chunk_tokens + (0 if phase == "prefill" else deployment.batch or 0)
     else:
         engine["max_num_tokens"] = max(length, deployment.batch or 0)
-    cache: dict[str, object] = {"enable_block_reuse": service.prefix_caching}
     kv = tools().trtllm.kv.get(deployment.variant.kv)
     if kv is not None:
         cache["dtype"] = kv

@@ -13,6 +13,7 @@ from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.candidates import (
     BELOW_QUALITY_FLOOR,
     DOMINATED,
+    NO_FRAMEWORK,
     NO_SUPPLY,
     NOT_ALLOWED,
     UNDER_LOAD,
@@ -63,6 +64,7 @@ CAUSES: Final = {
     "dtype": Cause.DATA_TYPE,
     NOT_ALLOWED: Cause.POLICY,
     BELOW_QUALITY_FLOOR: Cause.POLICY,
+    NO_FRAMEWORK: Cause.POLICY,
     NO_SUPPLY: Cause.SUPPLY,
     DOMINATED: Cause.DOMINATED,
 }

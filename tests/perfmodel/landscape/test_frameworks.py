@@ -24,12 +24,13 @@ from fleetplan.perfmodel.landscape import (
     framework_problem,
     service_landscape,
 )
-from fleetplan.perfmodel.landscape.frameworks import framework_reason
+from fleetplan.perfmodel.landscape.frameworks import framework_reason, runs_on
 from fleetplan.perfmodel.parallelism import parse_parallelism
 from fleetplan.perfmodel.predict import predict
 
 DENSE, MIXTURE = dense_model(), mixture_model()
 LATENT = load_architecture("deepseek-ai/DeepSeek-V3", Path())
+SPARSE = load_architecture("deepseek-ai/DeepSeek-V3.2", Path())
 DENSE_LATENT = replace(LATENT, groups=LATENT.groups[:1])
 """Its first layers, which have no experts."""
 
@@ -61,7 +62,13 @@ DENSE_LATENT = replace(LATENT, groups=LATENT.groups[:1])
         ("vllm", DENSE, "TP4CP2-TP4EP2", "aggregated", "framework: cp of both phases"),
         ("sglang", DENSE, "TP4CP2-TP8", "prefill", "framework: cp of prompts"),
         ("sglang", MIXTURE, "TP4CP2-TP8", "prefill", ""),
+        ("sglang", LATENT, "TP4CP2-TP8", "prefill", "framework: cp of prompts alone"),
+        ("sglang", LATENT, "CP8-TP8", "prefill", "framework: cp of prompts alone"),
+        ("sglang", LATENT, "CP8-EP8", "prefill", ""),
+        ("sglang", LATENT, "DP2CP4-EP8", "prefill", ""),
         ("sglang", LATENT, "TP4CP2-TP8", "decode", ""),
+        ("sglang", SPARSE, "TP4CP2-TP8", "decode", "framework: cp of generation"),
+        ("trtllm", SPARSE, "TP4CP2-TP8", "decode", ""),
         ("sglang", MIXTURE, "TP4CP2-TP8", "decode", "framework: cp of generation"),
         ("trtllm", DENSE, "TP4CP2-TP8", "prefill", "framework: cp of prompts"),
         ("trtllm", LATENT, "TP4CP2-TP8", "decode", ""),
@@ -136,3 +143,12 @@ def test_degrees_that_no_search_tries_are_refused_by_both() -> None:
     ]
     assert said[0] == said[2] == "pp 8 is more than the 4 layers"
     assert said[1] == said[3] == "pp 3 does not share 4 layers out evenly: stages of 2"
+
+
+def test_a_framework_of_one_vendor_runs_on_no_others_parts() -> None:
+    assert runs_on("trtllm", "NVIDIA")
+    assert not runs_on("trtllm", "AMD")
+    assert runs_on("vllm", "AMD")
+    # Parts with figures of their own may be anyone's.
+    assert runs_on("trtllm", "own")
+    assert runs_on("trtllm", None)

@@ -12,7 +12,7 @@ from fleetplan.perfmodel.landscape.search_space import fitted
 from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.planner.api import plan_fleet
-from fleetplan.planner.candidates import build_candidates
+from fleetplan.planner.candidates import NO_FRAMEWORK, build_candidates
 from fleetplan.planner.export.launch.commands import launch
 from fleetplan.planner.export.launch.deployments import deployments
 from fleetplan.planner.export.launch.replica import Launch
@@ -140,3 +140,10 @@ def test_chunks_that_wait_for_each_other_do_not_meet_the_same_target(tmp_path: P
     found = build_candidates(load_fleet(path), lambda _: None)
     assert not [each for each in found.candidates if each.phase == Phase.PREFILL]
     assert found.rejections[0].counts["ttft"] > 0
+
+
+def test_a_framework_has_no_candidates_on_parts_that_it_does_not_run_on(tmp_path: Path) -> None:
+    path = fleet_file(tmp_path, hardware="MI300X", more="framework: trtllm")
+    found = build_candidates(load_fleet(path), lambda _: None)
+    assert found.candidates == ()
+    assert found.rejections[0].by_hardware == {"MI300X": {NO_FRAMEWORK: 1}}

@@ -231,3 +231,62 @@ def test_the_largest_batch_of_a_class_is_the_limit_and_all_are_told(framework: s
     for batches in ({}, {"chat": 96, "code": 96}):
         one = started(replace(stored_in_fp8("TP2", batch=96), own_batches=batches), framework)
         assert not any("batch of its own" in each for each in one.notes)
+
+
+def shared_contexts(label: str, phase: str, model: str, **facts: object) -> LaunchedGroup:
+    """Ranks that share contexts of latent attention, on hosts of eight."""
+    each = with_phase(on_hosts_of(deployment(label, batch=4), 8), phase)
+    each = with_variant(each, model=model, weights="fp8", checkpoint="nvidia/large-FP8")
+    return with_facts(each, **({"latent_attention": True, "kv_heads": None} | facts))
+
+
+def test_ranks_of_sglang_share_caches_in_decode_and_prompts_in_prefill() -> None:
+    """`--attn-cp-size` alone shares nothing: SGLang 0.5.23 has one setting for prompts and one for caches."""
+    found = options_of(started(shared_contexts("TP2CP4-EP8", "decode", "deepseek-v3"), "sglang"))
+    assert (found["--tp-size"], found["--dcp-size"]) == ("8", "4")
+    assert "--attn-cp-size" not in found
+    found = options_of(started(shared_contexts("CP8-EP8", "prefill", "deepseek-v3"), "sglang"))
+    assert (found["--tp-size"], found["--attn-cp-size"], found["--cp-strategy"]) == ("8", "8", "zigzag")
+    assert {"--enable-prefill-cp"} <= set(found)
+    assert "--dcp-size" not in found
+    found = options_of(started(shared_contexts("CP8-EP8", "prefill", "deepseek-v3.2"), "sglang"))
+    assert found["--cp-strategy"] == "interleave"
+
+
+@pytest.mark.parametrize(
+    ("label", "phase", "model", "why"),
+    [
+        # SGLang would turn the ranks of tensor parallelism into ones that share prompts.
+        ("TP2CP4-EP8", "prefill", "deepseek-v3", "all 8 ranks of a stage"),
+        ("CP8-TP8", "prefill", "deepseek-v3", "experts of its own"),
+        ("CP8-EP8", "decode", "deepseek-v3.2", "no caches of sparse attention"),
+    ],
+)
+def test_contexts_that_sglang_would_share_otherwise_are_refused(
+    label: str, phase: str, model: str, why: str
+) -> None:
+    assert why in reason(shared_contexts(label, phase, model), "sglang")
+
+
+def test_ranks_of_tensorrt_llm_that_share_a_cache_are_those_of_helix() -> None:
+    engine = engine_arguments(shared_contexts("TP2CP4-EP8", "decode", "deepseek-v3"))
+    assert engine["context_parallel_size"] == 4
+    assert engine["cp_config"] == {"cp_type": "HELIX", "tokens_per_block": 32}
+    cache = engine["kv_cache_config"]
+    assert isinstance(cache, dict)
+    assert cache["tokens_per_block"] == 32
+    assert "cp_config" not in engine_arguments(shared_contexts("TP8-EP8", "decode", "deepseek-v3"))
+
+
+def test_a_generation_server_of_tensorrt_llm_takes_memory_for_its_sequences_alone() -> None:
+    decode = with_service(stored_in_fp8("TP2", batch=16), chunk_tokens=2048)
+    assert engine_arguments(with_phase(decode, "decode"))["max_num_tokens"] == 16
+    drafted = with_service(decode, draft_tokens=3, draft_method="mtp")
+    assert engine_arguments(with_phase(drafted, "decode"))["max_num_tokens"] == 64
+    assert engine_arguments(with_phase(decode, "prefill"))["max_num_tokens"] == 2048
+
+
+def test_a_framework_is_started_on_parts_that_it_runs_on() -> None:
+    each = on_hosts_of(stored_in_fp8("TP2"), 8, "AMD")
+    assert reason(each, "trtllm") == "trtllm does not run on parts of AMD"
+    assert options_of(started(each, "sglang"))["--tp-size"] == "2"
