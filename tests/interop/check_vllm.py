@@ -92,6 +92,21 @@ def _decoder(lazy):
 registry._LazyRegisteredModel.inspect_model_cls = _decoder
 
 
+def _check_connector(config):
+    """Refuse what the connector of caches refuses, which is made after the engine (kv_connector/v1/nixl)."""
+    transfer, parallel = config.kv_transfer_config, config.parallel_config
+    if transfer is None:
+        return
+    if transfer.kv_role == "kv_both":
+        raise ValueError("kv_role='kv_both' with NixlConnector is deprecated")
+    if parallel.prefill_context_parallel_size > 1 and transfer.kv_role != "kv_producer":
+        raise ValueError("NixlConnector PCP currently supports kv_producer only")
+    if parallel.pipeline_parallel_size > 1 and transfer.kv_role == "kv_consumer":
+        raise ValueError("NixlPushConnector consumer (decode) does not support pipeline_parallel_size > 1")
+    if parallel.pipeline_parallel_size > 1 and transfer.kv_connector != "NixlPushConnector":
+        raise ValueError("a consumer that pulls reads the first pipeline stage alone")
+
+
 def verdict(case):
     """What vLLM makes of a command, or why it refuses it."""
     Card.capability = tuple(case["capability"])
@@ -111,6 +126,7 @@ def verdict(case):
     if config.parallel_config.prefill_context_parallel_size > 1 and not config.model_config.use_mla:
         # vllm/v1/worker/cp_utils.py asks the layers of a loaded model, which there are none of.
         raise ValueError("PCP requires attention backend support: of latent attention alone")
+    _check_connector(config)
     parallel, scheduler, cache = config.parallel_config, config.scheduler_config, config.cache_config
     transfer, drafts = config.kv_transfer_config, config.speculative_config
     return {

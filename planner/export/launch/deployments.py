@@ -54,6 +54,8 @@ class LaunchedGroup:
         Its replicas by slice and scenario of the period; empty where they are as many in each.
     crowded_by : int
         Accelerators that the rows of its pool, each in its busiest moment, take beyond those of the pool.
+    prompt_stages : frozenset[int]
+        Pipeline stages of the prefill servers of its service.
     """
 
     placement: Placement
@@ -67,6 +69,7 @@ class LaunchedGroup:
     alike: bool = False
     moments: Mapping[str, int] = field(default_factory=dict)
     crowded_by: int = 0
+    prompt_stages: frozenset[int] = frozenset()
 
     @property
     def hosts(self) -> int:
@@ -89,6 +92,11 @@ class LaunchedGroup:
         key = _row_key(self.placement)
         name = dns_name("-".join(key))
         return _with_digest(name, repr(key), LONGEST_NAME) if self.alike else name
+
+    @property
+    def staged_prompts(self) -> bool:
+        """Whether a prefill server of its service has several pipeline stages."""
+        return max(self.prompt_stages, default=1) > 1
 
     @property
     def running_sequences(self) -> int | None:
@@ -154,7 +162,14 @@ def deployments(plan: Plan, period: str | None) -> tuple[tuple[LaunchedGroup, ..
             replace(read, moments=own if differ else {}, crowded_by=crowded_by[row.pool] if differ else 0)
         )
     names = Counter(each.name for each in found)
-    return tuple(replace(each, alike=names[each.name] > 1) for each in found), tuple(refused)
+    stages: dict[str, set[int]] = {each.service.name: set() for each in found}
+    for each in found:
+        if each.placement.phase == "prefill":
+            stages[each.service.name].add(each.layout.pp)
+    return tuple(
+        replace(each, alike=names[each.name] > 1, prompt_stages=frozenset(stages[each.service.name]))
+        for each in found
+    ), tuple(refused)
 
 
 def _largest(plan: Plan, period: str) -> list[Placement]:

@@ -20,6 +20,7 @@ from fleetplan.planner.export.launch.replica import Launch
 from fleetplan.planner.export.launch.sglang import sglang
 from fleetplan.planner.export.launch.tensorrt_llm import engine_arguments
 from fleetplan.planner.export.launch.tools import tools
+from fleetplan.planner.export.launch.vllm import pushes_caches
 
 
 def dynamo_graphs(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[NotLaunched, ...]]:
@@ -67,6 +68,12 @@ def dynamo_graphs(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple
 
 def _start(each: LaunchedGroup) -> Launch | NotLaunched:
     framework = each.service.framework
+    if pushes_caches(each):
+        reason = (
+            "vLLM hands over caches of several pipeline stages by NixlPushConnector alone, which Dynamo does "
+            "not take (ai-dynamo/dynamo pull request 13327, not merged)"
+        )
+        return NotLaunched(each.placement, reason)
     # The image has a version of its own, which may know other options than the newest one.
     version = tools().dynamo.frameworks[framework].version
     return launch(each, framework, partial(sglang, version=version) if framework == "sglang" else None)

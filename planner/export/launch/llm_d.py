@@ -21,6 +21,7 @@ from fleetplan.planner.export.launch.nodes import (
 )
 from fleetplan.planner.export.launch.replica import Launch, shell_line
 from fleetplan.planner.export.launch.tools import VendorRules, tools
+from fleetplan.planner.export.launch.vllm import pushes_caches
 
 HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 """Owner and name of a checkpoint on a hub."""
@@ -55,6 +56,12 @@ def llm_d_values(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[
             refused.append(NotLaunched(each.placement, reason))
         elif vendor is None:
             refused.append(NotLaunched(each.placement, f"llm-d has no image for {each.hardware.vendor}"))
+        elif pushes_caches(each):
+            reason = (
+                "vLLM hands over caches of several pipeline stages by NixlPushConnector alone, which the "
+                "sidecar of llm-d is not known to take"
+            )
+            refused.append(NotLaunched(each.placement, reason))
         else:
             started = launch(each, rules.framework)
             if isinstance(started, NotLaunched):

@@ -40,6 +40,12 @@ def sglang(deployment: LaunchedGroup, version: str = "") -> Launch:
         SGLang has no options for what was planned.
     """
     service, layout = deployment.service, deployment.layout
+    if deployment.placement.phase == "decode" and layout.pp > 1 and deployment.prompt_stages - {layout.pp}:
+        # sglang 0.5.23, srt/disaggregation/common/conn.py
+        raise RefusedError(
+            f"SGLang hands caches over to as many pipeline stages as computed the prompt, or to one, not "
+            f"{layout.label}: `search: {{pipeline_stages: [1]}}` of the service plans without"
+        )
     length, notes = length_and_notes(deployment, "sglang")
     words = ["python3", "-m", "sglang.launch_server", "--model-path", launched(deployment)]
     words += ["--tp-size", str(layout.accelerators_per_stage)]

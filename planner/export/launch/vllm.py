@@ -17,6 +17,11 @@ from fleetplan.planner.export.launch.replica import (
 )
 from fleetplan.planner.export.launch.tools import tools
 
+PUSHED_CACHES = (
+    "prefill in several pipeline stages writes caches into decode servers (NixlPushConnector): the router "
+    "between them must give each the address of the other (vLLM, docs/design/nixl_kv_push_connector.md)"
+)
+
 LEAST_BATCHED_TOKENS = 2048
 """Tokens that a decode server computes in a step at most, unless more sequences run: vLLM's least default."""
 
@@ -45,8 +50,9 @@ def vllm(deployment: LaunchedGroup) -> Launch:
         words += ["--speculative-config", json.dumps(config if model is None else config | {"model": model})]
     own_address = None
     if deployment.placement.phase != "aggregated":
-        transfer = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
-        words += ["--kv-transfer-config", json.dumps(transfer)]
+        words += ["--kv-transfer-config", json.dumps(_transfer(deployment))]
+        if deployment.staged_prompts:
+            notes.append(PUSHED_CACHES)
         own_address = tools().vllm.own_address
     if deployment.hosts == 1:
         return Launch("vllm", tuple(words), notes=tuple(notes), own_address=own_address)
@@ -58,6 +64,29 @@ def vllm(deployment: LaunchedGroup) -> Launch:
         return (*common, *place, *(() if host.rank == "0" else ("--headless",)))
 
     return Launch("vllm", common, {}, tuple(notes), deployment.hosts, on_host, own_address)
+
+
+def _transfer(deployment: LaunchedGroup) -> dict[str, str]:
+    """How caches are handed over.
+
+    Decode servers read them, unless they come from several pipeline stages: those write them into a server
+    of one stage (vllm 0.33.0, kv_connector/v1/nixl: pull_worker.py reads the first stage alone,
+    base_worker.py refuses consumers with stages; connector.py calls servers without a role deprecated).
+    """
+    prefills = deployment.placement.phase == "prefill"
+    if not prefills and deployment.layout.pp > 1:
+        raise RefusedError(
+            f"vLLM {tools().vllm.version} hands caches over to servers of one pipeline stage alone, not "
+            f"{deployment.layout.label}: `search: {{pipeline_stages: [1]}}` of the service plans without"
+        )
+    connector = "NixlPushConnector" if deployment.staged_prompts else "NixlConnector"
+    return {"kv_connector": connector, "kv_role": "kv_producer" if prefills else "kv_consumer"}
+
+
+def pushes_caches(deployment: LaunchedGroup) -> bool:
+    """Return whether prefill servers of vLLM write caches into decode servers, which few routers know."""
+    phased = deployment.placement.phase != "aggregated"
+    return phased and deployment.staged_prompts and deployment.service.framework == "vllm"
 
 
 def _layout(deployment: LaunchedGroup) -> list[str]:

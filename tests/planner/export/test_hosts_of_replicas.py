@@ -94,7 +94,7 @@ def test_names_of_components_fit_the_webhook(hosts: int) -> None:
 def test_a_pod_of_llm_d_has_the_accelerators_of_a_host(
     layout: str, per_host: int, pod: int, workers: int
 ) -> None:
-    values = values_of(on_hosts_of(deployment(layout), per_host))
+    values = values_of(with_phase(on_hosts_of(deployment(layout), per_host), "aggregated"))
     degrees = values["decode"]["parallelism"]
     assert degrees["tensor"] * degrees["dataLocal"] == pod
     assert degrees["workers"] == workers

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from tests.parts import first_of
 from tests.planner.export.launched_plans import deployment, facts, options_of, plan, stored_in_fp8
+from tests.planner.export.started_replicas import with_phase
 from tests.planner.whole_fleet import EVIL, FORMULA, whole_plan
 
 from fleetplan.fleet.document.plain import read_yaml
@@ -43,7 +44,7 @@ def test_every_option_is_documented(
 ) -> None:
     for label in LAYOUTS:
         for phase in ("prefill", "decode", "aggregated"):
-            base = deployment(label)
+            base = deployment(label, prompt_stages=frozenset())
             placed = replace(base, placement=base.placement.model_copy(update={"phase": phase}))
             _check_options(placed, framework, weights, kv, chunk, draft)
 
@@ -69,7 +70,8 @@ def _check_options(
     if isinstance(started, NotLaunched):
         assert framework == "vllm"
         split_experts = each.layout.ep > 1 and each.layout.ffn_tp > 1
-        assert split_experts or each.layout.cp > 1
+        stages_of_decode = each.layout.pp > 1 and each.placement.phase == "decode"
+        assert split_experts or each.layout.cp > 1 or stages_of_decode
         return
     if started.hosts == 1:
         assert shlex.split(started.text) == [*started.words, *tools().framework(framework).listening]
@@ -112,7 +114,7 @@ def test_experts_over_several_hosts_name_their_load_balancer(framework: str) -> 
 
 
 def test_batches_are_counted_as_each_framework_does() -> None:
-    each = stored_in_fp8("PP2-TP2DP4-EP8", batch=16)
+    each = with_phase(stored_in_fp8("PP2-TP2DP4-EP8", batch=16), "aggregated")
     limits = {
         "vllm": ("--max-num-seqs", 32),
         "sglang": ("--max-running-requests", 128),
