@@ -71,7 +71,8 @@ def _start(each: LaunchedGroup) -> Launch | NotLaunched:
     if pushes_caches(each):
         reason = (
             "vLLM hands over caches of several pipeline stages by NixlPushConnector alone, which Dynamo does "
-            "not take (ai-dynamo/dynamo pull request 13327, not merged)"
+            "not take (ai-dynamo/dynamo pull request 13327, not merged): "
+            "`search: {pipeline_stages: [1]}` of the service plans without"
         )
         return NotLaunched(each.placement, reason)
     # The image has a version of its own, which may know other options than the newest one.

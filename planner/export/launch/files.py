@@ -20,7 +20,7 @@ from fleetplan.planner.export.launch.kueue import kueue_quotas
 from fleetplan.planner.export.launch.leader_worker_sets import leader_worker_sets
 from fleetplan.planner.export.launch.llm_d import llm_d_values
 from fleetplan.planner.export.launch.pools import NotProvided
-from fleetplan.planner.export.launch.replica import Launch
+from fleetplan.planner.export.launch.replica import ROUTED, Launch
 from fleetplan.planner.export.launch.supply import node_pools
 from fleetplan.planner.export.launch.terraform import purchase_changes
 from fleetplan.planner.export.launch.tools import tools
@@ -107,6 +107,8 @@ def _block(each: LaunchedGroup, started: Launch) -> str:
     """One command with what it is for; names are written in JSON, so that no line break ends the comment."""
     lines = ["", f"# {each.placement.replicas} x {json.dumps(each.label)}"]
     lines += [f"# {note}" for note in (*started.notes, *started.by_hand)]
+    if each.placement.phase != "aggregated" and not started.by_hand:
+        lines.append(f"# {ROUTED}")
     if started.own_address is not None:
         lines.append(f"# {started.own_address} holds the address at which the other phase reaches this host")
     return "\n".join([*lines, started.text])

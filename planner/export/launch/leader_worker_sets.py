@@ -16,7 +16,7 @@ from fleetplan.planner.export.launch.nodes import (
     address_variables,
     documents,
 )
-from fleetplan.planner.export.launch.replica import Host, Launch, shell_line
+from fleetplan.planner.export.launch.replica import ROUTED, Host, Launch, shell_line
 from fleetplan.planner.export.launch.tools import tools
 
 SERVICE_LABEL = "fleetplan/service"
@@ -67,9 +67,7 @@ def _text(each: LaunchedGroup, started: Launch, image: str) -> str:
     }
     notes = list(started.notes)
     if row.phase != "aggregated":
-        notes.append(
-            "prefill and decode servers meet behind a router that sends each request to a pair of them"
-        )
+        notes.append(ROUTED)
     return documents(f"LeaderWorkerSet {rules.version}: {json.dumps(each.label)}", notes, [manifest])
 
 

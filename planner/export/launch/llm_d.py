@@ -59,7 +59,8 @@ def llm_d_values(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[
         elif pushes_caches(each):
             reason = (
                 "vLLM hands over caches of several pipeline stages by NixlPushConnector alone, which the "
-                "sidecar of llm-d is not known to take"
+                "sidecar of llm-d is not known to take: "
+                "`search: {pipeline_stages: [1]}` of the service plans without"
             )
             refused.append(NotLaunched(each.placement, reason))
         else:

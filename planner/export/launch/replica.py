@@ -41,6 +41,8 @@ UNKNOWN_BATCHES: Final = (
     "without {option} a burst may take more sequences, and longer a token; solve it again"
 )
 
+ROUTED: Final = "prefill and decode servers meet behind a router that sends each request to a pair of them"
+
 MOMENTS: Final = "replicas by moment: {moments}; the largest number is written: scale it"
 
 CROWDED: Final = (

@@ -348,3 +348,11 @@ def test_stages_of_sglang_take_caches_of_as_many_stages() -> None:
         assert "as many pipeline stages" in found
     one = with_phase(deployment(), "decode")
     assert started(replace(one, prompt_stages=frozenset({1, 4})), "sglang")
+
+
+def test_scripts_say_that_servers_of_two_phases_need_a_router() -> None:
+    script = export_launch(plan(), ExportOptions(framework="sglang")).files["launch.sh"].decode()
+    blocks = script.split("\n\n")[1:]
+    assert blocks
+    for block in blocks:
+        assert ("meet behind a router" in block) == ("--disaggregation-mode" in block)
