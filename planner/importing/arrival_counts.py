@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -30,26 +30,31 @@ WINDOWS_TOGETHER: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class ArrivalTimes:
-    """When requests came.
+    """When requests came: their times, or how many came in each of many bins.
 
     Attributes
     ----------
     times_ms : FloatArray
-        Rising, from the first request, shape (n_times,). [ms]
-    requests : IntArray or None
-        How many came in the bin that begins at each, shape (n_times,); None for one at each.
+        Rising, from the first request, shape (n_requests,); empty with bins. [ms]
+    bins : IntArray
+        Requests of each bin from that of the first request on, shape (n_bins,); empty without bins.
     bin_ms : float
         Width of the bins; 0 without. [ms]
     """
 
     times_ms: FloatArray
-    requests: IntArray | None = None
+    bins: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     bin_ms: float = 0.0
+
+    @property
+    def requests(self) -> int:
+        """How many."""
+        return int(self.bins.sum()) if self.bins.size else self.times_ms.size
 
     @property
     def span_ms(self) -> float:
         """From the first to the last request. [ms]"""
-        return float(self.times_ms[-1]) + self.bin_ms
+        return self.bins.size * self.bin_ms if self.bins.size else float(self.times_ms[-1])
 
     def counts(self, window_ms: float) -> FloatArray:
         """Return the requests of each window from the first request on, shape (n_windows,).
@@ -57,10 +62,13 @@ class ArrivalTimes:
         Parameters
         ----------
         window_ms : float
-            Width of a window. [ms]
+            Width of a window, of whole bins where there are bins. [ms]
         """
-        numbers = (self.times_ms / window_ms).astype(np.int64)
-        found: FloatArray = np.bincount(numbers, self.requests).astype(np.float64)
+        if self.bins.size:
+            starts = np.arange(0, self.bins.size, round(window_ms / self.bin_ms))
+            found: FloatArray = np.add.reduceat(self.bins, starts).astype(np.float64)
+        else:
+            found = np.bincount((self.times_ms / window_ms).astype(np.int64)).astype(np.float64)
         return found
 
 
@@ -120,22 +128,30 @@ class ArrivalCounts:
 
     def _widen(self) -> None:
         """Make bins twice as wide."""
-        numbers = np.arange(self._first, self._last + 1)
-        requests = self._bins[numbers % MOST_BINS]
-        self._bins[:] = 0
-        np.add.at(self._bins, numbers // 2 % MOST_BINS, requests)
+        bins, first = self._in_order(), self._first
         self._first, self._last = self._first // 2, self._last // 2
+        pairs = np.zeros((self._last - self._first + 1, 2), dtype=np.int64)
+        pairs.reshape(-1)[first % 2 : first % 2 + bins.size] = bins
+        self._bins[:] = 0
+        start = self._first % MOST_BINS
+        head, tail = np.split(pairs.sum(axis=1), [MOST_BINS - start])
+        self._bins[start : start + head.size] = head
+        self._bins[: tail.size] = tail
         self._bin_ms *= 2
+
+    def _in_order(self) -> IntArray:
+        """Bins from that of the first request on."""
+        start, size = self._first % MOST_BINS, self._last - self._first + 1
+        return np.concatenate(
+            [self._bins[start : start + size], self._bins[: max(0, start + size - MOST_BINS)]]
+        )
 
     def times(self) -> ArrivalTimes:
         """Return the times of at least one request."""
         if not self._bins.size:
             times: FloatArray = np.sort(np.concatenate(self._kept))
             return ArrivalTimes((times - times[0]) * MS_PER_S)
-        numbers = np.arange(self._first, self._last + 1)
-        requests = self._bins[numbers % MOST_BINS]
-        starts = (numbers - self._first).astype(np.float64)
-        return ArrivalTimes(starts * self._bin_ms, requests, self._bin_ms)
+        return ArrivalTimes(np.zeros(0), self._in_order(), self._bin_ms)
 
 
 def peak_per_s(arrivals: ArrivalTimes) -> float:
@@ -180,8 +196,7 @@ def burstiness_of(arrivals: ArrivalTimes) -> float:
     arrivals : ArrivalTimes
         Of the requests.
     """
-    requests = arrivals.times_ms.size if arrivals.requests is None else int(arrivals.requests.sum())
-    windows = requests // WINDOW_REQUESTS
+    windows = arrivals.requests // WINDOW_REQUESTS
     if windows < WINDOWS_TOGETHER:
         return 1.0
     window_ms = arrivals.span_ms / windows

@@ -64,7 +64,7 @@ class LengthCounts:
         while start <= MOST_TOKENS:
             starts.append(start)
             start = length_bin(start)[1]
-        self._output_starts: IntArray = np.array(starts)
+        self._file_starts: IntArray = np.array(starts)
         self._pairs: IntArray = np.zeros((size, len(starts)), dtype=np.int64)
         """Requests by bin of their prompt, and by bin of a file of lengths of their output."""
         self._outputs: IntArray = np.zeros(size, dtype=np.int64)
@@ -88,7 +88,7 @@ class LengthCounts:
         """
         inputs, outputs = np.array(input_tokens), np.array(output_tokens)
         places = _bin_of(inputs)
-        np.add.at(self._pairs, (places, np.searchsorted(self._output_starts, outputs, side="right") - 1), 1)
+        np.add.at(self._pairs, (places, self._file_bin_of(outputs)), 1)
         np.add.at(self._outputs, _bin_of(outputs), 1)
         np.add.at(self._input_sums, places, inputs)
         np.add.at(self._output_sums, places, outputs)
@@ -118,22 +118,27 @@ class LengthCounts:
         return tuple(self._class(places[members == k], int(requests.sum())) for k in np.unique(members))
 
     def _class(self, places: IntArray, all_requests: int) -> LengthClass:
-        pairs = self._pairs[places]
-        requests = int(pairs.sum())
-        inputs, outputs = np.nonzero(pairs)
-        tokens = _tokens_of(places).astype(np.int64)[inputs]
-        counted = zip(
-            tokens.tolist(),
-            self._output_starts[outputs].tolist(),
-            pairs[inputs, outputs].tolist(),
-            strict=True,
-        )
+        # Some hundred bins of a file, of which each has thousands of those here.
+        bins = self._file_bin_of(_tokens_of(places).astype(np.int64))
+        starts = self._file_starts
+        counted = [
+            (int(starts[prompt]), int(starts[output]), int(requests))
+            for prompt in np.unique(bins)
+            for output, requests in enumerate(self._pairs[places[bins == prompt]].sum(axis=0))
+            if requests
+        ]
+        requests = sum(each[2] for each in counted)
         return LengthClass(
             requests / all_requests,
             int(self._input_sums[places].sum()) / requests,
             int(self._output_sums[places].sum()) / requests,
             tuple(counted_bins(counted)),
         )
+
+    def _file_bin_of(self, tokens: IntArray) -> IntArray:
+        """Bins of a file of lengths."""
+        found: IntArray = np.searchsorted(self._file_starts, tokens, side="right") - 1
+        return found
 
 
 def _bin_of(tokens: IntArray) -> IntArray:
