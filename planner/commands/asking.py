@@ -89,13 +89,18 @@ def asking(
     from fleetplan.planner.jobs import BackendLostError, open_jobs
     from fleetplan.planner.questions.asked_plan import read_asked_plan
     from fleetplan.planner.questions.resolving import Resolver
-    from fleetplan.planner.search import SearchLimits, default_workers
+    from fleetplan.planner.search import Remembered, SearchLimits, default_workers
 
     errors = console(stderr=True)
     asked = read_asked_plan(plan_file, fleet_file)
     searches = 1 if solving.deterministic else default_workers()
     limits = SearchLimits(
-        solving.time_limit_s, ratio(solving.gap), solving.seed, searches, solving.deterministic
+        solving.time_limit_s,
+        ratio(solving.gap),
+        solving.seed,
+        searches,
+        solving.deterministic,
+        remembered=Remembered(),
     )
     try:
         with open_jobs(solving.backend, solving.workers) as run:

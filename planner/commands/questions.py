@@ -99,9 +99,9 @@ def compare(
     from fleetplan.planner.report.compare_console import print_comparison
     from fleetplan.planner.report.infeasible_console import print_infeasible
     from fleetplan.planner.report.progress import ProgressLine
-    from fleetplan.planner.search import SearchLimits, default_workers
+    from fleetplan.planner.search import Remembered, SearchLimits, default_workers
 
-    limits = SearchLimits(time_limit, ratio(gap), seed, default_workers())
+    limits = SearchLimits(time_limit, ratio(gap), seed, default_workers(), remembered=Remembered())
     errors = console(stderr=True)
     assignment = [*(assignment or []), *calibration_assignment(calibration)]
     fleet = load(fleet_file, scenario, assignment, errors)

@@ -28,12 +28,20 @@ class Component:
     fixed_usd: float
 
 
-def components(problem: Problem) -> list[Component]:
+def components(problem: Problem, maxima: bool = True) -> list[Component]:
     """Split a problem by regions.
 
     Regions are coupled by offers with a maximum that serve several of them, by services that one serves for
     another, and all of them by a budget or by services that outlive the loss of a region. Power and packing
     end at the region, so nothing else couples them.
+
+    Parameters
+    ----------
+    problem : Problem
+        The whole.
+    maxima : bool
+        Whether maxima of offers couple regions. The parts are otherwise a relaxation: each has every offer
+        for itself.
 
     Returns
     -------
@@ -51,7 +59,8 @@ def components(problem: Problem) -> list[Component]:
             name = parent[name]
         return name
 
-    for coupled in [*_coupled_regions(problem), *_regions_without_demand(problem)]:
+    shared = _sharing_an_offer(problem) if maxima else []
+    for coupled in [*_coupled_regions(problem), *shared, *_regions_without_demand(problem)]:
         for name in coupled[1:]:
             parent[root(name)] = root(coupled[0])
     cells: dict[str, list[int]] = defaultdict(list)
@@ -60,7 +69,11 @@ def components(problem: Problem) -> list[Component]:
     found = []
     for name in problem.regions:
         if name in cells:
-            fixed = sum(sum(pool.fixed_usd) for pool in problem.pools if root(pool.region) == name)
+            fixed = sum(
+                sum(pool.fixed_usd)
+                for pool in problem.pools
+                if pool.region in problem.regions and root(pool.region) == name
+            )
             own = part_of(
                 problem,
                 cells=tuple(problem.cells[index] for index in cells[name]),
@@ -81,17 +94,20 @@ def _regions_without_demand(problem: Problem) -> list[list[str]]:
     having_a_say = dict.fromkeys(
         pool.region
         for pool in problem.pools
-        if pool.retirement is not None
-        or (
-            problem.hardware[pool.hardware].idle_w_per_accelerator
-            and (counted or problem.regions[pool.region].power_kw is not None)
+        if pool.region in problem.regions
+        and (
+            pool.retirement is not None
+            or (
+                problem.hardware[pool.hardware].idle_w_per_accelerator
+                and (counted or problem.regions[pool.region].power_kw is not None)
+            )
         )
     )
     return [[host, name] for name in having_a_say if host is not None and name not in asked]
 
 
 def _coupled_regions(problem: Problem) -> list[list[str]]:
-    """Groups of regions that share a limit."""
+    """Groups of regions that share anything but the maximum of an offer."""
     budget = problem.fleet.budget
     limits = (budget.capex_usd, budget.opex_usd, budget.tco_usd, *budget.capex_usd_by_period)
     if any(limit is not None for limit in limits):
@@ -105,8 +121,14 @@ def _coupled_regions(problem: Problem) -> list[list[str]]:
     served_elsewhere = dict.fromkeys(
         tuple(regions) for cell in problem.cells if len(regions := problem.serving_regions(cell)) > 1
     )
-    return [list(regions) for regions in served_elsewhere] + [
-        list(offer.regions)
+    return [list(regions) for regions in served_elsewhere]
+
+
+def _sharing_an_offer(problem: Problem) -> list[list[str]]:
+    """Regions of each offer with a maximum that feeds several of them."""
+    return [
+        own
         for offer in problem.fleet.offers
-        if len(offer.regions) > 1 and any(limit is not None for limit in offer.max_units)
+        if any(limit is not None for limit in offer.max_units)
+        and len(own := [region for region in offer.regions if region in problem.regions]) > 1
     ]

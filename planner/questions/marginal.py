@@ -238,7 +238,8 @@ def _limits_together(
     enough_usd = min(plan.objective_usd - hidden_usd, plan.bound_usd) - ALSO_HIDDEN * hidden_usd
     side = Verge(math.nextafter(enough_usd, -math.inf), enough_usd)
     # Limits of a kind first: some kinds are worth nothing, and one that is worth something spoils its group.
-    kinds = groupby(limits, key=lambda more: "supply" if more.unit in UNITS_OF_SUPPLY else more.unit)
+    # Limits of latency save little by themselves, and several of them together always something.
+    kinds = groupby(limits, key=_kind_of)
     level: list[tuple[Sequence[More], KnownBound | None]] = [(list(kind), None) for _, kind in kinds]
     while level:
         asked = [
@@ -260,6 +261,13 @@ def _limits_together(
             bound = None if answer.plan is None else bound_of(answer.plan, fleet)
             following += [(part, bound) for part in _parts(rest, told=answer.most_usd < enough_usd)]
         level = following
+
+
+def _kind_of(more: More) -> str:
+    """What limits are asked for together."""
+    if more.unit in UNITS_OF_SUPPLY:
+        return "supply"
+    return more.name if more.unit == "ms" else more.unit
 
 
 def _is_mixed(group: Sequence[More]) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.feasible import feasibility as feasibility
     from fleetplan.planner.search.more_power import PowerLimit as PowerLimit
     from fleetplan.planner.search.more_power import least_power as least_power
+    from fleetplan.planner.search.remembered import Remembered as Remembered
     from fleetplan.planner.search.result import Progress as Progress
     from fleetplan.planner.search.result import SearchLimits as SearchLimits
     from fleetplan.planner.search.result import SearchResult as SearchResult
@@ -43,6 +44,7 @@ _MODULE_OF: Final = {
     "PowerLimit": "more_power",
     "least_power": "more_power",
     "Progress": "result",
+    "Remembered": "remembered",
     "SearchLimits": "result",
     "SearchResult": "result",
     "Shortages": "shortage",

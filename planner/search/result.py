@@ -15,6 +15,7 @@ from fleetplan.planner.search.deadline import NEVER, Deadline
 
 if TYPE_CHECKING:
     from fleetplan.planner.jobs import Cluster
+    from fleetplan.planner.search.remembered import Remembered
 
 LEAST_S = 0.1
 """The shortest time limit of a solve. [s]"""
@@ -105,6 +106,8 @@ class SearchLimits:
         arise, is looked for: plans that are shown.
     cluster : Cluster or None
         Does the jobs of searches over blocks while it is not lost; None for processes of this machine.
+    remembered : Remembered or None
+        What other questions have found of the same programs; not looked at where the clock must not decide.
     """
 
     time_limit_s: float = 120.0
@@ -118,6 +121,7 @@ class SearchLimits:
     simplified: bool = True
     # The same question wherever it is answered.
     cluster: Cluster | None = field(default=None, repr=False, compare=False)
+    remembered: Remembered | None = field(default=None, repr=False, compare=False)
 
     @property
     def search_gap_ratio(self) -> float:

@@ -12,12 +12,14 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation import (
     PlanningModel,
+    Solution,
     build_model,
     fixed_usd,
     values_of,
 )
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.independent_parts import Component, components
+from fleetplan.planner.search.apart import ApartSearch, regions_apart
 from fleetplan.planner.search.parts import merge_parts
 from fleetplan.planner.search.result import (
     CheapestPlan,
@@ -45,7 +47,7 @@ from fleetplan.planner.search.solvers.request import (
 from fleetplan.planner.search.stages import NOTHING_PROVEN
 from fleetplan.planner.search.tie_breaks import prefer_local_serving
 from fleetplan.planner.search.unmet import UnmetStages
-from fleetplan.planner.search.warm_start import hint_known_plan
+from fleetplan.planner.search.warm_start import hint_known_plan, hint_solution
 from fleetplan.planner.search.work import Spent
 from fleetplan.planner.units import USD_RESOLUTION, gap_of_cost
 
@@ -125,12 +127,39 @@ def _search(problem: Problem, limits: SearchLimits, watch: Watcher | None, stop:
         run.watch = watch or (lambda _: None)
         run.label = "" if len(parts) == 1 else f" of part {done + 1}/{len(parts)}"
         run.known = _known_of(part, problem, elsewhere_usd) if len(parts) == 1 else NOTHING_PROVEN
-        result = run.search()
+        result = _search_apart(run, part) or run.search()
         spent.add(result.deterministic_time)
         if result.status in (SolveStatus.INFEASIBLE, SolveStatus.NO_PLAN):
             return replace(result, wall_s=time.monotonic() - started)
         results.append(result)
     return merge_parts(parts, results, elsewhere_usd, limits, time.monotonic() - started)
+
+
+def _search_apart(run: Run, part: Component) -> SearchResult | None:
+    """Search the regions of a part one by one, where it is of several that share little; None without a plan.
+
+    What that took is spent by the run.
+    """
+    regions = regions_apart(part)
+    if not regions:
+        return None
+
+    def search_region(
+        region: Component, limits: SearchLimits, watch: Watcher, begin: Solution | None
+    ) -> SearchResult:
+        own = Run(region, limits, run.started, run.stop)
+        own.watch, own.begin = watch, begin
+        own.label = f"{run.label} in {', '.join(region.problem.regions)}"
+        own.simplify_limit_s = SIMPLIFY_TIME_LIMIT_S / len(regions)
+        return own.search()
+
+    apart = ApartSearch(part, regions, run.limits, run.watch, search_region)
+    found = apart.run(lambda: run.time_left_s() - (apart.spent if run.limits.reproducible else 0.0))
+    if found is not None and found.solution is not None:
+        return run.with_known_bound(replace(found, wall_s=time.monotonic() - run.started))
+    if found is None:
+        run.deterministic_time += apart.spent
+    return found
 
 
 def _known_of(part: Component, problem: Problem, elsewhere_usd: float) -> Proof:
@@ -142,7 +171,18 @@ def _known_of(part: Component, problem: Problem, elsewhere_usd: float) -> Proof:
 
 
 class Run(UnmetStages):
-    """The search of one part."""
+    """The search of one part.
+
+    Attributes
+    ----------
+    begin : Solution or None
+        What a search of the part before decided.
+    simplify_limit_s : float
+        Time to look for a simpler plan of about the same cost. [s]
+    """
+
+    begin: Solution | None = None
+    simplify_limit_s = SIMPLIFY_TIME_LIMIT_S
 
     def search(self) -> SearchResult:
         """Serve everything at least cost; if that is impossible and allowed, leave the least unmet."""
@@ -151,7 +191,10 @@ class Run(UnmetStages):
             outcome = self.minimise(planning, "cost of what is served")
         elif self.problem.fleet.policy.unmet == "forbid":
             planning = build_model(self.problem, allow_unmet=False)
-            hint_known_plan(planning)
+            if self.begin is None:
+                hint_known_plan(planning)
+            else:
+                hint_solution(planning, self.begin)
             outcome = self.minimise(planning, "cost", known=self.known)
         else:
             planning, outcome = self.serve_most()
@@ -161,6 +204,15 @@ class Run(UnmetStages):
         self.values = outcome.values
         simple = self.prefer_local(planning, self.simplify(planning, result, outcome))
         return self.with_unmet(self.without_false_bound(planning, simple))
+
+    def with_known_bound(self, result: SearchResult) -> SearchResult:
+        """The same with the bound that is known of the part, where it is better and no plan is below."""
+        objective_usd, bound_usd = result.objective_usd or 0.0, result.bound_usd or 0.0
+        known_usd = self.usd(self.known.bound)
+        if not bound_usd < known_usd <= objective_usd:
+            return result
+        gap = gap_of_cost(objective_usd, known_usd)
+        return replace(result, bound_usd=known_usd, bound_source=self.known.source, status=self.status(gap))
 
     def without_false_bound(self, planning: PlanningModel, result: SearchResult) -> SearchResult:
         """The same with a bound that its plan does not contradict."""
@@ -198,7 +250,7 @@ class Run(UnmetStages):
         Little more: what the policy allows. Without an improvement within `SIMPLIFY_TIME_LIMIT_S` the plan
         stays as it is.
         """
-        left = min(self.time_left_s(), SIMPLIFY_TIME_LIMIT_S)
+        left = min(self.time_left_s(), self.simplify_limit_s)
         unproven = result.status is SolveStatus.LIMIT
         wanted = self.limits.simplified and not self.stop.requested
         if unproven or not wanted or left < 0.1 or outcome.values is None:

@@ -23,8 +23,9 @@ from fleetplan.planner.formulation import (
 from fleetplan.planner.problem.independent_parts import Component
 from fleetplan.planner.search.blocks.columns import ColumnMemory
 from fleetplan.planner.search.blocks.request import WarmStart
-from fleetplan.planner.search.blocks.solve import decomposed, solve_in_blocks
+from fleetplan.planner.search.blocks.solve import LEAST_VARIABLES, decomposed, solve_in_blocks
 from fleetplan.planner.search.cluster_seats import ClusterSeats
+from fleetplan.planner.search.remembered import program_key
 from fleetplan.planner.search.result import (
     Progress,
     SearchLimits,
@@ -174,7 +175,12 @@ class Stages:
             bound = None if best == -math.inf else self.usd(best)
             self.tell(stage, step, None if step.objective is None else self.usd(step.objective), bound)
 
-        outcome = self.solve(planning, self.time_left_s(), enough, on_step, patience, row_duals=row_duals)
+        outcome = self._recalled(
+            planning,
+            enough,
+            on_step,
+            lambda: self.solve(planning, self.time_left_s(), enough, on_step, patience, row_duals=row_duals),
+        )
         if outcome.objective is None or outcome.bound is None or outcome.bound >= known.bound:
             return outcome
         # It is of another model, and both round the energy of a load unit, whose size depends on the demand.
@@ -187,6 +193,32 @@ class Stages:
             self.tell(stage, withdrawn, self.usd(outcome.objective), self.usd(outcome.bound))
             return outcome
         return replace(outcome, bound=min(known.bound, outcome.objective), bound_source=known.source)
+
+    def _recalled(
+        self,
+        planning: PlanningModel,
+        enough: Callable[[float, float], bool],
+        on_step: Listener,
+        solve: Callable[[], ModelOutcome],
+    ) -> ModelOutcome:
+        """What is remembered of a program where it is enough, else the outcome of a solve, which is noted."""
+        remembered, model = self.limits.remembered, planning.model
+        large = len(model.proto.variables) >= LEAST_VARIABLES
+        if remembered is None or self.limits.reproducible or large:
+            return solve()
+        key = program_key(model)
+        known = remembered.found(key)
+        if known is None or known.values is None or known.objective is None or known.bound is None:
+            return remembered.noted(key, solve())
+        on_step(Step(known.bound_source, "the same program as before", known.objective, known.bound))
+        if enough(known.objective, known.bound):
+            return replace(known, deterministic_time=0.0)
+        hint(model, known.values)
+        outcome = solve()
+        if outcome.objective is not None and (outcome.bound is None or outcome.bound < known.bound):
+            bound = min(known.bound, outcome.objective)
+            outcome = replace(outcome, bound=bound, bound_source=known.bound_source)
+        return remembered.noted(key, outcome)
 
     def solve(
         self,

@@ -12,7 +12,8 @@ from typing import TypeVar
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation import AcquireKey, PlanningModel, ReplicaKey
+from fleetplan.planner.formulation import AcquireKey, PlanningModel, ReplicaKey, Solution
+from fleetplan.planner.formulation.groups import KEPT, members
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.plan_in_force import period_in_force
@@ -35,6 +36,13 @@ def hint_known_plan(planning: PlanningModel) -> None:
     _hint(planning.model, variables.replicas, _replicas(problem, plan, source))
     _hint(planning.model, variables.acquired, _acquired(problem, plan))
     _hint(planning.model, variables.retired, _retired(problem, plan))
+
+
+def hint_solution(planning: PlanningModel, solution: Solution) -> None:
+    """Hint every variable that a solution decides, those that it leaves out as 0."""
+    planning.model.clear_hints()  # type: ignore[no-untyped-call]
+    for group in KEPT:
+        _hint(planning.model, members(group, planning.variables), getattr(solution, group.name))
 
 
 def supply_of(problem: Problem, plan: Plan) -> FixedSupply:

@@ -36,7 +36,7 @@ from fleetplan.planner.plan import Infeasible, Plan, read_plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.solve_outcome import stated_outcome
-from fleetplan.planner.search import Progress, SearchLimits, default_workers
+from fleetplan.planner.search import Progress, Remembered, SearchLimits, default_workers
 from fleetplan.scenarios.load import load_fleet
 
 FAILED = "the program failed; please report the traceback in the terminal"
@@ -63,7 +63,11 @@ class Planner:
     def __post_init__(self) -> None:
         settings = self.settings
         self._limits = SearchLimits(
-            settings.time_limit_s, settings.gap_ratio, settings.seed, default_workers()
+            settings.time_limit_s,
+            settings.gap_ratio,
+            settings.seed,
+            default_workers(),
+            remembered=Remembered(),
         )
         baseline = None if settings.baseline is None else read_plan(settings.baseline)
         self._resolver = Resolver(self._limits, baseline=baseline)

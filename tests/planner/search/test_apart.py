@@ -1,0 +1,151 @@
+"""Regions that share maxima of offers alone are searched one by one where there is enough for all."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import pytest
+from tests.parts import first_parts
+from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
+from tests.planner.random_fleets import tiny_case
+from tests.planner.solving import solve
+
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.problem import KnownBound, build_problem
+from fleetplan.planner.problem.independent_parts import Component, components
+from fleetplan.planner.search import Remembered, SearchLimits, run, stages
+from fleetplan.planner.search.result import Progress, SearchResult, SolveStatus
+from fleetplan.planner.search.run import search
+
+CARD = candidate("chat", "A", 10.0)
+DEAR = candidate("chat", "B", 10.0)
+
+
+def two_regions(maximum: int, east: float = 35.0, west: float = 55.0) -> Fleet:
+    """Four cards of A serve the east and six the west; those of B cost three times as much."""
+    demand = {("east", "now", "all"): east, ("west", "now", "all"): west}
+    places = ("east", "west")
+    return fleet(
+        services=[service("chat", demand, regions=places)],
+        hardware=[hardware("A"), hardware("B")],
+        pools=[],
+        offers=[
+            rent_offer("a", 1.0, hardware="A", regions=places, maximum=maximum),
+            rent_offer("b", 3.0, hardware="B", regions=places, maximum=20),
+        ],
+        regions=[region(place) for place in places],
+    )
+
+
+def stages_of(question: Fleet) -> tuple[set[str], float | None]:
+    said: list[Progress] = []
+    solved = solve(question, [CARD, DEAR], watch=said.append)
+    return {step.stage for step in said}, solved.usd
+
+
+def test_regions_are_searched_apart_where_there_is_enough_for_both() -> None:
+    said, usd = stages_of(two_regions(maximum=10))
+    assert said == {"cost in east", "cost in west"}
+    assert usd == pytest.approx(10 * 2190)
+
+
+def test_they_are_searched_together_where_they_take_too_much() -> None:
+    said, usd = stages_of(two_regions(maximum=9))
+    assert "cost" in said
+    assert usd == pytest.approx((9 + 3) * 2190)
+
+
+def test_plan_and_bound_are_told_once_every_region_has_one() -> None:
+    said: list[Progress] = []
+    solved = solve(two_regions(maximum=20), [CARD, DEAR], watch=said.append)
+    first = next(number for number, step in enumerate(said) if step.stage == "cost in west")
+    assert all(step.objective_usd is None for step in said[:first])
+    assert said[-1].objective_usd == pytest.approx(solved.usd)
+    assert all(step.objective_usd is None or step.objective_usd >= 10 * 2190 - 1 for step in said)
+
+
+def test_one_region_that_cannot_be_served_proves_it_of_all() -> None:
+    question = two_regions(maximum=10, west=1000.0)
+    assert solve(question, [CARD]).result.status is SolveStatus.INFEASIBLE
+
+
+def test_a_bound_that_is_known_is_told() -> None:
+    problem = build_problem(two_regions(maximum=20), [CARD, DEAR])
+    # A gap at which any plan will do.
+    limits = SearchLimits(gap_ratio=0.9)
+    known = KnownBound(21_000.0, "somebody")
+    found = search(replace(problem, bounded_by=known), limits)
+    assert found.bound_usd is not None
+    assert found.bound_usd >= 21_000.0
+    beyond = search(replace(problem, bounded_by=KnownBound(99_000.0, "somebody")), limits)
+    assert beyond.bound_usd is not None
+    assert beyond.objective_usd is not None
+    assert beyond.bound_usd <= beyond.objective_usd <= 40_000
+
+
+@pytest.mark.parametrize("seeds", first_parts((30, 200), 1))
+def test_apart_and_together_cost_the_same(monkeypatch: pytest.MonkeyPatch, seeds: int) -> None:
+    apart, scarce = 0, 0
+    for seed in range(seeds):
+        case = tiny_case(seed)
+        problem = build_problem(case.fleet, case.candidates)
+        divided = [each for each in components(problem) if len(components(each.problem, maxima=False)) > 1]
+        if not divided:
+            continue
+        said: list[Progress] = []
+        found = solve(case.fleet, case.candidates, watch=said.append)
+        with monkeypatch.context() as patched:
+            patched.setattr(run, "regions_apart", lambda part: [])
+            together = solve(case.fleet, case.candidates)
+        assert found.result.status is together.result.status, seed
+        if together.usd is not None:
+            assert found.usd == pytest.approx(together.usd, rel=1e-6, abs=0.01), seed
+        apart += 1
+        scarce += any(" in " not in step.stage for step in said)
+    assert apart >= seeds // 15
+    assert scarce < apart
+
+
+def test_the_same_program_is_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = SearchLimits(gap_ratio=1e-6, simplified=False, remembered=Remembered())
+    solved: list[int] = []
+    solve_model = stages.solve_model
+
+    def counted(model, *arguments):  # type: ignore[no-untyped-def]
+        solved.append(len(model.proto.variables))
+        return solve_model(model, *arguments)
+
+    monkeypatch.setattr(stages, "solve_model", counted)
+
+    def searched(question: Fleet) -> SearchResult:
+        return search(build_problem(question, [CARD, DEAR]), limits)
+
+    first = searched(two_regions(maximum=20))
+    assert len(solved) == 2
+    again = searched(two_regions(maximum=20))
+    assert len(solved) == 2
+    assert again.objective_usd == first.objective_usd
+    assert again.bound_usd == first.bound_usd
+    assert again.solution == first.solution
+    # The west has changed, the east has not.
+    more = searched(two_regions(maximum=20, west=65.0))
+    assert len(solved) == 3
+    assert more.objective_usd == pytest.approx(11 * 2190)
+
+
+def test_what_is_remembered_does_not_travel() -> None:
+    limits = SearchLimits(gap_ratio=1e-6, remembered=Remembered())
+    search(build_problem(two_regions(maximum=20), [CARD, DEAR]), limits)
+    copy = pickle.loads(pickle.dumps(limits))
+    assert copy == limits
+    assert len(pickle.dumps(copy)) < 10_000
+
+
+def test_large_regions_are_left_to_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = build_problem(two_regions(maximum=20), [CARD, DEAR])
+    (part,) = components(problem)
+    assert [each.problem.regions.keys() for each in run.regions_apart(part)] == [{"east"}, {"west"}]
+    monkeypatch.setattr("fleetplan.planner.search.apart.MOST_SLOTS", 1)
+    found: list[Component] = run.regions_apart(part)
+    assert found == []
