@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from fleetplan.planner.questions.asked_plan import AskedPlan
     from fleetplan.planner.questions.resolving import Resolver
+    from fleetplan.planner.questions.waited import Waited
 
 PlanFile = Annotated[Path, typer.Argument(help="plan.json", metavar="PLAN.json", show_default=False)]
 FleetOfPlan = Annotated[
@@ -119,13 +120,21 @@ def asking(
         raise typer.Exit(ExitCode.LIMIT) from lost
 
 
+def expected(count: int, asked: tuple[AskedPlan, Resolver]) -> Waited:
+    """So many solves, each of which may take as long as that of the plan did, within its limit."""
+    from fleetplan.planner.questions.waited import Waited
+
+    plan, resolver = asked[0].plan, asked[1]
+    return Waited(count, min(plan.solve.wall_s, resolver.limits.time_limit_s))
+
+
 def collected(
     rows: Iterator[_RowT],
-    count: int,
-    asked: tuple[AskedPlan, Resolver],
+    waited: Waited,
     name: Callable[[_RowT], str],
     keep: Callable[[Sequence[_RowT]], None],
-    noun: str = "solve",
+    then: str = "",
+    begun: bool = False,
 ) -> tuple[list[_RowT], ExitCode]:
     """Take rows as they are solved, and say how many are left; Ctrl-C and a lost backend keep what there is.
 
@@ -133,16 +142,17 @@ def collected(
     ----------
     rows : Iterator
         As they are solved.
-    count : int
-        How many there will be.
-    asked : tuple[AskedPlan, Resolver]
-        The plan, whose solve tells how long another one takes, and what solves.
+    waited : Waited
+        How many there will be, and how long they may take.
     name : callable
         What a row answers, for the line of progress.
     keep : callable
         Writes the rows so far.
-    noun : str
-        What a row is, where it takes several solves; how long these take is then not known before the first.
+    then : str
+        What is said of a command that was stopped beside how far it came.
+    begun : bool
+        Whether there is an answer without any row: what ends the command before the first one is then no
+        reason to lose it.
 
     Returns
     -------
@@ -150,31 +160,24 @@ def collected(
         The rows, and LIMIT where some are missing.
     """
     from fleetplan.planner.jobs import BackendLostError
-    from fleetplan.planner.questions.waited import Waited
 
     errors = console(stderr=True)
     say = progress(errors)
-    plan, resolver = asked[0].plan, asked[1]
-    each_s = min(plan.solve.wall_s, resolver.limits.time_limit_s) if noun == "solve" else 0.0
-    waited = Waited(count, each_s, noun)
-    say(waited.announced)
+    if waited.count:
+        say(waited.announced)
     found: list[_RowT] = []
-    if not count:
+    if begun or not waited.count:
         keep(found)
     try:
         for row in rows:
             found.append(row)
             say(f"{name(row)} ({waited.next()})")
             keep(found)
-    except KeyboardInterrupt:
-        if not found:
+    except (KeyboardInterrupt, BackendLostError) as end:
+        if not (found or begun):
             raise
-        errors.print(f"stopped: {len(found)} of {count} are solved", style="red", markup=False)
-        return found, ExitCode.LIMIT
-    except BackendLostError as lost:
-        if not found:
-            raise
-        errors.print(f"{lost}: {len(found)} of {count} are solved", style="red", markup=False)
+        why = str(end) if isinstance(end, BackendLostError) else "stopped"
+        errors.print(f"{why}: {len(found)} of {waited.counted} are done{then}", style="red", markup=False)
         return found, ExitCode.LIMIT
     return found, ExitCode.FOUND
 

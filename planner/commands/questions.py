@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fleetplan.planner.commands.asking import Seed, SolveGap
+from fleetplan.planner.commands.asking import Seed, SolveGap, collected
 from fleetplan.planner.commands.calibrate import CalibrationFile, calibration_assignment
 from fleetplan.planner.commands.shared import (
     Assignments,
@@ -21,6 +22,9 @@ from fleetplan.planner.commands.shared import (
     ratio,
 )
 from fleetplan.planner.commands.terminal import console, progress, say_warnings, say_written
+
+if TYPE_CHECKING:
+    from fleetplan.planner.questions.comparison import Comparison
 
 
 def diff_plans(
@@ -93,10 +97,11 @@ def compare(
 
     Example: plan compare fleet.yaml --against homogeneous --against no-disaggregation --against without:L40S
     """
-    from fleetplan.planner.commands.run_compare import KeptComparison, read_counterfactuals
+    from fleetplan.planner.commands.run_compare import read_counterfactuals, write_comparison
     from fleetplan.planner.plan import PLAN_FILE, Infeasible, read_plan
-    from fleetplan.planner.questions.compare import compare as compare_fleets
-    from fleetplan.planner.report.compare_console import print_comparison
+    from fleetplan.planner.questions.compare import comparisons
+    from fleetplan.planner.questions.waited import Waited
+    from fleetplan.planner.report.compare_console import compared_text, print_comparison
     from fleetplan.planner.report.infeasible_console import print_infeasible
     from fleetplan.planner.report.progress import ProgressLine
     from fleetplan.planner.search import Remembered, SearchLimits, default_workers
@@ -106,23 +111,30 @@ def compare(
     assignment = [*(assignment or []), *calibration_assignment(calibration)]
     fleet = load(fleet_file, scenario, assignment, errors)
     others = read_counterfactuals(against, fleet, fleet_file, scenario or (), assignment)
-    say = progress(errors)
-    kept, stopped = KeptComparison(len(others), say, out), False
     in_force = None if baseline is None else read_plan(baseline)
+    steps = comparisons(fleet, others, limits, ProgressLine(errors), progress(errors), in_force)
     try:
-        found = compare_fleets(fleet, others, limits, ProgressLine(errors), say, in_force, kept)
+        first = next(steps)
     except KeyboardInterrupt as error:
-        if kept.found is None:
-            errors.print("stopped before there was a plan", style="red", markup=False)
-            raise typer.Exit(ExitCode.LIMIT) from error
-        errors.print(kept.missing, style="red", markup=False)
-        found, stopped = kept.found, True
+        errors.print("stopped before there was a plan", style="red", markup=False)
+        raise typer.Exit(ExitCode.LIMIT) from error
+    written: list[Path] = []
+
+    def keep(found: Sequence[Comparison]) -> None:
+        if out is not None:
+            written[:] = write_comparison([first, *found][-1], out)
+
+    infeasible = isinstance(first.outcome, Infeasible)
+    waited = Waited(0 if infeasible else len(others), noun="alternative fleet")
+    rows, code = collected(steps, waited, lambda each: compared_text(each.rows[-1]), keep, begun=True)
+    found = [first, *rows][-1]
     say_warnings(found.warnings, errors)
-    for folder in kept.written:
+    for folder in written:
         say_written(errors, folder / PLAN_FILE)
     if isinstance(found.outcome, Infeasible):
         print_infeasible(found.outcome, False, console())
         raise typer.Exit(ExitCode.INFEASIBLE)
     print_comparison(found.outcome, found.rows, console())
-    if stopped or found.outcome.open_gap > limits.gap_ratio:
-        raise typer.Exit(ExitCode.LIMIT)
+    if found.outcome.open_gap > limits.gap_ratio:
+        code = ExitCode.LIMIT
+    raise typer.Exit(code)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from fleetplan.fleet.document import read_document
@@ -11,11 +11,9 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.files import written_together
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.export.files import write_plan
-from fleetplan.planner.plan import Infeasible, read_plan
+from fleetplan.planner.plan import read_plan
 from fleetplan.planner.questions.comparison import Comparison
 from fleetplan.planner.questions.counterfactuals import Counterfactual, Sources, counterfactual
-from fleetplan.planner.questions.waited import Waited
-from fleetplan.planner.report.compare_console import compared_text
 from fleetplan.scenarios.load import load_fleet
 
 
@@ -54,52 +52,6 @@ def read_counterfactuals(
     if issues:
         raise InputError(issues)
     return tuple(found)
-
-
-class KeptComparison:
-    """Keeps a comparison as it is solved: tells its rows, and writes the plans so far.
-
-    Parameters
-    ----------
-    count : int
-        Counterfactuals.
-    say : callable
-        Told a line for each.
-    out : Path or None
-        Folder for the plans.
-
-    Attributes
-    ----------
-    found : Comparison or None
-        What is known so far.
-    written : list[Path]
-        The folders of the plans.
-    """
-
-    def __init__(self, count: int, say: Callable[[str], None], out: Path | None) -> None:
-        self.found: Comparison | None = None
-        self.written: list[Path] = []
-        self._count, self._say, self._out = count, say, out
-        self._waited: Waited | None = None
-
-    def __call__(self, found: Comparison) -> None:
-        """Keep what is known by now."""
-        self.found = found
-        if self._out is not None:
-            self.written = write_comparison(found, self._out)
-        if isinstance(found.outcome, Infeasible):
-            return
-        if self._waited is None:
-            self._waited = Waited(self._count, noun="alternative fleet")
-            self._say(self._waited.announced)
-        else:
-            self._say(f"{compared_text(found.rows[-1])} ({self._waited.next()})")
-
-    @property
-    def missing(self) -> str:
-        """What is missing after Ctrl-C: `stopped: 1 of 3 alternative fleets are solved`."""
-        done = 0 if self._waited is None else self._waited.done
-        return f"stopped: {done} of {self._count} alternative fleets are solved"
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleetplan.fleet.figures import money, money_range
-from fleetplan.planner.commands.asking import collected, table_writer
+from fleetplan.planner.commands.asking import collected, expected, table_writer
 from fleetplan.planner.commands.shared import ExitCode
 from fleetplan.planner.drawing import add_legend, drawn_name, new_figure, save
 from fleetplan.planner.questions.asked_plan import AskedPlan, require_current
@@ -44,8 +44,7 @@ def run_marginal(
     every = list(one_more(asked.fleet))
     rows, code = collected(
         worths(every, asked.plan, asked.fleet, resolver),
-        len(every),
-        (asked, resolver),
+        expected(len(every), (asked, resolver)),
         worth_text,
         table_writer(csv, lambda rows: marginal_table(by_worth(rows))),
     )

@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console as RichConsole
 from rich.markup import escape
 from rich.table import Table
 
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.figures import money
+from fleetplan.fleet.figures import counted, money
 from fleetplan.fleet.files import write_whole
 from fleetplan.planner.cells import csv_text
+from fleetplan.planner.commands.asking import collected
+from fleetplan.planner.commands.shared import ExitCode
+from fleetplan.planner.commands.terminal import console, progress
 from fleetplan.planner.questions.sweep.axes import SweepAxis, grid_points, read_axes, require_keys
 from fleetplan.planner.questions.sweep.plots import write_sweep_plots
 from fleetplan.planner.questions.sweep.results import PointResult, sweep_table
-from fleetplan.planner.questions.sweep.run import SweepTask, run_sweep
+from fleetplan.planner.questions.sweep.run import SweepTask, points_before, run_sweep
+from fleetplan.planner.questions.waited import Waited
 from fleetplan.planner.search import SearchLimits
 from fleetplan.scenarios.load import load_fleet
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """A sweep that is done.
+    """A sweep, as far as it is done.
 
     Attributes
     ----------
     axes : tuple[SweepAxis, ...]
         Of the grid.
     results : tuple[PointResult, ...]
-        Of every point, the last axis running fastest.
+        Of every point that is solved, the last axis running fastest.
     written : tuple[Path, ...]
         The table and the plots.
     """
@@ -79,14 +83,9 @@ def tasks_of(ground: Ground, axes: Sequence[SweepAxis], limits: SearchLimits) ->
 
 
 def sweep(
-    ground: Ground,
-    grid: Sequence[str],
-    limits: SearchLimits,
-    folder: Path,
-    workers: tuple[int | None, str],
-    say: Callable[[str], None],
-) -> Swept:
-    """Solve a grid, and write its table and plots.
+    ground: Ground, grid: Sequence[str], limits: SearchLimits, folder: Path, workers: tuple[int | None, str]
+) -> tuple[Swept, ExitCode]:
+    """Solve a grid, and write its table, with each point that is solved, and its plots.
 
     Parameters
     ----------
@@ -100,26 +99,43 @@ def sweep(
         Receives points/, sweep.csv and plots/.
     workers : tuple[int or None, str]
         Points solved at a time, as `run_sweep` has it, and the backend.
-    say : callable
-        Told what is done.
+
+    Returns
+    -------
+    tuple[Swept, ExitCode]
+        The points that are solved, and LIMIT where some are missing; there are no plots then.
     """
     axes = read_axes(grid)
-    jobs, backend = workers
     tasks = tasks_of(ground, axes, limits)
-    path = folder / "sweep.csv"
-    results: list[PointResult] = []
-    try:
-        for found in run_sweep(tasks, folder, jobs, backend, say):
-            results = found
-    finally:
-        # Ctrl-C and a backend that is lost leave the points so far; one that is refused leaves no file.
-        table = sweep_table(axes, results)
-        written = [write_whole(path, csv_text(table))] if results else []
-    written += write_sweep_plots(axes, table, folder / "plots")
-    return Swept(axes, tuple(results), tuple(written))
+    before = points_before(tasks, folder)
+    missing = [number for number, known in enumerate(before) if known is None]
+    if len(missing) < len(tasks):
+        known = counted(len(tasks), "point", "were")
+        progress(console(stderr=True))(f"{len(tasks) - len(missing)} of {known} solved before")
+    written: list[Path] = []
+
+    def in_order(found: Sequence[tuple[int, PointResult]]) -> list[PointResult]:
+        results = dict(enumerate(before)) | {missing[number]: result for number, result in found}
+        return [result for result in results.values() if result is not None]
+
+    def keep(found: Sequence[tuple[int, PointResult]]) -> None:
+        written[:] = [write_whole(folder / "sweep.csv", csv_text(sweep_table(axes, in_order(found))))]
+
+    found, code = collected(
+        run_sweep([tasks[number] for number in missing], folder, *workers),
+        Waited(len(missing), noun="point"),
+        lambda row: f"{tasks[missing[row[0]]].point.text}: {row[1].status}",
+        keep,
+        "; the same command continues from here",
+        begun=len(missing) < len(tasks),
+    )
+    results = in_order(found)
+    if code is ExitCode.FOUND:
+        written += write_sweep_plots(axes, sweep_table(axes, results), folder / "plots")
+    return Swept(axes, tuple(results), tuple(written)), code
 
 
-def print_sweep(swept: Swept, console: Console) -> None:
+def print_sweep(swept: Swept, out: RichConsole) -> None:
     """Print a line for each point: TCO, gap, accelerators in use by hardware."""
     table = Table(box=None, pad_edge=False)
     for axis in swept.axes:
@@ -140,7 +156,7 @@ def print_sweep(swept: Swept, console: Console) -> None:
         else:
             row = [result.status, "", ""]
         table.add_row(*place, *row)
-    console.print(table)
+    out.print(table)
 
 
 def is_decided(results: Sequence[PointResult]) -> bool:

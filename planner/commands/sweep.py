@@ -18,7 +18,7 @@ from fleetplan.planner.commands.shared import (
     output_folder,
     ratio,
 )
-from fleetplan.planner.commands.terminal import console, progress, say_written
+from fleetplan.planner.commands.terminal import console, say_written
 
 
 def sweep(
@@ -69,15 +69,11 @@ def sweep(
     limits = SearchLimits(time_limit, ratio(gap), seed, workers=1, reproducible=True)
     ground = Ground(fleet_file, tuple(scenario or ()), tuple(assignment or ()))
     try:
-        swept = sweep_fleet(ground, grid, limits, out, (jobs, backend), progress(errors))
-    except KeyboardInterrupt as interrupt:
-        errors.print("stopped; the same command continues from here", style="red")
-        raise typer.Exit(ExitCode.LIMIT) from interrupt
+        swept, code = sweep_fleet(ground, grid, limits, out, (jobs, backend))
     except BackendLostError as lost:
         errors.print(f"{lost}; the same command goes on from here", style="red", markup=False)
         raise typer.Exit(ExitCode.LIMIT) from lost
     print_sweep(swept, console())
     for path in swept.written:
         say_written(errors, path)
-    if not is_decided(swept.results):
-        raise typer.Exit(ExitCode.LIMIT)
+    raise typer.Exit(code if is_decided(swept.results) else ExitCode.LIMIT)

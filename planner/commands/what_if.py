@@ -20,6 +20,7 @@ from fleetplan.planner.commands.asking import (
     Workers,
     asking,
     collected,
+    expected,
     table_writer,
 )
 from fleetplan.planner.commands.shared import csv_file, drawable, output_folder, ratio
@@ -82,9 +83,8 @@ def stress(
         asked = require_current(opened, resolver)
         cases = list(cases_of(asked.fleet, kinds))
         rows = stressed(cases, asked.plan, asked.fleet, resolver)
-        found, code = collected(
-            rows, len(cases), (asked, resolver), stress_text, table_writer(csv, stress_table)
-        )
+        waited = expected(len(cases), (asked, resolver))
+        found, code = collected(rows, waited, stress_text, table_writer(csv, stress_table))
     print_stress(asked.plan, found, left_out, console())
     raise typer.Exit(code)
 
@@ -114,6 +114,7 @@ def alternatives(
     from fleetplan.planner.questions.alternatives import Alternative, alternative_count
     from fleetplan.planner.questions.alternatives import alternatives as find_alternatives
     from fleetplan.planner.questions.asked_plan import require_current
+    from fleetplan.planner.questions.waited import Waited
     from fleetplan.planner.report.what_if_console import alternative_text, print_alternatives
 
     def keep(found: Sequence[Alternative]) -> None:
@@ -129,11 +130,9 @@ def alternatives(
         rows = find_alternatives(asked.plan, asked.fleet, ratio(within, "--within"), resolver)
         found, code = collected(
             rows,
-            alternative_count(asked.plan),
-            (asked, resolver),
+            Waited(alternative_count(asked.plan), noun="alternative"),
             lambda row: alternative_text(asked.plan, row),
             keep,
-            "alternative",
         )
     print_alternatives(asked.plan, found, ratio(within, "--within"), console())
     raise typer.Exit(code)
@@ -171,19 +170,16 @@ def pareto(
         require_figures,
     )
     from fleetplan.planner.questions.pareto import pareto as find_frontier
-    from fleetplan.planner.report.what_if_console import pareto_figure, print_pareto
+    from fleetplan.planner.report.what_if_console import pareto_figure, pareto_text, print_pareto
 
     solving = Solving(time_limit, gap, seed, workers, backend, deterministic)
     with asking(plan_file, fleet_file, solving) as (opened, resolver):
         require_figures(opened.fleet, against)
         asked = require_current(opened, resolver)
-        rows, keep = (
-            find_frontier(asked.plan, asked.fleet, against, resolver),
-            table_writer(csv, pareto_table),
-        )
-        solved, code = collected(
-            rows, point_count(against), (asked, resolver), lambda point: point.asked, keep
-        )
+        rows = find_frontier(asked.plan, asked.fleet, against, resolver)
+        keep = table_writer(csv, pareto_table)
+        waited = expected(point_count(against), (asked, resolver))
+        solved, code = collected(rows, waited, pareto_text, keep)
     points = known_from_later(solved, against)
     keep(points)
     print_pareto(points, against, console())

@@ -7,7 +7,7 @@ shares the candidates wherever its services and hardware are the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -90,9 +90,21 @@ def compare(
     watch: Watcher | None = None,
     announce: Callable[[str], None] | None = None,
     baseline: Plan | None = None,
-    note: Callable[[Comparison], None] | None = None,
 ) -> Comparison:
-    """Solve a fleet and its counterfactuals.
+    """Solve a fleet and its counterfactuals, all of them; as `comparisons`."""
+    *_, found = comparisons(fleet, counterfactuals, limits, watch, announce, baseline)
+    return found
+
+
+def comparisons(
+    fleet: Fleet,
+    counterfactuals: Sequence[Counterfactual],
+    limits: SearchLimits,
+    watch: Watcher | None = None,
+    announce: Callable[[str], None] | None = None,
+    baseline: Plan | None = None,
+) -> Iterator[Comparison]:
+    """Yield what is known after the solve of a fleet, and after each of its counterfactuals.
 
     Parameters
     ----------
@@ -106,8 +118,6 @@ def compare(
         As `plan_fleet` has them.
     baseline : Plan, optional
         The plan in force, against which the changes of every fleet are counted.
-    note : callable, optional
-        Given what is known so far: after the plan, and after each counterfactual.
 
     Raises
     ------
@@ -122,16 +132,14 @@ def compare(
         keep |= configurations_in_force(baseline)
     candidates, left = evaluate_within(limits, lambda late: kept_candidates(fleet, solver.say, keep, late))
     outcome = replace(solver, limits=left).solve("the plan", fleet, candidates)
-    told = note or (lambda _: None)
     found = Comparison(outcome, candidates.warnings, ())
-    told(found)
+    yield found
     if isinstance(outcome, Infeasible):
-        return found
+        return
     for each in counterfactuals:
         row = _compared(fleet, candidates, outcome, each, solver)
         found = replace(found, rows=(*found.rows, row))
-        told(found)
-    return found
+        yield found
 
 
 def _compared(

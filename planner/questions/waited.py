@@ -28,10 +28,15 @@ class Waited:
         self._started = time.monotonic()
 
     @property
+    def counted(self) -> str:
+        """How many of what: `44 solves`."""
+        return counted(self.count, self._noun)
+
+    @property
     def announced(self) -> str:
         """What there is to do: `44 solves, about 5 min`."""
-        solves = counted(self.count, self._noun)
-        return f"{solves}, about {duration(self.count * self._each_s)}" if self._each_s else solves
+        all_s = self.count * self._each_s
+        return f"{self.counted}, about {duration(all_s)}" if self._each_s else self.counted
 
     def next(self) -> str:
         """Note that one more is done: `3 of 44, about 5 min left`."""

@@ -94,6 +94,14 @@ COLUMNS: Final = {"latency": "limits", "headroom": "headroom added"}
 """Names of columns of figures that are not minimised."""
 
 
+def pareto_text(point: ParetoPoint) -> str:
+    """Return a point in a line: what was asked, and its figures."""
+    if point.usd is None:
+        return f"{point.asked}: no plan"
+    value = "" if point.value is None else f", {quantity(point.value, point.unit)}"
+    return f"{point.asked}: TCO {money(point.usd)}{value}"
+
+
 def print_pareto(points: Sequence[ParetoPoint], against: str, console: Console) -> None:
     """Print a line for each point."""
     table = Table(box=None, pad_edge=False)

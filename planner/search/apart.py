@@ -14,6 +14,7 @@ from typing import Final
 
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.problem.independent_parts import Component, components
+from fleetplan.planner.search.blocks import solve as blocks
 from fleetplan.planner.search.parts import merge_parts
 from fleetplan.planner.search.result import (
     LEAST_S,
@@ -26,9 +27,9 @@ from fleetplan.planner.search.result import (
 )
 from fleetplan.planner.units import gap_of_cost
 
-MOST_SLOTS: Final = 1000
-"""Configurations in pools, over all moments, of the largest region: about 3,000 variables, from which on a
-model is solved in blocks."""
+VARIABLES_A_SLOT: Final = 3
+"""Variables of a model for each configuration in a pool in a moment: 3.0 of quarterly.yaml and its year, 3.1
+of a fleet of twelve services."""
 
 ROUNDS: Final = (0.5, 1.0)
 """Shares of the time that is left for a search of all regions, and for one more, from their plans, of those
@@ -42,7 +43,8 @@ def regions_apart(part: Component) -> list[Component]:
     """The regions of a part that share maxima of offers alone, the smallest first; none if it is one."""
     found = components(part.problem, maxima=False)
     size = [sum(len(each.problem.slots(cell)) for cell in each.problem.cells) for each in found]
-    if len(found) < 2 or max(size) > MOST_SLOTS:
+    if len(found) < 2 or VARIABLES_A_SLOT * max(size) >= blocks.LEAST_VARIABLES:
+        # A region that is solved in blocks is bounded as well among the others.
         return []
     return [found[number] for number in sorted(range(len(found)), key=lambda number: size[number])]
 

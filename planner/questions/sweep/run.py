@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.machine import usable_cores
 from fleetplan.planner.jobs import LOCAL, open_jobs
@@ -21,7 +20,6 @@ from fleetplan.planner.questions.sweep.results import (
     result_file,
     write_result,
 )
-from fleetplan.planner.questions.waited import Waited
 from fleetplan.planner.search import SearchLimits
 
 MOST_UNASKED: Final = 8
@@ -63,15 +61,20 @@ def solve_point(resolver: Resolver, task: SweepTask) -> PointResult:
     return PointResult(point=task.point.values, status=status, figures=())
 
 
+def points_before(tasks: Sequence[SweepTask], folder: Path) -> list[PointResult | None]:
+    """Results of all points that a sweep before has written into a folder, in their order."""
+    return [read_result(result_file(folder, task.key)) for task in tasks]
+
+
 def run_sweep(
-    tasks: Sequence[SweepTask], folder: Path, jobs: int | None, backend: str, say: Callable[[str], None]
-) -> Iterator[list[PointResult]]:
-    """Solve what has no result yet, and yield all results so far in their order, each time there is one more.
+    tasks: Sequence[SweepTask], folder: Path, jobs: int | None, backend: str
+) -> Iterator[tuple[int, PointResult]]:
+    """Solve points, and yield the number of each with its result as it is solved.
 
     Parameters
     ----------
     tasks : Sequence[SweepTask]
-        Every point.
+        Points without a result.
     folder : Path
         Holds a file for each result, written as soon as it is there: a sweep that was interrupted goes on
         where it stopped.
@@ -80,8 +83,6 @@ def run_sweep(
         some, so that short ones do not wait for others to start.
     backend : str
         `local`, or `dask://` with the address of a scheduler.
-    say : callable
-        Told what is done.
 
     Raises
     ------
@@ -90,22 +91,11 @@ def run_sweep(
     BackendLostError
         If the workers are gone; the results so far are written.
     """
-    files = [result_file(folder, task.key) for task in tasks]
-    known = {path: read_result(path) for path in files}
-    missing = [(task, path) for task, path in zip(tasks, files, strict=True) if known[path] is None]
-    if len(missing) < len(tasks):
-        say(f"{len(tasks) - len(missing)} of {counted(len(tasks), 'point', 'were')} solved before")
-    yield _in_order(known)
-    if not missing:
+    if not tasks:
         return
-    waited = Waited(len(missing))
-    resolver = Resolver(missing[0][0].limits)
-    for number, result in _solved([task for task, _ in missing], resolver, jobs, backend):
-        task, path = missing[number]
-        write_result(path, result)
-        known[path] = result
-        say(f"{task.point.text}: {result.status} ({waited.next()})")
-        yield _in_order(known)
+    for number, result in _solved(tasks, Resolver(tasks[0].limits), jobs, backend):
+        write_result(result_file(folder, tasks[number].key), result)
+        yield number, result
 
 
 def _solved(
@@ -119,8 +109,3 @@ def _solved(
         # Points share what their fleets have in common; what a point has of its own is evaluated with it.
         own.candidates(tasks[0].fleet)
         yield from own.each(solve_point, tasks)
-
-
-def _in_order(known: Mapping[Path, PointResult | None]) -> list[PointResult]:
-    """Results that are known, in the order of their points."""
-    return [kept for kept in known.values() if kept is not None]

@@ -12,7 +12,7 @@ from tests.planner.dask_cluster import WAIT_S, DaskCluster, started_cluster, wai
 from typer.testing import CliRunner
 
 from fleetplan.planner import cli
-from fleetplan.planner.commands.asking import collected
+from fleetplan.planner.commands.asking import collected, expected
 from fleetplan.planner.commands.shared import ExitCode
 from fleetplan.planner.jobs import BackendLostError
 from fleetplan.planner.questions.asked_plan import read_asked_plan
@@ -35,8 +35,8 @@ def plan_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("end", "said"),
     [
-        (KeyboardInterrupt(), "stopped: 2 of 5 are solved"),
-        (BackendLostError("the scheduler of the cluster is gone"), "is gone: 2 of 5 are solved"),
+        (KeyboardInterrupt(), "stopped: 2 of 5 solves are done"),
+        (BackendLostError("the scheduler of the cluster is gone"), "is gone: 2 of 5 solves are done"),
     ],
 )
 def test_rows_so_far_are_kept(
@@ -53,7 +53,7 @@ def test_rows_so_far_are_kept(
         kept.append(list(found))
 
     asked = read_asked_plan(plan_file), Resolver(SearchLimits(30.0))
-    found, code = collected(rows(), 5, asked, str, keep)
+    found, code = collected(rows(), expected(5, asked), str, keep)
     assert (found, code) == ([1, 2], ExitCode.LIMIT)
     assert kept == [[1], [1, 2]]
     errors = capsys.readouterr().err
@@ -61,7 +61,11 @@ def test_rows_so_far_are_kept(
     assert "2 (2 of 5, about" in errors
     assert said in errors
     with pytest.raises(type(end)):
-        collected(iter_raising(end), 5, asked, str, keep)
+        collected(iter_raising(end), expected(5, asked), str, keep)
+    found, code = collected(iter_raising(end), expected(5, asked), str, keep, "; go on", begun=True)
+    assert (found, code) == ([], ExitCode.LIMIT)
+    assert "0 of 5 solves are done; go on" in capsys.readouterr().err
+    assert kept[-1] == []
 
 
 def iter_raising(end: BaseException) -> Iterator[int]:

@@ -100,13 +100,9 @@ def test_rows_are_known_as_they_are_solved_and_ctrl_c_ends_the_question(
 
     monkeypatch.setattr(compare, "solve_problem", interrupted_at_the_third)
     question, known = two_kinds(), list[int]()
+    steps = compare.comparisons(question, named(question, "without:A", "without:B"), EXACT)
     with pytest.raises(KeyboardInterrupt):
-        compare.compare(
-            question,
-            named(question, "without:A", "without:B"),
-            EXACT,
-            note=lambda found: known.append(len(found.rows)),
-        )
+        known.extend(len(found.rows) for found in steps)
     assert known == [0, 1]
     # Ctrl-C keeps the best plan of the fleet itself, and ends the question after that.
     assert purposes == [Purpose.ANSWER, Purpose.ROW, Purpose.ROW]

@@ -154,9 +154,9 @@ def test_an_axis_given_twice_is_refused() -> None:
 def test_unknown_backends_are_refused(tmp_path: Path) -> None:
     tasks = tasks_of(Ground(SCENARIO, (), ()), read_axes(["demand=1"]), LIMITS)
     with pytest.raises(InputError, match="there is no such backend; local, dask://"):
-        list(run_sweep(tasks, tmp_path, 1, "ray://", lambda _: None))
+        list(run_sweep(tasks, tmp_path, 1, "ray://"))
     with pytest.raises(InputError, match="there is no such backend"):
-        sweep(Ground(SCENARIO, (), ()), ["demand=1"], LIMITS, tmp_path / "out", (1, "ray://"), print)
+        sweep(Ground(SCENARIO, (), ()), ["demand=1"], LIMITS, tmp_path / "out", (1, "ray://"))
     assert not (tmp_path / "out").exists()
 
 

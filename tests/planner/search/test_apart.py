@@ -146,6 +146,6 @@ def test_large_regions_are_left_to_blocks(monkeypatch: pytest.MonkeyPatch) -> No
     problem = build_problem(two_regions(maximum=20), [CARD, DEAR])
     (part,) = components(problem)
     assert [each.problem.regions.keys() for each in run.regions_apart(part)] == [{"east"}, {"west"}]
-    monkeypatch.setattr("fleetplan.planner.search.apart.MOST_SLOTS", 1)
+    monkeypatch.setattr("fleetplan.planner.search.blocks.solve.LEAST_VARIABLES", 6)
     found: list[Component] = run.regions_apart(part)
     assert found == []
