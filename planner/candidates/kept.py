@@ -80,11 +80,11 @@ def _path(fleet: Fleet, keep: Collection[ConfigurationKey]) -> Path | None:
     """Where the candidates of a fleet are kept; None where nothing is."""
     # A file that cannot be read is an error of whoever needs it, who says where it is named.
     with contextlib.suppress(OSError):
-        return candidates_folder() / f"{_key(fleet, keep)}.json" if is_cache_on() else None
+        return candidates_folder() / f"{evaluation_key(fleet, keep)}.json" if is_cache_on() else None
     return None
 
 
-def _key(fleet: Fleet, keep: Collection[ConfigurationKey]) -> str:
+def evaluation_key(fleet: Fleet, keep: Collection[ConfigurationKey] = ()) -> str:
     """Hash of everything that the candidates of a fleet depend on."""
     # Frozen dataclasses of numbers and names are written alike if they are equal, but for sets and tables.
     # The folder of the fleet file does not count: what the files of the fleet hold does.

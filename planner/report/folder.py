@@ -56,11 +56,12 @@ def write_folder(
 def _write_documents(outcome: Plan | Infeasible, folder: Path, fleet: Fleet, baseline: Plan | None) -> None:
     # Templates and figures take half a second to import; `plan solve` without a folder has none.
     from fleetplan.planner.export.workbook import WORKBOOK_FILE, workbook  # noqa: PLC0415
-    from fleetplan.planner.landscape.frontier_points import frontier_points  # noqa: PLC0415
+    from fleetplan.planner.landscape.kept_frontiers import kept_frontier_points  # noqa: PLC0415
     from fleetplan.planner.report.html.service_views import largest_services  # noqa: PLC0415
     from fleetplan.planner.report.html.write import write_report  # noqa: PLC0415
 
-    points = () if isinstance(outcome, Infeasible) else frontier_points(fleet, largest_services(outcome))
+    shown = () if isinstance(outcome, Infeasible) else largest_services(outcome)
+    points = kept_frontier_points(fleet, shown)
     write_report(outcome, folder, points, baseline)
     if isinstance(outcome, Plan):
         write_whole(folder / WORKBOOK_FILE, workbook(outcome))
