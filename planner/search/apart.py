@@ -109,7 +109,7 @@ class ApartSearch:
                 before = self._found.get(number)
                 found = self._search_region(
                     self._regions[number],
-                    replace(self._limits, time_limit_s=seconds),
+                    replace(self._limits, time_limit_s=seconds, slack_usd=self._slack_usd(number)),
                     partial(self._tell, number),
                     None if before is None else before.solution,
                 )
@@ -129,6 +129,15 @@ class ApartSearch:
             0.0,
         )
         return replace(found, deterministic_time=self.spent)
+
+    def _slack_usd(self, number: int) -> float:
+        """What regions that are searched already leave of their gaps. [USD]"""
+        left_usd = self._limits.slack_usd
+        for other, found in self._found.items():
+            objective_usd, bound_usd = found.objective_usd or 0.0, found.bound_usd or 0.0
+            if other != number:
+                left_usd += self._limits.search_gap_ratio * objective_usd - (objective_usd - bound_usd)
+        return max(left_usd, 0.0)
 
     def _is_open(self, number: int) -> bool:
         return number not in self._found or self._found[number].status is SolveStatus.LIMIT

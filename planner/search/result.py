@@ -104,6 +104,9 @@ class SearchLimits:
     simplified : bool
         Whether a plan of about the same cost with fewer configurations, and with requests served where they
         arise, is looked for: plans that are shown.
+    slack_usd : float
+        What a plan of a part may be above its bound beside the gap: other parts have as much left of theirs.
+        [USD]
     cluster : Cluster or None
         Does the jobs of searches over blocks while it is not lost; None for processes of this machine.
     remembered : Remembered or None
@@ -119,6 +122,7 @@ class SearchLimits:
     explained: Deadline = NEVER
     verge: Verge | None = None
     simplified: bool = True
+    slack_usd: float = 0.0
     # The same question wherever it is answered.
     cluster: Cluster | None = field(default=None, repr=False, compare=False)
     remembered: Remembered | None = field(default=None, repr=False, compare=False)

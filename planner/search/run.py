@@ -256,7 +256,7 @@ class Run(UnmetStages):
         if unproven or not wanted or left < 0.1 or outcome.values is None:
             return result
         objective_usd, bound_usd = result.objective_usd or 0.0, result.bound_usd or 0.0
-        within_gap_usd = bound_usd / (1 - self.limits.simpler_gap_ratio)
+        within_gap_usd = (bound_usd + self.limits.slack_usd) / (1 - self.limits.simpler_gap_ratio)
 
         def most(usd: float, known_usd: float) -> int:
             """Units of a cost within the gap; no fewer than those of a plan that is known."""
@@ -282,10 +282,9 @@ class Run(UnmetStages):
         home_usd = plans.home_cost / USD_RESOLUTION
         cheapest = None if result.solution is None else CheapestPlan(objective_usd, result.solution, home_usd)
         simpler_usd = self.usd(values.value(planning.total_cost))
-        gap = gap_of_cost(simpler_usd, bound_usd)
         return replace(
             result,
-            status=self.status(gap),
+            status=self.cost_status(simpler_usd, bound_usd),
             solution=values_of(planning.variables, values),
             objective_usd=simpler_usd,
             wall_s=time.monotonic() - self.started,

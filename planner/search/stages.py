@@ -168,7 +168,7 @@ class Stages:
             plan, least = self.usd(objective), self.usd(max(bound, known.bound))
             verge = self.limits.verge
             decided = verge is not None and verge.decided(plan, least)
-            return decided or plan - least <= self.limits.search_gap_ratio * plan
+            return decided or plan - least <= self.limits.search_gap_ratio * plan + self.limits.slack_usd
 
         def on_step(step: Step) -> None:
             best = max(known.bound, -math.inf if step.bound is None else step.bound)
@@ -268,9 +268,8 @@ class Stages:
             return SearchResult(status, None, None, None, source, wall_s, self.deterministic_time)
         objective = self.usd(outcome.objective)
         bound = min(self.usd(outcome.bound), objective)
-        gap = gap_of_cost(objective, bound)
         return SearchResult(
-            self.status(gap),
+            self.cost_status(objective, bound),
             values_of(variables, outcome.values),
             objective,
             bound,
@@ -279,6 +278,10 @@ class Stages:
             self.deterministic_time,
             self.reached,
         )
+
+    def cost_status(self, objective_usd: float, bound_usd: float) -> SolveStatus:
+        """How good a plan of a cost is, with what other parts have left of their gaps."""
+        return self.status(gap_of_cost(objective_usd, min(bound_usd + self.limits.slack_usd, objective_usd)))
 
     def status(self, gap: float) -> SolveStatus:
         """How good a plan is by its gap in TCO, and by that of the goal before it."""

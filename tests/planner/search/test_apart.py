@@ -12,9 +12,11 @@ from tests.planner.random_fleets import tiny_case
 from tests.planner.solving import solve
 
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.formulation import Solution
 from fleetplan.planner.problem import KnownBound, build_problem
 from fleetplan.planner.problem.independent_parts import Component, components
-from fleetplan.planner.search import Remembered, SearchLimits, run, stages
+from fleetplan.planner.search import Remembered, SearchLimits, Stop, run, stages
+from fleetplan.planner.search.apart import ApartSearch
 from fleetplan.planner.search.result import Progress, SearchResult, SolveStatus
 from fleetplan.planner.search.run import search
 
@@ -149,3 +151,24 @@ def test_large_regions_are_left_to_blocks(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("fleetplan.planner.search.blocks.solve.LEAST_VARIABLES", 6)
     found: list[Component] = run.regions_apart(part)
     assert found == []
+
+
+def test_a_region_may_leave_open_what_those_before_it_do_not() -> None:
+    problem = build_problem(two_regions(maximum=20), [CARD, DEAR])
+    (part,) = components(problem)
+    slacks: list[float] = []
+
+    def searched(region: Component, limits: SearchLimits, *_: object) -> SearchResult:
+        slacks.append(limits.slack_usd)
+        return SearchResult(SolveStatus.WITHIN_GAP, Solution(), 1000.0, 996.0, "somebody", 0.0, 0.0)
+
+    limits = SearchLimits(gap_ratio=0.01)
+    found = ApartSearch(part, run.regions_apart(part), limits, lambda _: None, searched).run(lambda: 10.0)
+    # The first leaves 4 of the 10 USD that it may, but for the rounding of the model.
+    assert slacks == [0.0, pytest.approx(6.0, abs=0.02)]
+    assert found is not None
+    assert found.status is SolveStatus.WITHIN_GAP
+    # What it has from another one counts for a region itself.
+    own = run.Run(part, replace(limits, slack_usd=6.0), 0.0, Stop())
+    assert own.cost_status(1000.0, 984.5) is SolveStatus.WITHIN_GAP
+    assert own.cost_status(1000.0, 983.5) is SolveStatus.LIMIT
