@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from fleetplan.planner.formulation import Solution
 from fleetplan.planner.problem.independent_parts import Component, components
 from fleetplan.planner.search.blocks import solve as blocks
 from fleetplan.planner.search.parts import merge_parts
@@ -35,8 +34,8 @@ ROUNDS: Final = (0.5, 1.0)
 """Shares of the time that is left for a search of all regions, and for one more, from their plans, of those
 that are still open. Where they take more than there is together, the whole has the other half."""
 
-SearchRegion = Callable[[Component, SearchLimits, Watcher, Solution | None], SearchResult]
-"""Searches a region within limits, tells a watcher, and begins with what is decided."""
+SearchRegion = Callable[[Component, SearchLimits, Watcher, SearchResult | None], SearchResult]
+"""Searches a region within limits, tells a watcher, and begins with what was found before."""
 
 
 def regions_apart(part: Component) -> list[Component]:
@@ -63,7 +62,7 @@ class ApartSearch:
     watch : callable
         Told of plans and bounds of the part.
     search_region : callable
-        Searches one of them, and begins with what it decided before.
+        Searches one of them, and begins with what it found before.
 
     Attributes
     ----------
@@ -111,7 +110,7 @@ class ApartSearch:
                     self._regions[number],
                     replace(self._limits, time_limit_s=seconds, slack_usd=self._slack_usd(number)),
                     partial(self._tell, number),
-                    None if before is None else before.solution,
+                    before,
                 )
                 self.spent += found.deterministic_time
                 if found.status is SolveStatus.INFEASIBLE:

@@ -145,10 +145,13 @@ def _search_apart(run: Run, part: Component) -> SearchResult | None:
         return None
 
     def search_region(
-        region: Component, limits: SearchLimits, watch: Watcher, begin: Solution | None
+        region: Component, limits: SearchLimits, watch: Watcher, before: SearchResult | None
     ) -> SearchResult:
         own = Run(region, limits, run.started, run.stop)
-        own.watch, own.begin = watch, begin
+        own.watch = watch
+        if before is not None:
+            own.begin = before.solution
+            own.known = _proof_of(before, region)
         own.label = f"{run.label} in {', '.join(region.problem.regions)}"
         own.simplify_limit_s = SIMPLIFY_TIME_LIMIT_S / len(regions)
         return own.search()
@@ -160,6 +163,13 @@ def _search_apart(run: Run, part: Component) -> SearchResult | None:
     if found is None:
         run.deterministic_time += apart.spent
     return found
+
+
+def _proof_of(found: SearchResult, part: Component) -> Proof:
+    """The bound that a search of a part has proven of all its plans, as one on its objective."""
+    if found.bound_usd is None or found.goal is not None or found.unmet:
+        return NOTHING_PROVEN
+    return Proof((found.bound_usd - part.fixed_usd) * USD_RESOLUTION, found.bound_source)
 
 
 def _known_of(part: Component, problem: Problem, elsewhere_usd: float) -> Proof:

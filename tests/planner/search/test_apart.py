@@ -172,3 +172,23 @@ def test_a_region_may_leave_open_what_those_before_it_do_not() -> None:
     own = run.Run(part, replace(limits, slack_usd=6.0), 0.0, Stop())
     assert own.cost_status(1000.0, 984.5) is SolveStatus.WITHIN_GAP
     assert own.cost_status(1000.0, 983.5) is SolveStatus.LIMIT
+
+
+def test_a_region_that_is_open_goes_on_from_its_plan_and_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = build_problem(two_regions(maximum=20), [CARD, DEAR])
+    whole = run.Run.search
+    known: list[tuple[bool, float]] = []
+
+    def cut_short(self: run.Run) -> SearchResult:
+        found = whole(self)
+        known.append((self.begin is not None, self.usd(self.known.bound)))
+        # As if the time had been over, with half of the cost proven.
+        first = len(known) <= 2
+        return replace(found, status=SolveStatus.LIMIT, bound_usd=8_000.0 * len(known)) if first else found
+
+    monkeypatch.setattr(run.Run, "search", cut_short)
+    found = search(problem, SearchLimits(gap_ratio=1e-6))
+    assert [begun for begun, _ in known] == [False, False, True, True]
+    assert [usd for _, usd in known[2:]] == [pytest.approx(8_000.0), pytest.approx(16_000.0)]
+    assert found.status is SolveStatus.OPTIMAL
+    assert found.objective_usd == pytest.approx(10 * 2190)
