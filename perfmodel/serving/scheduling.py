@@ -171,10 +171,14 @@ _VLLM_V0: Final = (
     "max_model_len allows (8,192 of the models of that time); iterations are made up one by one"
 )
 _VLLM_V1: Final = (
-    "vLLM 0.8 (March 2025) to 0.24, EngineArgs.get_batch_defaults for its server: 8,192 tokens and 1,024 "
-    "sequences from 70 GiB on, except on A100; else 2,048 and 256"
+    "vLLM 0.8 (March 2025; to 0.8.4 by the names of H100 and H200) to 0.27, EngineArgs.get_batch_defaults for "
+    "its server: 8,192 tokens and 1,024 sequences from 70 GiB on, except on A100; else 2,048 and 256"
 )
 _VLLM_ASYNC: Final = "vLLM 0.14 (January 2026): --async-scheduling is on by default; limits as in 0.8"
+_VLLM_0_28: Final = (
+    "vLLM 0.28 (August 2026; 0.27.1 has not) to 0.33, EngineArgs.get_batch_defaults for its server: 16,384 "
+    "tokens and 1,024 sequences from 160 GiB on; the rest as before"
+)
 _SGLANG: Final = (
     "SGLang 0.4.6 to 0.5.14, ServerArgs: chunked_prefill_size 2,048 below 35 GiB, 8,192 below 160, 16,384 "
     "from there on; max_running_requests at least 2,048; the overlap schedule is on by default (0.4, "
@@ -199,6 +203,9 @@ FRAMEWORK_DEFAULTS: Final = (
     FrameworkDefault("vllm", "2025-03", 70, 1024, 8192, 0.0, _VLLM_V1),
     FrameworkDefault("vllm", "2026-01", 0, 256, 2048, 1.0, _VLLM_ASYNC),
     FrameworkDefault("vllm", "2026-01", 70, 1024, 8192, 1.0, _VLLM_ASYNC),
+    FrameworkDefault("vllm", "2026-08", 0, 256, 2048, 1.0, _VLLM_0_28),
+    FrameworkDefault("vllm", "2026-08", 70, 1024, 8192, 1.0, _VLLM_0_28),
+    FrameworkDefault("vllm", "2026-08", 160, 1024, 16384, 1.0, _VLLM_0_28),
     FrameworkDefault("sglang", "", 0, 2048, 2048, 1.0, _SGLANG),
     FrameworkDefault("sglang", "", 35, 2048, 8192, 1.0, _SGLANG),
     FrameworkDefault("sglang", "", 160, 2048, 16384, 1.0, _SGLANG),
@@ -235,8 +242,10 @@ Source: vLLM's V1 engine (0.8) counts the running requests of its one scheduler,
 each micro-batch; SGLang's `pp_max_micro_batch_size` is `max_running_requests // pp_size`. TensorRT-LLM's
 `max_batch_size` is that of a micro-batch, of which it runs `pp_size`."""
 
-_VLLM_SMALL_LIMITS: Final = "A100"
-"""Accelerators that vLLM gives small limits whatever their memory. Source: vLLM's pull request 17885."""
+_VLLM_SMALL_LIMITS: Final = {"A100": "", "GB10": "2026-11", "Gaudi": "", "TPU": ""}
+"""Accelerators that vLLM gives its smallest limits whatever their memory, and since when. Sources: vLLM's
+pull request 17885 (A100), get_batch_defaults of 0.33 (GB10, not in 0.32); vllm-gaudi@091bbad, which says that
+there is no memory, and tpu-inference 0.32, which does not say it."""
 
 _NEWEST: Final = "9999-99"
 
@@ -263,9 +272,11 @@ def default_scheduling(
     overlaps_host : bool
         Whether the cache of states lets iterations be made up ahead (`steps.state_slots`).
     """
-    small = framework == "vllm" and accelerator.name.startswith(_VLLM_SMALL_LIMITS)
-    memory_gib = 0.0 if small else accelerator.hbm_gib
     month = software_date or _NEWEST
+    small = framework == "vllm" and any(
+        accelerator.name.startswith(name) and since <= month for name, since in _VLLM_SMALL_LIMITS.items()
+    )
+    memory_gib = 0.0 if small else accelerator.hbm_gib
     known = [
         row
         for row in FRAMEWORK_DEFAULTS

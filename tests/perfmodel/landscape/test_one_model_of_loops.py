@@ -126,7 +126,7 @@ def test_decode_rows_are_decode_steps() -> None:
 PAIRS = (
     ("H200-SXM", "vllm", "fp8", "llama3.3-70b", (2000, 150)),
     ("B200-SXM", "sglang", "fp8", "deepseek-r1", (4096, 200)),
-    ("MI300X", "vllm", "bf16", "llama3.1-8b", (3000, 40)),
+    ("MI300X", "vllm", "bf16", "llama3.1-8b", (4000, 40)),
 )
 REPLICAS = ((3, 2), (1, 500))
 """Of prefill and of decode: deployments that are limited by the one and by the other."""

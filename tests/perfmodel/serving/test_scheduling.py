@@ -16,7 +16,8 @@ RANKS = np.array([1, 4, 8])
         ("sglang", "B200-SXM", [16_384, 4096, 2048]),
         ("sglang", "H200-SXM", [8192, 2048, 1024]),
         ("sglang", "L40S", [4096, 1024, 512]),
-        ("vllm", "B200-SXM", [8192] * 3),
+        ("vllm", "B200-SXM", [16_384] * 3),
+        ("vllm", "H200-SXM", [8192] * 3),
         ("trtllm", "B200-SXM", [8192] * 3),
     ],
 )
@@ -49,3 +50,19 @@ def test_stages_of_a_pipeline_share_the_sequences_of_a_server(
     """TensorRT-LLM and vLLM's first engine have a limit for each micro-batch."""
     found = server_scheduling(framework, accelerators()["B200-SXM"], month)
     assert found.engine_sequences(RANKS).tolist() == sequences
+
+
+@pytest.mark.parametrize(
+    ("hardware", "month", "limits"),
+    [
+        ("B200-SXM", "2026-07", (1024, 8192)),
+        ("B200-SXM", "2026-08", (1024, 16_384)),
+        ("MI300X", "", (1024, 16_384)),
+        *((name, "", (1024, 8192)) for name in ("H100-SXM", "H200-SXM", "RTX-PRO-6000-Server")),
+        *((name, "", (256, 2048)) for name in ("A100-SXM-80GB", "L40S", "GB10", "Gaudi3", "TPU-7x")),
+        ("GB10", "2026-10", (1024, 8192)),
+    ],
+)
+def test_limits_of_vllm_by_part(hardware: str, month: str, limits: tuple[int, int]) -> None:
+    found = server_scheduling("vllm", accelerators()[hardware], month)
+    assert (found.max_sequences, found.iteration_tokens) == limits
