@@ -18,8 +18,11 @@ from fleetplan.perfmodel.serving.lengths import Lengths, Numbers, one_number, so
 _ROUNDING: Final = 1e-9
 """Share of an iteration that is no prompt, but how numbers are rounded."""
 
-_NODES: Final = (-0.75, -0.25, 0.25, 0.75)
-"""Where a mean over numbers of prompts is taken, as shares of their spread."""
+_NEWTON_STEPS: Final = 6
+"""From the side on which Newton's method closes in without passing the root, to the last digit."""
+
+_MOST_NUMBERS: Final = 128
+"""Numbers of prompts over which a mean is taken: all that are likely up to a mean of a hundred."""
 
 
 def _first_layout() -> IntArray:
@@ -187,7 +190,7 @@ class IterationTimes:
         # Prompts that fill an iteration to the last token, but for rounding, need no other one.
         whole = np.floor(prompt_tokens / room + _ROUNDING)
         rest = np.maximum(0.0, prompt_tokens - whole * room)
-        each = self._generation_ms(sequences)
+        each = self._generation_ms(sequences) if sequences.any() else 0.0
         floor = self.grids.prompt_floor_ms[self.layouts]
         attention = self._attention_ms_per_token
         last = np.maximum(
@@ -201,53 +204,45 @@ class IterationTimes:
 
     def cycle_ms(self, prompt_tokens: FloatArray, sequences: FloatArray) -> FloatArray:
         """Time in which every sequence gains a token while prompts are computed. [ms]."""
-        if self.admission.prompts_apart:
-            # Where less than one sequence runs in the mean, some prompts are followed by no generation.
-            generating = np.minimum(1.0, sequences) * self.decode_ms(sequences)
-            return self._whole_prompts_ms(prompt_tokens) + generating
-        return self.mixed_ms(prompt_tokens, sequences)
+        if not self.admission.prompts_apart:
+            return self.mixed_ms(prompt_tokens, sequences)
+        found = self._drawn_prompts_ms(prompt_tokens) + self.decode_ms(sequences)
+        # Where less than one sequence runs in the mean, some prompts are followed by no generation.
+        generating = np.minimum(1.0, sequences)
+        if (generating < 1).any():
+            found = generating * found + (1 - generating) * self._streamed_prompts_ms(prompt_tokens)
+        return found
 
-    def _whole_prompts_ms(self, prompt_tokens: FloatArray) -> FloatArray:
-        """Mean time of the iterations of prompts alone, of which each time some whole number run. [ms].
+    def _drawn_prompts_ms(self, prompt_tokens: FloatArray) -> FloatArray:
+        """Mean time of the iterations of all prompts that have come since the last ones. [ms].
 
-        Where they are k or k + 1, and not all of them fit into one iteration, each of the two takes as many
-        iterations as it needs: a mean of a token more than one holds is no second iteration for all. Of
-        short prompts any number may come, see `_varied_prompts_ms`.
+        Requests of unlike lengths end one by one, so that a Poisson number of prompts comes, of which there
+        is one at least. A token more than iterations hold takes another one: with as many as their mean each
+        time, one more client could take a third of the rate, and one less token could.
         """
         none, prompt = np.zeros_like(prompt_tokens), self.lengths.computed_tokens
         found = self.mixed_ms(prompt_tokens, none)
-        room = self.prompt_room(none)
-        fewer = np.floor(prompt_tokens / prompt + _ROUNDING)
-        more = np.maximum(0.0, prompt_tokens / prompt - fewer)
-        are_short = 2 * prompt <= room
-        several = ~are_short & (fewer >= 1) & (more > 0) & ((fewer + 1) * prompt > room)
-        if several.any():
-            between = (1 - more) * self.mixed_ms(fewer * prompt, none)
-            between = between + more * self.mixed_ms((fewer + 1) * prompt, none)
-            found = np.where(several, between, found)
-        spread = _spread_tokens(prompt_tokens, prompt, room)
-        varied = np.flatnonzero(are_short & (prompt_tokens + spread > room))
-        if varied.size:
-            found = found.copy()
-            found[varied] = self.take(varied)._varied_prompts_ms(prompt_tokens[varied], spread[varied])
+        mean = np.maximum(1.0, prompt_tokens / prompt)
+        first, last = _likely_numbers(mean)
+        # Whatever number fits into one iteration, that of the mean is all that counts.
+        several = (mean > 1 + _ROUNDING) & (last * prompt > self.prompt_room(none))
+        sizes = np.exp2(np.ceil(np.log2(last - first + 1)))
+        for size in np.unique(sizes[several]).tolist():
+            rows = np.flatnonzero(several & (sizes == size))
+            numbers = first[rows, None] + np.arange(size)
+            shares = _shares_of_numbers(mean[rows], numbers)
+            tokens = numbers * (prompt_tokens[rows] / (shares * numbers).sum(axis=1))[:, None]
+            each = self.take(np.repeat(rows, int(size))).mixed_ms(tokens.ravel(), np.zeros(tokens.size))
+            found[rows] = (shares * each.reshape(tokens.shape)).sum(axis=1)
         return found
 
-    def _varied_prompts_ms(self, prompt_tokens: FloatArray, spread: FloatArray) -> FloatArray:
-        """Mean time of iterations of prompts, which are up to `spread` tokens more or less each time. [ms].
-
-        A token more than iterations hold takes another one. With prompts as many as their mean each time,
-        one more client could take a third of the rate, and one less token could.
-        """
+    def _streamed_prompts_ms(self, prompt_tokens: FloatArray) -> FloatArray:
+        """Time of prompts with no generation between them: the next ones fill the last iteration. [ms]."""
         none = np.zeros_like(prompt_tokens)
         room = self.prompt_room(none)
-        another = self.mixed_ms(np.full_like(prompt_tokens, _ROUNDING) * 2 * room, none)
-        found = another * _mean_ceiling(prompt_tokens / room, spread / room)
-        # What comes beside the start of another iteration grows without jumps.
-        for node in _NODES:
-            tokens = prompt_tokens + node * spread
-            begun = np.ceil(tokens / room - _ROUNDING)
-            found = found + (self.mixed_ms(tokens, none) - begun * another) / len(_NODES)
-        return found
+        alone = self.mixed_ms(np.minimum(prompt_tokens, np.maximum(room, self.lengths.computed_tokens)), none)
+        filled = prompt_tokens / room * self.mixed_ms(room, none)
+        return np.where(prompt_tokens > room, np.maximum(alone, filled), alone)
 
     def prompts_ms(self, prompt_tokens: FloatArray, sequences: FloatArray) -> FloatArray:
         """Time from the start of the first iteration of prompts to their first tokens. [ms]."""
@@ -286,28 +281,26 @@ class IterationTimes:
         return found
 
 
-def _spread_tokens(prompt_tokens: FloatArray, prompt: Numbers, room: FloatArray) -> FloatArray:
-    """Half of the range of tokens of prompts that come together, equally likely within it. [tokens].
-
-    Requests of unlike lengths end one by one: beside the first prompt others come as a Poisson process, whose
-    variance is their mean, and that of such a range a third of the square of its half. Beyond what one
-    iteration holds it makes no difference.
-    """
-    others = np.maximum(0.0, prompt_tokens / prompt - 1.0)
-    found: FloatArray = np.minimum(prompt * np.minimum(np.sqrt(3.0 * others), others), room / 2)
-    return found
+def _truncated_mean(mean: FloatArray) -> FloatArray:
+    """Mean of a Poisson number that has so large a `mean` where it is not zero, by Newton's method."""
+    found = np.minimum(mean, 2 * (mean - 1))
+    for _ in range(_NEWTON_STEPS):
+        none = np.exp(-found)
+        found = found - (found - mean * (1 - none)) / np.maximum(1 - mean * none, _ROUNDING)
+    return np.maximum(found, _ROUNDING)
 
 
-def _mean_ceiling(mean: FloatArray, spread: FloatArray) -> FloatArray:
-    """Mean of the next whole number above a figure that is equally likely anywhere within a spread."""
+def _likely_numbers(mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """First and last of the numbers of prompts that count where there are so many in the mean, (n,) each."""
+    reach = np.minimum(_MOST_NUMBERS / 2 - 1, 5.0 * np.sqrt(mean) + 5.0)
+    return np.maximum(1.0, np.floor(mean - reach)), np.ceil(mean + reach)
 
-    def integral(upto: FloatArray) -> FloatArray:
-        whole = np.floor(upto)
-        found: FloatArray = whole * (whole + 1) / 2 + (whole + 1) * (upto - whole)
-        return found
 
-    width = np.maximum(spread, _ROUNDING)
-    found: FloatArray = (integral(mean + width) - integral(mean - width)) / (2 * width)
+def _shares_of_numbers(mean: FloatArray, numbers: FloatArray) -> FloatArray:
+    """How often each of consecutive numbers of prompts comes, of shape (n, n_numbers)."""
+    logs = np.cumsum(np.log(_truncated_mean(mean))[:, None] - np.log(numbers), axis=1)
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    found: FloatArray = weights / weights.sum(axis=1, keepdims=True)
     return found
 
 

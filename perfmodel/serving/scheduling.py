@@ -171,8 +171,8 @@ _VLLM_V0: Final = (
     "max_model_len allows (8,192 of the models of that time); iterations are made up one by one"
 )
 _VLLM_V1: Final = (
-    "vLLM 0.8 (March 2025; to 0.8.4 by the names of H100 and H200) to 0.27, EngineArgs.get_batch_defaults for "
-    "its server: 8,192 tokens and 1,024 sequences from 70 GiB on, except on A100; else 2,048 and 256"
+    "vLLM 0.8 (March 2025; to 0.8.4 by name, H100 and H200) to 0.27, EngineArgs.get_batch_defaults for its "
+    "server: 8,192 tokens and 1,024 sequences from 70 GiB on, except on A100; else 2,048 and 256"
 )
 _VLLM_ASYNC: Final = "vLLM 0.14 (January 2026): --async-scheduling is on by default; limits as in 0.8"
 _VLLM_0_28: Final = (

@@ -7,6 +7,8 @@ theorem, what c - 1 clients leave there (Schweitzer's approximation), of which h
 
     R = S + S (c - 1) (R - S / 2) / (R + T)
 
+and where that promises more than one of them each S, so many are served.
+
 A request for fewer tokens does less of the same work than one for more, so that its rate is at least as high.
 """
 
@@ -66,7 +68,7 @@ def _single_rate(times: IterationTimes, clients: FloatArray, outside: Outside, r
     busy = alone_ms**2 * (inside - 1) / 2
     stay_ms = half + np.sqrt(np.maximum(0.0, half**2 - busy + idle))
     room = own.cycle_room(none)
-    full = room / prompt / own.prompts_ms(room, none)
+    full = np.minimum(1.0 / alone_ms, room / prompt / own.prompts_ms(room, none))
     rate: FloatArray = np.minimum(inside / (np.maximum(stay_ms, alone_ms) + outside_ms), full)
     return rate
 

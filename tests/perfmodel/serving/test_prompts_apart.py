@@ -7,29 +7,51 @@ from tests.perfmodel.serving.test_ranks_in_step import APART, CHUNK, grids
 from fleetplan.perfmodel.serving.iteration_times import IterationTimes
 from fleetplan.perfmodel.serving.lengths import Lengths
 
+MARGIN = 1e-3
+
 
 def times(prompt_tokens: int) -> IterationTimes:
     return IterationTimes(grids(1), Lengths(prompt_tokens, 0.0, 64.0), CHUNK, APART)
 
 
-@pytest.mark.parametrize(("prompt_tokens", "off"), [(20, 0.01), (283, 0.02), (700, 0.07), (1000, 0.06)])
-@pytest.mark.parametrize("mean", [1.2, 2.0, 5.0, 7.2, 7.3, 22.0, 60.0])
-def test_short_prompts_take_as_long_as_numbers_of_them_in_the_mean(
-    prompt_tokens: int, off: float, mean: float
-) -> None:
-    """Where their mean is a token more than iterations hold they took another whole one."""
-    found, none = times(prompt_tokens), np.zeros(20_000)
-    drawn = 1.0 + np.random.default_rng(3).poisson(mean - 1.0, none.size)
-    expected = found.mixed_ms(drawn * prompt_tokens, none).mean()
-    taken = found.cycle_ms(np.array([mean * prompt_tokens]), np.zeros(1))[0]
-    assert taken == pytest.approx(expected, rel=off)
+@pytest.mark.parametrize("prompt_tokens", [20, 283, 700, 1000, 1500, 5000])
+@pytest.mark.parametrize("mean", [1.05, 1.2, 2.0, 5.0, 7.2, 7.3, 22.0, 60.0])
+def test_prompts_take_as_long_as_numbers_of_them_in_the_mean(prompt_tokens: int, mean: float) -> None:
+    """Where their mean was a token more than iterations hold they took another whole one.
+
+    Numbers were equally likely within a range: a second iteration of 1.8 prompts, of which two fit, came in
+    none of a hundred times, not in fifteen.
+    """
+    found, random = times(prompt_tokens), np.random.default_rng(3)
+    # As many as a Poisson process brings, where it brings any.
+    arrivals = mean
+    for _ in range(100):
+        arrivals = mean * -np.expm1(-arrivals)
+    drawn = random.poisson(arrivals, 400_000).astype(np.float64)
+    drawn = drawn[drawn > 0]
+    assert drawn.mean() == pytest.approx(mean, rel=5e-3)
+    expected = found.mixed_ms(drawn * prompt_tokens, np.zeros_like(drawn)).mean()
+    one = np.ones(1)
+    taken = (found.cycle_ms(mean * prompt_tokens * one, one) - found.decode_ms(one))[0]
+    assert taken == pytest.approx(expected, rel=5e-3)
 
 
-@pytest.mark.parametrize(("prompt_tokens", "margin"), [(20, 1e-9), (283, 1e-9), (1000, 0.04)])
-def test_more_prompts_together_take_longer_and_less_each(prompt_tokens: int, margin: float) -> None:
-    """Of those of which two fill an iteration a few together take longer each than one alone."""
+@pytest.mark.parametrize("running", [0.0, 1.0])
+@pytest.mark.parametrize("prompt_tokens", [20, 283, 1000, 1500, 5000])
+def test_more_prompts_together_take_longer_and_less_each(prompt_tokens: int, running: float) -> None:
     tokens = prompt_tokens * np.linspace(1.0, 80.0, 2_000)
-    taken = times(prompt_tokens).cycle_ms(tokens, np.zeros_like(tokens))
+    taken = times(prompt_tokens).cycle_ms(tokens, np.full_like(tokens, running))
     assert (np.diff(taken) >= -1e-9).all()
     each = taken / tokens
-    assert (each <= (1 + margin) * np.minimum.accumulate(each)).all()
+    assert (each <= (1 + MARGIN) * np.minimum.accumulate(each)).all()
+
+
+def test_prompts_that_nobody_generates_between_share_the_last_iteration() -> None:
+    """Requests for one token that came meanwhile fill the iteration that others leave half empty."""
+    found, none = times(100), np.zeros(1)
+    full_ms = found.mixed_ms(np.array([float(CHUNK)]), none)
+    tokens = np.array([CHUNK * 1.25])
+    assert found.cycle_ms(tokens, none) == pytest.approx(1.25 * full_ms)
+    # A prompt of its own that needs a second iteration has both.
+    alone = times(CHUNK + 100).cycle_ms(np.array([CHUNK + 100.0]), none)
+    assert alone == pytest.approx(times(CHUNK + 100).mixed_ms(np.array([CHUNK + 100.0]), none))
