@@ -19,10 +19,15 @@ ranks exchange for them (`perfmodel/steps/decoder_step.py`), of Gemma 4 those of
 (`perfmodel/steps/output_norms.py`); nothing of it was fitted. On MI300X they take 2 of 37 % off and 1 to 6 of
 9 to 44 %: those rows still show what a stranger will find."""
 
+SETS_GATHERED: Final = ("trtllm-1.2-rtx",)
+"""Sets whose rows of attention-DP were in view when experts' tokens were gathered where no kernel sends them
+(`perfmodel/optables/dispatch.py`); nothing of it was fitted."""
+
 
 def is_used(rows: pd.DataFrame) -> pd.Series[bool]:
     """Whether the model was changed with a row in view, by row."""
     of_parts = rows["set"].isin(USED_SETS) & rows["hardware"].isin(USED_PARTS)
     of_sets = rows["set"].isin((*SETS_IN_VIEW, *SETS_CORRECTED, *SETS_EXPLAINED, *SETS_SEEN, *SETS_MENDED))
     of_models = rows["model"].str.startswith(USED_MODELS) & ~rows["hardware"].isin(USED_PARTS)
-    return of_parts | of_sets | of_models
+    of_ranks = rows["set"].isin(SETS_GATHERED) & (rows["dp"] > 1)
+    return of_parts | of_sets | of_models | of_ranks

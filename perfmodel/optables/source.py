@@ -27,6 +27,7 @@ from fleetplan.perfmodel.operators import (
 from fleetplan.perfmodel.optables.block_sparse import rows_without_projections
 from fleetplan.perfmodel.optables.choice import ChosenRows, TableLibrary, TableSource
 from fleetplan.perfmodel.optables.collectives import collective_times
+from fleetplan.perfmodel.optables.dispatch import GATHERED, gathered
 from fleetplan.perfmodel.optables.dispatched import ORDINARY_KIND, dispatched_times
 from fleetplan.perfmodel.optables.formulas.collectives import NetworkAllReduce, group_ms
 from fleetplan.perfmodel.optables.formulas.roofline import matrix_flops_per_ms, roofline_ms
@@ -222,6 +223,8 @@ class OperatorSource:
             return dispatched_times(self.table(kind, dtype), dims, ordinary)
         if kind is OperatorKind.EVEN_MOE:
             return self._even_times(dtype, dims)
+        if kind in GATHERED and self._library is not None and self.table(kind, dtype) is None:
+            return self._tabled_times(GATHERED[kind], "bf16", gathered(dtype, dims))
         return self._tabled_times(kind, dtype, dims)
 
     def _even_times(self, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:

@@ -50,21 +50,21 @@ TPOT_ERROR: Final[dict[str, PublishedError]] = {
     "MI355X": PublishedError(0.087, 0.402, 209),
     "RTX-3090": PublishedError(0.328, 0.563, 10),
     "RTX-4090": PublishedError(0.265, 0.550, 26),
-    "RTX-PRO-6000-Server": PublishedError(0.176, 0.650, 47),
+    "RTX-PRO-6000-Server": PublishedError(0.122, 0.394, 32),
 }
-"""Source: docs/accuracy.md, errors by slice, 2026-11-29. The rows of MI325X and MI355X are DeepSeek R1 alone;
+"""Source: docs/accuracy.md, errors by slice, 2026-11-30. The rows of MI325X and MI355X are DeepSeek R1 alone;
 so are those of MI300X, where blind rows of other models are more than twice as far off: it is their error,
 under software since July 2025. Of GB200 it is the error of tokens a second at saturation, and of Gaudi3 that
 of the time of static batches: TPOT of neither was published with all that a prediction needs. Of A100, H100
 NVL and PCIe, H20, RTX 3090, 4090 and PRO 6000 it is that of blind rows, tokens a second among them."""
 
-BLIND_ERROR: Final = PublishedError(0.194, 0.563, 470)
+BLIND_ERROR: Final = PublishedError(0.192, 0.551, 455)
 """Error of all blind rows, on any part: figures of users' threads, blogs, vendors' pages and pull requests
 that nothing in the model was chosen with. It says what to expect of one's own servers, of any version and
 with any client, better than the errors of closed loops that one harness measured. Source: docs/accuracy.md,
-2026-11-29."""
+2026-11-30."""
 
-RECENT_BLIND_ERROR: Final = PublishedError(0.176, 0.481, 341)
+RECENT_BLIND_ERROR: Final = PublishedError(0.173, 0.423, 326)
 """Error of those of them whose software is of July 2025 or later, as that of a plan is. Source: as before."""
 
 FAR_RATIO: Final = 1.25
@@ -73,7 +73,6 @@ chosen figure."""
 
 FAR_FAMILIES: Final[dict[str, PublishedError]] = {
     "kimi_k2": PublishedError(0.233, 0.688, 30),
-    "qwen3_moe": PublishedError(0.303, 0.653, 37),
     "qwen3_next": PublishedError(0.228, 0.295, 26),
 }
 """Families by `model_type` with ten recent blind rows and more, whose median is above `FAR_RATIO` times that
@@ -81,14 +80,14 @@ of all. Source: as before."""
 
 OWN_TPOT_ERROR: Final[dict[str, dict[str, PublishedError]]] = {
     "deepseek_v4": {
-        "deepseek-ai/DeepSeek-V4-Flash": PublishedError(0.144, 0.493, 13),
-        "deepseek-ai/DeepSeek-V4-Pro": PublishedError(0.436, 2.147, 13),
+        "deepseek-ai/DeepSeek-V4-Flash": PublishedError(0.144, 0.496, 13),
+        "deepseek-ai/DeepSeek-V4-Pro": PublishedError(0.436, 2.159, 13),
     },
     "kimi_linear": {"moonshotai/Kimi-K3": PublishedError(0.361, 0.514, 8)},
-    "minimax_m3": {"MiniMaxAI/MiniMax-M3": PublishedError(0.309, 0.471, 22)},
+    "minimax_m3": {"MiniMaxAI/MiniMax-M3": PublishedError(0.310, 0.471, 22)},
 }
 """Errors of TPOT of architectures with operators of their own, by `model_type` and model: errors by hardware
-say nothing of them. Source: docs/accuracy.md, DeepSeek-V4, MiniMax-M3 and Kimi-K3, 2026-11-29."""
+say nothing of them. Source: docs/accuracy.md, DeepSeek-V4, MiniMax-M3 and Kimi-K3, 2026-11-30."""
 
 
 def own_error_text(model_type: str) -> str:

@@ -152,6 +152,35 @@ def test_more_ranks_than_measured_add_the_network(
     assert light[1] == pytest.approx(0.03 + sent / 25e6)
 
 
+@pytest.mark.parametrize(
+    ("kind", "dtype", "collective", "row_bytes"),
+    [
+        (DISPATCH, "fp4", OperatorKind.ALL_GATHER, 7168 * 0.5625),
+        (DISPATCH, "bf16", OperatorKind.ALL_GATHER, 7168 * 2),
+        (COMBINE, "bf16", OperatorKind.REDUCE_SCATTER, 7168 * 2),
+    ],
+)
+def test_without_kernels_for_it_the_tokens_of_all_ranks_are_gathered(
+    measured_toy: Accelerator,
+    library: TableLibrary,
+    kind: OperatorKind,
+    dtype: str,
+    collective: OperatorKind,
+    row_bytes: float,
+) -> None:
+    """Eight RTX PRO 6000 were up to 86 % too fast: each token went over PCIe to its own experts alone."""
+    source = OperatorSource(measured_toy, "trtllm", library)
+    tokens, ranks = np.array([16, 512]), np.array([8, 4])
+    dims = {name: np.repeat(values, 2) for name, values in one().items()} | {"tokens": tokens, "ep": ranks}
+    message = np.ceil(tokens * ranks * row_bytes).astype(np.int64)
+    whole = {"message_bytes": message, "ranks": ranks, "stride": np.ones_like(ranks)}
+    expected = source.times(collective, "bf16", whole).latency_ms
+    assert source.times(kind, dtype, dims).latency_ms.tolist() == expected.tolist()
+    # Where nothing was measured at all, the parts of nobody's tables send as their kernels would.
+    alone = OperatorSource(measured_toy, "trtllm", None).times(kind, dtype, dims).latency_ms
+    assert alone.tolist() == roofline_ms(measured_toy, kind, dtype, dims).tolist()
+
+
 def test_throughput_kernels_cross_the_network_once_a_host(toy: Accelerator) -> None:
     low = roofline_ms(toy, COMBINE, "bf16", one(tokens=4096, ep=32))[0]
     high = roofline_ms(toy, COMBINE, "bf16", one(tokens=4096, ep=32, low_latency=0))[0]

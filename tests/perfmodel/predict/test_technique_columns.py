@@ -44,7 +44,7 @@ def run(*changes: dict[str, object]) -> pd.DataFrame:
     [
         ({"mode": "prefill"}, {"chunk_tokens": 256}, "memory_gib_per_accelerator", -1),
         ({"mode": "closed_loop"}, {"chunk_tokens": 256}, "ttft_ms", 1),
-        ({"mode": "burst", "concurrency": 1}, {"chunk_tokens": 256}, "ttft_ms", 1),
+        ({"mode": "burst", "concurrency": 64}, {"chunk_tokens": 256}, "ttft_ms", 1),
         ({"mode": "open_loop", "requests_per_s": 2}, {"chunk_tokens": 256}, "ttft_ms", 1),
         ({"mode": "open_loop", "requests_per_s": 2}, DRAFT, "tpot_ms", -1),
         ({}, {"samples_per_prompt": 4}, "requests_per_s", -1),
