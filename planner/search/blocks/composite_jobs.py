@@ -143,8 +143,8 @@ class RollingJob(WholeProgram):
     follow_slots : bool
         Whether a moment looks at the slots of moments before it as at those of the relaxation, once time runs
         short: where moments of a period share its supply.
-    travels : Mask
-        By variable: which place a service that several regions can serve.
+    by_service : bool
+        Whether a moment is decided service by service, in all regions at once; else region by region.
     period_of_stage : Indices
         Period of each stage.
     helps : csr_array
@@ -163,7 +163,7 @@ class RollingJob(WholeProgram):
     widths: tuple[float, ...]
     moment_share: float
     follow_slots: bool
-    travels: Mask
+    by_service: bool
     period_of_stage: Indices
     helps: sp.csr_array
     penalty: Array

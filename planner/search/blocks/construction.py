@@ -28,7 +28,7 @@ from fleetplan.planner.search.solvers.relaxation import Relaxation
 CONSTRUCTION_SHARE_OF_TIME: Final = 0.15
 """Share of the time limit that a construction may take, within the limits below."""
 
-TRAVELLING_SHARE_OF_TIME: Final = 0.3
+TRAVELLING_SHARE_OF_TIME: Final = 0.45
 """Share of it for one among many slots where several regions can serve a service, which runs beside whatever
 is next. Elsewhere columns of rounds soon make better plans than any construction."""
 
@@ -44,6 +44,9 @@ MOST_CONSTRUCTION_S: Final = 14.0
 STAGE_GAP: Final = 1e-3
 """Gap of a stage, over an even share of what the relaxation spends: what follows improves on it anyway."""
 
+SERVICE_GAP: Final = 3e-3
+"""The same where a moment is decided service by service, which takes twice as long at a third of it."""
+
 WIDER: Final = (0.0, 0.1, 0.3, 1.0, math.inf)
 """Slots that a stage looks at beside those of the relaxation, over their number, attempt by attempt."""
 
@@ -51,9 +54,9 @@ SLOTS_A_REGION: Final = 150
 """Slots of all moments that a wide construction looks at, for each region: whole replicas fill what is left
 of a pool by slots that an optimum with parts of them does without. Companies' optima use 42 to 54."""
 
-MOMENT_SHARE, WIDE_MOMENT_SHARE = 1.5, 3.0
-"""Part of an even share of the time left that a moment may take among few slots, and among many: the first
-ones decide most of the supply that the others use, which then take far less."""
+MOMENT_SHARE, WIDE_MOMENT_SHARE, SERVICES_MOMENT_SHARE = 1.5, 3.0, 5.0
+"""Part of an even share of the time left that a moment may take among few slots, among many, and service by
+service: the first ones decide most of the supply that the others use, which then take far less."""
 
 LEAST_WIDE: Final = 0.3
 """The least of them beside those of the relaxation, over their number."""
@@ -210,19 +213,20 @@ def construction_job(
     used = max(1, int((root.rank == 0).sum()))
     stages = _stages(structure, root)
     # Among few slots what several regions serve leaves each of them no better than what it parts.
-    travels = travelling(structure) if wide else np.zeros(len(cost), dtype=bool)
+    by_service = wide and bool(travelling(structure).any())
     widths = tuple((attempt - 1 + more) * used for more in WIDER)
-    share = CONSTRUCTION_SHARE_OF_TIME
+    share, moment_share = CONSTRUCTION_SHARE_OF_TIME, WIDE_MOMENT_SHARE if wide else MOMENT_SHARE
     most_s = min(MOST_STAGE_S * len(stages), MOST_CONSTRUCTION_S)
     if wide:
         n_regions = len(np.unique(roles.region[roles.region != NONE]))
         widths = (attempt * max(SLOTS_A_REGION * n_regions - used, LEAST_WIDE * used), math.inf)
-    if travels.any():
-        share, most_s = TRAVELLING_SHARE_OF_TIME, math.inf
+    if by_service:
+        share, moment_share, most_s = TRAVELLING_SHARE_OF_TIME, SERVICES_MOMENT_SHARE, math.inf
     share_s = share * clock.limit_s * min(1.0, COUNTED_CORES / parts)
     seconds = attempt * min(max(share_s, LEAST_CONSTRUCTION_S), most_s)
     # What is spent, without what comes back by sales: the sum of both may be near zero.
-    gap = STAGE_GAP * float(np.abs(cost) @ np.abs(root.values)) / max(1, len(stages))
+    stage_gap = SERVICE_GAP if by_service else STAGE_GAP
+    gap = stage_gap * float(np.abs(cost) @ np.abs(root.values)) / max(1, len(stages))
     return RollingJob(
         program=structure.program,
         cost=cost,
@@ -234,9 +238,9 @@ def construction_job(
         slot=roles.slot,
         rank=root.rank,
         widths=widths,
-        moment_share=WIDE_MOMENT_SHARE if wide else MOMENT_SHARE,
+        moment_share=moment_share,
         follow_slots=len(stages) > len(np.unique(roles.period_of)),
-        travels=travels,
+        by_service=by_service,
         period_of_stage=np.array([roles.period_of[roles.moment[each[0]]] for each in stages], dtype=np.int64),
         helps=_periods_of_supply(structure),
         linking=structure.linking_mask,

@@ -1,9 +1,9 @@
 """Rolling-horizon construction of a first plan: moment by moment, the hardest of each period first.
 
-Runs in the worker process, beside other jobs. Services that several regions can serve come first in a moment,
-in all regions at once, while parts of a replica of the others may run: region by region each region would
-round up its part of them. Then each stage decides what else runs in one region and how much supply grows for
-it; what the other regions do counts as before until they are decided.
+Runs in the worker process, beside other jobs. Where several regions can serve a service, a moment is decided
+service by service, in all regions at once (rolling_services.py): region by region each region would round up
+its part of them. Else each stage decides what runs in one region and how much supply grows for it; what the
+other regions do counts as before until they are decided.
 Where that is impossible the regions of a moment are decided together, and each once more. Earlier stages are
 held. Rows that join a moment to its neighbours wait until both are decided. Rows that sum over many moments
 count the linear relaxation's values for those that are left. Supply only grows, so earlier decisions stay
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from fleetplan.planner.search.blocks.rolling_services import ServiceByService
 from fleetplan.planner.search.blocks.rolling_stage import StageAttempt, StageDecisions, StageResult
 from fleetplan.planner.search.blocks.subprograms import in_order
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Indices, Solver
@@ -48,9 +49,6 @@ MOST_SHARE: Final = 0.4
 KEPT_SHARE: Final = 0.5
 """Part of an even share of all time that is kept for each of these: what is decided roughly at the end costs
 as much as what the first moments save."""
-
-TOGETHER_SHARE: Final = 0.5
-"""Part of a moment's time for services that several regions can serve."""
 
 
 def construct(job: RollingJob, solver: Solver) -> Answer:
@@ -81,6 +79,7 @@ class _Construction:
         self._ends = time.monotonic() + self._limit_s
         self._rough_s = min(LEAST_ROUGH_S, ROUGH_SHARE * self._limit_s)
         self._groups = 1
+        self._services = ServiceByService(job, self._decisions)
 
     def run(self) -> Answer:
         """Decide all stages, then supply and loads once more."""
@@ -99,15 +98,20 @@ class _Construction:
         return self._ends - time.monotonic() < self._limit_s * moments_left / len(self._job.stages)
 
     def _moment(self, variables: Indices, moments_left: int) -> None:
-        """Decide one moment: what travels, then region by region; where that is impossible all together.
+        """Decide one moment service by service, or region by region; where that is impossible all together.
 
         Then each region comes once more. Where a region is too hard as a whole, some of its services are
         decided after the others.
         """
+        if not self._job.by_service or not self._services.decide(variables, self._seconds(moments_left)):
+            self._by_region(variables, moments_left)
+        # What stands in no region's service has been decided with those.
+        self._decisions.known[variables] = True
+
+    def _by_region(self, variables: Indices, moments_left: int) -> None:
+        """Decide what is left of one moment."""
         regions = self._in_groups(variables)
         together = len(regions) > 1
-        if together:
-            self._travelling(variables, moments_left)
         waiting = self._in_groups(variables)
         while waiting:
             group, *rest = waiting
@@ -117,7 +121,7 @@ class _Construction:
                 # The relaxation opens a pool by a tenth for those that are left, with a tenth of its reserve.
                 found = self._keep(group, StageAttempt(first=True), seconds)
             if found is StageResult.IMPOSSIBLE and together:
-                # What travels may leave a region no room as it was decided.
+                # What was decided in all regions may leave one no room.
                 region = variables[np.isin(self._job.region[variables], self._job.region[group])]
                 if len(region) > len(group):
                     found = self._keep(region, StageAttempt(), seconds)
@@ -134,17 +138,6 @@ class _Construction:
             if found is not StageResult.PLAN and not self._give(group, moments_left):
                 self._decisions.round_up(group)
             waiting = rest
-        # Regions whose services all travel have been decided with these.
-        self._decisions.known[variables] = True
-
-    def _travelling(self, variables: Indices, moments_left: int) -> None:
-        """Decide what several regions can serve in all of them at once, with parts of all other replicas.
-
-        Where that is not possible in its time, each region decides its part.
-        """
-        travels = variables[self._job.travels[variables]]
-        if len(travels):
-            self._keep(variables, StageAttempt(), TOGETHER_SHARE * self._seconds(moments_left), travels)
 
     def _together(self, variables: Indices, regions: list[Indices], moments_left: int) -> bool:
         """Decide all regions of a moment: any plan, then the best of each, then of all in the time left."""

@@ -213,6 +213,11 @@ class StageDecisions:
         )
         return self._solver(Job(program, cost, limits, start))
 
+    def cost_of(self, variables: Indices) -> float:
+        """Cost of what some variables and supply are, with a look ahead. [objective units]"""
+        free = np.concatenate([variables, self._supply])
+        return float(self._cost[free] @ self.values[free])
+
     def note_slots(self, variables: Indices) -> None:
         """Count the slots that a decided moment uses as the relaxation's."""
         slot = self._job.slot[variables]

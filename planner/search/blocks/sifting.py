@@ -19,7 +19,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from fleetplan.planner.search.blocks.subprograms import USED, Parts, SlotPrices, with_slack
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Basis, Indices, Job, Mask, Rows, Solver
+from fleetplan.planner.search.solvers.highs_jobs import (
+    Answer,
+    Array,
+    Basis,
+    BasisStatus,
+    Indices,
+    Job,
+    Mask,
+    Rows,
+    Solver,
+)
 
 if TYPE_CHECKING:
     from fleetplan.planner.search.blocks.composite_jobs import SiftingJob, SlottedJob
@@ -139,7 +149,17 @@ def _elastic(job: SiftingJob, open_slots: Mask, solver: Solver) -> Answer:
         return Answer(None, np.inf, -np.inf)
     values = answer.values[:n_variables]
     objective = float(job.cost @ values)
-    return replace(answer, values=values, objective=objective, bound=objective)
+    basis = None if answer.basis is None else _without_slack(answer.basis, wide, n_variables)
+    return replace(answer, values=values, objective=objective, bound=objective, basis=basis)
+
+
+def _without_slack(basis: Basis, wide: Rows, n_variables: int) -> Basis:
+    """A basis without what passes limits: where that is basic, its row is, which it stands for."""
+    rows, slack = basis.rows.copy(), wide.rows[:, n_variables:].tocsc()
+    rows[slack[:, np.flatnonzero(basis.columns[n_variables:] == BasisStatus.BASIC)].indices] = (
+        BasisStatus.BASIC
+    )
+    return Basis(basis.columns[:n_variables], rows)
 
 
 def _grown(slotted: _Slotted, known: Mask, solver: Solver, start: Basis | None = None) -> Answer:

@@ -59,7 +59,7 @@ def job(
         widths=(0.0, 1.0, FREE),
         moment_share=1.5,
         follow_slots=False,
-        travels=np.zeros(count, dtype=bool),
+        by_service=False,
         period_of_stage=np.arange(max(stage) + 1),
         # What supply costs is told as it is.
         helps=sp.csr_array((int(np.count_nonzero(growth)), max(stage) + 1)),
@@ -161,39 +161,6 @@ def test_a_late_moment_looks_at_the_slots_of_the_one_before(
         return answer
 
     assert np.round(construct(program, solved).values).astype(int).tolist() == [0, 1, *second]
-
-
-def test_a_region_that_what_travels_leaves_no_room_is_decided_anew_whatever_groups_were_tried() -> None:
-    # Service 0 runs in either region, for less in the first, where 1 and 2 need two replicas, or one and a
-    # half if parts of them run; there is room for two and a half. The first moment has no such limit, but no
-    # answer in its time, so that services of a region are decided in two groups from then on.
-    program = job(
-        rows=[
-            [1, 0, 0, 1, 0, 0, 0, 0],
-            [0, 1, 0, 0, 0, 0, 0, 0],
-            [0, 0, 1, 0, 0, 0, 0, 0],
-            [0, 0, 0, 0, 1, 0, 0, 1],
-            [0, 0, 0, 0, 0, 2, 2, 0],
-            [0, 0, 0, 0, 1, 1, 1, 0],
-        ],
-        row_lower=[1, 1, 1, 1, 3, -FREE],
-        row_upper=[FREE, FREE, FREE, FREE, FREE, 2.5],
-        cost=[1, 1, 1, 2, 1, 1, 3, 2],
-        root=[1, 1, 1, 0, 1, 1.5, 0, 0],
-        stage=[0, 0, 0, 0, 1, 1, 1, 1],
-        region=[0, 0, 0, 1, 0, 0, 0, 1],
-        growth=[0] * 8,
-    )
-    service = np.array([0, 1, 2, 0] * 2)
-    program = replace(program, service=service, travels=service == 0)
-    without_an_answer = iter([False, False, True, True])
-
-    def slow(asked: Job) -> Answer:
-        late = next(without_an_answer, False)
-        return Answer(None, np.inf, -np.inf) if late else solve(asked, no_programs())
-
-    found = np.round(construct(program, slow).values).astype(int).tolist()
-    assert found == [1, 1, 1, 0, 0, 2, 0, 1]
 
 
 def test_where_many_slots_leave_no_time_for_a_plan_few_may() -> None:

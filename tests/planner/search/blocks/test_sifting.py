@@ -11,12 +11,21 @@ from tests.parts import first_of
 from tests.planner.random_fleets import PlanningCase, large_case, several_periods_case
 from tests.planner.search.blocks.test_construction import TOLERANCE, passed, structured
 
-from fleetplan.planner.search.blocks.composite_jobs import SiftingJob
+from fleetplan.planner.search.blocks.composite_jobs import SiftingJob, SlottedJob
 from fleetplan.planner.search.blocks.construction import sifting_job
 from fleetplan.planner.search.blocks.linear import slotted_job, whole_job
 from fleetplan.planner.search.blocks.sifting import sift
 from fleetplan.planner.search.blocks.subprograms import SlotPrices
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Basis, Indices, Job, Mask, Rows
+from fleetplan.planner.search.solvers.highs_jobs import (
+    Answer,
+    Array,
+    Basis,
+    BasisStatus,
+    Indices,
+    Job,
+    Mask,
+    Rows,
+)
 from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
 
@@ -125,6 +134,21 @@ def test_slots_of_single_moments_that_break_a_shared_limit_are_joined_by_more() 
     assert answer.values @ np.array([1.0, 0, 1, 0]) == pytest.approx(1.0)
     # Of both moments, strictly, and at a price of what passes the limit: by the cheap slot, then both.
     assert watched.begun[-1] == [3, 5]
+
+
+def test_what_broke_a_limit_at_first_ends_in_a_basis_that_others_begin_from() -> None:
+    job = shared_budget()
+    everything = np.ones(2, dtype=bool)
+    with Workers(ProcessSeats(1)) as workers:
+        answer = workers.solve_one(job)
+        assert answer.basis is not None
+        assert (len(answer.basis.columns), len(answer.basis.rows)) == (4, 3)
+        basic = [int((each == BasisStatus.BASIC).sum()) for each in (answer.basis.columns, answer.basis.rows)]
+        assert sum(basic) == 3
+        again = SlottedJob(
+            program=job.program, cost=job.cost, slot=job.slot, open_slots=everything, start=answer.basis
+        )
+        assert workers.solve_one(again).objective == pytest.approx(4.0)
 
 
 def test_what_no_slot_can_keep_is_infeasible() -> None:

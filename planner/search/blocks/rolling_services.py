@@ -1,0 +1,109 @@
+"""One moment of a rolling construction, service by service, while parts of the replicas of others may run.
+
+HiGHS has poor plans of all services of a moment after half a minute, and good ones of each service after a
+second. Their order decides what that is worth: a service that finds its pools taken needs supply of its own.
+What each has added to the cost is remembered, and those that have added most come first in later moments. The
+first moment, which decides most of the supply, is decided twice: the second time in the order that the first
+one taught (benchmarks/RESULTS.md).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from fleetplan.planner.search.blocks.rolling_stage import StageAttempt, StageDecisions, StageResult
+from fleetplan.planner.search.blocks.subprograms import in_order
+from fleetplan.planner.search.solvers.highs_jobs import Indices
+
+if TYPE_CHECKING:
+    from fleetplan.planner.search.blocks.composite_jobs import RollingJob
+
+SERVICE_SHARE, LEAST_SERVICE_S = 0.1, 3.0
+"""Part of a moment's time that one service may take, and the least of it, past the moment's time too. Most
+take less than a second; one that ran out of time after 0.8 s doubled what supply costs a company. [s]"""
+
+REMEMBERED_SHARE: Final = 0.02
+"""Share of the moment's cost from which what a service adds is remembered. One that found no room counts as
+one that added so much."""
+
+MOST_TOGETHER: Final = 4
+"""Services decided before that a service is decided together with, if alone it finds no room."""
+
+MOST_PASSES: Final = 2
+"""How often the first moment is decided."""
+
+
+class ServiceByService:
+    """Decides moments.
+
+    Parameters
+    ----------
+    job : RollingJob
+        The program and its stages.
+    decisions : StageDecisions
+        What is decided so far.
+    """
+
+    def __init__(self, job: RollingJob, decisions: StageDecisions) -> None:
+        self._job = job
+        self._decisions = decisions
+        # What services have added to the cost so far. [objective units]
+        self._added: dict[int, float] = defaultdict(float)
+        self._passes = MOST_PASSES
+
+    def decide(self, variables: Indices, seconds: float) -> bool:
+        """Decide a moment; False where some service found no room, and is left undecided.
+
+        Parameters
+        ----------
+        variables : Indices
+            Of the moment.
+        seconds : float
+            Time for it. [s]
+        """
+        made = self._decisions
+        values, known = made.values.copy(), made.known.copy()
+        began = time.monotonic()
+        limit_s = max(LEAST_SERVICE_S, SERVICE_SHARE * seconds)
+        best = self._decided(variables, limit_s)
+        for _ in range(1, self._passes):
+            took = time.monotonic() - began
+            if not self._added or seconds - took < took:
+                break
+            kept = made.values.copy(), made.known.copy()
+            made.values, made.known = values.copy(), known.copy()
+            again = self._decided(variables, limit_s)
+            if again < best:
+                best = again
+            else:
+                made.values, made.known = kept
+        self._passes = 1
+        return bool(np.isfinite(best))
+
+    def _decided(self, variables: Indices, limit_s: float) -> float:
+        """Decide all services once; the cost, infinite where one found no room."""
+        job, made = self._job, self._decisions
+        service = job.service[variables]
+        attempt, done, cost, open_cost = StageAttempt(job.widths[0]), list[int](), np.inf, 0.0
+        for each in sorted(in_order(service[service >= 0]).tolist(), key=lambda name: -self._added[name]):
+            before = cost
+            left = variables[~made.known[variables]]
+            found = made.decide(left, attempt, limit_s, variables[service == each])
+            for count in range(1, min(MOST_TOGETHER, len(done)) + 1):
+                if found is StageResult.PLAN:
+                    break
+                self._added[each] += REMEMBERED_SHARE * abs(before)
+                again = variables[np.isin(service, [each, *done[-count:]])]
+                found = made.decide(np.union1d(left, again), attempt, limit_s, again)
+            if found is not StageResult.PLAN:
+                open_cost = np.inf
+                continue
+            done.append(each)
+            cost = made.cost_of(variables)
+            if cost - before > REMEMBERED_SHARE * abs(cost):
+                self._added[each] += cost - before
+        return cost + open_cost
