@@ -12,6 +12,8 @@ from fleetplan.fleet.figures import counted
 from fleetplan.planner.search.blocks.areas import areas_of, programs_of
 from fleetplan.planner.search.blocks.columns import ColumnPool
 from fleetplan.planner.search.blocks.construction import (
+    BESIDE_SUPPLY_SHARE_OF_TIME,
+    TRAVELLING_SHARE_OF_TIME,
     RootRelaxation,
     Structure,
     construction_job,
@@ -175,7 +177,7 @@ class FirstPlans:
         """Whether there is a plan that is not far from its bound."""
         return self._state.incumbent.objective is not None and not self._state.far()
 
-    def _constructions(self) -> list[SideJob]:
+    def _constructions(self, travelling_share: float = TRAVELLING_SHARE_OF_TIME) -> list[SideJob]:
         """Constructions among few slots, which is soon done, and among many; among more of them each time."""
         linear = self.root
         if linear is None:
@@ -195,7 +197,14 @@ class FirstPlans:
                 self._state.tell("construction", "moment by moment, a plan that violates limits")
 
         jobs = [
-            construction_job(self._structure, linear, self._clock, self._attempts, wide)
+            construction_job(
+                self._structure,
+                linear,
+                self._clock,
+                self._attempts,
+                wide,
+                travelling_share=travelling_share,
+            )
             for wide in (False, True)
         ]
         return [(job, on_answer) for job in jobs]
@@ -264,7 +273,7 @@ class FirstPlans:
     def construct_in_background(self, workers: Workers) -> None:
         """Begin a construction by the last relaxation; its plan is handed on whenever it is known."""
         self._attempts = 0
-        jobs = self.construction_side_jobs()
+        jobs = [] if self._near() else self._constructions(BESIDE_SUPPLY_SHARE_OF_TIME)
         self._solve_together(jobs if self.areas else jobs[-1:], workers, lambda: True)
 
     def try_again(self, workers: Workers) -> None:

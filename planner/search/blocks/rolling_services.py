@@ -22,9 +22,10 @@ from fleetplan.planner.search.solvers.highs_jobs import Indices
 if TYPE_CHECKING:
     from fleetplan.planner.search.blocks.composite_jobs import RollingJob
 
-SERVICE_SHARE, LEAST_SERVICE_S = 0.1, 3.0
-"""Part of a moment's time that one service may take, and the least of it, past the moment's time too. Most
-take less than a second; one that ran out of time after 0.8 s doubled what supply costs a company. [s]"""
+SERVICE_SHARE, LEAST_SERVICE_SHARE = 0.1, 0.03
+"""Part of a moment's time that one service may take, and the least of it over the time of the construction,
+past the moment's time too. Most take less than a second; one that ran out of time after 0.8 s doubled what
+supply costs a company, whose construction has 108 s."""
 
 REMEMBERED_SHARE: Final = 0.02
 """Share of the moment's cost from which what a service adds is remembered. One that found no room counts as
@@ -68,7 +69,8 @@ class ServiceByService:
         made = self._decisions
         values, known = made.values.copy(), made.known.copy()
         began = time.monotonic()
-        limit_s = max(LEAST_SERVICE_S, SERVICE_SHARE * seconds)
+        all_s = self._job.effort.time_limit_s or np.inf
+        limit_s = max(LEAST_SERVICE_SHARE * all_s, SERVICE_SHARE * seconds)
         best = self._decided(variables, limit_s)
         for _ in range(1, self._passes):
             took = time.monotonic() - began
