@@ -70,7 +70,10 @@ def dropped_limit(
     # In place of what a service states its default would hold, not nothing.
     free = {"runtimes", "hardware", "quality_floor"} - set(file.get("service_defaults", {}))
     for service in file["services"]:
-        spots += [(service, key) for key in sorted(free)]
+        # Hardware that nobody sells has tables too: without it a version may be that of no part at all.
+        spots += [
+            (service, key) for key in sorted(free - {"hardware"} if "framework_version" in service else free)
+        ]
         spots += [(service, "slo")] if not _shares_limits(file) and "traffic" not in service else []
     there = [(node, key) for node, key in spots if key in node]
     if not there:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import operator
 import random
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
 from fleetplan.planner.candidates import CandidateSet
-from fleetplan.planner.plan import OfflineWork, Plan
+from fleetplan.planner.plan import OfflineWork, Placement, Plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.verify import Evidence, verify
 from fleetplan.planner.verify.goals import ROUNDING_RATIO
@@ -69,6 +70,13 @@ def _is_rounding(path: FieldPath, before: dict[str, Any], changed: Plan, plan: P
         kind = _work_key(plan.offline_work[path[1]])
         alike = (row.requests_per_day for row in plan.offline_work if _work_key(row) == kind)
         return abs(new - old) <= RELATIVE_TOLERANCE * sum(alike)
+    if path[0] == "placements" and "requests_per_s_by_class" in path and isinstance(path[1], int):
+        # So is a class that a phase serves in several places.
+        row, name = plan.placements[path[1]], str(path[-1])
+        served = (
+            each.requests_per_s_by_class.get(name, 0.0) for each in plan.placements if _same_phase(each, row)
+        )
+        return abs(new - old) <= max(SHARE_FLOOR, RELATIVE_TOLERANCE * sum(served))
     if path[0] == "unmet" and isinstance(path[1], int) and plan.unmet[path[1]] not in plan.shortages:
         # What loads in whole units leave of demand is no shortage.
         return abs(new) <= 2 * old
@@ -83,6 +91,12 @@ def _is_rounding(path: FieldPath, before: dict[str, Any], changed: Plan, plan: P
 def _work_key(row: OfflineWork) -> tuple[str | None, ...]:
     """What work is of one kind, whenever it is done."""
     return row.service, row.region, row.request_class, row.period, row.arises_in, row.scenario
+
+
+def _same_phase(one: Placement, other: Placement) -> bool:
+    """Whether two placements do a phase of the same service's work at the same time."""
+    key = operator.attrgetter("service", "phase", "region", "period", "slice", "scenario")
+    return bool(key(one) == key(other))
 
 
 def _at(document: Any, path: FieldPath) -> Any:
