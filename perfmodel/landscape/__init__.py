@@ -7,7 +7,8 @@ configurations. Entry points: `service_landscape` (one table; `cached_landscape`
 
 from fleetplan.perfmodel.landscape.blocks import evaluate_block
 from fleetplan.perfmodel.landscape.cache import WaitingLandscape, cached_landscape
-from fleetplan.perfmodel.landscape.frameworks import FRAMEWORK_LAYOUTS, framework_problem, runs_on
+from fleetplan.perfmodel.landscape.framework_parts import runs_on
+from fleetplan.perfmodel.landscape.frameworks import FRAMEWORK_LAYOUTS, framework_problem
 from fleetplan.perfmodel.landscape.grid import GridBlock, GridPlace, Option
 from fleetplan.perfmodel.landscape.landscape import Landscape, LandscapeQuestion, service_landscape
 from fleetplan.perfmodel.landscape.pareto import pareto_mask

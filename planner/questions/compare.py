@@ -83,19 +83,6 @@ class _Solver:
         return self.solved[key]
 
 
-def compare(
-    fleet: Fleet,
-    counterfactuals: Sequence[Counterfactual],
-    limits: SearchLimits,
-    watch: Watcher | None = None,
-    announce: Callable[[str], None] | None = None,
-    baseline: Plan | None = None,
-) -> Comparison:
-    """Solve a fleet and its counterfactuals, all of them; as `comparisons`."""
-    *_, found = comparisons(fleet, counterfactuals, limits, watch, announce, baseline)
-    return found
-
-
 def comparisons(
     fleet: Fleet,
     counterfactuals: Sequence[Counterfactual],

@@ -98,18 +98,18 @@ class _Construction:
         return self._ends - time.monotonic() < self._limit_s * moments_left / len(self._job.stages)
 
     def _moment(self, variables: Indices, moments_left: int) -> None:
-        """Decide one moment service by service, or region by region; where that is impossible all together.
-
-        Then each region comes once more. Where a region is too hard as a whole, some of its services are
-        decided after the others.
-        """
+        """Decide one moment, service by service or region by region."""
         if not self._job.by_service or not self._services.decide(variables, self._seconds(moments_left)):
             self._by_region(variables, moments_left)
         # What stands in no region's service has been decided with those.
         self._decisions.known[variables] = True
 
     def _by_region(self, variables: Indices, moments_left: int) -> None:
-        """Decide what is left of one moment."""
+        """Decide what is left of one moment region by region; where that is impossible all together.
+
+        Then each region comes once more. Where a region is too hard as a whole, some of its services are
+        decided after the others.
+        """
         regions = self._in_groups(variables)
         together = len(regions) > 1
         waiting = self._in_groups(variables)

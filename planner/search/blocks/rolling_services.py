@@ -90,7 +90,7 @@ class ServiceByService:
         """Decide all services once; the cost, infinite where one found no room."""
         job, made = self._job, self._decisions
         service = job.service[variables]
-        attempt, done, cost, open_cost = StageAttempt(job.widths[0]), list[int](), np.inf, 0.0
+        attempt, done, cost, complete = StageAttempt(job.widths[0]), list[int](), np.inf, True
         for each in sorted(in_order(service[service >= 0]).tolist(), key=lambda name: -self._added[name]):
             before = cost
             left = variables[~made.known[variables]]
@@ -102,10 +102,10 @@ class ServiceByService:
                 again = variables[np.isin(service, [each, *done[-count:]])]
                 found = made.decide(np.union1d(left, again), attempt, limit_s, again)
             if found is not StageResult.PLAN:
-                open_cost = np.inf
+                complete = False
                 continue
             done.append(each)
             cost = made.cost_of(variables)
             if cost - before > REMEMBERED_SHARE * abs(cost):
                 self._added[each] += cost - before
-        return cost + open_cost
+        return cost if complete else np.inf

@@ -24,7 +24,8 @@ from fleetplan.perfmodel.landscape import (
     framework_problem,
     service_landscape,
 )
-from fleetplan.perfmodel.landscape.frameworks import framework_reason, runs_on
+from fleetplan.perfmodel.landscape.framework_parts import runs_on
+from fleetplan.perfmodel.landscape.frameworks import framework_reason
 from fleetplan.perfmodel.parallelism import parse_parallelism
 from fleetplan.perfmodel.predict import predict
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.cache_home import own_cache_home
 from tests.planner.command_line import run
+from tests.planner.questions.comparing import whole_comparison
 
 from fleetplan.fleet.files import user_cache
 from fleetplan.perfmodel import interruption
@@ -231,7 +232,7 @@ def test_an_alternative_whose_candidates_take_too_long_is_undecided(
 
     monkeypatch.setattr(compare, "evaluate_within", in_less_time)
     against = Counterfactual("longer", "longer answers", (FleetOption("", lambda _: True),), longer)
-    (row,) = compare.compare(fleet, (against,), SearchLimits(time_limit_s=20.0)).rows
+    (row,) = whole_comparison(fleet, (against,), SearchLimits(time_limit_s=20.0)).rows
     assert row.chosen is None
     assert [(each.infeasible, each.plan) for each in row.trials] == [(False, None)]
     assert "0 of 2 pairs of a service and hardware evaluated and kept" in row.trials[0].reasons[0]

@@ -12,7 +12,7 @@ from tests.planner.builders import HOURS_PER_QUARTER, fleet, rent_offer, service
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Fleet, Hardware, Service
 from fleetplan.planner.plan import Infeasible, Plan
-from fleetplan.planner.questions import compare
+from fleetplan.planner.questions.compare import comparisons
 from fleetplan.planner.questions.comparison import Compared, Comparison
 from fleetplan.planner.questions.counterfactuals import Counterfactual, Sources, counterfactual
 from fleetplan.planner.search.result import SearchLimits
@@ -83,8 +83,19 @@ def named(
     return [counterfactual(text, question, sources) for text in texts]
 
 
+def whole_comparison(
+    question: Fleet,
+    counterfactuals: Sequence[Counterfactual],
+    limits: SearchLimits = EXACT,
+    baseline: Plan | None = None,
+) -> Comparison:
+    """What is known after the last solve."""
+    *_, found = comparisons(question, counterfactuals, limits, baseline=baseline)
+    return found
+
+
 def compared(question: Fleet, *texts: str, **sources: object) -> Comparison:
-    return compare.compare(question, named(question, *texts, **sources), EXACT)  # type: ignore[arg-type]
+    return whole_comparison(question, named(question, *texts, **sources))  # type: ignore[arg-type]
 
 
 def only(found: Comparison) -> Compared:

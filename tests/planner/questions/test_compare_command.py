@@ -16,11 +16,11 @@ from tests.planner.questions.comparing import (
     only,
     plan_of,
     two_kinds,
+    whole_comparison,
 )
 
 from fleetplan.planner import cli
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.questions import compare
 
 FLEET = """
 version: 1
@@ -112,8 +112,8 @@ def test_a_plan_in_force_counts_in_every_fleet_that_is_compared() -> None:
     question = two_kinds()
     question = replace(question, policy=replace(question.policy, transition_usd_per_accelerator=4380.0))
     (homogeneous,) = named(question, "homogeneous")
-    running = chosen_plan(only(compare.compare(question, [homogeneous], EXACT)))
-    found = compare.compare(question, [homogeneous], EXACT, baseline=running)
+    running = chosen_plan(only(whole_comparison(question, [homogeneous], EXACT)))
+    found = whole_comparison(question, [homogeneous], EXACT, baseline=running)
     row = only(found)
     # 12 A and 6 B would start 12 cards: 24 + 24 USD/h against 32 of the B that run.
     assert hourly(plan_of(found.outcome)) == pytest.approx(32.0)

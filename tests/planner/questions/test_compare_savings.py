@@ -24,6 +24,7 @@ from tests.planner.questions.comparing import (
     plan_of,
     two_kinds,
     vendored,
+    whole_comparison,
 )
 
 from fleetplan.fleet.figures import money
@@ -167,7 +168,7 @@ def test_options_that_are_dearer_for_certain_change_no_saving(seed: int) -> None
     row = only(compared(question, "homogeneous"))
     # Every option alone, solved to its end.
     labels = [trial.label for trial in row.trials]
-    each_alone = [compare.compare(offering(question, label), [], EXACT).outcome for label in labels]
+    each_alone = [whole_comparison(offering(question, label), [], EXACT).outcome for label in labels]
     alone = {label: plan_of(found).objective_usd for label, found in zip(labels, each_alone, strict=True)}
     assert row.saving is not None
     assert chosen_plan(row).objective_usd == pytest.approx(min(alone.values()))

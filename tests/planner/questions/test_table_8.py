@@ -11,11 +11,11 @@ from collections.abc import Mapping
 import pytest
 from tests.parts import first_of
 from tests.planner.builders import fleet, hardware, rent_offer, service
+from tests.planner.questions.comparing import whole_comparison
 from tests.planner.questions.tiny import engine_table
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.questions.compare import compare
 from fleetplan.planner.questions.counterfactuals import Sources, counterfactual
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.why_not.answer import WhyNot, why_not
@@ -99,7 +99,7 @@ def test_what_heterogeneity_saves_is_the_closed_form_at_every_price(
     """15 to 25 % at some prices, nothing at others: the claim is one about prices."""
     question = table_8(usd)
     sources = Sources((), lambda _: question, lambda _: best_plan(question))
-    found = compare(question, [counterfactual("homogeneous", question, sources)], LIMITS)
+    found = whole_comparison(question, [counterfactual("homogeneous", question, sources)], LIMITS)
     (row,) = found.rows
     assert row.saving is not None
     one_kind = min(cost(usd, name, name) for name in usd)
