@@ -16,9 +16,11 @@ from fleetplan.planner.commands.terminal import console, progress
 if TYPE_CHECKING:
     import pandas as pd
 
+    from fleetplan.planner.plan import Plan
     from fleetplan.planner.questions.asked_plan import AskedPlan
     from fleetplan.planner.questions.resolving import Resolver
     from fleetplan.planner.questions.waited import Waited
+    from fleetplan.planner.search import SearchLimits
 
 PlanFile = Annotated[Path, typer.Argument(help="plan.json", metavar="PLAN.json", show_default=False)]
 FleetOfPlan = Annotated[
@@ -120,12 +122,26 @@ def asking(
         raise typer.Exit(ExitCode.LIMIT) from lost
 
 
-def expected(count: int, asked: tuple[AskedPlan, Resolver]) -> Waited:
-    """So many solves, each of which may take as long as that of the plan did, within its limit."""
+def expected(
+    count: int, plan: Plan, limits: SearchLimits, noun: str = "solve", solves: int | None = None
+) -> Waited:
+    """So many rows, each solve of which may take as long as that of a plan did, within its limit.
+
+    Parameters
+    ----------
+    count : int
+        All rows.
+    plan, limits : Plan, SearchLimits
+        What was solved before, and the limits of each solve.
+    noun : str
+        What a row is, where it takes several solves.
+    solves : int, optional
+        How many solves all rows take; one each by default.
+    """
     from fleetplan.planner.questions.waited import Waited
 
-    plan, resolver = asked[0].plan, asked[1]
-    return Waited(count, min(plan.solve.wall_s, resolver.limits.time_limit_s))
+    solve_s = min(plan.solve.wall_s, limits.time_limit_s)
+    return Waited(count, solve_s * (1 if solves is None else solves / max(count, 1)), noun)
 
 
 def collected(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fleetplan.planner.commands.asking import Seed, SolveGap, collected
+from fleetplan.planner.commands.asking import Seed, SolveGap, collected, expected
 from fleetplan.planner.commands.calibrate import CalibrationFile, calibration_assignment
 from fleetplan.planner.commands.shared import (
     Assignments,
@@ -98,7 +98,7 @@ def compare(
     Example: plan compare fleet.yaml --against homogeneous --against no-disaggregation --against without:L40S
     """
     from fleetplan.planner.commands.run_compare import read_counterfactuals, write_comparison
-    from fleetplan.planner.plan import PLAN_FILE, Infeasible, read_plan
+    from fleetplan.planner.plan import PLAN_FILE, Infeasible, Plan, read_plan
     from fleetplan.planner.questions.compare import comparisons
     from fleetplan.planner.questions.waited import Waited
     from fleetplan.planner.report.compare_console import compared_text, print_comparison
@@ -124,8 +124,10 @@ def compare(
         if out is not None:
             written[:] = write_comparison([first, *found][-1], out)
 
-    infeasible = isinstance(first.outcome, Infeasible)
-    waited = Waited(0 if infeasible else len(others), noun="alternative fleet")
+    waited = Waited(0, 0.0)
+    if isinstance(first.outcome, Plan):
+        solves = sum(len(each.options) for each in others)
+        waited = expected(len(others), first.outcome, limits, "alternative fleet", solves)
     rows, code = collected(steps, waited, lambda each: compared_text(each.rows[-1]), keep, begun=True)
     found = [first, *rows][-1]
     say_warnings(found.warnings, errors)

@@ -44,7 +44,7 @@ def run_marginal(
     every = list(one_more(asked.fleet))
     rows, code = collected(
         worths(every, asked.plan, asked.fleet, resolver),
-        expected(len(every), (asked, resolver)),
+        expected(len(every), asked.plan, resolver.limits),
         worth_text,
         table_writer(csv, lambda rows: marginal_table(by_worth(rows))),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from fleetplan.planner.commands.terminal import console, progress
 from fleetplan.planner.questions.sweep.axes import SweepAxis, grid_points, read_axes, require_keys
 from fleetplan.planner.questions.sweep.plots import write_sweep_plots
 from fleetplan.planner.questions.sweep.results import PointResult, sweep_table
-from fleetplan.planner.questions.sweep.run import SweepTask, points_before, run_sweep
+from fleetplan.planner.questions.sweep.run import SweepTask, at_a_time, points_before, run_sweep
 from fleetplan.planner.questions.waited import Waited
 from fleetplan.planner.search import SearchLimits
 from fleetplan.scenarios.load import load_fleet
@@ -123,7 +124,7 @@ def sweep(
 
     found, code = collected(
         run_sweep([tasks[number] for number in missing], folder, *workers),
-        Waited(len(missing), noun="point"),
+        _awaited(len(missing), limits, workers),
         lambda row: f"{tasks[missing[row[0]]].point.text}: {row[1].status}",
         keep,
         "; the same command continues from here",
@@ -133,6 +134,12 @@ def sweep(
     if code is ExitCode.FOUND:
         written += write_sweep_plots(axes, sweep_table(axes, results), folder / "plots")
     return Swept(axes, tuple(results), tuple(written)), code
+
+
+def _awaited(count: int, limits: SearchLimits, workers: tuple[int | None, str]) -> Waited:
+    """So many points, each of which has all its time, as many at a time as there are workers."""
+    rounds = math.ceil(count / at_a_time(count, *workers)) if count else 0
+    return Waited(count, rounds * limits.time_limit_s / max(count, 1), "point", at_most=True)
 
 
 def print_sweep(swept: Swept, out: RichConsole) -> None:

@@ -83,7 +83,7 @@ def stress(
         asked = require_current(opened, resolver)
         cases = list(cases_of(asked.fleet, kinds))
         rows = stressed(cases, asked.plan, asked.fleet, resolver)
-        waited = expected(len(cases), (asked, resolver))
+        waited = expected(len(cases), asked.plan, resolver.limits)
         found, code = collected(rows, waited, stress_text, table_writer(csv, stress_table))
     print_stress(asked.plan, found, left_out, console())
     raise typer.Exit(code)
@@ -111,10 +111,9 @@ def alternatives(
     """
     from fleetplan.fleet.files import written_together
     from fleetplan.planner.export.files import write_plan
-    from fleetplan.planner.questions.alternatives import Alternative, alternative_count
+    from fleetplan.planner.questions.alternatives import Alternative, alternative_count, least_solves
     from fleetplan.planner.questions.alternatives import alternatives as find_alternatives
     from fleetplan.planner.questions.asked_plan import require_current
-    from fleetplan.planner.questions.waited import Waited
     from fleetplan.planner.report.what_if_console import alternative_text, print_alternatives
 
     def keep(found: Sequence[Alternative]) -> None:
@@ -130,7 +129,13 @@ def alternatives(
         rows = find_alternatives(asked.plan, asked.fleet, ratio(within, "--within"), resolver)
         found, code = collected(
             rows,
-            Waited(alternative_count(asked.plan), noun="alternative"),
+            expected(
+                alternative_count(asked.plan),
+                asked.plan,
+                resolver.limits,
+                "alternative",
+                least_solves(asked.plan, asked.fleet),
+            ),
             lambda row: alternative_text(asked.plan, row),
             keep,
         )
@@ -178,7 +183,7 @@ def pareto(
         asked = require_current(opened, resolver)
         rows = find_frontier(asked.plan, asked.fleet, against, resolver)
         keep = table_writer(csv, pareto_table)
-        waited = expected(point_count(against), (asked, resolver))
+        waited = expected(point_count(against), asked.plan, resolver.limits)
         solved, code = collected(rows, waited, pareto_text, keep)
     points = known_from_later(solved, against)
     keep(points)

@@ -9,6 +9,7 @@ from typing import Final
 
 from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.candidates import supplied_hardware
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.questions import fleet_edits
@@ -91,6 +92,12 @@ def alternatives(plan: Plan, fleet: Fleet, within_ratio: float, resolver: Resolv
 def alternative_count(plan: Plan) -> int:
     """How many alternatives to a plan there are to look for."""
     return 1 + _buys(plan) + bool(plan.purchases) + bool(plan.transitions)
+
+
+def least_solves(plan: Plan, fleet: Fleet) -> int:
+    """How many solves they take at least: each kind of hardware alone, and each other alternative."""
+    single = len(supplied_hardware(fleet)) if len(kinds_of(plan)) > 1 else 1
+    return single + alternative_count(plan) - 1
 
 
 def _buys(plan: Plan) -> bool:

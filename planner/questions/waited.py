@@ -15,14 +15,16 @@ class Waited:
     count : int
         All of them.
     each_s : float
-        What one takes as far as is known before, 0 where nothing is. [s]
+        What one takes as far as is known before. [s]
     noun : str
         What each of them is, where it takes several solves.
+    at_most : bool
+        Whether that is a limit, as nothing like it has been solved.
     """
 
-    def __init__(self, count: int, each_s: float = 0.0, noun: str = "solve") -> None:
+    def __init__(self, count: int, each_s: float, noun: str = "solve", at_most: bool = False) -> None:
         self.count = count
-        self._noun = noun
+        self._noun, self._at_most = noun, at_most
         self.done = 0
         self._each_s = each_s
         self._started = time.monotonic()
@@ -35,8 +37,8 @@ class Waited:
     @property
     def announced(self) -> str:
         """What there is to do: `44 solves, about 5 min`."""
-        all_s = self.count * self._each_s
-        return f"{self.counted}, about {duration(all_s)}" if self._each_s else self.counted
+        limit = " at most" if self._at_most else ""
+        return f"{self.counted}, about {duration(self.count * self._each_s)}{limit}"
 
     def next(self) -> str:
         """Note that one more is done: `3 of 44, about 5 min left`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Final
 
@@ -106,7 +107,10 @@ def sweep_table(axes: Sequence[SweepAxis], results: Sequence[PointResult]) -> pd
             rows.append([*place, result.status, "", "", None])
         for figure in result.figures:
             rows.append([*place, result.status, figure.metric, figure.unit, figure.value])
-    return pd.DataFrame(rows, columns=[*(axis.key for axis in axes), *COLUMNS])
+    table = pd.DataFrame(rows, columns=[*(axis.key for axis in axes), *COLUMNS], dtype=object)
+    # A table of a part of the grid has the kind of numbers of the whole.
+    kinds = {key: pd.Series(list(map(_number_or_text, texts))).dtype for key, texts in map(astuple, axes)}
+    return table.astype({**kinds, "value": float})
 
 
 def _number_or_text(value: str) -> object:

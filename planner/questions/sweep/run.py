@@ -98,13 +98,18 @@ def run_sweep(
         yield number, result
 
 
+def at_a_time(points: int, jobs: int | None, backend: str) -> int:
+    """How many of so many points are solved at a time, as `run_sweep` is asked for them."""
+    unasked = jobs is None and backend == LOCAL
+    return min(usable_cores(), MOST_UNASKED, points) if unasked else jobs or usable_cores()
+
+
 def _solved(
     tasks: Sequence[SweepTask], resolver: Resolver, jobs: int | None, backend: str
 ) -> Iterator[tuple[int, PointResult]]:
     """Yield numbered results of points as they are solved."""
     here = jobs is None and backend == LOCAL
-    workers = min(usable_cores(), MOST_UNASKED, len(tasks)) if here else jobs or usable_cores()
-    with open_jobs(backend, workers, here) as run:
+    with open_jobs(backend, at_a_time(len(tasks), jobs, backend), here) as run:
         own = replace(resolver, run=run)
         # Points share what their fleets have in common; what a point has of its own is evaluated with it.
         own.candidates(tasks[0].fleet)

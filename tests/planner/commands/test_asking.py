@@ -16,7 +16,6 @@ from fleetplan.planner.commands.asking import collected, expected
 from fleetplan.planner.commands.shared import ExitCode
 from fleetplan.planner.jobs import BackendLostError
 from fleetplan.planner.questions.asked_plan import read_asked_plan
-from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.waited import Waited, duration
 from fleetplan.planner.search import SearchLimits
 
@@ -52,8 +51,8 @@ def test_rows_so_far_are_kept(
     def keep(found: Sequence[int]) -> None:
         kept.append(list(found))
 
-    asked = read_asked_plan(plan_file), Resolver(SearchLimits(30.0))
-    found, code = collected(rows(), expected(5, asked), str, keep)
+    asked = read_asked_plan(plan_file).plan, SearchLimits(30.0)
+    found, code = collected(rows(), expected(5, *asked), str, keep)
     assert (found, code) == ([1, 2], ExitCode.LIMIT)
     assert kept == [[1], [1, 2]]
     errors = capsys.readouterr().err
@@ -61,8 +60,8 @@ def test_rows_so_far_are_kept(
     assert "2 (2 of 5, about" in errors
     assert said in errors
     with pytest.raises(type(end)):
-        collected(iter_raising(end), expected(5, asked), str, keep)
-    found, code = collected(iter_raising(end), expected(5, asked), str, keep, "; go on", begun=True)
+        collected(iter_raising(end), expected(5, *asked), str, keep)
+    found, code = collected(iter_raising(end), expected(5, *asked), str, keep, "; go on", begun=True)
     assert (found, code) == ([], ExitCode.LIMIT)
     assert "0 of 5 solves are done; go on" in capsys.readouterr().err
     assert kept[-1] == []
@@ -75,8 +74,9 @@ def iter_raising(end: BaseException) -> Iterator[int]:
 
 def test_the_time_that_is_left_is_estimated() -> None:
     assert Waited(44, 7.0).announced == "44 solves, about 5 min"
-    assert Waited(1).announced == "1 solve"
-    waited = Waited(2)
+    assert Waited(1, 0.0).announced == "1 solve, about 1 s"
+    assert Waited(4, 120.0, "point", at_most=True).announced == "4 points, about 8 min at most"
+    waited = Waited(2, 0.0)
     assert waited.next() == "1 of 2, about 1 s left"
     assert waited.next() == "2 of 2"
     assert [duration(seconds) for seconds in (0.2, 89.0, 300.0, 7800.0)] == [

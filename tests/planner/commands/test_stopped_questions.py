@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -135,6 +136,8 @@ def test_rows_are_kept(
     for name in ("fleet.yaml", "engines.csv", "plan.json"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     printed, said = stopped(arguments, number, tmp_path)
+    before_the_first_row = said.partition("(1 of ")[0]
+    assert re.search(r"^\d+ [a-z ]+, about \d+ (s|min)( at most)?$", before_the_first_row, re.MULTILINE), said
     assert "(1 of " in said
     assert "left)" in said
     assert "stopped: " in said

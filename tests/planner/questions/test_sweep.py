@@ -15,6 +15,7 @@ from tests.planner.random_fleets import large_case, tiny_case
 from tests.planner.solving import solve_unchecked
 
 from fleetplan.fleet.errors import InputError
+from fleetplan.planner.cells import csv_text
 from fleetplan.planner.commands.run_sweep import Ground, sweep, tasks_of
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.questions.sweep.axes import SweepPoint, grid_points, read_axes, split_values
@@ -176,6 +177,16 @@ def test_the_table_of_one_axis_and_of_none_that_is_solved(tmp_path: Path) -> Non
     assert read_result(path) == nothing[0]
     swept(tmp_path / "one", grid=("demand=1,2",), drawn=True)
     assert {path.name for path in (tmp_path / "one" / "plots").iterdir()} == {"tco.svg", "hardware.svg"}
+
+
+def test_a_part_of_a_grid_is_written_as_in_the_whole() -> None:
+    axes = read_axes(["demand=1,1.5", "services.chat.slo.ttft_ms=200,300", "power=10,1.5,none"])
+    points = [PointResult(point=point.values, status="infeasible", figures=()) for point in grid_points(axes)]
+    whole = csv_text(sweep_table(axes, points)).splitlines()
+    assert whole[1].startswith("1.0,200,10,")
+    for count in range(len(points)):
+        assert csv_text(sweep_table(axes, points[:count])).splitlines() == whole[: count + 1]
+        assert csv_text(sweep_table(axes, points[count:])).splitlines() == [whole[0], *whole[count + 1 :]]
 
 
 @pytest.mark.parametrize("seed", first_of(range(12), 5))
