@@ -7,8 +7,9 @@ configurations. Entry points: `service_landscape` (one table; `cached_landscape`
 
 from fleetplan.perfmodel.landscape.blocks import evaluate_block
 from fleetplan.perfmodel.landscape.cache import WaitingLandscape, cached_landscape
-from fleetplan.perfmodel.landscape.framework_parts import runs_on
-from fleetplan.perfmodel.landscape.frameworks import FRAMEWORK_LAYOUTS, framework_problem
+from fleetplan.perfmodel.landscape.framework_layouts import FRAMEWORK_LAYOUTS
+from fleetplan.perfmodel.landscape.framework_parts import may_be_of, runs_on
+from fleetplan.perfmodel.landscape.frameworks import LayoutSetting, framework_problem, stages_problem
 from fleetplan.perfmodel.landscape.grid import GridBlock, GridPlace, Option
 from fleetplan.perfmodel.landscape.landscape import Landscape, LandscapeQuestion, service_landscape
 from fleetplan.perfmodel.landscape.pareto import pareto_mask
@@ -36,6 +37,7 @@ __all__ = [
     "Landscape",
     "LandscapeQuestion",
     "LatencyTarget",
+    "LayoutSetting",
     "Option",
     "Points",
     "RequestShape",
@@ -52,6 +54,7 @@ __all__ = [
     "framework_problem",
     "frontiers",
     "layout_problem",
+    "may_be_of",
     "pair_table",
     "pareto_mask",
     "point_table",
@@ -59,6 +62,7 @@ __all__ = [
     "runs_on",
     "search_layouts",
     "service_landscape",
+    "stages_problem",
     "sweep",
     "tasks_of",
 ]

@@ -233,7 +233,8 @@ def _exclusions_before(
         (~memory.weights_fit, "memory: weights"),
     ):
         np.putmask(excluded, np.broadcast_to(holds, shape), np.uint8(CODES[reason]))
-    of_layouts = [CODES[layout_reason(architecture, layout, phase, option.framework)] for layout in layouts]
+    framework, setting = option.framework, option.setting
+    of_layouts = [CODES[layout_reason(architecture, layout, phase, framework, setting)] for layout in layouts]
     refused = np.flatnonzero(of_layouts)
     excluded[refused] = np.array(of_layouts, dtype=np.uint8)[refused, None, None]
     return excluded

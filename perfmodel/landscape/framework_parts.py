@@ -8,8 +8,21 @@ ONLY_VENDORS: Final = {"trtllm": frozenset({"NVIDIA"})}
 """Vendors of the parts that a framework runs on, where it runs on those alone. Source:
 nvidia.github.io/TensorRT-LLM/supported-hardware."""
 
-OWN_VENDOR: Final = "own"
-"""The vendor of parts of the fleet file that name none, which may be anyone's."""
+UNKNOWN_VENDORS: Final = frozenset({None, "own", "anonymised"})
+"""Vendors of parts that may be anyone's: of the fleet file where it names none, and of published tables."""
+
+
+def may_be_of(vendor: str | None, vendors: frozenset[str] | None) -> bool:
+    """Return whether parts of a vendor may be those of some; None are all vendors, or one that is not known.
+
+    Parameters
+    ----------
+    vendor : str or None
+        NVIDIA, AMD, ...
+    vendors : frozenset[str] or None
+        Of which it is looked for.
+    """
+    return vendors is None or vendor in UNKNOWN_VENDORS or vendor in vendors
 
 
 def runs_on(framework: str, vendor: str | None) -> bool:
@@ -22,5 +35,4 @@ def runs_on(framework: str, vendor: str | None) -> bool:
     vendor : str or None
         NVIDIA, AMD, ...
     """
-    known = ONLY_VENDORS.get(framework)
-    return known is None or vendor in (None, OWN_VENDOR) or vendor in known
+    return may_be_of(vendor, ONLY_VENDORS.get(framework))

@@ -1,15 +1,14 @@
-"""Which layouts a serving framework can run: what its documentation says, with version and source.
+"""Which layouts a serving framework can run: the rules over what its documentation says.
 
 A layout that model and part allow may still have no form in a framework: attention data parallelism of a
 dense model starts whole replicas under vLLM, and experts are split over all ranks of a stage or over none.
-What is documented for part of the models only counts for them alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Generic, TypeVar
 
 from fleetplan.perfmodel.architecture import (
     CompressedAttention,
@@ -18,136 +17,54 @@ from fleetplan.perfmodel.architecture import (
     ModelArchitecture,
     MoeFfn,
 )
+from fleetplan.perfmodel.landscape.framework_layouts import FRAMEWORK_LAYOUTS, FrameworkLayouts, Models
+from fleetplan.perfmodel.landscape.framework_parts import may_be_of
 from fleetplan.perfmodel.landscape.phases import AGGREGATED, DECODE, PREFILL
 from fleetplan.perfmodel.parallelism import Parallelism
 
-Models = Literal["any", "experts", "latent", "dense latent", "none"]
-"""Models that something works for: any, those with experts, those with latent attention, those of them whose
-queries see all earlier tokens, or none."""
-
 
 @dataclass(frozen=True, slots=True)
-class FrameworkLayouts:
-    """Layouts that one framework can run.
+class LayoutSetting:
+    """What besides model and phase decides which layouts a framework runs.
 
     Attributes
     ----------
-    framework : str
-        trtllm, sglang or vllm.
-    version : str
-        The version that was read.
-    attention_dp : Models
-        Models whose attention ranks may hold sequences of their own while they share a feed-forward part.
-    dp_beside_tp : bool
-        Whether attention data parallelism and tensor parallelism combine.
-    expert_groups : {"any", "all or none"}
-        Numbers of expert groups in a stage.
-    prompt_cp : Models
-        Models whose prompts several ranks may share.
-    latent_prompt_cp_alone : bool
-        Whether ranks that share prompts of latent attention are all ranks of attention of a stage, and each
-        rank of the stage has experts of its own.
-    prompt_cp_is_wide : bool
-        Whether those ranks come on top of tensor parallelism, so that each group of them holds a dense
-        feed-forward block; otherwise they are ranks of the tensor parallelism of that block.
-    generation_cp : Models
-        Models whose cache several ranks may share during generation, behind servers of prompts alone.
-    generation_cp_beside_tp : bool
-        Whether tensor parallelism may split the heads of such ranks besides.
-    source : dict[str, str]
-        Where each of these was read, by field.
+    vendor : str or None
+        Of the part; None where it is not known.
+    prompt_stages : frozenset[int]
+        Pipeline stages that the prefill servers of the service may have; empty where they are not known.
     """
 
-    framework: str
-    version: str
-    attention_dp: Models
-    dp_beside_tp: bool
-    expert_groups: Literal["any", "all or none"]
-    prompt_cp: Models
-    latent_prompt_cp_alone: bool
-    prompt_cp_is_wide: bool
-    generation_cp: Models
-    generation_cp_beside_tp: bool
-    source: dict[str, str]
+    vendor: str | None = None
+    prompt_stages: frozenset[int] = frozenset()
 
 
-_VLLM_DP: Final = "docs.vllm.ai/serving/data_parallel_deployment (vllm-project/vllm@01e4fce)"
-_VLLM_CP: Final = "docs.vllm.ai/serving/context_parallel_deployment (vllm-project/vllm@020505c)"
-_VLLM_TRANSFER: Final = (
-    "vllm 0.33.0 of PyPI, config/vllm.py: behind NixlConnector contexts are split for latent attention "
-    "alone, and over all ranks of tensor parallelism"
-)
-_SGLANG_DP: Final = "docs.sglang.io/docs/advanced_features/dp_dpa_smg_guide"
-_SGLANG_CP: Final = "sglang 0.5.23 of PyPI, srt/arg_groups/model_overrides/deepseek_v2.py"
-_DYNAMO: Final = "docs.nvidia.com/dynamo, DP rank routing: attention DP takes the size of tensor parallelism"
-_TRTLLM: Final = "nvidia.github.io/TensorRT-LLM/features/parallel-strategy (NVIDIA/TensorRT-LLM@65b31db)"
-
-FRAMEWORK_LAYOUTS: Final = {
-    "vllm": FrameworkLayouts(
-        framework="vllm",
-        version="0.33",
-        attention_dp="experts",
-        dp_beside_tp=True,
-        expert_groups="all or none",
-        prompt_cp="latent",
-        latent_prompt_cp_alone=False,
-        prompt_cp_is_wide=True,
-        generation_cp="latent",
-        generation_cp_beside_tp=False,
-        source={
-            "attention_dp": _VLLM_DP,
-            "expert_groups": _VLLM_DP,
-            "prompt_cp": "vllm 0.33.0 of PyPI: supports_pcp of v1/attention/backend.py and "
-            "check_attention_cp_compatibility of v1/worker/cp_utils.py",
-            "prompt_cp_is_wide": _VLLM_CP,
-            "generation_cp": _VLLM_TRANSFER,
-            "generation_cp_beside_tp": _VLLM_TRANSFER,
-        },
-    ),
-    "sglang": FrameworkLayouts(
-        framework="sglang",
-        version="0.5.23",
-        attention_dp="any",
-        dp_beside_tp=True,
-        expert_groups="any",
-        prompt_cp="experts",
-        latent_prompt_cp_alone=True,
-        prompt_cp_is_wide=False,
-        generation_cp="dense latent",
-        generation_cp_beside_tp=True,
-        source={
-            "attention_dp": f"{_SGLANG_DP}; Llama: sgl-project/sglang pull request 15268",
-            "dp_beside_tp": "sgl-project/sglang pull request 4390",
-            "prompt_cp": "docs.sglang.io/docs/advanced_features/prefill_cp",
-            "prompt_cp_is_wide": "docs.sglang.io/docs/advanced_features/prefill_cp",
-            "latent_prompt_cp_alone": _SGLANG_CP,
-            "generation_cp": f"docs.sglang.io/docs/advanced_features/dcp; no sparse attention: {_SGLANG_CP}",
-        },
-    ),
-    "trtllm": FrameworkLayouts(
-        framework="trtllm",
-        version="1.2",
-        attention_dp="experts",
-        dp_beside_tp=False,
-        expert_groups="any",
-        prompt_cp="none",
-        latent_prompt_cp_alone=False,
-        prompt_cp_is_wide=False,
-        generation_cp="latent",
-        generation_cp_beside_tp=True,
-        source={
-            "attention_dp": _TRTLLM,
-            "dp_beside_tp": _DYNAMO,
-            "prompt_cp": "NVIDIA/TensorRT-LLM pull request 10276, not merged",
-            "generation_cp": "NVIDIA/TensorRT-LLM pull request 5668 (Helix)",
-        },
-    ),
-}
-"""Read in November 2026."""
+ANYWHERE: Final = LayoutSetting()
+"""Nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class _Servers:
+    """Replicas of any model, and what decides whether a framework hands caches to or from them."""
+
+    known: FrameworkLayouts
+    layout: Parallelism
+    phase: str
+    setting: LayoutSetting
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked(_Servers):
+    """Replicas of a model, and all that decides whether a framework can run them."""
+
+    model: ModelArchitecture
+
+
+_AskedT_contra = TypeVar("_AskedT_contra", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule(Generic[_AskedT_contra]):
     """One reason against layouts.
 
     Attributes
@@ -159,67 +76,106 @@ class _Rule:
     field : str
         The field of `FrameworkLayouts` behind it.
     refuses : callable
-        Whether it holds for a layout in a phase.
+        Whether it holds for a layout.
     """
 
     reason: str
     text: str
     field: str
-    refuses: Callable[[FrameworkLayouts, ModelArchitecture, Parallelism, str], bool]
+    refuses: Callable[[_AskedT_contra], bool]
 
 
-def _attention_dp(known: FrameworkLayouts, model: ModelArchitecture, layout: Parallelism, _: str) -> bool:
-    return layout.dp > 1 and not _holds_for(known.attention_dp, model)
+def _attention_dp(asked: _Asked) -> bool:
+    return asked.layout.dp > 1 and not _holds_for(asked.known.attention_dp, asked.model)
 
 
-def _dp_beside_tp(known: FrameworkLayouts, _: ModelArchitecture, layout: Parallelism, __: str) -> bool:
-    return layout.dp > 1 and layout.tp > 1 and not known.dp_beside_tp
+def _dp_beside_tp(asked: _Asked) -> bool:
+    return asked.layout.dp > 1 and asked.layout.tp > 1 and not asked.known.dp_beside_tp
 
 
-def _expert_groups(known: FrameworkLayouts, model: ModelArchitecture, layout: Parallelism, _: str) -> bool:
-    split = layout.ep > 1 and layout.ffn_tp > 1
-    return known.expert_groups != "any" and split and _has_experts(model)
+def _expert_groups(asked: _Asked) -> bool:
+    split = asked.layout.ep > 1 and asked.layout.ffn_tp > 1
+    return asked.known.expert_groups != "any" and split and _has_experts(asked.model)
 
 
-def _mixed_cp(_: FrameworkLayouts, __: ModelArchitecture, layout: Parallelism, phase: str) -> bool:
-    return layout.cp > 1 and phase == AGGREGATED
+def _mixed_cp(asked: _Asked) -> bool:
+    return asked.layout.cp > 1 and asked.phase == AGGREGATED
 
 
-def _prompt_cp(known: FrameworkLayouts, model: ModelArchitecture, layout: Parallelism, phase: str) -> bool:
-    return layout.cp > 1 and phase == PREFILL and not _holds_for(known.prompt_cp, model)
+def _prompt_cp(asked: _Asked) -> bool:
+    shares = asked.layout.cp > 1 and asked.phase == PREFILL
+    return shares and not _holds_for(asked.known.prompt_cp, asked.model)
 
 
-def _latent_prompt_cp(
-    known: FrameworkLayouts, model: ModelArchitecture, layout: Parallelism, phase: str
-) -> bool:
-    if layout.cp == 1 or phase != PREFILL or not _holds_for("latent", model):
+def _latent_prompt_cp(asked: _Asked) -> bool:
+    layout = asked.layout
+    if layout.cp == 1 or asked.phase != PREFILL or not _holds_for("latent", asked.model):
         return False
-    return known.latent_prompt_cp_alone and (layout.tp > 1 or layout.ep != layout.accelerators_per_stage)
+    return asked.known.latent_prompt_cp_alone and (
+        layout.tp > 1 or layout.ep != layout.accelerators_per_stage
+    )
 
 
-def _generation_cp(
-    known: FrameworkLayouts, model: ModelArchitecture, layout: Parallelism, phase: str
-) -> bool:
-    return layout.cp > 1 and phase == DECODE and not _holds_for(known.generation_cp, model)
+def _generation_cp(asked: _Asked) -> bool:
+    shares = asked.layout.cp > 1 and asked.phase == DECODE
+    return shares and not _holds_for(asked.known.generation_cp, asked.model)
 
 
-def _generation_cp_beside_tp(
-    known: FrameworkLayouts, _: ModelArchitecture, layout: Parallelism, phase: str
-) -> bool:
-    beside = layout.cp > 1 and layout.tp > 1 and phase == DECODE
-    return beside and not known.generation_cp_beside_tp
+def _generation_cp_beside_tp(asked: _Asked) -> bool:
+    beside = asked.layout.cp > 1 and asked.layout.tp > 1 and asked.phase == DECODE
+    return beside and not asked.known.generation_cp_beside_tp
 
 
-def _cp_feed_forward(
-    known: FrameworkLayouts, model: ModelArchitecture, layout: Parallelism, phase: str
-) -> bool:
-    if layout.cp == 1 or _has_experts(model):
+def _cp_feed_forward(asked: _Asked) -> bool:
+    layout = asked.layout
+    if layout.cp == 1 or _has_experts(asked.model):
         return False
-    wide = phase == PREFILL and known.prompt_cp_is_wide
+    wide = asked.phase == PREFILL and asked.known.prompt_cp_is_wide
     return layout.ep != (layout.cp if wide else 1)
 
 
-RULES: Final = (
+def _cp_beside_stages(asked: _Servers) -> bool:
+    beside = asked.layout.cp > 1 and asked.layout.pp > 1 and asked.phase != AGGREGATED
+    return beside and not asked.known.cp_beside_stages
+
+
+def _generation_stages(asked: _Servers) -> bool:
+    stages, known = asked.layout.pp, asked.known.generation_stages
+    if stages == 1 or asked.phase != DECODE or known == "any":
+        return False
+    # A router may pair the replica with any of the service's prefill replicas.
+    return bool(asked.setting.prompt_stages - {stages})
+
+
+def _generation_stage_vendors(asked: _Servers) -> bool:
+    staged = asked.layout.pp > 1 and asked.phase == DECODE
+    return staged and not may_be_of(asked.setting.vendor, asked.known.generation_stage_vendors)
+
+
+STAGE_RULES: Final[tuple[_Rule[_Servers], ...]] = (
+    _Rule(
+        "framework: cp beside stages",
+        "caches that several ranks share are not handed over from or to several pipeline stages",
+        "cp_beside_stages",
+        _cp_beside_stages,
+    ),
+    _Rule(
+        "framework: stages of generation",
+        "caches are handed over to as many pipeline stages as computed the prompt, or to one: "
+        "`search: {pipeline_stages: [N]}` gives prefill and decode the same number",
+        "generation_stages",
+        _generation_stages,
+    ),
+    _Rule(
+        "framework: stages on this part",
+        "no caches are handed over to several pipeline stages on parts of this vendor",
+        "generation_stage_vendors",
+        _generation_stage_vendors,
+    ),
+)
+"""About servers of one phase, whatever the model."""
+
+RULES: Final[tuple[_Rule[_Asked], ...]] = (
     _Rule(
         "framework: attention dp",
         "attention data parallelism of this model would start whole replicas",
@@ -274,6 +230,7 @@ RULES: Final = (
         "prompt_cp_is_wide",
         _cp_feed_forward,
     ),
+    *STAGE_RULES,
 )
 """In the order in which they are asked; the first that holds is the reason."""
 
@@ -281,7 +238,13 @@ FRAMEWORK_REASONS: Final = {rule.reason: rule.text for rule in RULES}
 """Reasons that counts of excluded configurations name, with what they mean."""
 
 
-def framework_reason(framework: str, architecture: ModelArchitecture, layout: Parallelism, phase: str) -> str:
+def framework_reason(
+    framework: str,
+    architecture: ModelArchitecture,
+    layout: Parallelism,
+    phase: str,
+    setting: LayoutSetting = ANYWHERE,
+) -> str:
     """Name the reason why a framework cannot run a layout; empty where it can.
 
     Parameters
@@ -294,21 +257,39 @@ def framework_reason(framework: str, architecture: ModelArchitecture, layout: Pa
         How a replica is split.
     phase : str
         prefill, decode or aggregated.
+    setting : LayoutSetting
+        What else decides; what is not known forbids nothing.
     """
-    rule = _broken_rule(framework, architecture, layout, phase)
+    rule = _broken_rule(framework, architecture, layout, phase, setting)
     return "" if rule is None else rule.reason
 
 
 def framework_problem(
-    framework: str, architecture: ModelArchitecture, layout: Parallelism, phase: str
+    framework: str,
+    architecture: ModelArchitecture,
+    layout: Parallelism,
+    phase: str,
+    setting: LayoutSetting = ANYWHERE,
 ) -> str:
     """Say why a framework cannot run a layout, with version and source; empty where it can.
 
     Parameters are those of `framework_reason`.
     """
-    rule = _broken_rule(framework, architecture, layout, phase)
-    if rule is None:
-        return ""
+    rule = _broken_rule(framework, architecture, layout, phase, setting)
+    return "" if rule is None else _sentence(rule, framework, layout, phase)
+
+
+def stages_problem(framework: str, layout: Parallelism, phase: str, setting: LayoutSetting) -> str:
+    """Say why no caches are handed over to or from replicas, whatever their model; empty where they are.
+
+    Parameters are those of `framework_reason`.
+    """
+    asked = _Servers(FRAMEWORK_LAYOUTS[framework], layout, phase, setting)
+    rule = next((rule for rule in STAGE_RULES if rule.refuses(asked)), None)
+    return "" if rule is None else _sentence(rule, framework, layout, phase)
+
+
+def _sentence(rule: _Rule[_Asked], framework: str, layout: Parallelism, phase: str) -> str:
     known = FRAMEWORK_LAYOUTS[framework]
     source = known.source.get(rule.field, "")
     where = f" ({source})" if source else ""
@@ -316,12 +297,12 @@ def framework_problem(
 
 
 def _broken_rule(
-    framework: str, architecture: ModelArchitecture, layout: Parallelism, phase: str
-) -> _Rule | None:
-    if not framework or layout.dp == layout.cp == layout.ep == 1:
+    framework: str, architecture: ModelArchitecture, layout: Parallelism, phase: str, setting: LayoutSetting
+) -> _Rule[_Asked] | None:
+    if not framework or layout.pp == layout.dp == layout.cp == layout.ep == 1:
         return None
-    known = FRAMEWORK_LAYOUTS[framework]
-    return next((rule for rule in RULES if rule.refuses(known, architecture, layout, phase)), None)
+    asked = _Asked(FRAMEWORK_LAYOUTS[framework], layout, phase, setting, architecture)
+    return next((rule for rule in RULES if rule.refuses(asked)), None)
 
 
 def _holds_for(models: Models, architecture: ModelArchitecture) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetplan.perfmodel.evaluator import Engines, Evaluator
+from fleetplan.perfmodel.landscape.frameworks import LayoutSetting
 from fleetplan.perfmodel.landscape.noted_steps import NotedSteps
 from fleetplan.perfmodel.landscape.phases import (
     RequestShape,
@@ -37,6 +38,8 @@ class Option:
         Whose rules on layouts count (`fleetplan.perfmodel.landscape.frameworks`); empty for none.
     scheduling : Scheduling or None
         How the framework serves, as `evaluate_phase` takes it; None for the identities of the paper.
+    prompt_stages : tuple[int, ...]
+        Pipeline stages that prefill replicas may have; empty where they are not known.
     """
 
     hardware: str
@@ -45,6 +48,12 @@ class Option:
     kw_per_accelerator: float | None
     framework: str = ""
     scheduling: Scheduling | None = None
+    prompt_stages: tuple[int, ...] = ()
+
+    @property
+    def setting(self) -> LayoutSetting:
+        """What decides, besides the framework, which layouts count."""
+        return LayoutSetting(self.evaluator.accelerator.vendor, frozenset(self.prompt_stages))
 
 
 Axes = tuple[Sequence[Parallelism], Sequence[int], Sequence[RequestShape]]

@@ -196,7 +196,8 @@ class AskedLandscape:
 def ask_landscape(question: LandscapeQuestion, lookups: SharedLookups) -> AskedLandscape:
     """Let the operators of a landscape wait for a look-up, with those of others."""
     of = question
-    option = Option("", of.evaluator, None, None, of.framework, of.scheduling)
+    stages = of.space.pipeline_stages
+    option = Option("", of.evaluator, None, None, of.framework, of.scheduling, stages)
     whole = SweepSpace((option,), (of.request,), of.target, of.space)
     blocks = (ask_block(option, task.place, task.axes, lookups) for task in tasks_of(whole))
     return AskedLandscape(whole, tuple(blocks))

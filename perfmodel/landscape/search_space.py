@@ -17,7 +17,7 @@ from fleetplan.perfmodel.architecture import (
     MoeFfn,
 )
 from fleetplan.perfmodel.evaluator import Evaluator
-from fleetplan.perfmodel.landscape.frameworks import framework_problem, framework_reason
+from fleetplan.perfmodel.landscape.frameworks import LayoutSetting, framework_problem, framework_reason
 from fleetplan.perfmodel.landscape.phases import AGGREGATED, DECODE, PREFILL, RequestShape
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.steps.memory import FRAMEWORK_RESERVE_RATIO, weights_gib
@@ -252,7 +252,9 @@ def is_uneven(architecture: ModelArchitecture, layout: Parallelism) -> bool:
     return fullest > 1.0 + UNEVEN_STAGE_LIMIT
 
 
-def layout_reason(architecture: ModelArchitecture, layout: Parallelism, phase: str, framework: str) -> str:
+def layout_reason(
+    architecture: ModelArchitecture, layout: Parallelism, phase: str, framework: str, setting: LayoutSetting
+) -> str:
     """Name the reason against a layout that model and part allow; empty for none.
 
     Parameters
@@ -265,14 +267,21 @@ def layout_reason(architecture: ModelArchitecture, layout: Parallelism, phase: s
         prefill, decode or aggregated.
     framework : str
         trtllm, sglang or vllm; empty for none.
+    setting : LayoutSetting
+        What else decides about the framework.
     """
     if is_uneven(architecture, layout):
         return UNEVEN_PIPELINE
-    return framework_reason(framework, architecture, layout, phase)
+    return framework_reason(framework, architecture, layout, phase, setting)
 
 
 def configuration_problem(
-    architecture: ModelArchitecture, layout: Parallelism, accelerator: Accelerator, phase: str, framework: str
+    architecture: ModelArchitecture,
+    layout: Parallelism,
+    accelerator: Accelerator,
+    phase: str,
+    framework: str,
+    prompt_stages: Sequence[int] = (),
 ) -> str:
     """Say why no search and no prediction takes a layout, in a sentence; empty where they do.
 
@@ -282,6 +291,8 @@ def configuration_problem(
         As in `layout_problem`.
     phase, framework
         As in `layout_reason`.
+    prompt_stages : Sequence[int]
+        As in `LayoutSetting`.
     """
     problem = layout_problem(architecture, layout, accelerator)
     if problem:
@@ -291,7 +302,8 @@ def configuration_problem(
         return (
             f"pp {layout.pp} does not share {layers} layers out evenly: stages of {-(-layers // layout.pp)}"
         )
-    return framework_problem(framework, architecture, layout, phase)
+    setting = LayoutSetting(accelerator.vendor, frozenset(prompt_stages))
+    return framework_problem(framework, architecture, layout, phase, setting)
 
 
 def _candidates(

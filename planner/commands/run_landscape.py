@@ -92,7 +92,8 @@ def print_row(question: Question, row: int, console: Console) -> None:
     request = question.space.requests[int(point.request[0])]
     phase, architecture = str(point.phase[0]), option.evaluator.architecture
     taken = explain(option, phase, layout, batch, request)
-    text = framework_problem(option.framework, architecture, layout, phase) or REASON_TEXTS.get(reason, "")
+    problem = framework_problem(option.framework, architecture, layout, phase, option.setting)
+    text = problem or REASON_TEXTS.get(reason, "")
     state = f"excluded: {reason}: {text}" if reason else "usable"
     title = f"row {row}: {phase} on {option.hardware}, {Configuration(layout, batch).label} ({state})"
     print_explanation(title, taken, waterfall(question, point), console)

@@ -146,7 +146,8 @@ def question_of_options(asked: LandscapeOptions, search: SearchSpace) -> Questio
             for kv in asked.kv:
                 evaluator = _evaluator(asked, name, Precision(weights, kv))
                 scheduling = default_scheduling(asked.framework, part, overlaps_host=evaluator.overlaps_host)
-                options.append(Option(name, evaluator, usd, kw, asked.framework, scheduling))
+                stages = search.pipeline_stages
+                options.append(Option(name, evaluator, usd, kw, asked.framework, scheduling, stages))
     space = SweepSpace(tuple(options), (asked.request,), asked.target, search)
     lengths = f"{asked.request.input_tokens} in, {asked.request.output_tokens} out"
     return Question(
@@ -198,6 +199,7 @@ def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> 
         No such service, one with an engine table, or hardware without figures.
     """
     service = _service(fleet, name)
+    space = service_space(service, search)
     options: list[Option] = []
     notes: list[str] = []
     calibrator = Calibrator(fleet)
@@ -222,19 +224,20 @@ def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> 
                     kw,
                     service.layout_framework,
                     service_scheduling(served, evaluator),
+                    space.pipeline_stages,
                 )
             )
     if not options:
         raise _wrong(fleet, service, "no hardware with known figures may serve it")
-    space = SweepSpace(
+    swept = SweepSpace(
         tuple(options),
         tuple(_request(service, position) for position in range(len(service.classes))),
         LatencyTarget(service.inner_ttft_ms, service.tpot_ms),
-        service_space(service, search),
+        space,
     )
     return Question(
         f"{service.name} of {fleet.name}: {service.model}",
-        space,
+        swept,
         tuple(each.name for each in service.classes),
         (*notes, *calibrator.warnings()),
         _capacity(fleet, service),

@@ -23,6 +23,7 @@ HOST_VARIABLES: Final = {
     "$LWS_LEADER_ADDRESS": "127.0.0.1",
     "$NODE_RANK": "1",
     "$LWS_WORKER_INDEX": "1",
+    "$(POD_IP)": "127.0.0.1",
 }
 
 
@@ -144,4 +145,4 @@ def dynamo_words(manifest: str) -> Iterator[tuple[str, dict[str, object], list[s
     for component in graph["spec"]["components"]:
         container = component["podTemplate"]["spec"]["containers"][0]
         if "args" in container:
-            yield component["name"], component, list(container["args"])
+            yield component["name"], component, with_host(container["args"])

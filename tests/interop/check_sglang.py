@@ -1,7 +1,8 @@
 """Holds SGLang's own parser and resolution of options to commands; runs in the interop environment, on a CPU.
 
 Usage: python check_sglang.py < cases.json > verdicts.json, with cases as in check_vllm.py. Stood in for
-(stand_ins.py): compiled kernels and vision libraries. A deprecated option counts as refused.
+(stand_ins.py): compiled kernels, vision libraries, and the card of the case's capability, without which
+SGLang knows fewer data types and kernels. A deprecated option counts as refused.
 """
 
 from __future__ import annotations
@@ -10,8 +11,35 @@ import contextlib
 import io
 
 import stand_ins  # noqa: F401  (before SGLang)
+from sglang.srt import utils
+from sglang.srt.utils import common
+
+for module in (utils, common):
+    # What modules ask as they are imported; each case has a card of its own.
+    module.is_cuda = lambda: True
+    module.get_device_capability = lambda device_id=0: (9, 0)
+    module.get_nvgpu_memory_capacity = lambda: 80 * 1024
+
+from sglang.srt.runtime_context import override_platform
 from sglang.srt.server_args import prepare_server_args
 from verdicts import checkpoint, draft, write_verdicts
+
+
+def _card(capability):
+    """What SGLang asks of a machine with cards of a capability."""
+    major, minor = capability
+    return override_platform(
+        is_cuda=True,
+        is_sm90=major == 9,
+        is_sm100=major == 10,
+        is_sm100_or_sm110=major in {10, 11},
+        is_sm110=major == 11,
+        is_sm120=major == 12,
+        is_blackwell=major >= 10,
+        is_hopper_with_cuda_12_3=major == 9,
+        device_sm=10 * major + minor,
+        device_capability=(major, minor),
+    )
 
 
 def verdict(case):
@@ -21,6 +49,7 @@ def verdict(case):
     said = io.StringIO()
     with contextlib.ExitStack() as folders:
         folders.enter_context(contextlib.redirect_stderr(said))
+        folders.enter_context(_card(case["capability"]))
         named, words[place] = words[place], folders.enter_context(checkpoint(case["config"]))
         if "--speculative-draft-model-path" in words:
             drafted = words.index("--speculative-draft-model-path") + 1

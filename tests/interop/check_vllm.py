@@ -93,12 +93,18 @@ registry._LazyRegisteredModel.inspect_model_cls = _decoder
 
 
 def _check_connector(config):
-    """Refuse what the connector of caches refuses, which is made after the engine (kv_connector/v1/nixl)."""
+    """Refuse what the connector of caches refuses, which is made after the engine (kv_connector/v1)."""
     transfer, parallel = config.kv_transfer_config, config.parallel_config
     if transfer is None:
         return
     if transfer.kv_role == "kv_both":
         raise ValueError("kv_role='kv_both' with NixlConnector is deprecated")
+    shares = max(parallel.prefill_context_parallel_size, parallel.decode_context_parallel_size) > 1
+    if transfer.kv_connector == "MooncakeConnector":
+        # It has no ranks that share contexts, and says nothing of it.
+        if shares:
+            raise ValueError("MooncakeConnector knows no ranks that share contexts")
+        return
     if parallel.prefill_context_parallel_size > 1 and transfer.kv_role != "kv_producer":
         raise ValueError("NixlConnector PCP currently supports kv_producer only")
     if parallel.pipeline_parallel_size > 1 and transfer.kv_role == "kv_consumer":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from fleetplan.fleet.figures import counted
-from fleetplan.perfmodel.landscape import runs_on
+from fleetplan.perfmodel.landscape import LayoutSetting, runs_on, stages_problem
 from fleetplan.planner.export.launch.checkpoints import RefusedError
 from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched
 from fleetplan.planner.export.launch.replica import Launch
@@ -37,10 +37,13 @@ def launch(
     writer : callable or None
         Writes the options of another version; None writes those of tools.yaml.
     """
-    vendor = deployment.hardware.vendor
+    vendor, phase = deployment.hardware.vendor, deployment.placement.phase
+    setting = LayoutSetting(vendor, deployment.prompt_stages)
     try:
         if not runs_on(framework, vendor):
             raise RefusedError(f"{framework} does not run on parts of {vendor}")
+        if problem := stages_problem(framework, deployment.layout, phase, setting):
+            raise RefusedError(problem)
         if not deployment.fills_hosts_evenly:
             raise RefusedError(
                 f"{counted(deployment.layout.accelerators, 'accelerator', 'do')} not fill "

@@ -54,8 +54,8 @@ class LaunchedGroup:
         Its replicas by slice and scenario of the period; empty where they are as many in each.
     crowded_by : int
         Accelerators that the rows of its pool, each in its busiest moment, take beyond those of the pool.
-    prompt_stages : frozenset[int]
-        Pipeline stages of the prefill servers of its service.
+    prompt_stages, answer_stages : frozenset[int]
+        Pipeline stages of the prefill and of the decode servers of its service on parts of its vendor.
     """
 
     placement: Placement
@@ -70,6 +70,7 @@ class LaunchedGroup:
     moments: Mapping[str, int] = field(default_factory=dict)
     crowded_by: int = 0
     prompt_stages: frozenset[int] = frozenset()
+    answer_stages: frozenset[int] = frozenset()
 
     @property
     def hosts(self) -> int:
@@ -94,9 +95,10 @@ class LaunchedGroup:
         return _with_digest(name, repr(key), LONGEST_NAME) if self.alike else name
 
     @property
-    def staged_prompts(self) -> bool:
-        """Whether a prefill server of its service has several pipeline stages."""
-        return max(self.prompt_stages, default=1) > 1
+    def staged(self) -> bool:
+        """Whether it passes caches between servers of one phase of which some have several stages."""
+        phased = self.placement.phase != "aggregated"
+        return phased and max(self.prompt_stages | self.answer_stages | {self.layout.pp}) > 1
 
     @property
     def running_sequences(self) -> int | None:
@@ -162,14 +164,22 @@ def deployments(plan: Plan, period: str | None) -> tuple[tuple[LaunchedGroup, ..
             replace(read, moments=own if differ else {}, crowded_by=crowded_by[row.pool] if differ else 0)
         )
     names = Counter(each.name for each in found)
-    stages: dict[str, set[int]] = {each.service.name: set() for each in found}
+    stages: dict[tuple[str, str | None, str], set[int]] = {}
     for each in found:
-        if each.placement.phase == "prefill":
-            stages[each.service.name].add(each.layout.pp)
+        stages.setdefault(_servers_of(each, each.placement.phase), set()).add(each.layout.pp)
     return tuple(
-        replace(each, alike=names[each.name] > 1, prompt_stages=frozenset(stages[each.service.name]))
+        replace(
+            each,
+            alike=names[each.name] > 1,
+            prompt_stages=frozenset(stages.get(_servers_of(each, "prefill"), ())),
+            answer_stages=frozenset(stages.get(_servers_of(each, "decode"), ())),
+        )
         for each in found
     ), tuple(refused)
+
+
+def _servers_of(each: LaunchedGroup, phase: str) -> tuple[str, str | None, str]:
+    return each.service.name, each.hardware.vendor, phase
 
 
 def _largest(plan: Plan, period: str) -> list[Placement]:

@@ -20,7 +20,7 @@ from fleetplan.planner.export.launch.replica import Launch
 from fleetplan.planner.export.launch.sglang import sglang
 from fleetplan.planner.export.launch.tensorrt_llm import engine_arguments
 from fleetplan.planner.export.launch.tools import tools
-from fleetplan.planner.export.launch.vllm import pushes_caches
+from fleetplan.planner.export.launch.vllm import MOONCAKE, connector
 
 
 def dynamo_graphs(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[NotLaunched, ...]]:
@@ -68,13 +68,6 @@ def dynamo_graphs(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple
 
 def _start(each: LaunchedGroup) -> Launch | NotLaunched:
     framework = each.service.framework
-    if pushes_caches(each):
-        reason = (
-            "vLLM hands over caches of several pipeline stages by NixlPushConnector alone, which Dynamo does "
-            "not take (ai-dynamo/dynamo pull request 13327, not merged): "
-            "`search: {pipeline_stages: [1]}` of the service plans without"
-        )
-        return NotLaunched(each.placement, reason)
     # The image has a version of its own, which may know other options than the newest one.
     version = tools().dynamo.frameworks[framework].version
     return launch(each, framework, partial(sglang, version=version) if framework == "sglang" else None)
@@ -134,6 +127,7 @@ def _component(each: LaunchedGroup, started: Launch, name: str) -> dict[str, obj
         "image": runtime.image,
         "command": ["python3", "-m", runtime.module],
         "args": _arguments(each, started.words),
+        **_reached(each),
         "resources": {"limits": {tools().resources["NVIDIA"]: str(each.accelerators_on_a_host)}},
     }
     component: dict[str, object] = {
@@ -150,6 +144,23 @@ def _component(each: LaunchedGroup, started: Launch, name: str) -> dict[str, obj
     return component
 
 
+def _reached(each: LaunchedGroup) -> dict[str, object]:
+    """What gives prefill workers that hand caches over by Mooncake the address of their pod.
+
+    Dynamo tells decode workers the address of the first data-parallel rank, 127.0.0.1 unless told
+    (ai-dynamo 1.6.1 of PyPI, dynamo/vllm/kv_connector_protocols.py; ai-dynamo/dynamo issue 14407). Over
+    several hosts that is the first of them.
+    """
+    if not _advertises(each):
+        return {}
+    return {"env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]}
+
+
+def _advertises(each: LaunchedGroup) -> bool:
+    mooncake = each.service.framework == "vllm" and connector(each) == MOONCAKE
+    return mooncake and each.placement.phase == "prefill" and each.hosts == 1
+
+
 def _arguments(each: LaunchedGroup, words: Sequence[str]) -> list[str]:
     """The options of the framework as Dynamo's worker takes them, and the phase that it serves."""
     framework, phase = each.service.framework, each.placement.phase
@@ -163,4 +174,7 @@ def _arguments(each: LaunchedGroup, words: Sequence[str]) -> list[str]:
         arguments = list(words[words.index("--model-path") :])
     if phase != "aggregated" and "--disaggregation-mode" not in arguments:
         arguments += ["--disaggregation-mode", phase]
+    if _advertises(each):
+        # Kubernetes fills the variable in.
+        arguments += ["--data-parallel-address", "$(POD_IP)"]
     return arguments

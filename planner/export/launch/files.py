@@ -91,11 +91,7 @@ def _head(commands: Sequence[tuple[LaunchedGroup, Launch]]) -> list[str]:
         if each.accelerators_on_a_host < each.hardware.accelerators_per_host
     ]
     if sharing:
-        ports = {
-            tools().framework(started.framework).own_port
-            for each, started in sharing
-            if each.placement.phase != "aggregated"
-        }
+        ports = {started.own_port for each, started in sharing if each.placement.phase != "aggregated"}
         own = ["CUDA_VISIBLE_DEVICES (AMD: HIP_VISIBLE_DEVICES)", "--port", *sorted(filter(None, ports))]
         lines.append(
             f"# Replicas that share a host need accelerators and ports of their own: {', '.join(own)}."

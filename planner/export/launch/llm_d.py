@@ -21,13 +21,18 @@ from fleetplan.planner.export.launch.nodes import (
 )
 from fleetplan.planner.export.launch.replica import Launch, shell_line
 from fleetplan.planner.export.launch.tools import VendorRules, tools
-from fleetplan.planner.export.launch.vllm import pushes_caches
+from fleetplan.planner.export.launch.vllm import MOONCAKE, PUSHED, connector
 
 HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 """Owner and name of a checkpoint on a hub."""
 
 REPLICAS_LABEL: Final = "fleetplan/replicas"
 """Label of the pods of one release: the chart selects pods by their labels alone, which no two may share."""
+
+
+FIRST_WITH_UNLIKE_STAGES: Final = (0, 31, 0)
+"""A version from which on Mooncake hands caches over between any numbers of pipeline stages: vLLM 0.31.0 has
+`remote_pp_size` in kv_connector/v1/mooncake/mooncake_connector.py, 0.26.0 not."""
 
 
 def llm_d_values(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[NotLaunched, ...]]:
@@ -56,13 +61,8 @@ def llm_d_values(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[
             refused.append(NotLaunched(each.placement, reason))
         elif vendor is None:
             refused.append(NotLaunched(each.placement, f"llm-d has no image for {each.hardware.vendor}"))
-        elif pushes_caches(each):
-            reason = (
-                "vLLM hands over caches of several pipeline stages by NixlPushConnector alone, which the "
-                "sidecar of llm-d is not known to take: "
-                "`search: {pipeline_stages: [1]}` of the service plans without"
-            )
-            refused.append(NotLaunched(each.placement, reason))
+        elif problem := _handing_over_problem(each, vendor):
+            refused.append(NotLaunched(each.placement, problem))
         else:
             started = launch(each, rules.framework)
             if isinstance(started, NotLaunched):
@@ -73,6 +73,25 @@ def llm_d_values(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[
             else:
                 texts[f"{each.name}.llm-d.yaml"] = _text(each, started, vendor)
     return texts, tuple(refused)
+
+
+def _handing_over_problem(each: LaunchedGroup, vendor: VendorRules) -> str:
+    """Why the sidecar or the image of llm-d does not hand caches over as planned; empty where they do."""
+    used = connector(each)
+    without = "`search: {pipeline_stages: [1]}` of the service plans without"
+    if used == PUSHED:
+        return (
+            "on these parts vLLM hands over caches of several pipeline stages by NixlPushConnector alone, "
+            f"which {tools().llm_d.sidecar} does not know: {without}"
+        )
+    several, own = each.answer_stages - {1}, tuple(int(part) for part in vendor.vllm.split("."))
+    alike = not several or (several == each.prompt_stages and len(several) == 1)
+    if used == MOONCAKE and own < FIRST_WITH_UNLIKE_STAGES and not alike:
+        return (
+            f"the image has vLLM {vendor.vllm}, which hands caches over to as many pipeline stages as "
+            f"computed the prompt, or to one: {without}"
+        )
+    return ""
 
 
 def _text(each: LaunchedGroup, started: Launch, vendor: VendorRules) -> str:
@@ -92,7 +111,11 @@ def _values(each: LaunchedGroup, started: Launch, vendor: VendorRules) -> dict[s
         REPLICAS_LABEL: each.name,
     }
     proxied = phase == "decode"
-    proxy = {"enabled": proxied} | ({"image": tools().llm_d.sidecar} if proxied else {})
+    proxy: dict[str, object] = {"enabled": proxied}
+    if proxied:
+        proxy["image"] = tools().llm_d.sidecar
+        if connector(each) == MOONCAKE:
+            proxy["connector"] = tools().llm_d.mooncake
     return {
         "multinode": each.hosts > 1,
         "modelArtifacts": {"name": model, "uri": f"hf://{model}", "labels": labels},

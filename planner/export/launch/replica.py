@@ -95,6 +95,8 @@ class Launch:
         The whole command for one of several hosts; None where one command starts all of them.
     own_address : str or None
         Variable that must hold the address of the host or pod; None where the server finds it itself.
+    own_port : str or None
+        What sets the port at which servers of the other phase reach it.
     by_hand : tuple[str, ...]
         What else there is to do without an operator that does it.
     """
@@ -106,6 +108,7 @@ class Launch:
     hosts: int = 1
     on_host: Callable[[Host], tuple[str, ...]] | None = None
     own_address: str | None = None
+    own_port: str | None = None
     by_hand: tuple[str, ...] = ()
 
     @property

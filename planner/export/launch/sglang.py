@@ -40,12 +40,6 @@ def sglang(deployment: LaunchedGroup, version: str = "") -> Launch:
         SGLang has no options for what was planned.
     """
     service, layout = deployment.service, deployment.layout
-    if deployment.placement.phase == "decode" and layout.pp > 1 and deployment.prompt_stages - {layout.pp}:
-        # sglang 0.5.23, srt/disaggregation/common/conn.py
-        raise RefusedError(
-            f"SGLang hands caches over to as many pipeline stages as computed the prompt, or to one, not "
-            f"{layout.label}: `search: {{pipeline_stages: [1]}}` of the service plans without"
-        )
     length, notes = length_and_notes(deployment, "sglang")
     words = ["python3", "-m", "sglang.launch_server", "--model-path", launched(deployment)]
     words += ["--tp-size", str(layout.accelerators_per_stage)]
@@ -70,17 +64,21 @@ def sglang(deployment: LaunchedGroup, version: str = "") -> Launch:
     if not service.prefix_caching:
         words += ["--disable-radix-cache"]
     words += _draft(deployment)
+    own_port = None
     if deployment.placement.phase != "aggregated":
         words += ["--disaggregation-mode", deployment.placement.phase]
+        own_port = tools().sglang.own_port
     if deployment.hosts == 1:
-        return Launch("sglang", tuple(words), notes=tuple(notes))
+        return Launch("sglang", tuple(words), notes=tuple(notes), own_port=own_port)
     common = tuple(words)
 
     def on_host(host: Host) -> tuple[str, ...]:
         place = ["--nnodes", str(deployment.hosts), "--node-rank", host.rank]
         return (*common, *place, "--dist-init-addr", f"{host.leader}:{COORDINATION_PORT}")
 
-    return Launch("sglang", common, notes=tuple(notes), hosts=deployment.hosts, on_host=on_host)
+    return Launch(
+        "sglang", common, notes=tuple(notes), hosts=deployment.hosts, on_host=on_host, own_port=own_port
+    )
 
 
 def _shared_contexts(deployment: LaunchedGroup) -> list[str]:

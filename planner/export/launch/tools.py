@@ -80,6 +80,8 @@ class LlmDRules(_Rules):
     framework: str
     sidecar: str
     """Image of what routes requests to decode servers."""
+    mooncake: str
+    """What it calls the handing over of caches by Mooncake."""
     service_port: int
     proxied_port: int
     vendors: Mapping[str, VendorRules]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Final
 
 from fleetplan.fleet.catalog.hardware_names import devices_of
 from fleetplan.fleet.figures import counted
+from fleetplan.perfmodel.landscape import FRAMEWORK_LAYOUTS, may_be_of
 from fleetplan.planner.export.launch.checkpoints import RefusedError, launched, precision_options
 from fleetplan.planner.export.launch.deployments import LaunchedGroup
 from fleetplan.planner.export.launch.replica import (
@@ -17,7 +19,22 @@ from fleetplan.planner.export.launch.replica import (
 )
 from fleetplan.planner.export.launch.tools import tools
 
-PUSHED_CACHES = (
+MOONCAKE: Final = "MooncakeConnector"
+"""Hands caches over between servers of any numbers of pipeline stages (vllm 0.33.0,
+kv_connector/v1/mooncake/mooncake_connector.py)."""
+
+MOONCAKE_PORT: Final = "VLLM_MOONCAKE_BOOTSTRAP_PORT"
+"""Variable of the port at which a prefill server is asked for its ranks (vllm/envs.py); 8998 unless set."""
+
+MOONCAKE_CACHES: Final = (
+    "servers in several pipeline stages hand caches over by Mooncake: the image needs "
+    "mooncake-transfer-engine (vLLM's own for CUDA has it), and a router beside those of Dynamo and llm-d an "
+    "option of its own (vllm-router: --kv-connector mooncake)"
+)
+
+PUSHED: Final = "NixlPushConnector"
+
+PUSHED_CACHES: Final = (
     "prefill in several pipeline stages writes caches into decode servers (NixlPushConnector): the router "
     "between them must give each the address of the other (vLLM, docs/design/nixl_kv_push_connector.md)"
 )
@@ -48,14 +65,15 @@ def vllm(deployment: LaunchedGroup) -> Launch:
             "num_speculative_tokens": tokens,
         }
         words += ["--speculative-config", json.dumps(config if model is None else config | {"model": model})]
-    own_address = None
-    if deployment.placement.phase != "aggregated":
-        words += ["--kv-transfer-config", json.dumps(_transfer(deployment))]
-        if deployment.staged_prompts:
-            notes.append(PUSHED_CACHES)
-        own_address = tools().vllm.own_address
+    own_address = own_port = None
+    if (used := connector(deployment)) is not None:
+        words += ["--kv-transfer-config", json.dumps(_transfer(deployment, used))]
+        notes += {MOONCAKE: [MOONCAKE_CACHES], PUSHED: [PUSHED_CACHES]}.get(used, [])
+        # Mooncake finds the address of its host itself.
+        own_address = None if used == MOONCAKE else tools().vllm.own_address
+        own_port = MOONCAKE_PORT if used == MOONCAKE else tools().vllm.own_port
     if deployment.hosts == 1:
-        return Launch("vllm", tuple(words), notes=tuple(notes), own_address=own_address)
+        return Launch("vllm", tuple(words), notes=tuple(notes), own_address=own_address, own_port=own_port)
     common = tuple(words)
 
     def on_host(host: Host) -> tuple[str, ...]:
@@ -63,30 +81,35 @@ def vllm(deployment: LaunchedGroup) -> Launch:
         place += ["--master-port", str(COORDINATION_PORT)]
         return (*common, *place, *(() if host.rank == "0" else ("--headless",)))
 
-    return Launch("vllm", common, {}, tuple(notes), deployment.hosts, on_host, own_address)
+    return Launch("vllm", common, {}, tuple(notes), deployment.hosts, on_host, own_address, own_port)
 
 
-def _transfer(deployment: LaunchedGroup) -> dict[str, str]:
-    """How caches are handed over.
+def connector(deployment: LaunchedGroup) -> str | None:
+    """Return what hands the caches of a deployment over under vLLM; None where nothing does.
 
-    Decode servers read them, unless they come from several pipeline stages: those write them into a server
-    of one stage (vllm 0.33.0, kv_connector/v1/nixl: pull_worker.py reads the first stage alone,
-    base_worker.py refuses consumers with stages; connector.py calls servers without a role deprecated).
+    Decode servers read caches (NixlConnector), but the first of several pipeline stages alone. Where servers
+    have stages Mooncake takes its place. On parts for which vLLM's image lacks it prefill servers write
+    caches into decode servers of one stage. Source: vllm 0.33.0, kv_connector/v1/nixl (pull_worker.py,
+    base_worker.py).
     """
+    if deployment.placement.phase == "aggregated":
+        return None
+    if not deployment.staged:
+        return "NixlConnector"
+    has_mooncake = FRAMEWORK_LAYOUTS["vllm"].generation_stage_vendors
+    return MOONCAKE if may_be_of(deployment.hardware.vendor, has_mooncake) else PUSHED
+
+
+def _transfer(deployment: LaunchedGroup, used: str) -> dict[str, str]:
+    """How caches are handed over; connectors call servers without a role of one phase deprecated."""
     prefills = deployment.placement.phase == "prefill"
-    if not prefills and deployment.layout.pp > 1:
+    if deployment.staged and deployment.layout.cp > 1:
         raise RefusedError(
-            f"vLLM {tools().vllm.version} hands caches over to servers of one pipeline stage alone, not "
-            f"{deployment.layout.label}: `search: {{pipeline_stages: [1]}}` of the service plans without"
+            "vLLM hands caches over between servers of several pipeline stages alone where no ranks share "
+            f"contexts, not {deployment.layout.label}: `search: {{context_ranks: [1]}}` of the service plans "
+            "without"
         )
-    connector = "NixlPushConnector" if deployment.staged_prompts else "NixlConnector"
-    return {"kv_connector": connector, "kv_role": "kv_producer" if prefills else "kv_consumer"}
-
-
-def pushes_caches(deployment: LaunchedGroup) -> bool:
-    """Return whether prefill servers of vLLM write caches into decode servers, which few routers know."""
-    phased = deployment.placement.phase != "aggregated"
-    return phased and deployment.staged_prompts and deployment.service.framework == "vllm"
+    return {"kv_connector": used, "kv_role": "kv_producer" if prefills else "kv_consumer"}
 
 
 def _layout(deployment: LaunchedGroup) -> list[str]:

@@ -14,7 +14,7 @@ from fleetplan.fleet.inventory import Fleet, MustUse, Service
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.landscape import configuration_problem
 from fleetplan.perfmodel.parallelism import Configuration
-from fleetplan.planner.candidates import build_candidates, supplied_hardware
+from fleetplan.planner.candidates import build_candidates, service_space, supplied_hardware
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem import Candidate, ConfigurationKey
 
@@ -182,13 +182,14 @@ def _refusals(
         if service.model is None:
             continue
         model = load_architecture(service.model, fleet.path.parent)
+        stages = service_space(service).pipeline_stages
         for name in supplied_hardware(fleet):
             part = fleet.hardware[name].accelerator
             if part is None or hardware not in (None, name):
                 continue
             for phase in (phase for runtime in service.runtimes for phase in RUNTIME_PHASES[runtime]):
                 framework = service.layout_framework
-                problem = configuration_problem(model, layout, part, phase, framework)
+                problem = configuration_problem(model, layout, part, phase, framework, stages)
                 if problem:
                     yield service.name, problem
 

@@ -18,11 +18,13 @@ from fleetplan.perfmodel.landscape import (
     REASON_TEXTS,
     REASONS,
     LatencyTarget,
+    LayoutSetting,
     RequestShape,
     SearchSpace,
     configuration_problem,
     framework_problem,
     service_landscape,
+    stages_problem,
 )
 from fleetplan.perfmodel.landscape.framework_parts import runs_on
 from fleetplan.perfmodel.landscape.frameworks import framework_reason
@@ -75,6 +77,8 @@ DENSE_LATENT = replace(LATENT, groups=LATENT.groups[:1])
         ("trtllm", LATENT, "TP4CP2-TP8", "decode", ""),
         ("", DENSE, "DP4-TP4", "decode", ""),
         ("vllm", DENSE, "PP2-TP8", "aggregated", ""),
+        ("vllm", LATENT, "PP2-CP4-TP4", "decode", "framework: cp beside stages"),
+        ("sglang", LATENT, "PP2-CP4-TP4", "decode", ""),
     ],
 )
 def test_layouts_by_framework(
@@ -91,10 +95,55 @@ def test_layouts_by_framework(
         assert configuration_problem(model, layout, accelerator(), phase, framework) == text
 
 
+@pytest.mark.parametrize(
+    ("framework", "vendor", "prompt_stages", "reason"),
+    [
+        # Mooncake hands caches over between any numbers of stages; vLLM's image for AMD lacks it.
+        ("vllm", "NVIDIA", {1, 2, 4}, ""),
+        ("vllm", "AMD", {2}, "framework: stages on this part"),
+        ("vllm", None, {1}, ""),
+        ("vllm", "anonymised", {1}, ""),
+        ("sglang", "NVIDIA", {1, 2}, "framework: stages of generation"),
+        ("sglang", "AMD", {2}, ""),
+        # What prefill replicas there are is not known: nothing speaks against it.
+        ("sglang", "NVIDIA", set(), ""),
+        ("trtllm", "NVIDIA", {1, 4}, ""),
+        ("", "AMD", {1}, ""),
+    ],
+)
+def test_stages_of_generation_by_framework(
+    framework: str, vendor: str | None, prompt_stages: set[int], reason: str
+) -> None:
+    layout, setting = parse_parallelism("PP2-TP8"), LayoutSetting(vendor, frozenset(prompt_stages))
+    assert framework_reason(framework, DENSE, layout, "decode", setting) == reason
+    for phase in ("prefill", "aggregated"):
+        assert not framework_reason(framework, DENSE, layout, phase, setting)
+    if framework:
+        text = stages_problem(framework, layout, "decode", setting)
+        assert text == framework_problem(framework, DENSE, layout, "decode", setting)
+        assert bool(text) == bool(reason)
+        assert not stages_problem(framework, parse_parallelism("TP8"), "decode", setting)
+
+
+def test_stages_of_generation_are_searched_with_those_of_prompts() -> None:
+    evaluator = build_evaluator(
+        "llama3-8b", accelerators()["H100-SXM"], "sglang", Precision("fp8", "fp8"), Path()
+    )
+    for stages, reason in (((1, 2), "framework: stages of generation"), ((2,), "")):
+        space = SearchSpace(max_accelerators=4, pipeline_stages=stages, decode_batches=(4,))
+        table = service_landscape(evaluator, RequestShape(2000, 100), LatencyTarget(), space, "sglang").table
+        decode = table[(table["phase"] == "decode") & (table["pp"] == 2)]
+        assert set(decode["excluded"]) == {reason}
+        assert set(table[table["phase"] != "decode"]["excluded"]) == {""}
+
+
 def test_every_reason_has_a_text_and_every_limit_a_source() -> None:
     assert set(REASONS) == {"", *REASON_TEXTS}
     for known in FRAMEWORK_LAYOUTS.values():
         assert known.generation_cp_beside_tp or "generation_cp_beside_tp" in known.source
+        assert known.cp_beside_stages or "cp_beside_stages" in known.source
+        assert known.generation_stages == "any" or "generation_stages" in known.source
+        assert known.generation_stage_vendors is None or "generation_stage_vendors" in known.source
         limited = {"attention_dp", "prompt_cp", "generation_cp"}
         assert limited <= set(known.source)
         assert known.dp_beside_tp or "dp_beside_tp" in known.source
@@ -128,7 +177,10 @@ def test_predict_refuses_what_the_landscape_refuses_and_nothing_else(framework: 
         }
     )
     predicted = predict(cases, Path())
+    # A prediction is of one configuration: which prefill replicas there are beside it is not known.
+    elsewhere = {"framework: stages of generation"}
     refused = table["excluded"].isin([reason for reason in REASONS[1:] if "memory" not in reason])
+    refused &= ~table["excluded"].isin(elsewhere)
     assert refused.any()
     assert (predicted["status"] == "rejected").tolist() == refused.tolist()
     reasons = predicted.loc[refused, "reason"].tolist()
