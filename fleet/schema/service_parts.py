@@ -77,8 +77,8 @@ class SearchSpec(Spec):
     accelerators as hold the weights where that is more, and expert groups as wide as the experts of a model
     with 100 billion expert weights or more."""
     pipeline_stages: Degrees | None = None
-    """Pipeline stages that are tried. Default: powers of two up to 64. One number under `sglang` also has decode
-    replicas with so many stages beside prefill replicas with as many; else its decode replicas have one."""
+    """Pipeline stages that are tried. Default: powers of two up to 64. Under `sglang` decode replicas have
+    one, unless one number alone is stated here: then they have as many as the prefill replicas."""
     context_ranks: Degrees | None = None
     """Degrees of context parallelism that are tried. Left out: 1, and also 2, 3, 4, 6 and 8 for prompts of
     32,768 tokens or more."""
