@@ -132,6 +132,24 @@ class DecisionGroup:
             for key, value in values.items()
         }
 
+    def of_part(self, values: Mapping[Any, int], cells: Sequence[int]) -> dict[Any, int]:
+        """Values of the whole by the keys of a part, without those of cells that are not its own.
+
+        Parameters
+        ----------
+        values : Mapping
+            By the keys of the whole.
+        cells : Sequence[int]
+            For each cell of the part its index in the whole.
+        """
+        index = {whole: own for own, whole in enumerate(cells)}
+        at = [place for place, part in enumerate(self.key) if part is KeyPart.CELL]
+        return {
+            tuple(index[each] if place in at else each for place, each in enumerate(key)): value
+            for key, value in values.items()
+            if all(key[place] in index for place in at)
+        }
+
 
 def decided(*key: KeyPart, continuous: bool = False, kept: bool = False, growth: int = 0) -> Any:
     """A field of decisions by their keys; the arguments are those of `DecisionGroup`."""

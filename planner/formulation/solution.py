@@ -31,6 +31,16 @@ class Solution(Decisions[int]):
         for group in KEPT:
             getattr(self, group.name).update(group.renumbered(getattr(part, group.name), moments, cells))
 
+    def of_part(self, cells: Sequence[int]) -> Solution:
+        """What is decided for a part of the problem, with some of its cells, and for pools of all parts.
+
+        Parameters
+        ----------
+        cells : Sequence[int]
+            For each cell of the part its index here.
+        """
+        return Solution(**{group.name: group.of_part(getattr(self, group.name), cells) for group in KEPT})
+
 
 @dataclass(frozen=True, slots=True)
 class Reached:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fleetplan.planner.formulation import Reached, Solution
+from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.independent_parts import Component
 from fleetplan.planner.search.result import (
     CheapestPlan,
@@ -14,7 +15,24 @@ from fleetplan.planner.search.result import (
     open_gap,
     status_of,
 )
-from fleetplan.planner.units import gap_of_cost
+from fleetplan.planner.search.solvers.proofs import Proof
+from fleetplan.planner.search.stages import NOTHING_PROVEN
+from fleetplan.planner.units import USD_RESOLUTION, gap_of_cost
+
+
+def proof_of(found: SearchResult, part: Component) -> Proof:
+    """The bound that a search of a part has proven of all its plans, as one on its objective."""
+    if found.bound_usd is None or found.goal is not None or found.unmet:
+        return NOTHING_PROVEN
+    return Proof((found.bound_usd - part.fixed_usd) * USD_RESOLUTION, found.bound_source)
+
+
+def known_of(part: Component, problem: Problem, elsewhere_usd: float) -> Proof:
+    """The bound that is known of a problem, as one on the objective of its only part."""
+    if problem.bounded_by is None:
+        return NOTHING_PROVEN
+    usd = problem.bounded_by.usd - elsewhere_usd - part.fixed_usd
+    return Proof(usd * USD_RESOLUTION, problem.bounded_by.source)
 
 
 def merge_parts(

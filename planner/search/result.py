@@ -257,6 +257,13 @@ def open_gap(cost_gap: float, goal: Reached | None, unmet: Mapping[int, LeastUnm
     return max(*gaps, *(each.gap for each in unmet.values() if each.gap > UNMET_GAP_RATIO))
 
 
+def decided(found: SearchResult, verge: Verge | None) -> bool:
+    """Whether a plan and its bound are all that a question has to know."""
+    if verge is None or found.objective_usd is None or found.bound_usd is None:
+        return False
+    return verge.decided(found.objective_usd, found.bound_usd)
+
+
 def status_of(gap: float, limits: SearchLimits) -> SolveStatus:
     """How good a plan of a gap is."""
     if gap <= OPTIMAL_GAP:

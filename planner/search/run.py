@@ -20,13 +20,15 @@ from fleetplan.planner.formulation import (
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.independent_parts import Component, components
 from fleetplan.planner.search.apart import ApartSearch, regions_apart
-from fleetplan.planner.search.parts import merge_parts
+from fleetplan.planner.search.joint_plans import better_of
+from fleetplan.planner.search.parts import known_of, merge_parts, proof_of
 from fleetplan.planner.search.result import (
     CheapestPlan,
     SearchLimits,
     SearchResult,
     SolveStatus,
     Watcher,
+    decided,
 )
 from fleetplan.planner.search.simplicity import (
     ALL_SHARES_OF_TIME,
@@ -38,7 +40,7 @@ from fleetplan.planner.search.simplicity import (
 from fleetplan.planner.search.solvers.best import WITHDRAWN, least_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver, solve_by_work
 from fleetplan.planner.search.solvers.interrupt import Stop
-from fleetplan.planner.search.solvers.proofs import VARIABLES, Proof, contradicted
+from fleetplan.planner.search.solvers.proofs import VARIABLES, contradicted
 from fleetplan.planner.search.solvers.race import FIRST_PLAN_GRACE_S
 from fleetplan.planner.search.solvers.request import (
     ModelOutcome,
@@ -56,6 +58,12 @@ SIMPLIFY_TIME_LIMIT_S = 5.0
 
 LEAST_STRICT_S = 5.0
 """Time at least, within the limit of the whole, for a plan whose rounding no budget pays. [s]"""
+
+FIRST_PLAN = " (first plan)"
+"""What is told of a search that any plan ends."""
+
+LEAST_WHOLE_S = 1.0
+"""With less time left the whole is not searched after its regions. [s]"""
 
 Holds = Callable[[Problem, SearchResult], bool]
 """Whether what was found keeps the budgets in unrounded numbers."""
@@ -126,7 +134,7 @@ def _search(problem: Problem, limits: SearchLimits, watch: Watcher | None, stop:
         run = Run(part, own_limits, started, stop or Stop())
         run.watch = watch or (lambda _: None)
         run.label = "" if len(parts) == 1 else f" of part {done + 1}/{len(parts)}"
-        run.known = _known_of(part, problem, elsewhere_usd) if len(parts) == 1 else NOTHING_PROVEN
+        run.known = known_of(part, problem, elsewhere_usd) if len(parts) == 1 else NOTHING_PROVEN
         result = _search_apart(run, part) or run.search()
         spent.add(result.deterministic_time)
         if result.status in (SolveStatus.INFEASIBLE, SolveStatus.NO_PLAN):
@@ -144,40 +152,47 @@ def _search_apart(run: Run, part: Component) -> SearchResult | None:
     if not regions:
         return None
 
-    def search_region(
-        region: Component, limits: SearchLimits, watch: Watcher, before: SearchResult | None
+    def search_part(
+        component: Component,
+        limits: SearchLimits,
+        watch: Watcher,
+        begin: Solution | None,
+        before: SearchResult | None,
     ) -> SearchResult:
-        own = Run(region, limits, run.started, run.stop)
-        own.watch = watch
+        own = Run(component, limits, run.started, run.stop)
+        own.watch, own.begin, own.label = watch, begin, run.label
         if before is not None:
-            own.begin = before.solution
-            own.known = _proof_of(before, region)
-        own.label = f"{run.label} in {', '.join(region.problem.regions)}"
-        own.simplify_limit_s = SIMPLIFY_TIME_LIMIT_S / len(regions)
-        return own.search()
+            own.known = proof_of(before, component)
+        if component is part:
+            own.memory = run.memory
+            own.label += FIRST_PLAN
+        else:
+            own.label += f" in {', '.join(component.problem.regions)}"
+            own.simplify_limit_s = SIMPLIFY_TIME_LIMIT_S / len(regions)
+        found = own.search()
+        if component is part:
+            run.known = max(run.known, proof_of(found, part), key=lambda each: each.bound)
+        return found
 
-    apart = ApartSearch(part, regions, run.limits, run.watch, search_region)
+    apart = ApartSearch(part, regions, run.limits, run.watch, run.stop, search_part)
     found = apart.run(lambda: run.time_left_s() - (apart.spent if run.limits.reproducible else 0.0))
-    if found is not None and found.solution is not None:
-        return run.with_known_bound(replace(found, wall_s=time.monotonic() - run.started))
-    if found is None:
-        run.deterministic_time += apart.spent
-    return found
-
-
-def _proof_of(found: SearchResult, part: Component) -> Proof:
-    """The bound that a search of a part has proven of all its plans, as one on its objective."""
-    if found.bound_usd is None or found.goal is not None or found.unmet:
-        return NOTHING_PROVEN
-    return Proof((found.bound_usd - part.fixed_usd) * USD_RESOLUTION, found.bound_source)
-
-
-def _known_of(part: Component, problem: Problem, elsewhere_usd: float) -> Proof:
-    """The bound that is known of a problem, as one on the objective of its only part."""
-    if problem.bounded_by is None:
-        return NOTHING_PROVEN
-    usd = problem.bounded_by.usd - elsewhere_usd - part.fixed_usd
-    return Proof(usd * USD_RESOLUTION, problem.bounded_by.source)
+    run.deterministic_time += apart.spent
+    if found is None or found.solution is None:
+        return found
+    found = run.with_known_bound(replace(found, wall_s=time.monotonic() - run.started))
+    is_over = run.time_left_s() < LEAST_WHOLE_S or run.stop.requested
+    if is_over or found.status is not SolveStatus.LIMIT or decided(found, run.limits.verge):
+        return found
+    # What the regions leave open is searched as a whole, from their plan and bound.
+    run.begin = found.solution
+    proof = proof_of(found, part)
+    run.known = max(run.known, proof, key=lambda each: each.bound)
+    whole = run.search()
+    if whole.solution is None:
+        return found
+    # One that is good enough may be simpler; of two that leave demand unmet the cheaper one is not better.
+    keeps = whole.status is SolveStatus.LIMIT and not found.unmet
+    return better_of(found, whole, run.limits) if keeps else whole
 
 
 class Run(UnmetStages):

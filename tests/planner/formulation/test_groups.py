@@ -92,3 +92,14 @@ def test_parts_are_renumbered_by_moment_and_cell(group: object) -> None:
     expected = {KeyPart.MOMENT: 7, KeyPart.CELL: 9}
     assert moved == {tuple(expected.get(part, 0) for part in group.key): 5}
     assert group.renumbered({key: 5}) == {key: 5}
+
+
+@pytest.mark.parametrize("group", KEPT, ids=lambda group: group.name)
+def test_a_part_has_what_is_decided_in_its_cells(group: object) -> None:
+    assert isinstance(group, type(GROUPS[0]))
+    key = tuple(0 for _ in group.key)
+    cells = [4, 9]
+    for own in range(len(cells)):
+        of_part = {tuple(own if part is KeyPart.CELL else 0 for part in group.key): 5}
+        assert group.of_part(group.renumbered(of_part, cells=cells), cells) == of_part
+    assert group.of_part({key: 5}, cells) == ({} if KeyPart.CELL in group.key else {key: 5})

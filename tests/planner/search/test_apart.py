@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.parts import first_parts
@@ -12,13 +14,18 @@ from tests.planner.random_fleets import tiny_case
 from tests.planner.solving import solve
 
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.candidates import prepare
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.problem import KnownBound, build_problem
 from fleetplan.planner.problem.independent_parts import Component, components
-from fleetplan.planner.search import Remembered, SearchLimits, Stop, run, stages
+from fleetplan.planner.questions import fleet_edits
+from fleetplan.planner.search import Remembered, SearchLimits, Stop, Verge, run, stages
 from fleetplan.planner.search.apart import ApartSearch
-from fleetplan.planner.search.result import Progress, SearchResult, SolveStatus
-from fleetplan.planner.search.run import search
+from fleetplan.planner.search.result import Progress, SearchResult, SolveStatus, Watcher, status_of
+from fleetplan.planner.search.run import FIRST_PLAN, search
+from fleetplan.scenarios.load import load_fleet
+
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
 
 CARD = candidate("chat", "A", 10.0)
 DEAR = candidate("chat", "B", 10.0)
@@ -48,7 +55,7 @@ def stages_of(question: Fleet) -> tuple[set[str], float | None]:
 
 def test_regions_are_searched_apart_where_there_is_enough_for_both() -> None:
     said, usd = stages_of(two_regions(maximum=10))
-    assert said == {"cost in east", "cost in west"}
+    assert said == {"cost (first plan)", "cost in east", "cost in west"}
     assert usd == pytest.approx(10 * 2190)
 
 
@@ -58,11 +65,15 @@ def test_they_are_searched_together_where_they_take_too_much() -> None:
     assert usd == pytest.approx((9 + 3) * 2190)
 
 
-def test_plan_and_bound_are_told_once_every_region_has_one() -> None:
+@pytest.mark.parametrize("maximum", [9, 20])
+def test_a_plan_of_all_regions_is_told_before_one_of_them_is_searched(maximum: int) -> None:
     said: list[Progress] = []
-    solved = solve(two_regions(maximum=20), [CARD, DEAR], watch=said.append)
-    first = next(number for number, step in enumerate(said) if step.stage == "cost in west")
-    assert all(step.objective_usd is None for step in said[:first])
+    solved = solve(two_regions(maximum), [CARD, DEAR], watch=said.append)
+    plans = [step.objective_usd for step in said if step.objective_usd is not None]
+    first = next(number for number, step in enumerate(said) if step.stage == "cost in east")
+    assert any(step.objective_usd is not None for step in said[:first])
+    # What regions decide alone is no plan where they take too much together.
+    assert min(plans) == pytest.approx(solved.usd)
     assert said[-1].objective_usd == pytest.approx(solved.usd)
     assert all(step.objective_usd is None or step.objective_usd >= 10 * 2190 - 1 for step in said)
 
@@ -104,7 +115,7 @@ def test_apart_and_together_cost_the_same(monkeypatch: pytest.MonkeyPatch, seeds
         if together.usd is not None:
             assert found.usd == pytest.approx(together.usd, rel=1e-6, abs=0.01), seed
         apart += 1
-        scarce += any(" in " not in step.stage for step in said)
+        scarce += any(" in " not in step.stage and FIRST_PLAN not in step.stage for step in said)
     assert apart >= seeds // 15
     assert scarce < apart
 
@@ -124,15 +135,16 @@ def test_the_same_program_is_solved_once(monkeypatch: pytest.MonkeyPatch) -> Non
         return search(build_problem(question, [CARD, DEAR]), limits)
 
     first = searched(two_regions(maximum=20))
-    assert len(solved) == 2
+    # The first plan, and each region.
+    assert len(solved) == 3
     again = searched(two_regions(maximum=20))
-    assert len(solved) == 2
+    assert len(solved) == 3
     assert again.objective_usd == first.objective_usd
     assert again.bound_usd == first.bound_usd
     assert again.solution == first.solution
     # The west has changed, the east has not.
     more = searched(two_regions(maximum=20, west=65.0))
-    assert len(solved) == 3
+    assert len(solved) == 5
     assert more.objective_usd == pytest.approx(11 * 2190)
 
 
@@ -163,9 +175,10 @@ def test_a_region_may_leave_open_what_those_before_it_do_not() -> None:
         return SearchResult(SolveStatus.WITHIN_GAP, Solution(), 1000.0, 996.0, "somebody", 0.0, 0.0)
 
     limits = SearchLimits(gap_ratio=0.01)
-    found = ApartSearch(part, run.regions_apart(part), limits, lambda _: None, searched).run(lambda: 10.0)
-    # The first leaves 4 of the 10 USD that it may, but for the rounding of the model.
-    assert slacks == [0.0, pytest.approx(6.0, abs=0.02)]
+    regions = run.regions_apart(part)
+    found = ApartSearch(part, regions, limits, lambda _: None, Stop(), searched).run(lambda: 10.0)
+    # The first region leaves 4 of the 10 USD that it may, but for the rounding of the model.
+    assert slacks[1:] == [0.0, pytest.approx(6.0, abs=0.02)]
     assert found is not None
     assert found.status is SolveStatus.WITHIN_GAP
     # What it has from another one counts for a region itself.
@@ -182,13 +195,137 @@ def test_a_region_that_is_open_goes_on_from_its_plan_and_bound(monkeypatch: pyte
     def cut_short(self: run.Run) -> SearchResult:
         found = whole(self)
         known.append((self.begin is not None, self.usd(self.known.bound)))
-        # As if the time had been over, with half of the cost proven.
-        first = len(known) <= 2
-        return replace(found, status=SolveStatus.LIMIT, bound_usd=8_000.0 * len(known)) if first else found
+        # As if the time had been over, with some of the cost proven.
+        first = 2 <= len(known) <= 3
+        usd = 6_000.0 * (len(known) - 1)
+        return replace(found, status=SolveStatus.LIMIT, bound_usd=usd) if first else found
 
     monkeypatch.setattr(run.Run, "search", cut_short)
     found = search(problem, SearchLimits(gap_ratio=1e-6))
-    assert [begun for begun, _ in known] == [False, False, True, True]
-    assert [usd for _, usd in known[2:]] == [pytest.approx(8_000.0), pytest.approx(16_000.0)]
+    # After the first plan of both.
+    assert [begun for begun, _ in known] == [False, True, True, True, True]
+    assert [usd for _, usd in known[3:]] == [pytest.approx(6_000.0), pytest.approx(12_000.0)]
     assert found.status is SolveStatus.OPTIMAL
     assert found.objective_usd == pytest.approx(10 * 2190)
+
+
+def test_the_whole_goes_on_from_what_regions_have_found_where_they_take_too_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = run.Run.search
+    searched: list[tuple[str, bool, float, SearchResult]] = []
+
+    def noted(self: run.Run) -> SearchResult:
+        known_usd = self.usd(self.known.bound)
+        found = whole(self)
+        searched.append((self.label, self.begin is not None, known_usd, found))
+        return found
+
+    monkeypatch.setattr(run.Run, "search", noted)
+    found = search(build_problem(two_regions(maximum=9), [CARD, DEAR]), SearchLimits(gap_ratio=1e-6))
+    labels = [label for label, *_ in searched]
+    assert labels[:3] == [FIRST_PLAN, " in east", " in west"]
+    # One of them has what it wants, the other one what is left.
+    assert set(labels[3:-1]) <= {" in east", " in west"}
+    label, begun, known_usd, _ = searched[-1]
+    assert (label, begun) == ("", True)
+    assert known_usd == pytest.approx(10 * 2190)
+    assert found.status is SolveStatus.OPTIMAL
+    assert found.objective_usd == pytest.approx((9 + 3) * 2190)
+
+
+def test_plans_of_regions_divide_what_there_is() -> None:
+    problem = build_problem(two_regions(maximum=9), [CARD, DEAR])
+    (part,) = components(problem)
+    regions = run.regions_apart(part)
+    limits = SearchLimits(gap_ratio=1e-6)
+
+    def searched(
+        component: Component,
+        limits: SearchLimits,
+        watch: Watcher,
+        begin: Solution | None,
+        before: SearchResult | None,
+    ) -> SearchResult:
+        own = run.Run(component, limits, time.monotonic(), Stop())
+        own.watch, own.begin = watch, begin
+        return own.search()
+
+    found = ApartSearch(part, regions, limits, lambda _: None, Stop(), searched).run(lambda: 10.0)
+    assert found is not None
+    assert found.solution is not None
+    assert found.objective_usd == pytest.approx((9 + 3) * 2190)
+    assert found.bound_usd == pytest.approx(10 * 2190)
+    taken = sum(
+        units
+        for (p, a, _), units in found.solution.acquired.items()
+        if problem.pools[p].acquisitions[a].offer.name == "a"
+    )
+    assert taken == 9
+
+
+def test_a_stop_ends_it_at_the_plan_of_all_regions() -> None:
+    stop = Stop()
+
+    def watch(step: Progress) -> None:
+        if step.objective_usd is not None:
+            stop.request()
+
+    problem = build_problem(two_regions(maximum=20), [CARD, DEAR])
+    found = search(problem, SearchLimits(gap_ratio=1e-9), watch=watch, stop=stop)
+    assert found.solution is not None
+    assert found.objective_usd is not None
+
+
+@pytest.mark.parametrize(("below_usd", "regions"), [(1e9, set()), (100.0, {"cost in east", "cost in west"})])
+def test_a_first_plan_that_decides_a_question_ends_the_search(below_usd: float, regions: set[str]) -> None:
+    said: list[Progress] = []
+    limits = SearchLimits(gap_ratio=1e-6, verge=Verge(below_usd, 2e9))
+    found = search(build_problem(two_regions(maximum=20), [CARD, DEAR]), limits, watch=said.append)
+    assert found.solution is not None
+    assert {step.stage for step in said} == {f"cost{FIRST_PLAN}", *regions}
+
+
+def test_a_simpler_plan_of_the_regions_is_kept_beside_a_cheaper_first_one() -> None:
+    problem = build_problem(two_regions(maximum=20), [CARD, DEAR])
+    (part,) = components(problem)
+    # What the whole and each region cost in turn, and what is proven of them.
+    found = {"both": (995.0, 900.0), "east": (500.0, 498.0), "west": (500.0, 498.0)}
+
+    def searched(component: Component, limits: SearchLimits, *_: object) -> SearchResult:
+        (name,) = component.problem.regions if component is not part else ("both",)
+        usd, bound_usd = found[name]
+        status = status_of((usd - bound_usd) / usd, limits)
+        return SearchResult(status, Solution(), usd, bound_usd, "somebody", 0.0, 0.0)
+
+    def told() -> SearchResult | None:
+        limits, regions = SearchLimits(gap_ratio=0.01), run.regions_apart(part)
+        return ApartSearch(part, regions, limits, lambda _: None, Stop(), searched).run(lambda: 10.0)
+
+    simple = told()
+    assert simple is not None
+    assert (simple.status, simple.objective_usd) == (SolveStatus.WITHIN_GAP, 1000.0)
+    found["west"] = (500.0, 400.0)
+    cheap = told()
+    assert cheap is not None
+    assert (cheap.status, cheap.objective_usd, cheap.bound_usd) == (SolveStatus.LIMIT, 995.0, 900.0)
+
+
+@pytest.mark.slow
+def test_where_maxima_are_scarce_it_is_no_worse_than_a_search_of_the_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    question = load_fleet(SCENARIOS / "quarterly-year.yaml", (), ())
+    for offer in question.offers:
+        most = max((limit for limit in offer.max_units if limit is not None), default=None)
+        if most is not None:
+            question = fleet_edits.maximum_set(question, offer.name, most // 2)
+    _, problem = prepare(question, lambda _: None, None, lambda: False)
+    said: list[Progress] = []
+    limits = SearchLimits(15.0, 0.005, reproducible=True)
+    apart = search(problem, limits, watch=said.append)
+    assert any(step.objective_usd is not None for step in said if FIRST_PLAN in step.stage)
+    monkeypatch.setattr(run, "regions_apart", lambda part: [])
+    together = search(problem, limits)
+    gaps = [1 - (each.bound_usd or 0.0) / (each.objective_usd or 1.0) for each in (apart, together)]
+    assert gaps[0] <= gaps[1], gaps
