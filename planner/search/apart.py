@@ -39,6 +39,11 @@ VARIABLES_A_SLOT: Final = 3
 """Variables of a model for each configuration in a pool in a moment: 3.0 of quarterly.yaml and its year, 3.1
 of a fleet of twelve services."""
 
+LARGE_REGION_VARIABLES: Final = 1200
+"""Variables of a region from which on blocks of the whole do better than its search: regions of 570 end at a
+third of the gap of the whole, those of 1,170 at about the same one, those of 2,300 at two to three times it
+(benchmarks/RESULTS.md)."""
+
 FIRST_SHARE, FIRST_LIMIT_S = 0.3, 15.0
 """Share of the time that a first plan of the whole may take, and at most. [s]"""
 
@@ -65,8 +70,8 @@ SearchPart = Callable[[Component, SearchLimits, Watcher, Solution | None, Search
 def regions_apart(part: Component) -> list[Component]:
     """The regions of a part that share maxima of offers alone, the smallest first; none if it is one."""
     found = components(part.problem, maxima=False)
-    if len(found) < 2 or any(map(in_blocks, found)):
-        # A region that is solved in blocks is bounded as well among the others.
+    most = min(LARGE_REGION_VARIABLES if in_blocks(part) else math.inf, blocks.LEAST_VARIABLES)
+    if len(found) < 2 or any(VARIABLES_A_SLOT * _slots(each) >= most for each in found):
         return []
     return sorted(found, key=_slots)
 
@@ -296,7 +301,6 @@ class ApartSearch:
             ]
             best = merge_parts(self._regions, plans, self._elsewhere_usd, self._limits, 0.0)
             if best.status is SolveStatus.LIMIT and self._first is not None and _by_cost_alone(self._first):
-                # A region may have lost its share of that plan.
                 best = better_of(self._first, best, self._limits)
         return None if best is None else replace(best, deterministic_time=self.spent)
 

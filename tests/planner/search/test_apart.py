@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from tests.parts import first_parts
@@ -14,18 +13,13 @@ from tests.planner.random_fleets import tiny_case
 from tests.planner.solving import solve
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.candidates import prepare
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.problem import KnownBound, build_problem
 from fleetplan.planner.problem.independent_parts import Component, components
-from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.search import Remembered, SearchLimits, Stop, Verge, run, stages
 from fleetplan.planner.search.apart import ApartSearch
 from fleetplan.planner.search.result import Progress, SearchResult, SolveStatus, Watcher, status_of
 from fleetplan.planner.search.run import FIRST_PLAN, search
-from fleetplan.scenarios.load import load_fleet
-
-SCENARIOS = Path(__file__).parents[3] / "scenarios"
 
 CARD = candidate("chat", "A", 10.0)
 DEAR = candidate("chat", "B", 10.0)
@@ -163,6 +157,11 @@ def test_large_regions_are_left_to_blocks(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("fleetplan.planner.search.blocks.solve.LEAST_VARIABLES", 6)
     found: list[Component] = run.regions_apart(part)
     assert found == []
+    # Together they are large: blocks do better than regions of some size, and worse than small ones.
+    monkeypatch.setattr("fleetplan.planner.search.blocks.solve.LEAST_VARIABLES", 12)
+    assert len(run.regions_apart(part)) == 2
+    monkeypatch.setattr("fleetplan.planner.search.apart.LARGE_REGION_VARIABLES", 6)
+    assert run.regions_apart(part) == []
 
 
 def test_a_region_may_leave_open_what_those_before_it_do_not() -> None:
@@ -309,23 +308,3 @@ def test_a_simpler_plan_of_the_regions_is_kept_beside_a_cheaper_first_one() -> N
     cheap = told()
     assert cheap is not None
     assert (cheap.status, cheap.objective_usd, cheap.bound_usd) == (SolveStatus.LIMIT, 995.0, 900.0)
-
-
-@pytest.mark.slow
-def test_where_maxima_are_scarce_it_is_no_worse_than_a_search_of_the_whole(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    question = load_fleet(SCENARIOS / "quarterly-year.yaml", (), ())
-    for offer in question.offers:
-        most = max((limit for limit in offer.max_units if limit is not None), default=None)
-        if most is not None:
-            question = fleet_edits.maximum_set(question, offer.name, most // 2)
-    _, problem = prepare(question, lambda _: None, None, lambda: False)
-    said: list[Progress] = []
-    limits = SearchLimits(15.0, 0.005, reproducible=True)
-    apart = search(problem, limits, watch=said.append)
-    assert any(step.objective_usd is not None for step in said if FIRST_PLAN in step.stage)
-    monkeypatch.setattr(run, "regions_apart", lambda part: [])
-    together = search(problem, limits)
-    gaps = [1 - (each.bound_usd or 0.0) / (each.objective_usd or 1.0) for each in (apart, together)]
-    assert gaps[0] <= gaps[1], gaps
