@@ -214,10 +214,12 @@ def _parquet(path: Path, file: BinaryIO) -> tuple[tuple[str, ...], Iterator[Numb
     def records() -> Iterator[NumberedRecord]:
         number = 0
         try:
-            for batch in table.iter_batches(_BATCH_ROWS):
-                for record in batch.to_pylist():
-                    number += 1
-                    yield number, record
+            # A reader of all row groups keeps some of each: memory would grow with the rows.
+            for group in range(table.num_row_groups):
+                for batch in table.iter_batches(_BATCH_ROWS, row_groups=[group]):
+                    for record in batch.to_pylist():
+                        number += 1
+                        yield number, record
         except (pa.ArrowException, ValueError) as error:
             raise InputError(
                 [Issue(str(path), 0, 0, "", f"row {number + 1} cannot be read: {error}")]
