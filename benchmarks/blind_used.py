@@ -23,6 +23,10 @@ SETS_GATHERED: Final = ("trtllm-1.2-rtx",)
 """Sets whose rows of attention-DP were in view when experts' tokens were gathered where no kernel sends them
 (`perfmodel/optables/dispatch.py`); nothing of it was fitted."""
 
+SETS_READ_COLD: Final = ("millstone-long",)
+"""Sets whose rows of RTX PRO 6000 showed that its tables read contexts faster than its memory can
+(`perfmodel/optables/cold_memory.py`); the limit comes from the tables."""
+
 
 def is_used(rows: pd.DataFrame) -> pd.Series[bool]:
     """Whether the model was changed with a row in view, by row."""
@@ -30,4 +34,5 @@ def is_used(rows: pd.DataFrame) -> pd.Series[bool]:
     of_sets = rows["set"].isin((*SETS_IN_VIEW, *SETS_CORRECTED, *SETS_EXPLAINED, *SETS_SEEN, *SETS_MENDED))
     of_models = rows["model"].str.startswith(USED_MODELS) & ~rows["hardware"].isin(USED_PARTS)
     of_ranks = rows["set"].isin(SETS_GATHERED) & (rows["dp"] > 1)
-    return of_parts | of_sets | of_models | of_ranks
+    of_caches = rows["set"].isin(SETS_READ_COLD) & (rows["hardware"] == "RTX-PRO-6000-Server")
+    return of_parts | of_sets | of_models | of_ranks | of_caches

@@ -26,6 +26,7 @@ from fleetplan.perfmodel.operators import (
 )
 from fleetplan.perfmodel.optables.block_sparse import rows_without_projections
 from fleetplan.perfmodel.optables.choice import ChosenRows, TableLibrary, TableSource
+from fleetplan.perfmodel.optables.cold_memory import read_from_memory
 from fleetplan.perfmodel.optables.collectives import collective_times
 from fleetplan.perfmodel.optables.dispatch import GATHERED, gathered
 from fleetplan.perfmodel.optables.dispatched import ORDINARY_KIND, dispatched_times
@@ -185,7 +186,8 @@ class OperatorSource:
     def _packaged_rows(self, kind: OperatorKind, dtype: str) -> ChosenRows | None:
         if self._library is None:
             return None
-        return rows_without_projections(self._library, self.accelerator, kind, dtype, self.framework)
+        found = rows_without_projections(self._library, self.accelerator, kind, dtype, self.framework)
+        return found and replace(found, rows=read_from_memory(found.rows, self.accelerator.as_measured))
 
     def _own_rows(self, kind: OperatorKind, dtype: str) -> ChosenRows | None:
         return None if self._own is None else self._own.rows(kind, dtype, self.framework)

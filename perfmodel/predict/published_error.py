@@ -49,8 +49,8 @@ TPOT_ERROR: Final[dict[str, PublishedError]] = {
     "MI325X": PublishedError(0.063, 0.160, 34),
     "MI355X": PublishedError(0.087, 0.402, 209),
     "RTX-3090": PublishedError(0.328, 0.563, 10),
-    "RTX-4090": PublishedError(0.265, 0.550, 26),
-    "RTX-PRO-6000-Server": PublishedError(0.122, 0.394, 32),
+    "RTX-4090": PublishedError(0.243, 0.506, 26),
+    "RTX-PRO-6000-Server": PublishedError(0.083, 0.284, 28),
 }
 """Source: docs/accuracy.md, errors by slice, 2026-11-30. The rows of MI325X and MI355X are DeepSeek R1 alone;
 so are those of MI300X, where blind rows of other models are more than twice as far off: it is their error,
@@ -58,13 +58,13 @@ under software since July 2025. Of GB200 it is the error of tokens a second at s
 of the time of static batches: TPOT of neither was published with all that a prediction needs. Of A100, H100
 NVL and PCIe, H20, RTX 3090, 4090 and PRO 6000 it is that of blind rows, tokens a second among them."""
 
-BLIND_ERROR: Final = PublishedError(0.192, 0.551, 455)
+BLIND_ERROR: Final = PublishedError(0.189, 0.540, 451)
 """Error of all blind rows, on any part: figures of users' threads, blogs, vendors' pages and pull requests
 that nothing in the model was chosen with. It says what to expect of one's own servers, of any version and
 with any client, better than the errors of closed loops that one harness measured. Source: docs/accuracy.md,
 2026-11-30."""
 
-RECENT_BLIND_ERROR: Final = PublishedError(0.173, 0.423, 326)
+RECENT_BLIND_ERROR: Final = PublishedError(0.162, 0.413, 322)
 """Error of those of them whose software is of July 2025 or later, as that of a plan is. Source: as before."""
 
 FAR_RATIO: Final = 1.25
@@ -73,7 +73,7 @@ chosen figure."""
 
 FAR_FAMILIES: Final[dict[str, PublishedError]] = {
     "kimi_k2": PublishedError(0.233, 0.688, 30),
-    "qwen3_next": PublishedError(0.228, 0.295, 26),
+    "qwen3_next": PublishedError(0.228, 0.294, 26),
 }
 """Families by `model_type` with ten recent blind rows and more, whose median is above `FAR_RATIO` times that
 of all. Source: as before."""
