@@ -110,6 +110,16 @@ def test_fleets_hold_that_are_solved_in_blocks(
     assert report.kind == "plan"
 
 
+OVERRUN = 921675
+"""A fleet that CP-SAT had proven after 0.04 s; one of its neighbourhoods then held it up for 14 s, twice."""
+
+
+@needs_tables
+def test_a_solve_does_not_wait_for_a_neighbourhood_of_cpsat(tmp_path: Path) -> None:
+    effort = replace(MORE, laws=0, questions=0, tamperings=0, time_limit_s=3.0, workers=8, overrun_s=5.0)
+    assert try_fleet(OVERRUN, effort, tmp_path).failures == []
+
+
 @needs_tables
 def test_what_nobody_notices_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tampered, "verify", lambda *_: [])
