@@ -12,14 +12,13 @@ from fleetplan.perfmodel.landscape.framework_parts import may_be_of, runs_on
 from fleetplan.perfmodel.landscape.frameworks import LayoutSetting, framework_problem, stages_problem
 from fleetplan.perfmodel.landscape.grid import GridBlock, GridPlace, Option
 from fleetplan.perfmodel.landscape.landscape import Landscape, LandscapeQuestion, service_landscape
+from fleetplan.perfmodel.landscape.layout_problems import configuration_problem, layout_problem
 from fleetplan.perfmodel.landscape.pareto import pareto_mask
 from fleetplan.perfmodel.landscape.phases import AGGREGATED, DECODE, PREFILL, LatencyTarget, RequestShape
 from fleetplan.perfmodel.landscape.points import Points, frontiers, points_of
 from fleetplan.perfmodel.landscape.reasons import REASON_TEXTS, REASONS
 from fleetplan.perfmodel.landscape.search_space import (
     SearchSpace,
-    configuration_problem,
-    layout_problem,
     search_layouts,
 )
 from fleetplan.perfmodel.landscape.sweeps import SweepResult, SweepSpace, SweptPart, sweep, tasks_of

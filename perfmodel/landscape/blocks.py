@@ -11,6 +11,7 @@ import numpy as np
 from fleetplan.fleet.units import SECONDS_PER_HOUR
 from fleetplan.perfmodel.evaluator import Engines
 from fleetplan.perfmodel.landscape.grid import Axes, GridBlock, GridPlace, Option, full_grid
+from fleetplan.perfmodel.landscape.layout_problems import layout_reason
 from fleetplan.perfmodel.landscape.noted_steps import NotedSteps
 from fleetplan.perfmodel.landscape.phases import (
     AGGREGATED,
@@ -23,7 +24,6 @@ from fleetplan.perfmodel.landscape.phases import (
     memory_of_phase,
 )
 from fleetplan.perfmodel.landscape.reasons import CODES, USABLE
-from fleetplan.perfmodel.landscape.search_space import layout_reason
 from fleetplan.perfmodel.operators import ByteArray, FloatArray, IntArray
 from fleetplan.perfmodel.optables import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Parallelism

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from fleetplan.perfmodel.landscape.frameworks import FRAMEWORK_REASONS
+from fleetplan.perfmodel.landscape.layout_problems import UNEVEN_PIPELINE
 from fleetplan.perfmodel.landscape.pareto import BoolArray
-from fleetplan.perfmodel.landscape.search_space import UNEVEN_PIPELINE
 from fleetplan.perfmodel.operators import ByteArray
 
 REASONS: Final = (

@@ -16,7 +16,7 @@ from fleetplan.perfmodel.architecture import (
     architecture_from_config,
     load_architecture,
 )
-from fleetplan.perfmodel.landscape.search_space import layout_problem
+from fleetplan.perfmodel.landscape.layout_problems import layout_problem
 from fleetplan.perfmodel.operators import IntArray, OperatorKind, work
 from fleetplan.perfmodel.optables.formulas.roofline import roofline_ms
 from fleetplan.perfmodel.optables.times import UnsupportedDtype
