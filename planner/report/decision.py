@@ -118,7 +118,10 @@ def _how_good(plan: Plan) -> str:
         return "optimal"
     more_usd = plan.objective_usd - plan.bound_usd
     if money(more_usd) == money(0.0):
-        return f"optimal to the cent{plan.bound_scope}"
+        # What the solver charges for whole load units and the plan does not pay, another plan might save.
+        rounding = money(0.0 if plan.model_usd is None else abs(plan.model_usd - plan.objective_usd))
+        how = "to the cent" if rounding == money(0.0) else f"but for rounding of {rounding}"
+        return f"optimal {how}{plan.bound_scope}"
     # The gap is a share of what the plan costs; this one is of what it must cost.
     share = f" ({percent(more_usd / plan.bound_usd)})" if plan.bound_usd > 0 else ""
     return f"at most {money(more_usd)}{share} above the optimum{plan.bound_scope}"

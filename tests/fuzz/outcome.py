@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -11,6 +11,7 @@ from typing import Protocol
 from fleetplan.planner.api import NoPlanFoundError, Purpose, prepare, prepare_within, solve_problem
 from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.formulation.constraints.placement import max_share
+from fleetplan.planner.formulation.objective.tco import load_usd
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.search.result import SearchLimits
@@ -27,8 +28,7 @@ RELATIVE_TOLERANCE = 1e-5
 """Of every figure: the planner takes unmet demand and goals within this share for equals."""
 
 TRAFFIC_TOLERANCE = 1e-4
-"""Of energy and data in a cost: the planner bills whole load units (planner/FORMULATION.md, Integers). Where
-the share of a pool is limited it may serve one more of them for each load, and others save as much."""
+"""Of energy and data in a cost: the planner bills whole load units (planner/FORMULATION.md, Integers)."""
 
 ABSOLUTE_TOLERANCE = 1e-3
 """Of figures near zero, in their unit."""
@@ -101,15 +101,24 @@ def solved(path: Path, solves: Solves, baseline: Plan | None = None) -> Outcome:
 
 
 def _rounding_usd(plan: Plan, problem: Problem) -> float:
-    """What the rounding of loads to whole load units may change in the cost of a plan. [USD]"""
+    """What the rounding of loads to whole load units may change in the cost of a plan. [USD]
+
+    Where the share of a pool is limited, each of its loads may serve a unit more than that, and what a unit
+    costs elsewhere is saved.
+    """
     traffic_usd = sum(plan.cost_breakdown.get(kind, 0.0) for kind in ("energy", "data"))
-    if all(max_share(problem, p) is None for p in range(len(problem.pools))):
-        return TRAFFIC_TOLERANCE * traffic_usd
     loads: Counter[tuple[str, int, int]] = Counter()
-    for cell in problem.cells:
-        for _, p in problem.slots(cell):
-            loads[cell.service, cell.moment, p] += len(cell.requests_per_s)
-    return TRAFFIC_TOLERANCE * traffic_usd * max(loads.values(), default=1)
+    dearest_usd: dict[tuple[str, int], float] = defaultdict(float)
+    for i, cell in enumerate(problem.cells):
+        for c, p in problem.slots(cell):
+            if max_share(problem, p) is not None:
+                loads[cell.service, cell.moment, p] += len(cell.requests_per_s)
+            units_usd = (load_usd(problem, (c, k, p, i)) for k in range(len(cell.requests_per_s)))
+            dearest_usd[cell.service, cell.moment] = max(dearest_usd[cell.service, cell.moment], *units_usd)
+    most: dict[tuple[str, int], int] = defaultdict(int)
+    for (service, moment, _), units in loads.items():
+        most[service, moment] = max(most[service, moment], units)
+    return TRAFFIC_TOLERANCE * traffic_usd + sum(most[key] * usd for key, usd in dearest_usd.items())
 
 
 def broken(first: Outcome, second: Outcome, law: Law) -> str | None:

@@ -56,6 +56,7 @@ def plan(*orders: Purchase, **changes: object) -> Plan:
         "periods": ("2027Q1", "2027Q2"),
         "objective_usd": 1.17e6,
         "bound_usd": 1.16e6,
+        "model_usd": 1.17e6,
         "status": "within_gap",
         "purchases": orders,
         "retirements": (),
@@ -91,6 +92,12 @@ def test_what_a_plan_may_cost_beyond_the_optimum_is_a_share_of_the_optimum() -> 
 def test_a_gap_of_less_than_a_cent_is_none() -> None:
     """A plan was `at most $0 (0.00%) above the optimum`."""
     assert decision(plan(order("B200", 1), bound_usd=1.17e6 - 0.004)).endswith("; optimal to the cent")
+
+
+def test_rounding_of_the_model_is_told_where_no_gap_is_left() -> None:
+    """Another order of a file cost $29 less than what was `optimal to the cent` (fuzz seed 921583)."""
+    told = decision(plan(order("B200", 1), bound_usd=1.17e6, model_usd=1.17e6 + 29.5))
+    assert told.endswith("; optimal but for rounding of $29.5")
 
 
 def test_many_orders_are_added_up() -> None:
