@@ -1,8 +1,8 @@
-"""The best plan of a problem, a proven bound on it, or why there is none.
+"""Search for a plan: return the best one found and a proven lower bound, or prove that no plan exists.
 
 In: a `Problem` and `SearchLimits`. Out: a `SearchResult` with raw values. Entry points: `run.search`,
-`result.SearchLimits`, `feasibility.feasibility`, `shortage.find_shortages`. `solvers` solve one model,
-`blocks` solve a large one block by block, `uncertain_demand` searches plans of uncertain demand.
+`feasible.feasibility`, `shortage.find_shortages`, `uncertain_demand.search_scenarios`. `solvers` solve one
+model as a whole, `blocks` decompose a large one.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ _MODULE_OF: Final = {
     "search_scenarios": "uncertain_demand",
     "Spent": "work",
 }
-"""Where each name is, loaded when it is asked for: HiGHS runs in child processes of this room, and OR-Tools
-must not be loaded there."""
+"""Module of each public name, imported on first use: child processes of HiGHS import this package and must
+not load OR-Tools."""
 
 
 def __getattr__(name: str) -> object:

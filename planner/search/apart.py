@@ -1,9 +1,9 @@
-"""Regions that share nothing but maxima of offers, searched one by one as if each had every offer for itself.
+"""Search regions one by one where they share only the maxima of offers.
 
-That is a relaxation: the bounds of the regions add up to one of the whole, and so do their plans where these
-keep the maxima together, which most fleets do. Three regions of some hundred variables are solved in a
-fraction of the time of the whole (benchmarks/RESULTS.md). All of them begin with a first plan of the whole.
-Where their plans take more of an offer than there is, each is searched once more with what the others leave.
+This is a relaxation: the regions' lower bounds add up to a bound on the whole, and so do their plans where
+these keep the shared maxima, as in most fleets. Three regions of a few hundred variables take a fraction of
+the time of the whole (benchmarks/RESULTS.md). All searches begin with a first plan of the whole. Where plans
+exceed a maximum, each region is searched again with what the others leave.
 """
 
 from __future__ import annotations
@@ -36,39 +36,38 @@ from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.units import gap_of_cost
 
 VARIABLES_A_SLOT: Final = 3
-"""Variables of a model for each configuration in a pool in a moment: 3.0 of quarterly.yaml and its year, 3.1
-of a fleet of twelve services."""
+"""Model variables per configuration, pool and moment: 3.0 in quarterly.yaml, 3.1 in a fleet of twelve
+services."""
 
 LARGE_REGION_VARIABLES: Final = 1200
-"""Variables of a region from which on blocks of the whole do better than its search: regions of 570 end at a
-third of the gap of the whole, those of 1,170 at about the same one, those of 2,300 at two to three times it
-(benchmarks/RESULTS.md)."""
+"""Model size from which blocks of the whole outperform the search of one region: its gap is a third of theirs
+at 570 variables, equal at 1,170, two to three times theirs at 2,300 (benchmarks/RESULTS.md)."""
 
 FIRST_SHARE, FIRST_LIMIT_S = 0.3, 15.0
-"""Share of the time that a first plan of the whole may take, and at most. [s]"""
+"""Share of the time for the first plan of the whole, and its limit. [s]"""
 
 STAGES_SHARE: Final = 0.3
-"""Share of that where other stages come before cost, which any plan does not end."""
+"""Factor on that time where a goal or unmet demand comes before cost, as a plan does not end that stage."""
 
 ROUNDS: Final = (0.5, 1.0)
-"""Shares of the time that is left for a search of all regions, and for one more, from their plans, of those
-that are still open."""
+"""Shares of the remaining time to search all regions, and once more those whose gap is open."""
 
 DIVIDED_SHARE: Final = 0.4
-"""Share of the time that is left for a search of all regions with what the others leave of the maxima."""
+"""Share of the remaining time to search the regions again with what the others leave of the maxima."""
 
 ANY_PLAN: Final = Verge(below_usd=math.inf, above_usd=math.inf)
-"""Whatever a plan costs, it ends the search."""
+"""A verge that any plan decides."""
 
 Use = Mapping[tuple[str, int], int]
-"""Units of each offer that count against its maximum of a period."""
+"""Units by offer and period that count against the offer's maximum."""
 
 SearchPart = Callable[[Component, SearchLimits, Watcher, Solution | None, SearchResult | None], SearchResult]
-"""Searches a part within limits, tells a watcher, and begins with a plan and with what was proven before."""
+"""Function that searches a part within limits from a known plan and an earlier result, and reports to a
+watcher."""
 
 
 def regions_apart(part: Component) -> list[Component]:
-    """The regions of a part that share maxima of offers alone, the smallest first; none if it is one."""
+    """Return a part's regions that share only maxima of offers, smallest first; empty if it has only one."""
     found = components(part.problem, maxima=False)
     most = min(LARGE_REGION_VARIABLES if in_blocks(part) else math.inf, blocks.LEAST_VARIABLES)
     if len(found) < 2 or any(VARIABLES_A_SLOT * _slots(each) >= most for each in found):
@@ -77,37 +76,37 @@ def regions_apart(part: Component) -> list[Component]:
 
 
 def in_blocks(part: Component) -> bool:
-    """Whether the model of a part is about large enough to be solved in blocks."""
+    """Return whether the estimated size of a part's model calls for the block decomposition."""
     return VARIABLES_A_SLOT * _slots(part) >= blocks.LEAST_VARIABLES
 
 
 def _slots(part: Component) -> int:
-    """Configurations in a pool in a moment that may serve something."""
+    """Count the part's combinations of configuration, pool and moment that can serve demand."""
     return sum(len(part.problem.slots(cell)) for cell in part.problem.cells)
 
 
 class ApartSearch:
-    """The search of the regions of one part.
+    """Search of the regions of one part, each as if it had every offer for itself.
 
     Parameters
     ----------
     part : Component
-        All of them.
+        The whole.
     regions : list[Component]
-        As `regions_apart` has them.
+        Its regions, from `regions_apart`.
     limits : SearchLimits
-        With the gap that is asked for.
+        Time limit and target gap.
     watch : callable
-        Told of plans and bounds of the part.
+        Called with plans and bounds of the whole part.
     stop : Stop
-        Ends the search at its best plan.
+        Ends the search at the best plan so far.
     search_part : callable
-        Searches one of them, or the whole, from a plan and a proof that are known.
+        Searches a region or the whole, from a known plan and an earlier result.
 
     Attributes
     ----------
     spent : float
-        Work of the searches so far. [solver units]
+        Work of all searches so far. [solver units]
     """
 
     def __init__(
@@ -119,13 +118,13 @@ class ApartSearch:
         stop: Stop,
         search_part: SearchPart,
     ) -> None:
-        # What has to be known of all says little of one.
+        # A verge on the cost of the whole decides nothing about one region.
         self._part, self._regions, self._limits = part, regions, replace(limits, verge=None)
         self._verge = limits.verge
         self._watch, self._stop, self._search_part = watch, stop, search_part
         self._elsewhere_usd = part.fixed_usd - sum(region.fixed_usd for region in regions)
         self._first: SearchResult | None = None
-        # Of each region as if it had every offer for itself, and with what the others leave.
+        # By region: results with every offer for itself, and with what the others leave.
         self._alone: dict[int, SearchResult] = {}
         self._plans: dict[int, SearchResult] = {}
         self._bounds_usd: dict[int, float] = {}
@@ -134,17 +133,17 @@ class ApartSearch:
         self.spent = 0.0
 
     def run(self, seconds_left: Callable[[], float]) -> SearchResult | None:
-        """Search the regions.
+        """Search the regions one by one.
 
         Parameters
         ----------
         seconds_left : callable
-            Time that is left. [s]
+            Remaining time. [s]
 
         Returns
         -------
         SearchResult or None
-            Of the part, whose gap may be open; None without a plan.
+            Result of the part, whose gap may still be open; None without a plan.
         """
         first = self._first_plan(seconds_left())
         if first.status is SolveStatus.INFEASIBLE or decided(first, self._verge):
@@ -160,12 +159,13 @@ class ApartSearch:
                 break
             self._plans = dict(self._alone)
             if in_blocks(self._part):
-                # Blocks make more of the plan and the bound than regions that are searched once more.
+                # From here the block decomposition improves plan and bound more than another search of the
+                # regions.
                 break
         return self._result()
 
     def _first_plan(self, left_s: float) -> SearchResult:
-        """Any plan of the whole, which keeps the maxima."""
+        """Find any plan of the whole; it keeps the shared maxima."""
         seconds = min(FIRST_SHARE * left_s, FIRST_LIMIT_S)
         if goal_of(self._part.problem) is not None or self._part.problem.fleet.policy.unmet != "forbid":
             seconds *= STAGES_SHARE
@@ -176,7 +176,7 @@ class ApartSearch:
         return self._search(self._part, limits, self._watch, None, None)
 
     def _search_alone(self, share: float, seconds_left: Callable[[], float]) -> SearchResult | None:
-        """Search every region that is open; what ends this, such as a region that has no plan."""
+        """Search every region with an open gap; return a result if it ends the search, such as no plan."""
         until_s = (1 - share) * seconds_left()
         waiting = [number for number in range(len(self._regions)) if self._is_open(number)]
         for done, number in enumerate(waiting):
@@ -199,7 +199,7 @@ class ApartSearch:
         return None
 
     def _divide(self, share: float, seconds_left: Callable[[], float]) -> None:
-        """Search every region with what the others leave of the maxima, from the plan of the whole."""
+        """Search each region again with what the others leave of the maxima, from the plan of the whole."""
         if self._first is None or not _by_cost_alone(self._first):
             return
         until_s = (1 - share) * seconds_left()
@@ -207,7 +207,7 @@ class ApartSearch:
         used = {number: self._use(number, self._plans.get(number, known)) for number in self._alone}
         wanted = {number: self._use(number, found) for number, found in self._alone.items()}
         scarce = self._passed(wanted.values())
-        # Those that want nothing of what is scarce have it.
+        # First the regions that use no scarce offer: they keep their plans.
         order = sorted(wanted, key=lambda number: bool(scarce & wanted[number].keys()))
         for done, number in enumerate(order):
             others = [used[other] for other in used if other != number]
@@ -239,13 +239,13 @@ class ApartSearch:
         return found
 
     def _share_of(self, number: int) -> Solution | None:
-        """What a region does in the first plan."""
+        """Return a region's part of the first plan."""
         if self._first is None or self._first.solution is None:
             return None
         return self._first.solution.of_part(self._regions[number].cell_indices)
 
     def _slack_usd(self, number: int) -> float:
-        """What regions that are searched already leave of their gaps. [USD]"""
+        """Return how far the regions searched so far stay below the target gap, added up. [USD]"""
         left_usd = self._limits.slack_usd
         for other, found in self._alone.items():
             objective_usd, bound_usd = found.objective_usd or 0.0, found.bound_usd or 0.0
@@ -257,7 +257,7 @@ class ApartSearch:
         return number not in self._alone or self._alone[number].status is SolveStatus.LIMIT
 
     def _use(self, number: int, found: SearchResult) -> Counter[tuple[str, int]]:
-        """What a region takes in a plan, of itself or of the whole, of every offer with a maximum."""
+        """Count the units of every offer with a maximum that a plan acquires in a region."""
         own, used = self._regions[number].problem, Counter[tuple[str, int]]()
         assert found.solution is not None, "only plans are kept"
         for (p, a, ordered), units in found.solution.acquired.items():
@@ -270,15 +270,15 @@ class ApartSearch:
         return used
 
     def _fit(self, found: Mapping[int, SearchResult]) -> bool:
-        """Whether there is as much of every offer as the regions take together."""
+        """Return whether the plans of all regions together keep the maxima of offers."""
         return not self._passed(self._use(number, each) for number, each in found.items())
 
     def _passed(self, used: Iterable[Use]) -> set[tuple[str, int]]:
-        """Maxima that regions pass together."""
+        """Return the maxima that the regions' plans exceed together."""
         return {key for key, units in self._left_by(used).items() if units < 0}
 
     def _left_by(self, used: Iterable[Use]) -> dict[tuple[str, int], int]:
-        """What regions leave of every maximum."""
+        """Return what the regions' plans leave of every maximum; negative where exceeded."""
         left = {
             (acquisition.offer.name, q): limit
             for pool in self._part.problem.pools
@@ -292,7 +292,7 @@ class ApartSearch:
         return left
 
     def _result(self) -> SearchResult | None:
-        """The best plan of the whole, with the bounds of all regions."""
+        """Return the best plan of the whole with the sum of the regions' bounds."""
         best = self._first
         if len(self._plans) == len(self._regions):
             plans = [
@@ -305,7 +305,7 @@ class ApartSearch:
         return None if best is None else replace(best, deterministic_time=self.spent)
 
     def _tell_bound(self, number: int, step: Progress) -> None:
-        """Tell of the part what is known of it: its plan may not have what a region decides alone."""
+        """Report a region's bound as one of the part, without its plan, which may exceed shared maxima."""
         if step.bound_usd is not None:
             self._bounds_usd[number] = max(step.bound_usd, self._bounds_usd.get(number, -math.inf))
         bound_usd = None if self._first is None else self._first.bound_usd
@@ -316,7 +316,7 @@ class ApartSearch:
         self._watch(self._last)
 
     def _tell_plan(self, plans: Mapping[int, SearchResult]) -> None:
-        """Tell of the plans of all regions together."""
+        """Report the joint plan of all regions if it is cheaper."""
         usd = self._elsewhere_usd + sum(each.objective_usd or 0.0 for each in plans.values())
         if self._last is not None and (self._plan_usd is None or usd < self._plan_usd):
             self._plan_usd = usd
@@ -324,7 +324,7 @@ class ApartSearch:
 
 
 def _with_maxima(region: Component, left: Mapping[tuple[str, int], int]) -> Component:
-    """A region that may take so much of every offer."""
+    """Return a region with these maxima of offers."""
 
     def limited(acquisition: Acquisition) -> Acquisition:
         offer = acquisition.offer
@@ -341,7 +341,7 @@ def _with_maxima(region: Component, left: Mapping[tuple[str, int], int]) -> Comp
 
 
 def _by_cost_alone(result: SearchResult) -> bool:
-    """Whether a plan serves everything, at the least cost: costs then tell which of two is better."""
+    """Return whether two results compare by cost alone: no goal, no unmet demand."""
     return result.goal is None and not result.unmet
 
 

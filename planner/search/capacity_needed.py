@@ -1,4 +1,4 @@
-"""The least hardware and power that would serve demand, by the configurations of its service alone."""
+"""Least hardware and power that would serve a demand, by the configurations of its service."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from fleetplan.planner.units import exact
 
 
 def accelerators_needed(problem: Problem, cell: Cell, k: int, requests_per_s: float) -> dict[str, int]:
-    """Accelerators that would serve a rate of one class, by hardware that its regions have or are offered."""
+    """Return the accelerators needed for a class's request rate, by hardware in its regions or on offer."""
     needed = _needed(problem, cell, k, requests_per_s, lambda candidate: candidate.accelerators)
     return {name: round(count) for name, count in needed.items()}
 
 
 def power_needed_kw(problem: Problem, cell: Cell, k: int, requests_per_s: float) -> float | None:
-    """Least facility power that would serve a rate of one class, PUE included; None where none is known.
+    """Return the least facility power to serve a class's request rate, PUE included; None where unknown. [kW]
 
-    Accelerators that stand in the region draw their idle power already.
+    Accelerators that exist in the region already draw idle power, which does not count again.
     """
     standing = {
         pool.hardware for pool in problem.pools if pool.region == cell.region and pool.existing_units > 0
@@ -39,10 +39,10 @@ def power_needed_kw(problem: Problem, cell: Cell, k: int, requests_per_s: float)
 def _needed(
     problem: Problem, cell: Cell, k: int, requests_per_s: float, of_replica: Callable[[Candidate], float]
 ) -> dict[str, float]:
-    """What the replicas that would serve a rate of one class take, by hardware, the least first.
+    """Return what replicas need to serve a class's request rate, by hardware, least first.
 
-    Both phases on the same hardware or aggregated replicas, whichever takes less; hardware that serves
-    one phase alone is left out.
+    Aggregated replicas, or prefill and decode on the same hardware, whichever needs less. Hardware that
+    serves only one phase is left out.
     """
     wanted = requests_per_s * problem.services[cell.service].planned_ratio
     regions = problem.serving_regions(cell)

@@ -1,4 +1,4 @@
-"""Seats for the jobs of a search on a Dask cluster: one a thread of its workers."""
+"""Seats for search jobs on a Dask cluster: one per worker thread."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.solvers.highs_process import Programs
 
 BATCHES_A_SEAT: Final = 4
-"""Ways to a seat in which what waits would be done: fewer leave seats idle at the end, more take longer."""
+"""Batches per seat into which waiting jobs are divided: fewer leave seats idle at the end, more add round
+trips."""
 
 
 class ClusterSeats:
-    """Threads of a cluster, for one search.
+    """Worker threads of a cluster, reserved for one search.
 
-    Each job is done by a process of HiGHS that its worker starts, so that a worker stays responsive, and a
-    process can be ended in the middle of a job.
+    A HiGHS process on the worker does each job, so the worker stays responsive and a job can be aborted.
 
     Parameters
     ----------
     cluster : Cluster
-        Connected.
+        Connected cluster.
     programs : Programs
-        That jobs name by number; they are sent to each worker once.
+        Linear and integer programs that jobs refer to by number; sent once to each worker.
     """
 
     def __init__(self, cluster: Cluster, programs: Programs) -> None:
         self._cluster = cluster
         self._programs = programs
-        # Workers that were sent them. Dask would lose what it keeps for us with the worker that has it.
+        # Workers that have the programs. Dask would lose data that it stores for us when their worker dies.
         self._sent: set[str] = set()
         self._running: set[Any] = set()
         self._lock = threading.Lock()
@@ -46,22 +46,22 @@ class ClusterSeats:
 
     @property
     def count(self) -> int:
-        """Threads of all workers; at least one, as the only worker may be about to come back."""
+        """Return the number of worker threads, at least one: a lone worker may be reconnecting."""
         return max(1, len(self._cluster.threads))
 
     def batch(self, waiting: int, job_s: float) -> int:
-        """A share of what waits, less and less: a way there and back takes as long as a short job."""
+        """Return how many jobs to send at once; batches shrink, as a round trip takes about a short job."""
         del job_s
         return max(1, waiting // (BATCHES_A_SEAT * self.count))
 
     def ask(self, seat: int, jobs: Sequence[bytes]) -> list[Answer]:
-        """Let a thread do jobs; `Seats` says more."""
+        """Do jobs on a worker thread, as `Seats` describes."""
         threads = self._cluster.threads
         worker = threads[seat % len(threads)] if threads else ""
         try:
             answers = self._asked(seat, jobs, None if worker in self._sent else self._programs)
         except UnknownProgramsError:
-            # Another worker does it: that one is gone, or new at its address.
+            # The worker at this address is another one: send the programs again.
             answers = self._asked(seat, jobs, self._programs)
         self._sent.add(worker)
         unpickled: list[Answer] = pickle.loads(answers)
@@ -91,7 +91,7 @@ class ClusterSeats:
             return future
 
     def end(self) -> None:
-        """Give up the jobs, and end the processes that do them."""
+        """Cancel the jobs and end their processes."""
         with self._lock:
             self._ended = True
             running = list(self._running)
@@ -99,5 +99,5 @@ class ClusterSeats:
         self.leave()
 
     def leave(self) -> None:
-        """End the processes on the workers."""
+        """End this search's HiGHS processes on all workers."""
         self._cluster.on_all_workers(end_running, self._programs.key)

@@ -1,4 +1,4 @@
-"""When everything that belongs to one question is to be over, however many solves it takes."""
+"""Deadline of one question, shared by all solves that answer it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Final
 from fleetplan.planner.search.work import Spent
 
 LEAST_WORK_S: Final = 0.05
-"""What a solve counts for at the least: its model has to be built. [s]"""
+"""Least work charged for a solve, for building its model. [s]"""
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A moment that is passed down to every step of an answer, so that all of them together keep it.
+    """Point in time, or amount of work, at which a question must be answered.
 
     Attributes
     ----------
     ends : float
-        By `time.monotonic`, or by the work that is spent; infinite for none. [s]
+        End by `time.monotonic`, or by accumulated work; infinite for none. [s]
     spent : Spent or None
-        The work by which it is counted where the clock must not decide.
+        Counter of work in reproducible runs, where the clock must not decide; None for clock time.
     """
 
     ends: float
@@ -30,7 +30,7 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float, counted: bool = False) -> Deadline:
-        """The moment in so many seconds, of work where that is counted."""
+        """Return a deadline this many seconds from now, of work if `counted`."""
         return cls(seconds, Spent(counted=True)) if counted else cls(time.monotonic() + seconds)
 
     @property
@@ -38,28 +38,28 @@ class Deadline:
         return time.monotonic() if self.spent is None else self.spent.seconds
 
     def note(self, work_s: float) -> None:
-        """Note the work of a solve, which takes a moment even if it was none. [s]"""
+        """Charge the work of a solve, at least `LEAST_WORK_S`. [s]"""
         if self.spent is not None:
             self.spent.add(max(work_s, LEAST_WORK_S))
 
     @property
     def left_s(self) -> float:
-        """Time until then, 0 at the least. [s]"""
+        """Return the remaining time, at least 0. [s]"""
         return max(self.ends - self._now, 0.0)
 
     @property
     def passed(self) -> bool:
-        """Whether there is no time left."""
+        """Return whether no time is left."""
         return self.left_s == 0.0
 
     def within(self, seconds: float) -> Deadline:
-        """The moment in so many seconds, or this one where it is earlier."""
+        """Return the earlier of this deadline and one this many seconds from now."""
         return replace(self, ends=min(self.ends, self._now + seconds))
 
     def share(self, part: float) -> Deadline:
-        """The end of a part of the time that is left."""
+        """Return a deadline after this share of the remaining time."""
         return self if math.isinf(self.ends) else replace(self, ends=self._now + part * self.left_s)
 
 
 NEVER: Final = Deadline(math.inf)
-"""No deadline: what is done is limited by itself."""
+"""No deadline."""

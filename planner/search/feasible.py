@@ -1,4 +1,4 @@
-"""Whether a problem has any plan at all, whatever it costs."""
+"""Feasibility: whether a problem has any plan, at any cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fleetplan.planner.search.solvers.request import ModelStatus, SolverLimits
 
 
 class Verdict(StrEnum):
-    """What is known of a problem."""
+    """Answer to a feasibility question."""
 
     YES = "a plan was found"
     NO = "proven infeasible"
@@ -42,7 +42,7 @@ def feasibility(problem: Problem, limits: SearchLimits) -> Verdict:
     verdict = Verdict.YES
     for done, part in enumerate(parts):
         left_s = max(ends.left_s / (len(parts) - done), LEAST_S)
-        # A question of many: what is not known in its time is unknown.
+        # A solve that times out leaves the verdict unknown.
         own_limits = SolverLimits(
             left_s, limits.seed, limits.workers, Stop(), latest=limits.latest.within(left_s)
         )

@@ -1,8 +1,8 @@
-"""Plans for all demand scenarios that follow from plans for each of them under the same purchases.
+"""Plans for all demand scenarios, merged from plans for each scenario under the same purchases.
 
-The best purchases for one scenario with their placements in every other are a plan for uncertain demand, and
-the expected cost of the best plans alone is a bound on it: nobody does better without knowing what comes than
-with. Both are at hand once the cost of being wrong is known.
+The best purchases for one scenario, with their placements in every scenario, are a plan for uncertain demand.
+The expected cost of the scenarios' own optima is a lower bound: knowing the demand in advance never costs
+more. Both follow from the costs of wrong forecasts without another solve.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from fleetplan.planner.units import gap_of_cost
 LEAST_REGRET: Final = "least-regret"
 
 GOAL_ROUNDING_RATIO: Final = 1e-4
-"""Share of a goal within which two plans are alike: energy is counted by whole load units."""
+"""Relative difference of a goal that counts as equal: energy is counted in whole load units."""
 
 ByScenario = Mapping[str, SearchResult]
-"""What was found for every demand scenario alone, all with the same purchases."""
+"""Results by scenario, all with the same purchases."""
 
 
 def best_of(
     problem: Problem, result: SearchResult, found: Sequence[ByScenario], limits: SearchLimits
 ) -> SearchResult:
-    """The best of what was found for all scenarios together, and of plans that serve each of them in full.
+    """Return the best of a joint result and of merged plans that serve every scenario in full.
 
     Parameters
     ----------
     problem : Problem
-        With demand scenarios, and the best of each alone.
+        Demand scenarios, with the optimum of each.
     result : SearchResult
-        Found for all of them together.
+        Result of the search over all scenarios together.
     found : Sequence[ByScenario]
-        Plans by scenario under the same purchases.
+        Results by scenario, each set under the same purchases.
     limits : SearchLimits
-        Says which gap is good enough.
+        The target gap.
     """
     if result.status is SolveStatus.INFEASIBLE:
         return result
@@ -58,14 +58,14 @@ def best_of(
 
 
 def better_of(one: SearchResult, other: SearchResult, limits: SearchLimits) -> SearchResult:
-    """The better of two plans of the same problem, with what is proven of both.
+    """Return the better of two plans of one problem, with the best bound of both.
 
     Parameters
     ----------
     one, other : SearchResult
-        Found one after the other; the latter has a plan.
+        Results in order of time; `other` has a plan.
     limits : SearchLimits
-        Says which gap is good enough.
+        The target gap.
     """
     if one.solution is None:
         return other
@@ -74,7 +74,7 @@ def better_of(one: SearchResult, other: SearchResult, limits: SearchLimits) -> S
 
 
 def _bounded(result: SearchResult, proofs: Sequence[Proof], limits: SearchLimits) -> SearchResult:
-    """A plan with the best of several bounds that it does not contradict."""
+    """Return a plan with the highest of the bounds that it does not contradict."""
     objective = result.objective_usd or 0.0
     holding = [each for each in proofs if not contradicted(each.bound, objective)]
     told = max(holding, key=lambda each: each.bound, default=Proof(0.0, VARIABLES))
@@ -85,29 +85,29 @@ def _bounded(result: SearchResult, proofs: Sequence[Proof], limits: SearchLimits
 
 
 def _within_tco(problem: Problem, merged: SearchResult) -> bool:
-    """Whether a plan keeps the limit of TCO, which holds in the mean of the scenarios."""
+    """Return whether a plan keeps the TCO limit, which applies to the mean of the scenarios."""
     most_usd = problem.fleet.budget.tco_usd
     return most_usd is None or (merged.objective_usd or 0.0) <= most_usd
 
 
 def _serves_all(part: SearchResult, goal: Goal | None) -> bool:
-    """Whether a plan for one scenario leaves nothing unmet, and says what it reaches of the goal."""
+    """Return whether a scenario's plan serves all demand and reports a value of the goal, if there is one."""
     if part.solution is None or part.solution.unmet:
         return False
     return goal is None or goal.name == LEAST_REGRET or part.goal is not None
 
 
 def _cost_alone_decides(problem: Problem) -> bool:
-    """Whether the best plans alone are the cheapest ones: not those that come first in energy, say."""
+    """Return whether the scenarios' optima minimise cost; a goal such as energy would come first."""
     goal = goal_of(problem)
     return goal is None or goal.name == LEAST_REGRET
 
 
 def _better(one: SearchResult, other: SearchResult) -> bool:
-    """Whether a plan serves what another one does not, or reaches more of the goal, or costs less.
+    """Return whether a plan is better: in served demand, then in the goal, then in cost.
 
-    Of two plans that reach the same but for rounding, the cheaper one is better, if it reaches no less; so it
-    is where the other one is good enough, goal and cost: a little more of the goal may cost much.
+    If the goal values differ only by rounding, or the other plan meets the target gap, cost decides between
+    plans that reach no less: a little more of the goal may cost much.
     """
     if _unserved(one) != _unserved(other):
         return _unserved(other)
@@ -127,7 +127,7 @@ def _unserved(result: SearchResult) -> bool:
 
 
 def _known_demand_bound_usd(problem: Problem) -> float:
-    """Expected cost, at least, of who knows the demand; 0 where that is not known. [USD]"""
+    """Return a lower bound on the expected cost under known demand; 0 where unknown. [USD]"""
     best = problem.scenario_optima or {}
     if not problem.bound_by_scenarios or any(each.unmet_requests_per_s > 0 for each in best.values()):
         return 0.0
@@ -139,7 +139,7 @@ def _known_demand_bound_usd(problem: Problem) -> float:
 
 
 def _merged(problem: Problem, result: SearchResult, parts: ByScenario) -> SearchResult:
-    """Plans for each scenario as one plan for all of them."""
+    """Merge one plan per scenario into a plan for all scenarios."""
     usd = {name: part.objective_usd or 0.0 for name, part in parts.items()}
     expected = sum(each.probability * usd[each.name] for each in problem.fleet.demand_scenarios)
     solution = Solution()
@@ -150,22 +150,22 @@ def _merged(problem: Problem, result: SearchResult, parts: ByScenario) -> Search
             solution.add(part.solution, moments, cells)
     reached, goal = result.goal, goal_of(problem)
     if goal is not None:
-        # Where the search for all of them found nothing, it proved nothing of the goal either.
+        # A joint search without a plan proved nothing about the goal either.
         reached = _reached(problem, reached or Reached(goal, goal.most, goal.most), parts)
     return replace(result, solution=solution, objective_usd=expected, goal=reached, cheapest=None)
 
 
 def _reached(problem: Problem, together: Reached, parts: ByScenario) -> Reached:
-    """What plans for each scenario reach of the goal: the largest regret, or the expected value.
+    """Return the goal value of merged plans: the largest regret, or the expected value.
 
     Parameters
     ----------
     problem : Problem
-        With demand scenarios, and the best of each alone.
+        Demand scenarios, with the optimum of each.
     together : Reached
-        What was reached for all of them together, with its bound.
+        Goal value and bound of the joint search.
     parts : ByScenario
-        The plans.
+        Results by scenario.
     """
     goal = together.goal
     if goal.name == LEAST_REGRET:

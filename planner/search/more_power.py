@@ -1,4 +1,4 @@
-"""The least power with which everything is served: one program instead of many questions."""
+"""Least additional power that lets a fleet serve all demand, found with one program."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from fleetplan.planner.search.solvers.request import ModelStatus, SolverLimits
 from fleetplan.planner.units import exact
 
 MOST_STEPS: Final = 2**20
-"""Steps that are looked at."""
+"""Most power steps per region."""
 
 FINEST: Final = 10**6
-"""Parts of a watt in which a limit is written at most: sums stay within 64 bits."""
+"""Finest fraction of a watt in a row's coefficients: keeps sums within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class PowerLimit:
-    """The power of a region by period, and a step of it. [kW]"""
+    """Power limit of a region by period, and the step by which to raise it. [kW]"""
 
     region: str
     limit_kw: tuple[float, ...]
@@ -40,28 +40,28 @@ class PowerLimit:
 
 @dataclass(frozen=True, slots=True)
 class LeastPower:
-    """Steps by region that are enough together, and whether no fewer kilowatts are, by proof."""
+    """Steps by region that together suffice, and whether the total is proven to be the least."""
 
     steps: dict[str, int]
     least: bool
 
 
 def least_power(problem: Problem, asked: Sequence[PowerLimit], limits: SearchLimits) -> LeastPower | None:
-    """Find the fewest kilowatts more with which everything is served.
+    """Find the least additional power with which all demand is served.
 
     Parameters
     ----------
     problem : Problem
-        The fleet without any limit of power in these regions.
+        The fleet without power limits in these regions.
     asked : Sequence[PowerLimit]
-        What they are limited to.
+        Their power limits and steps.
     limits : SearchLimits
-        When to stop, for all parts together; the gap has no meaning here.
+        Time limit for all parts together; the gap is ignored.
 
     Returns
     -------
     LeastPower or None
-        None where nothing is known to be enough.
+        None if no sufficient power was found.
     """
     limits = limits.from_now()
     ends = limits.latest.within(limits.time_limit_s)
@@ -81,10 +81,9 @@ def least_power(problem: Problem, asked: Sequence[PowerLimit], limits: SearchLim
 
 
 def _least_of_part(problem: Problem, asked: Sequence[PowerLimit], limits: SolverLimits) -> LeastPower | None:
-    """The least of one part: what the first plan without these limits draws, and less of it after that.
+    """Return the least steps of one part, starting from what the cheapest plan without power limits draws.
 
-    The least of anything but cost may take long to find any plan; at least cost large fleets have one in
-    seconds.
+    Large fleets have a plan at least cost within seconds; minimising power alone may take long to find any.
     """
     ends = limits.latest.within(limits.time_limit_s)
     planning = build_model(problem, allow_unmet=False)
@@ -114,9 +113,9 @@ def _least_of_part(problem: Problem, asked: Sequence[PowerLimit], limits: Solver
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PowerRow:
-    """What a region draws in a moment times a weight, what that may be, and what a step adds to it.
+    """Power row of a region and moment: weighted draw, allowed draw, and allowance added by a step.
 
-    A step alone has no whole watts: rounded down each for itself, forty of 0.1 kW were less than 4 kW.
+    The weight keeps fractions of a watt: steps of 0.1 kW rounded down one by one would add up to too little.
     """
 
     region: str
@@ -127,11 +126,11 @@ class _PowerRow:
 
 
 def _rows(planning: PlanningModel, limit: PowerLimit) -> Iterator[_PowerRow]:
-    """What a region draws in every moment, also after the loss of another one."""
+    """Yield the power rows of a region, by moment and by lost region."""
     part, variables, region = planning.problem, planning.variables, limit.region
     pue, step = exact(part.regions[region].pue), WATTS_PER_KW * exact(limit.step_kw)
     running: dict[tuple[str | None, int], dict[tuple[int, int], cp_model.IntVar]] = defaultdict(dict)
-    # What stands idle draws power also where nothing may run.
+    # Idle hosts draw power in moments without replicas too.
     running |= {(None, m): {} for m in range(len(part.moments))}
     for (c, p, m), replicas in variables.replicas.items():
         running[None, m][c, p] = replicas

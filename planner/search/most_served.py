@@ -1,4 +1,4 @@
-"""Which of the plans that a search passes serves most: priority by priority, then the one it found last."""
+"""Choose, among the plans of one search, the plan that serves most: by priority, then the latest."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from fleetplan.planner.search.unmet_prices import flat, rounding_of
 
 
 class MostServed:
-    """The plan that leaves the least unmet, of all that are noted.
+    """Keeps the plan with the least unmet demand of all plans noted.
 
-    A search that weighs unmet demand against cost may give up what an earlier plan serves. Unmet demand
-    comes before cost at any price, so the plan to go on with is the one that serves most.
+    A search that weighs unmet demand against cost may drop demand that an earlier plan served. Unmet demand
+    comes before cost at any price, so the search continues from the plan that serves most.
 
     Parameters
     ----------
     planning : PlanningModel
-        In which demand may stay unmet.
+        Model in which demand may stay unmet.
     priorities : sequence of int
-        Of the services, highest first.
+        Service priorities, highest first.
     first : sequence of int
-        Values of all variables in the plan to begin with.
+        Values of all variables in the starting plan.
 
     Attributes
     ----------
     unmet : dict[int, FlatIntExpr]
-        Unmet demand of the priorities that ask for something.
+        Unmet demand by priority, for priorities with demand.
     last, best : list[int]
-        Values of all variables in the plan that was noted last, and in the one that serves most.
+        Values of all variables in the latest plan, and in the plan that serves most.
     """
 
     def __init__(self, planning: PlanningModel, priorities: Sequence[int], first: Sequence[int]) -> None:
@@ -41,13 +41,13 @@ class MostServed:
         self.last = self.best = list(first)
 
     def note(self, values: Sequence[int]) -> None:
-        """Look at a plan that is better than the last one by unmet demand and cost together."""
+        """Note a plan that improves the weighted sum of unmet demand and cost."""
         self.last = list(values)
         if self._serves_as_much(self.last):
             self.best = self.last
 
     def _serves_as_much(self, values: Sequence[int]) -> bool:
-        """Whether a plan serves no less than the best, but for whole units, the highest priority first."""
+        """Return whether a plan serves no less than the best, up to rounding, highest priority first."""
         for unmet in self.unmet.values():
             more = value_of(unmet, values) - value_of(unmet, self.best)
             if abs(more) > rounding_of(unmet):
@@ -56,6 +56,6 @@ class MostServed:
 
 
 def value_of(expression: cp_model.FlatIntExpr, values: Sequence[int]) -> int:
-    """Value of a sum where the variables of its model have these values."""
+    """Evaluate a linear expression at the values of all model variables."""
     terms = zip(expression.vars, expression.coeffs, strict=True)
     return int(expression.offset) + sum(int(each) * int(values[variable.index]) for variable, each in terms)

@@ -1,4 +1,4 @@
-"""One answer of the parts of a problem that share nothing."""
+"""Merge the results of independent parts into one result."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from fleetplan.planner.units import USD_RESOLUTION, gap_of_cost
 
 
 def proof_of(found: SearchResult, part: Component) -> Proof:
-    """The bound that a search of a part has proven of all its plans, as one on its objective."""
+    """Return the bound of a part's result on its objective; none if a goal or unmet demand limits it."""
     if found.bound_usd is None or found.goal is not None or found.unmet:
         return NOTHING_PROVEN
     return Proof((found.bound_usd - part.fixed_usd) * USD_RESOLUTION, found.bound_source)
 
 
 def known_of(part: Component, problem: Problem, elsewhere_usd: float) -> Proof:
-    """The bound that is known of a problem, as one on the objective of its only part."""
+    """Return the known bound of a problem as a bound on the objective of its only part."""
     if problem.bounded_by is None:
         return NOTHING_PROVEN
     usd = problem.bounded_by.usd - elsewhere_usd - part.fixed_usd
@@ -42,18 +42,18 @@ def merge_parts(
     limits: SearchLimits,
     wall_s: float,
 ) -> SearchResult:
-    """One result of parts that share nothing: costs and bounds add up.
+    """Merge the results of independent parts: costs and bounds add up.
 
     Parameters
     ----------
     parts, results : Sequence[Component], Sequence[SearchResult]
-        The parts, and what was found of each: a plan.
+        The parts, and a result with a plan for each.
     elsewhere_usd : float
-        Cost of what exists in no part.
+        Cost of existing hosts outside all parts. [USD]
     limits : SearchLimits
-        With the gap that was asked for.
+        The target gap.
     wall_s : float
-        The whole search. [s]
+        Wall time of the whole search. [s]
     """
     whole = Solution()
     for part, result in zip(parts, results, strict=True):
@@ -83,7 +83,7 @@ def merge_parts(
 def _cheapest_together(
     parts: Sequence[Component], results: Sequence[SearchResult], elsewhere_usd: float
 ) -> CheapestPlan | None:
-    """The cheapest plans of the parts, where a simpler one was taken for any of them."""
+    """Merge the cheapest plans of the parts; None where no part chose a simpler plan."""
     if all(result.cheapest is None for result in results):
         return None
     whole, usd, home_usd = Solution(), elsewhere_usd, 0.0
@@ -97,7 +97,7 @@ def _cheapest_together(
 
 
 def _unmet_together(parts: Sequence[Mapping[int, LeastUnmet]]) -> dict[int, LeastUnmet]:
-    """What the parts of a problem leave unmet: values and bounds add up."""
+    """Add up the parts' unmet demand and its bounds by priority."""
     return {
         priority: LeastUnmet(
             sum(part[priority].value for part in parts if priority in part),
@@ -108,7 +108,7 @@ def _unmet_together(parts: Sequence[Mapping[int, LeastUnmet]]) -> dict[int, Leas
 
 
 def _reached_together(parts: Sequence[Reached]) -> Reached | None:
-    """What the parts of a problem reach of its goal: values and bounds add up."""
+    """Add up the parts' goal values and bounds."""
     if not parts:
         return None
     return Reached(parts[0].goal, sum(part.value for part in parts), sum(part.bound for part in parts))

@@ -1,4 +1,4 @@
-"""Programs that were solved before: questions about one fleet solve the same regions many times."""
+"""Cache of solved programs: questions about one fleet solve the same regions many times."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ortools.sat.python import cp_model
 from fleetplan.planner.search.solvers.request import ModelOutcome
 
 MOST_OUTCOMES: Final = 64
-"""Outcomes that are kept, those asked for last: some hundred kB each."""
+"""Cached outcomes, least recently used dropped first: a few hundred kB each."""
 
 
 class Remembered:
-    """What was found of programs that serve everything at least cost; a copy elsewhere begins without any."""
+    """Cache of outcomes of least-cost programs that serve all demand; pickled copies start empty."""
 
     def __init__(self) -> None:
         self._outcomes: OrderedDict[str, ModelOutcome] = OrderedDict()
@@ -24,13 +24,13 @@ class Remembered:
         return Remembered, ()
 
     def found(self, key: str) -> ModelOutcome | None:
-        """What was found of the program of a key; None where it was not solved."""
+        """Return the cached outcome of a program; None if it was not solved."""
         if key in self._outcomes:
             self._outcomes.move_to_end(key)
         return self._outcomes.get(key)
 
     def noted(self, key: str, outcome: ModelOutcome) -> ModelOutcome:
-        """Note what was found of a program, where that is a plan, and return it."""
+        """Cache an outcome that has a plan, and return it."""
         if outcome.values is not None:
             self._outcomes[key] = outcome
             if len(self._outcomes) > MOST_OUTCOMES:
@@ -39,7 +39,7 @@ class Remembered:
 
 
 def program_key(model: cp_model.CpModel) -> str:
-    """Hash of a model and its objective, whatever its hints: equal ones have the same solutions."""
+    """Hash a model and its objective without hints; equal hashes have equal solutions."""
     plain = model.clone()
     plain.clear_hints()  # type: ignore[no-untyped-call]
     return hashlib.sha256(str(plain.proto).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What a search is asked and what it answers: limits, progress, the values of a plan, how good it is."""
+"""Inputs and outputs of a search: limits, progress, and the result with its quality."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEAST_S = 0.1
 """The shortest time limit of a solve. [s]"""
 
 OPTIMAL_GAP = 1e-9
-"""Gap below which a plan is called optimal: the float rounding of the objective."""
+"""Gap below which a plan counts as optimal: float rounding of the objective."""
 
 
 class SolveStatus(StrEnum):
@@ -36,14 +36,14 @@ class SolveStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verge:
-    """What a question has to know of a least TCO: on which side of a gap it lies.
+    """Thresholds on the least TCO that answer a yes-or-no question before the gap closes.
 
     Attributes
     ----------
     below_usd, above_usd : float
-        A plan that costs at most the former decides, and so does a bound of at least the latter. [USD]
+        A plan at or below `below_usd` decides, and so does a bound at or above `above_usd`. [USD]
     gap_ratio : float
-        What the least TCO beyond the latter is known to, as a share of the plan; infinite where nobody asks.
+        Gap required, as a share of the plan, once the bound passes `above_usd`; infinite for none.
     """
 
     below_usd: float
@@ -51,7 +51,7 @@ class Verge:
     gap_ratio: float = math.inf
 
     def decided(self, plan_usd: float, bound_usd: float) -> bool:
-        """Whether a plan and a bound tell the side."""
+        """Return whether a plan and a bound answer the question."""
         if plan_usd <= self.below_usd:
             return True
         near = math.isinf(self.gap_ratio) or plan_usd - bound_usd <= self.gap_ratio * plan_usd
@@ -59,58 +59,57 @@ class Verge:
 
     @property
     def any_plan(self) -> bool:
-        """Whether every plan decides, whatever it costs."""
+        """Return whether any plan decides, at any cost."""
         return self.below_usd == math.inf
 
     def less(self, usd: float) -> Verge:
-        """The same of a cost without a part of it."""
+        """Return the verge of a cost that lacks a constant. [USD]"""
         return replace(self, below_usd=self.below_usd - usd, above_usd=self.above_usd - usd)
 
 
 MODEL_ROUNDING_RATIO: Final = 1e-5
-"""What a plan may cost more than in the model, over its cost: energy is rounded by 1e-4 of itself at most,
-and is a tenth of what a fleet costs. What was at the asked gap in the model was above it as stated."""
+"""Relative cost of a plan above its value in the model: energy, a tenth of a fleet's cost, is rounded by at
+most 1e-4. Subtracted from the target gap, so that the reported gap meets it."""
 
 
 SIMPLER_ROUNDING_RATIO: Final = 1e-4
-"""The same of a simpler plan, which is chosen by what it may cost: a random fleet's (seed 904390) cost
-1.04e-5 more than in the model, 4 % of it energy, and was above the asked gap as stated."""
+"""The same margin for simpler plans, which use up their cost allowance: 1.04e-5 was seen where 4 % of the
+cost was energy."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """When a search may stop.
+    """Limits and options of a search.
 
     Attributes
     ----------
     time_limit_s : float
         Wall time of all solves together. [s]
     gap_ratio : float
-        (plan - bound) / plan at which a plan is good enough.
+        Target gap: (plan - bound) / plan.
     seed : int
-        Seed of the solver.
+        Random seed of the solvers.
     workers : int
-        Parallel searches.
+        Parallel solver threads.
     reproducible : bool
-        Whether the same question gets the same plan everywhere, which takes longer
+        Whether the same question returns the same plan on every machine, which takes longer
         (planner/search/solvers/reproducible.py).
     latest : Deadline
-        When a search comes back with whatever it has: of the question that it is a part of. Where the clock
-        must not decide it counts work, or is not looked at.
+        Deadline of the whole question: the search returns its best plan then. In reproducible runs it counts
+        work, or is ignored.
     explained : Deadline
-        When it is to be over why there is no plan, unless that is known too late to say anything.
+        Deadline for explaining infeasibility, unless that leaves too little time to explain anything.
     verge : Verge or None
-        When a search may stop before its gap is closed, as the question is decided.
+        Thresholds that decide the question before the gap closes.
     simplified : bool
-        Whether a plan of about the same cost with fewer configurations, and with requests served where they
-        arise, is looked for: plans that are shown.
+        Whether to look for a plan of about the same cost with fewer configurations and more local serving,
+        for plans that users see.
     slack_usd : float
-        What a plan of a part may be above its bound beside the gap: other parts have as much left of theirs.
-        [USD]
+        Allowance of a part's gap beyond the target, left unused by the gaps of other parts. [USD]
     cluster : Cluster or None
-        Does the jobs of searches over blocks while it is not lost; None for processes of this machine.
+        Runs the jobs of block searches while it is connected; None for local processes.
     remembered : Remembered or None
-        What other questions have found of the same programs; not looked at where the clock must not decide.
+        Cache of programs that other questions solved; ignored in reproducible runs.
     """
 
     time_limit_s: float = 120.0
@@ -123,25 +122,25 @@ class SearchLimits:
     verge: Verge | None = None
     simplified: bool = True
     slack_usd: float = 0.0
-    # The same question wherever it is answered.
+    # These two change how a question is answered, not the question.
     cluster: Cluster | None = field(default=None, repr=False, compare=False)
     remembered: Remembered | None = field(default=None, repr=False, compare=False)
 
     @property
     def search_gap_ratio(self) -> float:
-        """Gap at which a search stops: the plan is stated without the rounding of the model."""
+        """Return the gap at which a search stops: the target less the rounding of the model."""
         return self._gap_ratio_less(MODEL_ROUNDING_RATIO)
 
     @property
     def simpler_gap_ratio(self) -> float:
-        """Gap that a simpler plan may have in the model, so that it is within the asked one as stated."""
+        """Return the model gap of a simpler plan at which its stated gap still meets the target."""
         return self._gap_ratio_less(SIMPLER_ROUNDING_RATIO)
 
     def _gap_ratio_less(self, rounding_ratio: float) -> float:
         return max(self.gap_ratio - rounding_ratio, self.gap_ratio / 2)
 
     def from_now(self) -> SearchLimits:
-        """The limits of a solve that begins now: no longer than the whole question has left."""
+        """Return the limits of a solve that starts now, within the deadline of the whole question."""
         if self.reproducible and self.latest.spent is None:
             return self
         return replace(self, time_limit_s=max(min(self.time_limit_s, self.latest.left_s), LEAST_S))
@@ -149,18 +148,18 @@ class SearchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """State of a running search, for those who watch it.
+    """One step of a running search.
 
     Attributes
     ----------
     stage : str
-        What is being minimised.
+        Objective of the stage.
     wall_s : float
-        Since the search began. [s]
+        Since the start of the search. [s]
     objective_usd, bound_usd : float or None
-        The best plan and bound, where the stage is about cost. [USD]
+        Best plan and bound so far, in stages that minimise cost. [USD]
     source, detail : str
-        The part of the search that made the last step, and what it did.
+        Search component that made the step, and what it did.
     """
 
     stage: str
@@ -173,12 +172,13 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class LeastUnmet:
-    """What a plan leaves unmet of one priority's demand, headroom included, in the mean over all moments.
+    """Unmet demand of one priority, headroom included, averaged over all moments.
 
     Attributes
     ----------
     value, bound : float
-        Of the plan, and proven of all plans that leave no more unmet of the priorities above. [requests/s]
+        Of the plan, and a lower bound for all plans that leave no more unmet of higher priorities.
+        [requests/s]
     """
 
     value: float
@@ -186,22 +186,22 @@ class LeastUnmet:
 
     @property
     def gap(self) -> float:
-        """Share of it that another plan might serve."""
+        """Return the share of the unmet demand that another plan might serve."""
         return (self.value - self.bound) / self.value if self.value > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class CheapestPlan:
-    """The cheapest plan found, where a simpler one was taken.
+    """Cheapest plan found, kept where a simpler plan was chosen.
 
     Attributes
     ----------
     usd : float
-        Its TCO by the integer model. [USD]
+        TCO in the integer model. [USD]
     solution : Solution
-        Its values.
+        Its variable values.
     home_usd : float
-        What was paid more than that so that requests are served in their own region. [USD]
+        Extra cost of the chosen plan for serving requests in their own region. [USD]
     """
 
     usd: float
@@ -211,28 +211,26 @@ class CheapestPlan:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found.
+    """Result of a search.
 
     Attributes
     ----------
     status : SolveStatus
-        How it ended.
+        Why the search ended.
     solution : Solution or None
-        The best plan's values.
+        Variable values of the best plan.
     objective_usd, bound_usd : float or None
-        TCO of the integer model and a proven lower bound on it. [USD]
+        TCO in the integer model, and a proven lower bound on it. [USD]
     bound_source : str
-        Who proved the bound, or that there is no plan; never CP-SAT with presolve alone.
+        Solver or component that proved the bound or the infeasibility; never CP-SAT with presolve alone.
     wall_s, deterministic_time : float
-        Time that the solves took. [s; solver units]
+        Time and work of all solves. [s; solver units]
     goal : Reached or None
-        What was reached of an objective that comes before TCO; the bound on TCO is then one of the plans
-        that reach as much.
+        Value of a goal that comes before TCO; the TCO bound then covers plans that reach as much.
     unmet : dict[int, LeastUnmet]
-        By priority, where some of its demand is unmet; the bound on TCO is then one of the plans that leave
-        no more unmet.
+        Unmet demand by priority; the TCO bound then covers plans that leave no more unmet.
     cheapest : CheapestPlan or None
-        The cheapest plan found, where a simpler one that costs more was taken.
+        The cheapest plan found, where a simpler and more expensive one was chosen.
     """
 
     status: SolveStatus
@@ -251,26 +249,26 @@ Watcher = Callable[[Progress], None]
 
 
 def open_gap(cost_gap: float, goal: Reached | None, unmet: Mapping[int, LeastUnmet]) -> float:
-    """The largest share by which another plan might be better: in cost, goal or unmet demand."""
+    """Return the largest open gap: of cost, goal or unmet demand."""
     gaps = [cost_gap, 0.0 if goal is None else goal.gap]
-    # Unmet demand is minimised until its gap is no more than rounding.
+    # Gaps of unmet demand below the rounding of its search count as closed.
     return max(*gaps, *(each.gap for each in unmet.values() if each.gap > UNMET_GAP_RATIO))
 
 
 def decided(found: SearchResult, verge: Verge | None) -> bool:
-    """Whether a plan and its bound are all that a question has to know."""
+    """Return whether a result answers a yes-or-no question."""
     if verge is None or found.objective_usd is None or found.bound_usd is None:
         return False
     return verge.decided(found.objective_usd, found.bound_usd)
 
 
 def status_of(gap: float, limits: SearchLimits) -> SolveStatus:
-    """How good a plan of a gap is."""
+    """Return the status of a plan with this gap."""
     if gap <= OPTIMAL_GAP:
         return SolveStatus.OPTIMAL
     return SolveStatus.WITHIN_GAP if gap <= limits.gap_ratio else SolveStatus.LIMIT
 
 
 def default_workers() -> int:
-    """Parallel searches for this machine: at least eight, as CP-SAT's strategies complement each other."""
+    """Return the number of solver threads: at least eight, as CP-SAT's strategies complement each other."""
     return max(8, usable_cores())

@@ -1,4 +1,4 @@
-"""Solving a problem: part by part, demand before cost, cost before simplicity, the best plan at any time."""
+"""Search part by part: minimise unmet demand, then cost, then complexity."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ SIMPLIFY_TIME_LIMIT_S = 5.0
 """Time to look for a simpler plan of the same cost. [s]"""
 
 LEAST_STRICT_S = 5.0
-"""Time at least, within the limit of the whole, for a plan whose rounding no budget pays. [s]"""
+"""Least time, within the limit, to search again with strict budgets after rounding broke one. [s]"""
 
 FIRST_PLAN = " (first plan)"
-"""What is told of a search that any plan ends."""
+"""Stage label of a search that any plan ends."""
 
 LEAST_WHOLE_S = 1.0
-"""With less time left the whole is not searched after its regions. [s]"""
+"""Least remaining time to search the whole after its regions. [s]"""
 
 Holds = Callable[[Problem, SearchResult], bool]
-"""Whether what was found keeps the budgets in unrounded numbers."""
+"""Function that checks whether a result keeps the budgets in unrounded numbers."""
 
 
 def search(
@@ -83,20 +83,20 @@ def search(
     problem : Problem
         Sets and data.
     limits : SearchLimits
-        When to stop.
+        Time limit and target gap.
     watch : callable, optional
-        Called with every improvement of plan or bound.
+        Called on every improvement of plan or bound.
     stop : Stop, optional
-        Ends the search at its best plan.
+        Ends the search at the best plan so far.
     holds : callable, optional
-        Whether a plan keeps the budgets; one that does not, by whole load units
-        (planner/formulation/constraints/budgets.py), is looked for once more without them.
+        Checks a result against the budgets. Rounding to whole load units may break one
+        (planner/formulation/constraints/budgets.py); then a second search rounds against the plan.
 
     Returns
     -------
     SearchResult
-        Infeasible only if that is proven. Parts of the problem that share nothing are solved one by one;
-        their gaps are each within the asked one, so the whole is.
+        Infeasible only if proven. Independent parts are solved one by one, each within the target gap, so
+        their sum is too.
     """
     first = _search(problem, limits, watch, stop)
     if first.solution is None or holds is None or holds(problem, first):
@@ -113,20 +113,20 @@ def search(
 
 
 def _search(problem: Problem, limits: SearchLimits, watch: Watcher | None, stop: Stop | None) -> SearchResult:
-    """Search the parts of a problem one by one."""
+    """Search the independent parts of a problem one by one."""
     started, spent = time.monotonic(), Spent(counted=limits.reproducible)
     if not limits.reproducible:
         limits = limits.from_now()
-        # One time of grace for all stages of all parts.
+        # All stages of all parts share one grace period.
         limits = replace(limits, latest=limits.latest.within(limits.time_limit_s + FIRST_PLAN_GRACE_S))
     parts = components(problem)
-    # What exists in regions without demand costs, and no decision changes it.
+    # Existing hosts in regions without demand cost money that no decision changes.
     elsewhere_usd = fixed_usd(problem) - sum(part.fixed_usd for part in parts)
     results: list[SearchResult] = []
     for done, part in enumerate(parts):
         left = limits.time_limit_s - spent.seconds
         own_limits = replace(limits, time_limit_s=max(left / (len(parts) - done), 0.1))
-        # What is known of the whole says little of a part, unless any plan will do.
+        # A verge on the total cost decides nothing about a part, except that any plan will do.
         verge = limits.verge
         if verge is not None and not verge.any_plan:
             verge = None if len(parts) > 1 else verge.less(elsewhere_usd)
@@ -144,9 +144,9 @@ def _search(problem: Problem, limits: SearchLimits, watch: Watcher | None, stop:
 
 
 def _search_apart(run: Run, part: Component) -> SearchResult | None:
-    """Search the regions of a part one by one, where it is of several that share little; None without a plan.
+    """Search a part's regions one by one, then the whole if a gap is left; None without regions or a plan.
 
-    What that took is spent by the run.
+    The time and work count towards the run.
     """
     regions = regions_apart(part)
     if not regions:
@@ -183,25 +183,25 @@ def _search_apart(run: Run, part: Component) -> SearchResult | None:
     is_over = run.time_left_s() < LEAST_WHOLE_S or run.stop.requested
     if is_over or found.status is not SolveStatus.LIMIT or decided(found, run.limits.verge):
         return found
-    # What the regions leave open is searched as a whole, from their plan and bound.
+    # Close the remaining gap on the whole, from the regions' joint plan and bound.
     run.begin = found.solution
     proof = proof_of(found, part)
     run.known = max(run.known, proof, key=lambda each: each.bound)
     whole = run.search()
     if whole.solution is None:
         return found
-    # One that is good enough may be simpler; of two that leave demand unmet the cheaper one is not better.
+    # A plan within the gap may be a simpler one; with unmet demand the cheaper plan is not the better one.
     keeps = whole.status is SolveStatus.LIMIT and not found.unmet
     return better_of(found, whole, run.limits) if keeps else whole
 
 
 class Run(UnmetStages):
-    """The search of one part.
+    """Search of one part, stage by stage.
 
     Attributes
     ----------
     begin : Solution or None
-        What a search of the part before decided.
+        Plan of an earlier search of the part.
     simplify_limit_s : float
         Time to look for a simpler plan of about the same cost. [s]
     """
@@ -210,7 +210,7 @@ class Run(UnmetStages):
     simplify_limit_s = SIMPLIFY_TIME_LIMIT_S
 
     def search(self) -> SearchResult:
-        """Serve everything at least cost; if that is impossible and allowed, leave the least unmet."""
+        """Serve all demand at least cost; if impossible and allowed, minimise unmet demand first."""
         if self.goal is not None and self.goal.rising:
             planning = build_model(self.problem, allow_unmet=True)
             outcome = self.minimise(planning, "cost of what is served")
@@ -231,7 +231,7 @@ class Run(UnmetStages):
         return self.with_unmet(self.without_false_bound(planning, simple))
 
     def with_known_bound(self, result: SearchResult) -> SearchResult:
-        """The same with the bound that is known of the part, where it is better and no plan is below."""
+        """Return the result with the known bound of the part where it is higher and not contradicted."""
         objective_usd, bound_usd = result.objective_usd or 0.0, result.bound_usd or 0.0
         known_usd = self.usd(self.known.bound)
         if not bound_usd < known_usd <= objective_usd:
@@ -240,7 +240,7 @@ class Run(UnmetStages):
         return replace(result, bound_usd=known_usd, bound_source=self.known.source, status=self.status(gap))
 
     def without_false_bound(self, planning: PlanningModel, result: SearchResult) -> SearchResult:
-        """The same with a bound that its plan does not contradict."""
+        """Return the result without a bound that its plan contradicts."""
         objective_usd, bound_usd = result.objective_usd or 0.0, result.bound_usd or 0.0
         if not contradicted(bound_usd, objective_usd):
             return result
@@ -251,7 +251,7 @@ class Run(UnmetStages):
         return replace(result, bound_usd=least_usd, bound_source=VARIABLES, status=self.status(gap))
 
     def prefer_local(self, planning: PlanningModel, result: SearchResult) -> SearchResult:
-        """The same plan, with as few requests as may be served in another region."""
+        """Reroute requests of a plan so that as few as possible are served in other regions."""
         unwanted = self.limits.reproducible or not self.limits.simplified
         if self.values is None or unwanted or self.limits.latest.passed:
             return result
@@ -270,10 +270,9 @@ class Run(UnmetStages):
         )
 
     def simplify(self, planning: PlanningModel, result: SearchResult, outcome: ModelOutcome) -> SearchResult:
-        """The simplest plan that costs little more, and is still within the asked gap of the bound.
+        """Return the simplest plan within the cost allowance of the policy and the target gap.
 
-        Little more: what the policy allows. Without an improvement within `SIMPLIFY_TIME_LIMIT_S` the plan
-        stays as it is.
+        Without an improvement within `SIMPLIFY_TIME_LIMIT_S` the plan stays.
         """
         left = min(self.time_left_s(), self.simplify_limit_s)
         unproven = result.status is SolveStatus.LIMIT
@@ -284,7 +283,7 @@ class Run(UnmetStages):
         within_gap_usd = (bound_usd + self.limits.slack_usd) / (1 - self.limits.simpler_gap_ratio)
 
         def most(usd: float, known_usd: float) -> int:
-            """Units of a cost within the gap; no fewer than those of a plan that is known."""
+            """Return the largest objective within the gap, at least a known plan's. [objective units]"""
             known = math.floor((known_usd - self.fixed_usd) * USD_RESOLUTION) + 1
             return max(known, math.floor((min(usd, within_gap_usd) - self.fixed_usd) * USD_RESOLUTION))
 
@@ -318,7 +317,7 @@ class Run(UnmetStages):
         )
 
     def _home_preferences(self) -> list[tuple[float, frozenset[str]]]:
-        """Services by what may be paid so that they are served at home, the most first. [%]"""
+        """Return services by the extra cost allowed to serve them at home, largest first. [%]"""
         by_percent: dict[float, set[str]] = {}
         for service in self.problem.fleet.services:
             if service.home_percent > 0:
@@ -326,7 +325,7 @@ class Run(UnmetStages):
         return [(percent, frozenset(by_percent[percent])) for percent in sorted(by_percent, reverse=True)]
 
     def _ask(self, planning: PlanningModel, turns: Turns, step: SimplerStep) -> cp_model.CpSolver | None:
-        """Solve the model for its objective in a share of time: of work where the clock must not decide."""
+        """Solve the model within a share of the time, counted as work in reproducible runs."""
         if self.stop.requested:
             return None
         seconds = turns.next(step.share_of_time)

@@ -1,4 +1,4 @@
-"""Uncertain demand: each scenario solved alone, and the cost of having planned for another one."""
+"""Optimum of each demand scenario, and the cost of having planned for another one."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from fleetplan.planner.search.work import Spent
 LEAST_REGRET: Final = "least-regret"
 
 TOGETHER: Final = ""
-"""What stands for all scenarios where purchases are told apart by the one that they were made for."""
+"""Name that stands for all scenarios where purchases are keyed by the scenario they were made for."""
 
 Build = Callable[[Problem, SearchResult], Plan]
-"""A verified plan of what a search found."""
+"""Function that turns a search result into a verified plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """How scenarios are solved one by one.
+    """Settings and counters of the solves by scenario.
 
     Attributes
     ----------
     limits : SearchLimits
         Of all solves of one question together.
     stop : Stop
-        Ends them at their best plans.
+        Ends each search at its best plan.
     build : callable
-        A verified plan of what a search found.
+        Turns a search result into a verified plan.
     holds : callable
-        Whether what a search found keeps the budgets.
+        Checks whether a result keeps the budgets.
     spent : Spent
-        By all solves so far.
+        Time or work of all solves so far.
     """
 
     limits: SearchLimits
@@ -52,12 +52,12 @@ class Evaluation:
 
     @property
     def over(self) -> bool:
-        """Whether no further solve is to begin."""
+        """Return whether no further solve may begin."""
         return self.stop.requested or self.limits.latest.passed
 
     def search(self, problem: Problem, time_limit_s: float) -> SearchResult:
-        """Search a plan of a problem in a part of the time, and note its work."""
-        # Its figures are told, not what it runs.
+        """Search a plan within a time limit and charge its work."""
+        # Only the cost of this plan is shown, so a simpler plan is not needed.
         limits = replace(self.limits, time_limit_s=max(time_limit_s, LEAST_S), simplified=False)
         result = search(problem, limits, None, self.stop, self.holds)
         self.spent.add(result.deterministic_time)
@@ -65,15 +65,15 @@ class Evaluation:
 
 
 def single_scenario(problem: Problem, scenario: str) -> Problem:
-    """The problem in which one demand scenario is certain.
+    """Return the problem in which one demand scenario is certain.
 
     Parameters
     ----------
     problem : Problem
-        With demand scenarios.
+        Problem with demand scenarios.
     scenario : str
-        The one that turns out. A limit of TCO holds in the mean of all: where everything is served at least
-        cost it is left out here, and nothing is paid for a simpler plan.
+        The scenario that occurs. A TCO limit applies to the mean of all scenarios, so it is dropped where all
+        demand is served at least cost; allowances for simpler plans are dropped too.
     """
     kept = [m for m, moment in enumerate(problem.moments) if moment.scenario == scenario]
     index = {m: position for position, m in enumerate(kept)}
@@ -102,21 +102,21 @@ def single_scenario(problem: Problem, scenario: str) -> Problem:
 def with_scenario_optima(
     problem: Problem, evaluation: Evaluation, plan: Plan | None = None
 ) -> tuple[Problem, dict[str, SearchResult]]:
-    """The problem with what would be best for each scenario alone; without where one has no plan in its time.
+    """Solve each scenario alone and return the problem with the optima; without them if one has no plan.
 
     Parameters
     ----------
     problem : Problem
-        With demand scenarios.
+        Problem with demand scenarios.
     evaluation : Evaluation
-        How they are solved.
+        Settings of the solves.
     plan : Plan, optional
-        For all scenarios: the search of each begins at it.
+        Plan for all scenarios from which each search starts.
 
     Returns
     -------
     tuple[Problem, dict[str, SearchResult]]
-        The problem, and what was found for each scenario.
+        The problem, and the result of each scenario.
     """
     found: dict[str, ScenarioOptimum] = {}
     results: dict[str, SearchResult] = {}
@@ -145,21 +145,20 @@ def with_scenario_optima(
 def wrong_forecasts(
     problem: Problem, evaluation: Evaluation
 ) -> tuple[tuple[WrongForecast, ...], dict[tuple[str, str], SearchResult]]:
-    """What the best purchases for each scenario cost, and leave unserved, where another one turns out.
+    """Evaluate the best purchases for each scenario in every other one: their cost and unmet demand.
 
     Parameters
     ----------
     problem : Problem
-        With the best of each scenario alone.
+        Problem with the optimum of each scenario.
     evaluation : Evaluation
-        How the placements are solved again.
+        Settings of the solves.
 
     Returns
     -------
     tuple[tuple[WrongForecast, ...], dict[tuple[str, str], SearchResult]]
-        One for every ordered pair of scenarios, none that a stop or the end of the time came before, and
-        what was found for it. Purchases, rents and retirements are those of the first, placements are decided
-        anew, and demand may stay unmet.
+        One row and one result per ordered pair of scenarios, as far as time allows. Purchases, rents and
+        retirements are those of the first scenario; placements are decided anew, and demand may stay unmet.
     """
     best = problem.scenario_optima or {}
     pairs = [(one, other) for one in best for other in best if one != other]
@@ -172,7 +171,7 @@ def wrong_forecasts(
         left_s = (ends_s - evaluation.spent.seconds) / (len(pairs) - done)
         part = replace(single_scenario(problem, turns_out), fixed_supply=best[planned_for].supply)
         lenient = replace(part.fleet.policy, unmet="penalise")
-        # What runs where the purchases turn out right fits into them, and serves much of this.
+        # The placements of the expected scenario fit these purchases and serve much of this one.
         begin = _turned_out(best[planned_for].plan, turns_out) or problem.begins_with
         part = replace(part, fleet=replace(part.fleet, policy=lenient), begins_with=begin)
         result = evaluation.search(part, left_s)
@@ -183,7 +182,7 @@ def wrong_forecasts(
 
 
 def _turned_out(plan: Plan | None, scenario: str) -> Plan | None:
-    """A plan for one scenario with what it runs in another one."""
+    """Return a plan of one scenario with its placements renamed to another."""
     if plan is None:
         return None
     rows = tuple(row.model_copy(update={"scenario": scenario}) for row in plan.placements)
@@ -192,18 +191,18 @@ def _turned_out(plan: Plan | None, scenario: str) -> Plan | None:
 
 @dataclass(frozen=True, slots=True)
 class KnownScenarios:
-    """What is known of the demand scenarios before a plan for all of them is searched.
+    """Optima of the demand scenarios and costs of wrong forecasts, known before the joint search.
 
     Attributes
     ----------
     problem : Problem
-        With the best of each scenario alone.
+        Problem with the optimum of each scenario.
     alone : dict[str, SearchResult]
-        What was found for each.
+        Result of each scenario alone.
     wrong : tuple[WrongForecast, ...]
-        What the best purchases for one cost in another.
+        Costs of the best purchases for one scenario in another.
     others : dict[tuple[str, str], SearchResult]
-        What was found for that.
+        The results behind those costs.
     """
 
     problem: Problem
@@ -212,19 +211,19 @@ class KnownScenarios:
     others: Mapping[tuple[str, str], SearchResult]
 
     def improved(self, plan: Plan | None = None) -> KnownScenarios:
-        """The same with the purchases for another scenario, where they do better than those for it.
+        """Replace a scenario's purchases by those for another one where these cost less and serve no less.
 
         Parameters
         ----------
         plan : Plan, optional
-            For all scenarios: so may its purchases do, with what it runs in each.
+            Plan for all scenarios, whose purchases and placements may replace them too.
         """
         best = dict(self.problem.scenario_optima or {})
         rows = {(row.planned_for, row.turns_out): row for row in self.wrong}
         complete = len(rows) == len(best) * (len(best) - 1)
         together = [] if plan is None or not self.problem.scenarios_are_bounds else _of_all(plan, best)
         taken = {name: self._better(name, [*(self.wrong if complete else ()), *together]) for name in best}
-        # Purchases for a scenario, and what runs with them in any: its own, or those that do better.
+        # Purchases by scenario: its own, or those that replace them.
         of = {name: name if row is None else row.planned_for for name, row in taken.items()}
         if all(name == planned for name, planned in of.items()):
             return self
@@ -251,7 +250,7 @@ class KnownScenarios:
             known = rows[of[one], other] if of[one] != other else _planned_for_itself(other, best[other])
             extra_usd = None if known.usd is None else known.usd - optima[other].usd
             wrong.append(known.model_copy(update={"planned_for": one, "extra_usd": extra_usd}))
-        # What the plan for all of them runs in one scenario is no solve of that scenario.
+        # A joint plan's placements in one scenario are not a solve of that scenario.
         own = {name for name in best if of[name] in best}
         return KnownScenarios(
             problem=replace(self.problem, scenario_optima=optima),
@@ -261,7 +260,7 @@ class KnownScenarios:
         )
 
     def _better(self, scenario: str, rows: Sequence[WrongForecast]) -> WrongForecast | None:
-        """The purchases for another scenario that do best in one, if they do better and serve no less."""
+        """Return the cheapest purchases for another scenario that cost less here and serve no less."""
         best = (self.problem.scenario_optima or {})[scenario]
         better = [
             row
@@ -274,12 +273,12 @@ class KnownScenarios:
         return min(better, key=lambda row: row.usd or 0.0, default=None)
 
     def found(self, planned_for: str, turns_out: str) -> SearchResult:
-        """What was found for a scenario with the best purchases for one."""
+        """Return the result of one scenario under the best purchases for another."""
         return self.alone[turns_out] if planned_for == turns_out else self.others[planned_for, turns_out]
 
 
 def _of_all(plan: Plan, best: Mapping[str, ScenarioOptimum]) -> list[WrongForecast]:
-    """What the purchases of a plan for all scenarios cost in each, with what it runs there."""
+    """Return the cost of a joint plan in each scenario, with its own placements."""
     return [
         WrongForecast(
             planned_for=TOGETHER,
@@ -287,7 +286,7 @@ def _of_all(plan: Plan, best: Mapping[str, ScenarioOptimum]) -> list[WrongForeca
             usd=row.usd,
             bound_usd=min(best[row.name].bound_usd, row.usd),
             unmet_requests_per_s=row.unmet_requests_per_s,
-            # Its placements were not chosen for this scenario alone.
+            # Its placements were not optimised for this scenario.
             unmet_gap=1.0 if row.unmet_requests_per_s > 0 else 0.0,
         )
         for row in plan.demand_scenarios
@@ -296,7 +295,7 @@ def _of_all(plan: Plan, best: Mapping[str, ScenarioOptimum]) -> list[WrongForeca
 
 
 def _planned_for_itself(scenario: str, best: ScenarioOptimum) -> WrongForecast:
-    """What the best purchases for a scenario cost in itself."""
+    """Return the cost of a scenario's best purchases in that scenario."""
     return WrongForecast(
         planned_for=scenario,
         turns_out=scenario,
@@ -324,12 +323,12 @@ def _wrong_forecast(
 
 
 def largest_unmet_gap(plan: Plan) -> float:
-    """Return the share that another plan might serve of what a plan leaves unserved, of any priority."""
+    """Return the largest share of a priority's unmet demand that another plan might serve."""
     return max((each.gap for each in plan.unmet_gaps), default=0.0)
 
 
 def unmet_requests_per_s(problem: Problem, unmet: Sequence[Unmet], scenario: str) -> float:
-    """What stays unserved in a scenario, the mean over the hours of the horizon. [requests/s]"""
+    """Return the unmet demand of a scenario, averaged over the hours of the horizon. [requests/s]"""
     return sum(
         row.requests_per_s * problem.moment_of(row).hours_share / len(problem.periods)
         for row in unmet

@@ -1,4 +1,4 @@
-"""Why a fleet is infeasible: what stays unserved at best, and how much hardware would serve it."""
+"""Explain infeasibility: the least unmet demand, the hardware it needs, and the limits in the way."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from fleetplan.planner.search.unmet_prices import hint_nothing
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 SHORTAGE_TIME_LIMIT_S = 20.0
-"""Time to find the least unmet demand; the best found by then is stated. [s]"""
+"""Time to minimise unmet demand; the best plan found by then counts. [s]"""
 
 SHORTAGE_SHARE_OF_TIME = 0.35
-"""Share of the time left for that, where there is little."""
+"""Share of the remaining time for that, where little is left."""
 
 LEAST_SHORTAGE_S = 1.0
-"""Its least time, past the deadline too: what is short is the least that is to be said. [s]"""
+"""Least time for that, past the deadline too: an explanation must name what is short. [s]"""
 
 LIFTING_SHARE_OF_TIME = 0.5
-"""Share of the time left to find out whether one limit alone is in the way, where there is little."""
+"""Share of the remaining time to test one limit, where little is left."""
 
 LIFTING_TIME_LIMIT_S = 5.0
 """Time to find a plan with one limit lifted. [s]"""
@@ -50,18 +50,16 @@ LIFTING_TIME_LIMIT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Shortages:
-    """What a fleet is short of.
+    """Unmet demand of an infeasible fleet.
 
     Attributes
     ----------
     rows : tuple[Shortage, ...]
-        The least total of unmet requests/s, within a gap; empty if the limits do not even leave room for what
-        exists.
+        Unmet demand with the least total, within a gap; empty if the limits exclude even the existing hosts.
     complete : bool
-        False where the time was too short for that: `rows` are then of demand that no configuration could
-        serve with whatever supply.
+        False if time ran out; `rows` then list demand that no configuration could serve with any supply.
     least : bool
-        Whether the total is proven to be the least, within the gap; where it is not, less may be short.
+        Whether the total is proven to be the least, within the gap.
     """
 
     rows: tuple[Shortage, ...]
@@ -77,28 +75,28 @@ def find_shortages(
     deadline: Deadline = NEVER,
     gap_ratio: float = UNMET_GAP_RATIO,
 ) -> Shortages:
-    """Demand that no plan serves, with the accelerators that would serve it.
+    """Find the demand that no plan serves, and the accelerators that would serve it.
 
     Parameters
     ----------
     problem : Problem
-        A problem that is proven infeasible while unmet demand is forbidden.
+        Problem proven infeasible while unmet demand is forbidden.
     rejections : tuple[Rejections, ...]
-        Why configurations were excluded, for services that have none left.
+        Reasons why configurations were rejected, for services without any.
     seed, workers : int
-        Of the solver.
+        Solver settings.
     deadline : Deadline
-        When all of it is over.
+        Deadline of the whole explanation.
     gap_ratio : float
-        What the total of unmet requests/s may be above the least, as a share of it.
+        Target gap of the total unmet demand.
 
     Returns
     -------
     Shortages
-        Of all services and moments, where the time was long enough.
+        For all services and moments, if time allowed.
     """
     if not problem.cells:
-        # Nothing is asked for, so no demand is short: what exists costs more than the budget.
+        # No demand: existing hosts exceed the budget.
         return Shortages(())
     planning = build_model(problem, allow_unmet=True)
     scales = rate_scales(problem)
@@ -109,7 +107,7 @@ def find_shortages(
             for (cell, _), variable in planning.variables.unmet.items()
         )
     )
-    # Any plan says which demand is short: nothing at all is served by the plan to begin with.
+    # Start from the plan that serves nothing: any plan names the demand that is short.
     hint_nothing(planning.model, planning.variables)
     first = deadline.share(SHORTAGE_SHARE_OF_TIME).within(SHORTAGE_TIME_LIMIT_S)
     limits = SolverLimits(max(first.left_s, LEAST_SHORTAGE_S), seed, workers, Stop(), latest=first)
@@ -124,7 +122,7 @@ def find_shortages(
 
 
 def _never_served(problem: Problem, rejections: tuple[Rejections, ...]) -> tuple[Shortage, ...]:
-    """Demand that no configuration serves, whatever there is of the hardware that is supplied."""
+    """Return the demand that no configuration serves, however much hardware there is."""
     return tuple(
         _shortage(problem, (number, k), rate, Blocking((), decided=False), rejections)
         for number, cell in enumerate(problem.cells)
@@ -134,7 +132,10 @@ def _never_served(problem: Problem, rejections: tuple[Rejections, ...]) -> tuple
 
 
 def _servable(problem: Problem) -> Problem:
-    """The problem without demand that nothing can serve: no limit is in its way, and it would hide those."""
+    """Return the problem without demand that nothing can serve.
+
+    Such demand would hide the limits in the way of the rest.
+    """
     cells = []
     for cell in problem.cells:
         served = [
@@ -157,7 +158,7 @@ def _shortage(
     blocking: Blocking,
     rejections: tuple[Rejections, ...],
 ) -> Shortage:
-    """The row of what is unmet of one class of a cell. [requests/s]"""
+    """Return the row of one class's unmet demand in a cell. [requests/s]"""
     number, k = key
     cell = problem.cells[number]
     service = problem.services[cell.service]
@@ -179,7 +180,7 @@ def _shortage(
 def _unserved(
     problem: Problem, unmet: Mapping[tuple[int, int], cp_model.IntVar], values: cp_model.CpSolver
 ) -> dict[tuple[int, int], float]:
-    """What stays unmet by cell and class beyond rounding; all of it where that is all that is short."""
+    """Return unmet demand by cell and class beyond rounding; if all of it is rounding, return all."""
     scales = rate_scales(problem)
     every: dict[tuple[int, int], float] = {}
     beyond: dict[tuple[int, int], float] = {}
@@ -195,7 +196,7 @@ def _unserved(
 
 
 def _rounding(problem: Problem, cell: Cell, k: int) -> float:
-    """What may stay unmet of a class for whole load units alone: one of the fastest replica. [requests/s]"""
+    """Return the unmet demand due to whole load units: one unit of the fastest replica. [requests/s]"""
     units = (
         units_requests_per_s(problem, problem.candidates[c])[k] for c in problem.candidates_of(cell.service)
     )
@@ -216,12 +217,12 @@ LIMITS: Final[dict[str, ModuleType]] = {
     "average quality (quality_floor)": quality,
     "hardware (what can serve it is fully used, or arrives later)": capacity,
 }
-"""Constraint families that can be what is missing, by what people call them. Without the capacity rows
-hardware is free, so hardware is what is short only if no other limit alone is."""
+"""Constraint families that may cause a shortage, by user-facing name. Hardware comes last: without capacity
+rows hardware is free, so it is the cause only if no other limit alone is."""
 
 
 def _states(problem: Problem, family: ModuleType) -> bool:
-    """Whether a problem states a limit of a family at all: to lift what is not there is no use."""
+    """Return whether a problem states any limit of a constraint family."""
     fleet, policy = problem.fleet, problem.fleet.policy
     budget = fleet.budget
     stated: dict[ModuleType, bool] = {
@@ -240,7 +241,7 @@ def _states(problem: Problem, family: ModuleType) -> bool:
 
 
 def _as_stated(problem: Problem, name: str) -> str:
-    """Name a limit with the keys that state it, where there are several."""
+    """Return the name of a limit with the keys that state it."""
     if name != SHARES:
         return name
     by_policy = problem.fleet.policy.max_share_per_pool is not None
@@ -251,14 +252,14 @@ def _as_stated(problem: Problem, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
-    """Limits that are in the way.
+    """Limits that prevent a fleet from serving its demand.
 
     Attributes
     ----------
     names : tuple[str, ...]
-        Of those that are each alone what is missing.
+        Limits of which each alone, lifted, would let all demand be served.
     decided : bool
-        Whether it is proven of all others that to lift one of them alone is not enough.
+        Whether every other limit is proven not to suffice alone.
     """
 
     names: tuple[str, ...]
@@ -266,7 +267,7 @@ class Blocking:
 
 
 def blocking_limits(problem: Problem, seed: int, workers: int, deadline: Deadline = NEVER) -> Blocking:
-    """Limits of which each one alone, if it were lifted, would let all demand be served."""
+    """Find the limits of which each alone, if lifted, would let all demand be served."""
     if not problem.cells:
         return Blocking((), decided=True)
     found: list[str] = []
@@ -275,7 +276,7 @@ def blocking_limits(problem: Problem, seed: int, workers: int, deadline: Deadlin
     for name, family in stated:
         if family is capacity and found:
             break
-        # The first ones are short most often.
+        # Give the first families more time: they are the most frequent cause.
         seconds = deadline.share(LIFTING_SHARE_OF_TIME).within(LIFTING_TIME_LIMIT_S).left_s
         if not seconds:
             return Blocking(tuple(found), decided=False)
@@ -291,7 +292,7 @@ def blocking_limits(problem: Problem, seed: int, workers: int, deadline: Deadlin
 
 
 def _unsupplied(problem: Problem, cell: Cell) -> str:
-    """Say that nothing stands and nothing is offered where demand may be served; empty where something is."""
+    """Name the missing pool or offer where the regions that may serve a cell have none; empty otherwise."""
     regions = problem.serving_regions(cell)
     supplied = any(pool.region in regions for pool in problem.pools)
     return "" if supplied else f"a pool or an offer in {' or '.join(regions)}"

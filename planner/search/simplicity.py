@@ -1,16 +1,16 @@
-"""The plan that operators like best among those that cost little more than the cheapest one found.
+"""Choose the plan that is simplest to operate, among those that cost little more than the cheapest.
 
-Where services may pay to be served at home (`services.home_percent`), their requests are sent home first,
-those of services that may pay most before others. Then steps within their parts of a short time:
+Where services may pay for local serving (`services.home_percent`), their requests are sent home first, those
+of services that may pay most before others. Then three steps share a short time:
 
-1. the fewest kinds of traffic away from home, then kinds of hardware and configurations of each service in a
-   region, at a cost within what the policy allows (`policy.simpler_percent`) and within the asked gap: first
-   of the configurations that the plan runs, which takes little, then with others beside them;
-2. the cheapest of these plans;
-3. of about the same cost, the one with the fewest accelerators that start or hold replicas.
+1. minimise the kinds of traffic away from home, then the kinds of hardware and configurations per service and
+region, within the cost allowance of the policy (`policy.simpler_percent`) and the target gap: first with the
+plan's own configurations, which is quick, then with others;
+2. minimise the cost of these plans;
+3. at about the same cost, minimise the accelerators that start or hold replicas.
 
-The others are, of each service and hardware, the configurations that serve the peak of a region with the
-fewest accelerators: what is paid for and idle may do with fewer what the cheapest plan does with many.
+The other configurations are, by service and hardware, those that serve a region's peak with the fewest
+accelerators. The cheapest plan may use many accelerators that are paid for and idle, where fewer would do.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 @dataclass(frozen=True, slots=True)
 class SimplerStep:
-    """Share of the time of a step, and the gap at which its answer is good enough."""
+    """Time share and sufficient gap of one step."""
 
     share_of_time: float
     gap_ratio: float = 0.0
@@ -39,16 +39,16 @@ class SimplerStep:
 
 @dataclass(slots=True)
 class Turns:
-    """The time of steps one after the other: what one leaves, the next ones have.
+    """Time budget of consecutive steps: what one leaves, later ones may use.
 
     Attributes
     ----------
     seconds : float
-        Of all steps together. [s]
+        Budget of all steps. [s]
     spent : callable
-        What was taken since the first one began. [s]
+        Time used since the first step began. [s]
     granted : float
-        What the steps so far were to take. [s]
+        Time granted to the steps so far. [s]
     """
 
     seconds: float
@@ -63,40 +63,42 @@ class Turns:
 
 
 HOME_SHARE_OF_TIME: Final = 0.4
-"""Time to send requests home, over that of the three steps, and as much for the cheapest of these plans."""
+"""Time to send requests home, as a multiple of the time of the three steps; the same again to make these
+plans cheaper."""
 
 ALL_SHARES_OF_TIME: Final = 1 + 2 * HOME_SHARE_OF_TIME
-"""All of it, where requests are sent home."""
+"""Total time, in the same unit, where requests are sent home."""
 
 RATE_RESOLUTION: Final = 10**4
-"""Requests/s of the fastest replica in the units that requests away from home are counted in."""
+"""Objective units per request/s of the fastest replica, when counting requests away from home."""
 
 FEWEST_KINDS: Final = SimplerStep(0.3)
 
 FEWEST_WITH_OTHERS: Final = SimplerStep(0.2)
 
-# A fiftieth of what the plan may cost more by default.
+# A fiftieth of the default allowance for a simpler plan.
 CHEAPEST: Final = SimplerStep(0.2, 1e-4)
 
 LEAST_EFFORT: Final = SimplerStep(0.3)
 
 NEARLY_SAME_RATIO: Final = 0.0005
-"""What a plan may cost more for fewer starts: less than the prices are known to."""
+"""Relative extra cost for fewer starts: less than the uncertainty of prices."""
 
 HELD_WEIGHT: Final = 2
-"""An accelerator that holds replicas in a moment, against one that starts: none idles to save a start."""
+"""Weight of an accelerator that holds replicas for a moment against one that starts: no replica idles to save
+a start."""
 
 Ask = Callable[[SimplerStep], cp_model.CpSolver | None]
-"""Solves the model for its objective; None where that finds nothing."""
+"""Function that solves the model for its current objective; None without a solution."""
 
 Relation = tuple[str, str, str]
-"""Service with a region and its hardware, its configuration, or the region that its requests come from."""
+"""Service, region, and one of: hardware, configuration, or the region of its requests."""
 
 
 def requests_away(planning: PlanningModel, services: Collection[str]) -> cp_model.LinearExpr | None:
-    """Return what other regions serve of some services, by time; a phase of two counts half.
+    """Return the requests that other regions serve of these services, weighted by time.
 
-    The unit has no meaning. None where no other region can serve any.
+    Prefill and decode count half each. The unit is arbitrary. None where no other region can serve any.
     """
     problem, loads = planning.problem, planning.variables.load
     away = {
@@ -112,7 +114,7 @@ def requests_away(planning: PlanningModel, services: Collection[str]) -> cp_mode
 
 
 def _mean_rate(problem: Problem, c: int, k: int, cell: int) -> float:
-    """Requests/s that a load unit serves, in the mean of a period."""
+    """Return the request rate of a load unit, averaged over the period. [requests/s]"""
     candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
     share = 1.0 if candidate.phase is Phase.AGGREGATED else 0.5
     units = LOAD_UNITS_PER_REPLICA * load_parts(problem)[c][k]
@@ -120,7 +122,7 @@ def _mean_rate(problem: Problem, c: int, k: int, cell: int) -> float:
 
 
 def _fewest_accelerators(planning: PlanningModel) -> set[int]:
-    """Candidates that serve the peak of a region with the fewest accelerators of their hardware."""
+    """Return the candidates that serve a region's peak with the fewest accelerators of their hardware."""
     problem = planning.problem
     places = {(c, problem.pools[p].region) for c, p, _ in planning.variables.replicas}
     best: dict[tuple[str, Phase, str, str], tuple[int, int]] = {}
@@ -134,16 +136,16 @@ def _fewest_accelerators(planning: PlanningModel) -> set[int]:
 
 
 class SimplerPlans:
-    """The model of one part, used up by the search for a simpler plan.
+    """Search for a simpler plan on the model of one part; changes the model.
 
     Parameters
     ----------
     planning : PlanningModel
-        Rows are added to its model.
+        Model that gets more rows.
     values : CpSolver
-        The cheapest plan.
+        Values of the cheapest plan.
     ask : callable
-        Solves the model for its objective.
+        Solves the model for its current objective.
     """
 
     def __init__(self, planning: PlanningModel, values: cp_model.CpSolver, ask: Ask) -> None:
@@ -158,16 +160,16 @@ class SimplerPlans:
     def search(
         self, most: int, nearly: Callable[[int], int], home: Mapping[frozenset[str], int]
     ) -> cp_model.CpSolver:
-        """Return the values of the simplest plan found, at worst those of the cheapest one.
+        """Return the values of the simplest plan found, or those of the cheapest one.
 
         Parameters
         ----------
         most : int
-            The largest value of the cost objective.
+            Cost limit. [objective units]
         nearly : callable
-            The largest value that is about the same cost as another one.
+            Returns the largest cost that counts as about the same. [objective units]
         home : Mapping[frozenset[str], int]
-            The same where services are served at home, by the services; the largest first.
+            Cost limits of local serving by groups of services, largest first. [objective units]
         """
         model, cost = self.planning.model, self.planning.total_cost
         self._send_home(home)
@@ -183,7 +185,7 @@ class SimplerPlans:
         return self.values
 
     def _keep_to_running(self, free: frozenset[str]) -> None:
-        """Run no other configurations than the plan but of some services, and `others` once let in."""
+        """Allow only the plan's own configurations, except for `free` services and, once let in, `others`."""
         model, problem = self.planning.model, self.planning.problem
         for (c, _, _), replicas in self.planning.variables.replicas.items():
             if c not in self.running and problem.candidates[c].service not in free:
@@ -191,11 +193,11 @@ class SimplerPlans:
                 model.add(replicas <= most * self.with_others)
 
     def _send_home(self, home: Mapping[frozenset[str], int]) -> None:
-        """Serve as few requests as may be away from home, group by group, each at no more than its cost."""
+        """Minimise the requests served away from home, group by group, each within its cost limit."""
         every = {services: requests_away(self.planning, services) for services in home}
         away = {services: each for services, each in every.items() if each is not None}
         if not any(self.values.value(each) for each in away.values()):
-            # What is at home stays there.
+            # All requests are at home: keep them there.
             for each in away.values():
                 self.planning.model.add(each <= 0)
             return
@@ -219,13 +221,13 @@ class SimplerPlans:
         self.running = {c for (c, _, _), count in replicas.items() if self.values.value(count)}
 
     def _cheapest_of_these(self, away: Mapping[frozenset[str], cp_model.LinearExprT]) -> None:
-        """Take the cheapest plan that serves no more away from home."""
+        """Take the cheapest plan that serves no more requests away from home."""
         hint(self.planning.model, self.values)
         self.planning.model.minimize(self.planning.total_cost)
         self.values = self.ask(SimplerStep(HOME_SHARE_OF_TIME / len(away), CHEAPEST.gap_ratio)) or self.values
 
     def _fewest_kinds(self) -> None:
-        """Take the simplest plan within the cost, then the cheapest that is as simple."""
+        """Take the simplest plan within the cost limit, then the cheapest one that is as simple."""
         model = self.planning.model
         kinds = self._kinds()
         fewest = sum(weight * used for weight, _, used in kinds)
@@ -246,12 +248,12 @@ class SimplerPlans:
             hint(model, self.values)
 
     def _let_others_in(self) -> None:
-        """Let the other configurations run from here on."""
+        """Allow the other configurations from now on."""
         domain = self.with_others.proto.domain
         domain[0] = domain[1] = 1
 
     def _kinds(self) -> list[tuple[int, cp_model.IntVar, bool]]:
-        """Weight of each relation, whether a plan has it, and whether the cheapest plan does."""
+        """Return each relation's weight, its indicator variable, and whether the cheapest plan has it."""
         problem, variables = self.planning.problem, self.planning.variables
         allowed = self.running | self.others
         configurations: dict[Relation, list[cp_model.IntVar]] = defaultdict(list)
@@ -273,12 +275,12 @@ class SimplerPlans:
                 (weight, self._used(f"{name}[{','.join(key)}]", own), any(map(self.values.value, own)))
                 for key, own in relations.items()
             ]
-            # One of what follows counts for more than all of what was there.
+            # One relation of the next kind outweighs all relations of the kinds before.
             weight *= len(relations) + 1
         return kinds
 
     def _used(self, name: str, decided: Collection[cp_model.IntVar]) -> cp_model.IntVar:
-        """Whether any of some decisions is not 0."""
+        """Return a variable that is 1 if any of these decisions is not 0."""
         model = self.planning.model
         used = model.new_bool_var(name)
         for each in decided:
@@ -286,11 +288,11 @@ class SimplerPlans:
         return used
 
     def _effort(self) -> cp_model.LinearExprT:
-        """Accelerators that start, those that hold replicas, and those that are bought or rented."""
+        """Return the weighted sum of accelerators that start, hold replicas, or are bought or rented."""
         problem, variables = self.planning.problem, self.planning.variables
         parts: list[cp_model.LinearExprT] = []
         allowed = self.running | self.others
-        # Where changes cost, a replica idles rather than to start anew.
+        # Where starts or switches cost money, an idle replica is better than a new start.
         dear = bool(variables.started or variables.switched)
         start_weight = HELD_WEIGHT * len(problem.moments) + 1 if dear else 1
         for (c, p, m), replicas in variables.replicas.items():
@@ -303,7 +305,7 @@ class SimplerPlans:
         return cp_model.LinearExpr.sum(parts)
 
     def _starts(self, key: ReplicaKey) -> list[cp_model.IntVar]:
-        """Replicas more than in the slice before, and than in the period before or in the plan in force."""
+        """Return the replicas added since the slice before, and since the period before or plan in force."""
         problem, (c, p, m) = self.planning.problem, key
         replicas, moment = self.planning.variables.replicas, problem.moments[m]
         earlier: list[cp_model.IntVar | int] = []

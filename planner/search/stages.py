@@ -1,4 +1,4 @@
-"""Stages of a search: a goal that comes before TCO, then cost, each on the model of one part."""
+"""Stages of a search on one part's model: an optional goal first, then cost."""
 
 from __future__ import annotations
 
@@ -55,16 +55,17 @@ from fleetplan.planner.search.solvers.seats import OpenSeats
 from fleetplan.planner.units import ENERGY_ROUNDING_RATIO, USD_RESOLUTION, gap_of_cost
 
 GOAL_SHARE_OF_TIME = 0.6
-"""Share of the time for an objective that comes before TCO."""
+"""Share of the time for a goal that comes before TCO."""
 
 OWN_SHARE_OF_GAP: Final = 0.5
-"""Share of the asked gap of a goal that its search closes, where the rest is not its own."""
+"""Share of the target gap of a goal at which its search may stop, because the rest of the gap has other
+causes."""
 
 NOTHING_PROVEN: Final = Proof(-math.inf, "")
 
 
 class Stages:
-    """The stages of one part of a problem: their limits, the time spent, and who watches."""
+    """Stages of one part: time limits, work spent, and the watcher."""
 
     def __init__(self, part: Component, limits: SearchLimits, started: float, stop: Stop) -> None:
         self.stop = stop
@@ -77,32 +78,32 @@ class Stages:
         self.label = ""
         self.watch: Watcher = lambda _: None
         self.goal = goal_of(part.problem)
-        # A bound that is known before the search, for plans that serve everything. [objective units]
+        # Bound known before the search, for plans that serve all demand. [objective units]
         self.known = NOTHING_PROVEN
         self.reached: Reached | None = None
-        # What is proven to stay unmet of each priority that was looked at. [units of unmet demand]
+        # Proven unmet demand by priority, for the priorities searched. [units of unmet demand]
         self.unmet_bounds: dict[int, float] = {}
         self.values: cp_model.CpSolver | None = None
         self.memory = ColumnMemory()
         self.priorities = tuple(sorted({service.priority for service in self.problem.fleet.services}))
 
     def time_left_s(self) -> float:
-        """Time until the limit, or work where the clock must not decide. [s]"""
+        """Return the time until the limit, counted as work in reproducible runs. [s]"""
         if self.limits.reproducible:
             return self.limits.time_limit_s - self.deterministic_time
         return self.deadline - time.monotonic()
 
     def seconds_left(self) -> float:
-        """Time until the limit, without end where the clock must not decide. [s]"""
+        """Return the time until the limit; infinite in reproducible runs. [s]"""
         return math.inf if self.limits.reproducible else max(self.time_left_s(), 0.1)
 
     def tell(self, stage: str, step: Step, plan_usd: float | None, bound_usd: float | None) -> None:
-        """Tell those who watch of a step."""
+        """Report a step to the watcher."""
         wall_s = time.monotonic() - self.started
         self.watch(Progress(stage + self.label, wall_s, plan_usd, bound_usd, step.source, step.detail))
 
     def usd(self, units: float) -> float:
-        """TCO of a value of the cost objective. [USD]"""
+        """Convert a value of the cost objective to TCO. [USD]"""
         return units / USD_RESOLUTION + self.fixed_usd
 
     def minimise(
@@ -113,22 +114,22 @@ class Stages:
         known: Proof = NOTHING_PROVEN,
         row_duals: FloatArray | None = None,
     ) -> ModelOutcome:
-        """Solve for the objective that comes before TCO, where there is one, then for the least TCO."""
+        """Minimise the goal that comes before TCO, if there is one, then TCO."""
         if self.goal is None:
             return self.minimise_cost(planning, stage, known, patience, row_duals)
-        # Duals that are known are of a model without the goal's limit.
+        # Known dual prices belong to the model without the goal's limit.
         return self.reach(planning, self.goal, patience) or self.minimise_cost(
             planning, stage, known, patience
         )
 
     def reach(self, planning: PlanningModel, goal: Goal, patience: Patience) -> ModelOutcome | None:
-        """Fix the best value of a goal; an outcome only if there is no plan at all."""
+        """Optimise a goal and fix its value; return an outcome only if no plan exists."""
         model, units = planning.model, goal_units(planning.problem, planning.variables, goal)
         model.minimize(units)
 
         def enough(objective: float, bound: float) -> bool:
             value, known = goal.figure(objective), goal.figure(bound)
-            # What this search cannot close leaves it a part of the gap.
+            # The rest of the gap is not this search's to close: stop at half the target.
             own_ratio = self.limits.gap_ratio * OWN_SHARE_OF_GAP
             return (
                 goal.told_gap(value, known) <= self.limits.search_gap_ratio
@@ -143,9 +144,9 @@ class Stages:
         if outcome.values is None or outcome.bound is None:
             return outcome
         hint(model, outcome.values)
-        # The solver's objective is a float and these sums pass 2^53: the value is taken from the sum.
+        # Sums exceed 2^53, and the solver's objective is a float: evaluate the sum instead.
         value = outcome.values.value(units)
-        # Cost decides between plans that reach the same but for whole load units.
+        # Plans that differ in the goal only by whole load units compete on cost.
         bound = min(outcome.bound if goal.provable else least_of(model), value)
         most = max(value, math.floor(bound + goal.rounding_units(bound)))
         model.add(units <= most).with_name("goal_limit")
@@ -160,11 +161,11 @@ class Stages:
         patience: Patience = PATIENT,
         row_duals: FloatArray | None = None,
     ) -> ModelOutcome:
-        """Solve for the least TCO, of which a bound may be known, and prices at which blocks begin."""
+        """Minimise TCO, given a known bound and initial dual prices of the blocks."""
         planning.model.minimize(planning.total_cost)
 
         def enough(objective: float, bound: float) -> bool:
-            # The gap is on the whole TCO, of which the objective is the part that can be decided.
+            # The target gap is a share of the whole TCO, fixed costs included.
             plan, least = self.usd(objective), self.usd(max(bound, known.bound))
             verge = self.limits.verge
             decided = verge is not None and verge.decided(plan, least)
@@ -183,7 +184,8 @@ class Stages:
         )
         if outcome.objective is None or outcome.bound is None or outcome.bound >= known.bound:
             return outcome
-        # It is of another model, and both round the energy of a load unit, whose size depends on the demand.
+        # The bound comes from another model, and both round the energy of load units, whose size depends on
+        # demand.
         rounding = 2 * ENERGY_ROUNDING_RATIO * self.usd(outcome.objective) * USD_RESOLUTION
         if contradicted(known.bound, outcome.objective):
             least = known.bound - rounding
@@ -201,7 +203,7 @@ class Stages:
         on_step: Listener,
         solve: Callable[[], ModelOutcome],
     ) -> ModelOutcome:
-        """What is remembered of a program where it is enough, else the outcome of a solve, which is noted."""
+        """Return the cached outcome of a program if it is good enough, else solve and cache."""
         remembered, model = self.limits.remembered, planning.model
         large = len(model.proto.variables) >= LEAST_VARIABLES
         if remembered is None or self.limits.reproducible or large:
@@ -210,7 +212,7 @@ class Stages:
         known = remembered.found(key)
         if known is None or known.values is None or known.objective is None or known.bound is None:
             return remembered.noted(key, solve())
-        on_step(Step(known.bound_source, "the same program as before", known.objective, known.bound))
+        on_step(Step(known.bound_source, "reused an identical model's result", known.objective, known.bound))
         if enough(known.objective, known.bound):
             return replace(known, deterministic_time=0.0)
         hint(model, known.values)
@@ -230,7 +232,7 @@ class Stages:
         overtime: Overtime | None = None,
         row_duals: FloatArray | None = None,
     ) -> ModelOutcome:
-        """Solve one stage; blocks begin at prices that are known."""
+        """Solve one stage: in blocks if the model is large, else as a whole."""
         limits = SolverLimits(
             max(time_limit_s, 0.1),
             self.limits.seed,
@@ -254,12 +256,12 @@ class Stages:
         return outcome
 
     def _seats(self) -> OpenSeats | None:
-        """Where jobs are done: on the cluster, unless it is lost or there is none."""
+        """Return the cluster's seats, or None where it is lost or absent."""
         cluster = self.limits.cluster
         return None if cluster is None or cluster.lost else partial(ClusterSeats, cluster)
 
     def result(self, variables: Variables, outcome: ModelOutcome) -> SearchResult:
-        """What a cost stage found, in dollars."""
+        """Return the outcome of a cost stage in dollars."""
         wall_s = time.monotonic() - self.started
         if outcome.values is None or outcome.objective is None or outcome.bound is None:
             infeasible = outcome.status is ModelStatus.INFEASIBLE
@@ -280,9 +282,9 @@ class Stages:
         )
 
     def cost_status(self, objective_usd: float, bound_usd: float) -> SolveStatus:
-        """How good a plan of a cost is, with what other parts have left of their gaps."""
+        """Return the status of a plan by cost and bound, counting the unused gap of other parts. [USD]"""
         return self.status(gap_of_cost(objective_usd, min(bound_usd + self.limits.slack_usd, objective_usd)))
 
     def status(self, gap: float) -> SolveStatus:
-        """How good a plan is by its gap in TCO, and by that of the goal before it."""
+        """Return the status of a plan by the larger of its TCO gap and its goal's gap."""
         return status_of(gap if self.reached is None else max(gap, self.reached.gap), self.limits)

@@ -1,4 +1,4 @@
-"""Which of the plans of least cost is told: one with requests served where they arise."""
+"""Tie-break between plans of least cost: serve requests where they arise."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from fleetplan.planner.formulation import PlanningModel, all_variables
 from fleetplan.planner.search.solvers.cpsat import configured_solver
 
 LOCAL_SERVING_TIME_LIMIT_S: Final = 3.0
-"""Time to send requests home. [s]"""
+"""Time limit of the tie-break. [s]"""
 
 
 def prefer_local_serving(
     planning: PlanningModel, values: cp_model.CpSolver, seed: int
 ) -> cp_model.CpSolver | None:
-    """Reassign requests to the replicas that run, so that as few as may be are served elsewhere.
+    """Reroute requests between running replicas so that as few as possible are served in other regions.
 
-    Regions that serve each other's requests cost no less than each its own, so a plan of least cost may well
-    do the former.
+    Two regions that serve each other's requests cost the same as each serving its own, so a least-cost plan
+    may do either.
 
     Parameters
     ----------
     planning : PlanningModel
-        Its model is used up: what runs and what was bought is fixed in it.
+        Its model is changed: replicas and purchases are fixed.
     values : CpSolver
-        The plan.
+        Values of the plan.
     seed : int
-        Of the solver.
+        Random seed.
 
     Returns
     -------
     CpSolver or None
-        The values of such a plan; None where no request is served elsewhere, or the time was too short.
+        Values of the new plan; None if no request was served elsewhere or time ran out.
     """
     problem, model, variables = planning.problem, planning.model, planning.variables
     away = [
@@ -56,7 +56,7 @@ def prefer_local_serving(
         else:
             model.add(variable == decided)
     model.minimize(cp_model.LinearExpr.sum(away))
-    # With the replicas fixed it is all but a linear program; more workers only wait for each other.
+    # With replicas fixed the model is nearly a linear program: more workers do not help.
     solver = configured_solver(LOCAL_SERVING_TIME_LIMIT_S, seed, 1)
     solver.parameters.linearization_level = 2
     return solver if solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None

@@ -1,9 +1,9 @@
-"""The order of the solves of uncertain demand: all scenarios together, each alone, and the wrong forecasts.
+"""Order of solves for uncertain demand: all scenarios together, each alone, and wrong forecasts.
 
-A plan at the expected cost comes first, and keeps most of the time while its gap is open. The solves of each
-scenario alone begin at this plan, and give back what they find: joined plans and a bound
-(planner/search/joint_plans.py), from which the search goes on in the time that is left. A least regret counts
-from the best plan for each scenario alone, so those come first.
+The search for the least expected cost comes first and keeps most of the time while its gap is open. The
+solves of each scenario start from its plan and return merged plans and a bound
+(planner/search/joint_plans.py), from which the search resumes in the remaining time. Least regret is measured
+from each scenario's optimum, so those solves come first.
 """
 
 from __future__ import annotations
@@ -26,27 +26,25 @@ from fleetplan.planner.search.scenarios import (
 from fleetplan.planner.search.work import Spent
 
 KEPT_SHARE_OF_TIME: Final = 0.15
-"""Share of the time limit that is kept for each scenario alone and the wrong forecasts, however large the gap
-of the plan for all of them is."""
+"""Share of the time limit reserved for single scenarios and wrong forecasts while the joint gap is open."""
 
 LEAST_SHARE_OF_TIME: Final = 0.05
-"""The same at the least, past the limit too: on a busy machine a search ends later than it should."""
+"""Least share for them, past the limit too: on a busy machine the joint search may overrun."""
 
 MOST_SHARE_OF_TIME: Final = 0.5
-"""The same at the most, once that gap is closed."""
+"""Largest share for them, once the joint gap is closed."""
 
 ALONE_SHARE_OF_FORECASTS: Final = 0.5
-"""Share of that time to solve every scenario alone; the wrong forecasts have the rest."""
+"""Share of that time for single scenarios; wrong forecasts get the rest."""
 
 REGRET_SHARE_OF_TIME: Final = 0.45
-"""Share of the time limit to solve every scenario alone for the least regret, which is known no better than
-the best of each."""
+"""Share of the time limit for single scenarios under least regret, whose accuracy depends on their optima."""
 
 LEAST_RESUMED_SHARE_OF_TIME: Final = 0.02
-"""With a smaller share of the time limit left no search goes on: its model has to be built."""
+"""Least share of the time limit to resume the joint search: its model has to be built again."""
 
 Found = tuple[Problem, SearchResult, tuple[WrongForecast, ...]]
-"""The problem with the best of each scenario alone, the plan for all of them, and the wrong forecasts."""
+"""Problem with the optimum of each scenario, the joint result, and the wrong forecasts."""
 
 
 def search_scenarios(
@@ -57,19 +55,19 @@ def search_scenarios(
     Parameters
     ----------
     problem : Problem
-        With demand scenarios.
+        Problem with demand scenarios.
     evaluation : Evaluation
-        How it is solved.
+        Settings of the solves.
     watch : callable or None
-        Told of every better plan for all scenarios, and bound.
+        Called with every better joint plan and bound.
     forecasts : bool
-        Whether to say what would be best for each scenario, and what it costs to be wrong.
+        Whether to evaluate wrong forecasts too.
 
     Returns
     -------
     Found
-        With the time and the work of all solves. Without the best of each scenario where one has none in its
-        time, and where a stop came before.
+        Includes the time and work of all solves. Without scenario optima if a scenario has no plan in its
+        time, or the user stopped before.
     """
     searched = _Scenarios(problem, evaluation, watch, forecasts)
     if problem.fleet.demand_objective == LEAST_REGRET:
@@ -78,7 +76,7 @@ def search_scenarios(
 
 
 class _Scenarios:
-    """The solves of one problem of uncertain demand, and the time that they have left."""
+    """Solves of one problem of uncertain demand within a shared time limit."""
 
     def __init__(
         self, problem: Problem, evaluation: Evaluation, watch: Watcher | None, forecasts: bool
@@ -91,7 +89,7 @@ class _Scenarios:
         self.forecasts = forecasts
 
     def least_regret(self) -> Found:
-        """The best of each scenario alone, then the wrong forecasts, then the plan of least regret."""
+        """Solve each scenario alone, evaluate wrong forecasts, then minimise the largest regret."""
         alone_s = REGRET_SHARE_OF_TIME * self.limits.time_limit_s
         known = self.known_scenarios(None, alone_s, KEPT_SHARE_OF_TIME * self.limits.time_limit_s)
         result = self.search(known.problem, self.left_s)
@@ -99,7 +97,7 @@ class _Scenarios:
         return known.problem, self.whole(result), known.wrong
 
     def expected_cost(self) -> Found:
-        """The plan of least expected cost, then the best of each scenario alone and the wrong forecasts."""
+        """Minimise expected cost, then solve each scenario alone and evaluate wrong forecasts."""
         result = self.search(self.problem, self.limits.time_limit_s * (1 - KEPT_SHARE_OF_TIME))
         infeasible = result.status is SolveStatus.INFEASIBLE
         if infeasible or self.evaluation.over:
@@ -116,25 +114,25 @@ class _Scenarios:
 
     @property
     def left_s(self) -> float:
-        """Time until the limit, or work where the clock must not decide. [s]"""
+        """Return the time until the limit, counted as work in reproducible runs. [s]"""
         return self.limits.time_limit_s - self.spent.seconds
 
     def search(self, problem: Problem, time_limit_s: float) -> SearchResult:
-        """Search a plan for all scenarios."""
+        """Search a joint plan for all scenarios."""
         limits = replace(self.limits, time_limit_s=max(time_limit_s, LEAST_S))
         result = search(problem, limits, self.watch, self.evaluation.stop, self.evaluation.holds)
         self.spent.add(result.deterministic_time)
         return result
 
     def known_scenarios(self, plan: Plan | None, alone_s: float, wrong_s: float) -> KnownScenarios:
-        """The best of each scenario alone and the wrong forecasts, where a plan for all of them may be known.
+        """Solve each scenario alone and evaluate wrong forecasts, starting from a joint plan if known.
 
         Parameters
         ----------
         plan : Plan or None
-            Serves every scenario.
+            Joint plan for every scenario.
         alone_s, wrong_s : float
-            Time for each of the two questions. [s]
+            Time for the two kinds of solves. [s]
         """
         started_s = self.spent.seconds
         problem, alone = with_scenario_optima(self.problem, self.within(alone_s, plan), plan)
@@ -146,9 +144,9 @@ class _Scenarios:
         return KnownScenarios(problem, alone, wrong, others).improved(plan)
 
     def within(self, seconds: float, plan: Plan | None) -> Evaluation:
-        """How solves are done that have so many seconds together.
+        """Return settings for solves that share this many seconds.
 
-        With a plan for all scenarios none goes on past the limit to find a first one.
+        Given a joint plan, no solve runs past the limit to find a first plan.
         """
         limits = replace(self.limits, time_limit_s=max(seconds, LEAST_S))
         if plan is not None and not limits.reproducible:
@@ -156,7 +154,7 @@ class _Scenarios:
         return replace(self.evaluation, limits=limits)
 
     def resumed(self, result: SearchResult) -> SearchResult:
-        """The same, or a better plan found in the time that is left, where the gap of its cost is open."""
+        """Return the result, improved in the remaining time if its cost gap is open."""
         goes_on = result.status is SolveStatus.LIMIT and not self.evaluation.stop.requested
         lexicographic = result.goal is not None or self.problem.fleet.policy.unmet != "forbid"
         enough_time = self.left_s > LEAST_RESUMED_SHARE_OF_TIME * self.limits.time_limit_s
@@ -168,12 +166,12 @@ class _Scenarios:
         return better_of(self.search(known, self.left_s), result, self.limits)
 
     def whole(self, result: SearchResult) -> SearchResult:
-        """The same with the time and the work of all solves."""
+        """Return the result with the time and work of all solves."""
         return replace(result, wall_s=self.spent.clock_s, deterministic_time=self.spent.work_s)
 
 
 def _joined(known: KnownScenarios) -> list[dict[str, SearchResult]]:
-    """Plans by scenario under the purchases for one of them, where they are known for every other one."""
+    """Return the results by scenario under each scenario's purchases, where all scenarios were solved."""
     names = list(known.problem.scenario_optima or {})
     return [
         {name: known.found(planned, name) for name in names}

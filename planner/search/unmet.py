@@ -1,4 +1,4 @@
-"""Stages of a search where demand may stay unmet: as little of it as may be, then cost."""
+"""Stages of a search that may leave demand unmet: minimise unmet demand, then cost."""
 
 from __future__ import annotations
 
@@ -41,43 +41,44 @@ from fleetplan.planner.search.unmet_prices import (
 from fleetplan.planner.search.warm_start import hint_known_plan
 
 FULL_SERVICE_SHARE_OF_TIME = 0.33
-"""Share of the time limit to find a plan that serves everything, where unmet demand is allowed; with one the
-search has all of it."""
+"""Share of the time limit to find a plan that serves all demand, where unmet demand is allowed; once found,
+the search keeps the whole limit."""
 
 UNMET_SHARE_OF_TIME = 0.4
-"""Share of the time left that each priority may take before cost is looked at."""
+"""Share of the remaining time for the unmet demand of each priority."""
 
 PATIENCE_ROUNDS = 3
-"""Rounds over blocks after which a large fleet without a plan that serves everything is let off, where demand
-may stay unmet: with a plan the first or the second finds one."""
+"""Block rounds after which a large fleet without a plan that serves all demand may leave some unmet: feasible
+fleets find one in the first or second round."""
 
 WEIGHED_SHARE_OF_TIME = 0.2
-"""Share of the time left for a large fleet's unmet demand and cost together, before cost alone. With 0.15 the
-gap in cost is no smaller after 120 s, and more demand is left unmet."""
+"""Share of a large fleet's remaining time to weigh unmet demand against cost, before minimising cost alone.
+With 0.15, the cost gap after 120 s is no smaller, and more demand stays unmet."""
 
 LEAST_WEIGHED_S, MOST_WEIGHED_SHARE = 5.0, 0.6
-"""It has at least so much, within this share of it: where time is short, service comes first. [s]"""
+"""Least time for that, and its largest share of the remaining time: in short runs, service comes first.
+[s]"""
 
 WEIGHED_GAP_RATIO = 2.0
-"""While plan and bound of both together are further apart than this multiple of the plan's cost, it goes on
-within that share: what it leaves unmet stays unmet. Plans that serve nothing are hundreds of times their cost
-away, those of the first neighbourhoods about once; with 0.5 or 1 the least cost has too little time left."""
+"""Weighing continues, up to that share, while its gap exceeds this multiple of the plan's cost: what it
+leaves unmet stays unmet. The gap is hundreds of times the cost for plans that serve nothing, and about once
+the cost after the first neighbourhoods; with 0.5 or 1, too little time is left to minimise cost."""
 
 WEIGHING = "unmet demand and cost"
 """Name of the stage that weighs one against the other."""
 
 
 def _bound_from_above(limits: Iterable[tuple[cp_model.IntVar, int]]) -> None:
-    """Let each variable be at most its limit."""
+    """Set the upper bounds of variables."""
     for variable, limit in limits:
         variable.proto.domain[1] = limit
 
 
 class UnmetStages(Stages):
-    """The stages of a part that may leave demand unmet."""
+    """Stages of a part that may leave demand unmet."""
 
     def serve_most(self) -> tuple[PlanningModel, ModelOutcome]:
-        """The cheapest plan that serves everything, or else one that leaves the least unmet."""
+        """Return the cheapest plan that serves all demand, or else one with the least unmet demand."""
         lenient = build_model(self.problem, allow_unmet=True)
         if decomposed(lenient) is not None:
             return lenient, self.serve_most_in_blocks(lenient)
@@ -90,10 +91,10 @@ class UnmetStages(Stages):
         return lenient, self.minimise_unmet(lenient) or self.minimise(lenient, "cost of what is served")
 
     def serve_most_in_blocks(self, planning: PlanningModel) -> ModelOutcome:
-        """The same of a large fleet: without trying to serve everything where no relaxation could."""
+        """Do the same for a large fleet, without the search for full service if a relaxation excludes it."""
         least = least_shortage(planning, self.stop, self.seconds_left())
         if least is None or not least.impossible:
-            # Columns are those of the same model in which demand may stay unmet.
+            # Blocks reuse their columns for the same model with unmet demand.
             unmet = [(variable, variable.proto.domain[1]) for variable in planning.variables.unmet.values()]
             _bound_from_above((variable, 0) for variable, _ in unmet)
             hint_known_plan(planning)
@@ -104,13 +105,13 @@ class UnmetStages(Stages):
                 return outcome
             _bound_from_above(unmet)
         else:
-            named = ", ".join(map(str, least.lacking)) or "none by more than a little"
+            named = ", ".join(map(str, least.lacking)) or "none beyond rounding"
             step = Step("root relaxation", f"no plan serves everything; short: priority {named}", None, None)
             self.tell(WEIGHING, step, None, None)
         return self.weigh_unmet(planning, least)
 
     def weigh_unmet(self, planning: PlanningModel, least: LeastShortage | None) -> ModelOutcome:
-        """Weigh unmet demand against cost, then minimise cost with no more of it unmet."""
+        """Weigh unmet demand against cost, then minimise cost with no more demand unmet."""
         model, variables = planning.model, planning.variables
         prices = prices_of_unmet(planning, least, self.stop, self.seconds_left())
         weighing = weigh(planning, prices.by_priority)
@@ -146,18 +147,18 @@ class UnmetStages(Stages):
         served.note(list(outcome.values.response_proto.solution))
         hint_values(model, served.best)
         for priority, unmet in served.unmet.items():
-            # Unproven for one priority: benchmarks/RESULTS.md has what a linear relaxation is worth.
+            # No bound is proven per priority (benchmarks/RESULTS.md: strength of the linear relaxation).
             self.unmet_bounds[priority] = 0.0
-            # A rate unit of each more: the whole units of other replicas fit no better.
+            # Allow one more rate unit each: whole load units of other replicas do not fit exactly.
             most = value_of(unmet, served.best) + rounding_of(unmet)
             model.add(unmet <= most).with_name(f"unmet_limit[{priority}]")
-        # Of the plan that is kept, whatever was told last.
+        # Of the plan that is kept, not of the one reported last.
         missing = weighing.shortage(served.best) + weighing.rounding()
         known = Proof(weighing.cost(outcome.bound, missing), outcome.bound_source)
         return self.minimise(planning, "cost of what is served", known=known)
 
     def minimise_unmet(self, planning: PlanningModel) -> ModelOutcome | None:
-        """Fix the least unmet demand priority by priority; an outcome only if there is no plan at all."""
+        """Minimise unmet demand priority by priority and fix it; return an outcome only if no plan exists."""
         model, variables = planning.model, planning.variables
         for priority in self.priorities:
             unmet = unmet_demand(self.problem, variables, priority)
@@ -179,12 +180,12 @@ class UnmetStages(Stages):
                 return outcome
             hint(model, outcome.values)
             self.unmet_bounds[priority] = max(outcome.bound or 0.0, 0.0)
-            # The solver's objective is a float and these sums pass 2^53: the value is taken from the sum.
+            # Sums exceed 2^53, and the solver's objective is a float: evaluate the sum instead.
             model.add(unmet <= outcome.values.value(unmet)).with_name(f"unmet_limit[{priority}]")
         return None
 
     def with_unmet(self, result: SearchResult) -> SearchResult:
-        """The same with what it leaves unmet, and what is proven of that."""
+        """Return the result with its unmet demand by priority and the proven bounds."""
         if result.solution is None or not self.unmet_bounds:
             return result
         left: dict[int, LeastUnmet] = {}

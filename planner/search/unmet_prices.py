@@ -1,17 +1,16 @@
-r"""What a request that is not served is made to cost, where demand is too large for what can be had.
+r"""Prices of unmet demand, for fleets that cannot serve all of it.
 
-Unmet demand comes before cost, priority by priority. In large fleets each of these stages would take the time
-of a whole solve, and all but the last would know no costs. So one solve weighs shortage against cost, and
-what it leaves unmet is the limit for the solve that minimises cost alone.
+Unmet demand comes before cost, priority by priority. For large fleets, one stage per priority would take the
+time of a whole solve each, and only the last would see costs. Instead, one solve weighs unmet demand against
+cost, and its unmet demand limits the solve that minimises cost alone.
 
-*Strict* prices let no number of cheap requests of a priority, whatever they need, outweigh a dear one above.
-They are up to a million times what a request costs, and beside them a plan's cost would be noise. Linear
-relaxations of the whole model say how much less will do. The first, at strict prices, says what each priority
-lacks and what the supply of the others is worth to those that lack it; one beside it whether everything can
-be served, which tolerances at such prices may hide. The last looks for the least cost that leaves little more
-unmet, and says what the last requests served cost. The price of the highest priority that lacks something is
-`PRICE_RATIO` times that; those above cost as many times what their supply is worth, and those below less than
-theirs is.
+*Strict* prices let no number of cheap requests outweigh an expensive request of a higher priority. They reach
+a million times the cost of a request; beside them, the cost of a plan would be noise. Linear relaxations of
+the whole model find lower prices that suffice. The first, at strict prices, returns each priority's unmet
+demand and the value of the others' supply to it. The second tests whether all demand can be served, which
+tolerances at strict prices may hide. The third minimises cost with little more unmet, and returns the
+marginal cost of serving. The highest priority with unmet demand is priced at `PRICE_RATIO` times that cost,
+higher priorities in proportion to the value of their supply, lower ones below it.
 """
 
 from __future__ import annotations
@@ -34,25 +33,25 @@ from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.units import USD_RESOLUTION
 
 PRICE_RATIO: Final = 2.0
-"""Price of an unserved request over what the last of its priority costs, so that serving is worth it; and of
-one priority over the next, where their requests cost the same."""
+"""Price of an unserved request over the marginal cost of serving it; also of one priority over the next where
+their requests cost the same."""
 
 LITTLE_RATIO: Final = 1e-3
-"""Share of the demand of a priority that may stay unmet beyond the least where it is asked what the last
-requests cost: at the very least, where supply ends, there is no end to that."""
+"""Share of a priority's demand that may stay unmet beyond the least when its marginal cost is computed:
+exactly at the least, supply ends and that cost is unbounded."""
 
 SERVED_RATIO: Final = 1e-6
-"""Unmet share of a demand that is served for all that a linear relaxation knows."""
+"""Unmet share below which the linear relaxation counts a demand as served."""
 
 LEAST_WEIGHT: Final = 16.0
-"""Least weight of a rate unit of unmet demand: rounding smaller ones would put them out of order."""
+"""Least weight of a rate unit of unmet demand: smaller weights would lose their order to rounding."""
 
 LARGEST_OBJECTIVE: Final = 2**60
-"""CP-SAT takes no objective that may pass 2**63; its own sums need some room. [objective units]"""
+"""Limit of the weighted objective: CP-SAT rejects 2**63, and its own sums need room. [objective units]"""
 
 
 def hint_nothing(model: cp_model.CpModel, variables: Variables) -> None:
-    """Begin with the plan that serves nothing: with it every part of a large model has some solution."""
+    """Hint the plan that serves nothing: it gives every block of a large model a solution."""
     model.clear_hints()  # type: ignore[no-untyped-call]
     unserved = {variable.index for variable in variables.unmet.values()}
     for index, proto in enumerate(model.proto.variables):
@@ -63,24 +62,23 @@ def hint_nothing(model: cp_model.CpModel, variables: Variables) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeastShortage:
-    """What a linear relaxation leaves unmet where higher priorities come first, and what that says of prices.
+    """Least unmet demand by priority from a linear relaxation, with its dual prices.
 
     Attributes
     ----------
     lacking : tuple[int, ...]
-        Priorities that lack more than a little, highest first.
+        Priorities with unmet demand beyond rounding, highest first.
     impossible : bool
-        Whether no plan serves everything, within the tolerances of floating point.
+        Whether no plan serves all demand, within floating-point tolerances.
     limits : dict[int, int]
-        A little more than each priority lacks. [units of unmet demand]
+        Slightly more than the least unmet demand of each priority. [units of unmet demand]
     dearest : dict[int, float]
-        What the supply of served demand is worth to those that lack it, by priority, at the most.
-        [objective units]
+        Largest value of served demand's supply to priorities that lack it, by priority. [objective units]
     cheapest : dict[int, float]
-        The same of demand that is not served, at the least. [objective units]
+        Least such value of unserved demand. [objective units]
     all_served_duals : FloatArray or None
-        Dual prices of all constraints where everything is served at least cost; None where a linear
-        relaxation cannot serve everything. [objective units]
+        Dual prices of all constraints when all demand is served at least cost; None where the relaxation
+        cannot serve all demand. [objective units]
     """
 
     lacking: tuple[int, ...]
@@ -93,15 +91,15 @@ class LeastShortage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnmetPrices:
-    """What unmet demand is made to cost.
+    """Prices of unmet demand by priority.
 
     Attributes
     ----------
     by_priority : dict[int, float]
         Price of a rate unit of unmet demand, lowest priority first. [objective units]
     row_duals : FloatArray or None
-        What one more unit of the limit of each constraint of the model is worth where the least cost leaves
-        little more unmet; None beside strict prices. [objective units]
+        Dual price of each constraint of the model at the least cost with little more unmet; None with strict
+        prices. [objective units]
     """
 
     by_priority: Mapping[int, float]
@@ -109,18 +107,18 @@ class UnmetPrices:
 
 
 def least_shortage(planning: PlanningModel, stop: Stop, limit_s: float) -> LeastShortage | None:
-    """What cannot be served, by linear relaxations: of what is lacking, and of serving everything.
+    """Compute the least unmet demand, and whether all demand can be served, by linear relaxations.
 
     Parameters
     ----------
     planning : PlanningModel
-        In which demand may stay unmet; its objective changes.
+        Model in which demand may stay unmet; its objective changes.
     stop, limit_s : Stop, float
-        When it is given up. [s]
+        Stop signal and time limit. [s]
     """
     strict = strict_prices(planning.problem)
     weighing = weigh(planning, strict)
-    # Nothing of cost: beside strict prices it is less than the tolerances of a linear solver, and with it the
+    # Leave cost out: beside strict prices it is below the tolerances of a linear solver, and with it the
     # relaxation takes up to six times as long (benchmarks/RESULTS.md).
     unserved = [planning.model.get_int_var_from_proto_index(index) for index in weighing.prices]
     planning.model.minimize(cp_model.LinearExpr.weighted_sum(unserved, list(weighing.prices.values())))
@@ -159,16 +157,16 @@ def least_shortage(planning: PlanningModel, stop: Stop, limit_s: float) -> Least
 def prices_of_unmet(
     planning: PlanningModel, least: LeastShortage | None, stop: Stop, limit_s: float
 ) -> UnmetPrices:
-    """Prices at which unmet demand comes before cost.
+    """Compute prices at which unmet demand comes before cost.
 
     Parameters
     ----------
     planning : PlanningModel
-        In which demand may stay unmet.
+        Model in which demand may stay unmet.
     least : LeastShortage or None
-        What cannot be served. Where that is not known, prices are strict.
+        Least unmet demand; None makes prices strict.
     stop, limit_s : Stop, float
-        When the linear relaxation is given up, and strict prices are taken. [s]
+        Stop signal and time limit of the linear relaxation; prices are strict without it. [s]
     """
     strict = strict_prices(planning.problem)
     if least is None:
@@ -183,14 +181,14 @@ def prices_of_unmet(
     if nearly is None:
         return UnmetPrices(strict)
     last = {priority: abs(float(nearly.row_duals[row])) for priority, row in limits.items()}
-    # The highest priority that lacks something: what supply is left is worth what it serves of that.
+    # The highest priority with unmet demand: the value of scarce supply is what it serves there.
     marginal = min(least.lacking, default=next(iter(strict)))
-    # Where serving costs nothing, any price will do.
+    # Where serving costs nothing, any price works.
     scale = min(1.0, PRICE_RATIO * last[marginal] / strict[marginal]) or 1.0
     prices: dict[int, float] = {}
     for priority, highest in strict.items():
         if priority > marginal:
-            # Half of what its supply is worth, at the most: it must not be preferred.
+            # At most half the value of its supply, so that it is not preferred.
             wanted = max(scale * highest, min(highest, scale * least.cheapest[priority] / PRICE_RATIO))
         elif priority == marginal:
             wanted = scale * highest
@@ -208,11 +206,11 @@ class Weighing:
     Attributes
     ----------
     objective : LinearExprT
-        The sum of both, in units that fit a solver's integers.
+        Their sum, in units that fit the solver's integers.
     coarse : int
-        Objective units of TCO that one of these stands for.
+        Objective units of TCO per unit of the sum.
     prices : dict[int, int]
-        Price of a unit of the variables of unmet demand, by their indices. [units of the sum]
+        Price of a unit of each unmet-demand variable, by index. [units of the sum]
     """
 
     objective: cp_model.LinearExprT
@@ -220,37 +218,36 @@ class Weighing:
     prices: Mapping[int, int]
 
     def shortage(self, values: Sequence[int] | NDArray[np.int64]) -> int:
-        """Price of what a plan leaves unmet. [units of the sum]
+        """Return the price of a plan's unmet demand. [units of the sum]
 
         Parameters
         ----------
         values : sequence of int
-            Of all variables of the model.
+            Values of all variables of the model.
         """
         return sum(price * int(values[index]) for index, price in self.prices.items())
 
     def rounding(self) -> int:
-        """Price of one rate unit more of all unmet demand. [units of the sum]"""
+        """Return the price of one more rate unit of every unmet demand. [units of the sum]"""
         return sum(self.prices.values())
 
     def cost(self, value: float, shortage: int) -> float:
-        """TCO of a plan by its value and shortage. [objective units]
+        """Return the TCO of a plan, given its value and shortage. [objective units]
 
-        Of a bound on the value: a bound on the TCO of every plan that leaves no more unmet, as these could be
-        worth no less.
+        Given a bound on the value, returns a TCO bound for all plans that leave no more unmet.
         """
         return self.coarse * (value - shortage)
 
 
 def weigh(planning: PlanningModel, prices: Mapping[int, float]) -> Weighing:
-    """TCO and the price of unmet demand, in units as fine as fit a solver's integers.
+    """Combine TCO and the price of unmet demand in the finest units that fit the solver's integers.
 
     Parameters
     ----------
     planning : PlanningModel
-        In which demand may stay unmet.
+        Model in which demand may stay unmet.
     prices : dict[int, float]
-        Of a rate unit of unmet demand by priority. [objective units]
+        Price of a rate unit of unmet demand by priority. [objective units]
     """
     cost = flat(planning.total_cost)
     unmet = [flat(unmet_demand(planning.problem, planning.variables, priority)) for priority in prices]
@@ -259,9 +256,9 @@ def weigh(planning: PlanningModel, prices: Mapping[int, float]) -> Weighing:
     raised = max(1.0, LEAST_WEIGHT / min(prices.values()))
     coarse = 1
     while True:
-        # Beyond what fits, weights become equal from below: priorities then count alike.
+        # Beyond the range of integers, the lowest weights become equal: those priorities then count alike.
         weights = [max(1, math.ceil(raised * each / coarse)) for each in prices.values()]
-        # Costs are rounded down: a bound on their sum is then one on what they are rounded from.
+        # Costs are rounded down, so a bound on their sum also bounds the exact costs.
         kept = [int(each) // coarse for each in cost.coeffs]
         priced = [
             [weight * int(each) for each in part.coeffs] for weight, part in zip(weights, unmet, strict=True)
@@ -279,12 +276,14 @@ def weigh(planning: PlanningModel, prices: Mapping[int, float]) -> Weighing:
 
 
 def strict_prices(problem: Problem) -> dict[int, float]:
-    """Price of a rate unit of unmet demand by priority, lowest first: no number of them outweighs one above.
+    """Return strict prices per rate unit, lowest priority first.
+
+    No number of units of one priority outweighs a unit of a higher priority.
 
     Returns
     -------
     dict[int, float]
-        Of the priorities that ask for something. [objective units]
+        Of priorities with demand. [objective units]
     """
     costs: dict[int, list[float]] = {}
     asking = {cell.service for cell in problem.cells}
@@ -303,22 +302,25 @@ def strict_prices(problem: Problem) -> dict[int, float]:
 
 
 def rounding_of(unmet: cp_model.LinearExprT) -> int:
-    """What unmet demand grows by if each part of it is rounded up by one rate unit."""
+    """Return the growth of unmet demand if each part is rounded up by one rate unit."""
     return sum(int(each) for each in flat(unmet).coeffs)
 
 
 def flat(expression: cp_model.LinearExprT) -> cp_model.FlatIntExpr:
-    """Variables and coefficients of a sum."""
+    """Flatten a linear expression into variables and coefficients."""
     return cp_model.FlatIntExpr(cp_model.LinearExpr.sum([expression]))
 
 
 def _most(coefficients: Sequence[int], largest: Sequence[int]) -> int:
-    """The most that a sum may be in size, by the most that its variables may be."""
+    """Return the largest absolute value of a sum, given the largest values of its variables."""
     return sum(abs(each) * most for each, most in zip(coefficients, largest, strict=True))
 
 
 def _request_usd(problem: Problem, service: str) -> Iterator[float]:
-    """Cost over the horizon of serving one request per second, by class, at the dearest supply. [USD s]"""
+    """Yield the cost over the horizon of serving one request/s of each class, at most. [USD s]
+
+    The supply is the most expensive one, the configuration the most efficient.
+    """
     usd = max(
         (
             max(acquisition.unit_usd) / pool.accelerators_per_unit
@@ -328,7 +330,7 @@ def _request_usd(problem: Problem, service: str) -> Iterator[float]:
         default=0.0,
     )
     if usd <= 0:
-        # Prices only rank where supply costs nothing.
+        # Where supply costs nothing, prices only rank priorities.
         usd = 1.0
     own = [each for each in problem.candidates if each.service == service]
     for k in range(len(problem.services[service].classes)):

@@ -1,7 +1,6 @@
-"""Where a search begins when a plan is known, such as the one in force: what it runs, buys and retires.
+"""Warm start from a known plan, such as the plan in force: hint its replicas, purchases and retirements.
 
-Names tell what is what, so a plan of other demand, prices or quarters serves as well: what it does not know
-is left to the search.
+Rows match by name, so a plan for other demand, prices or quarters serves too. The search decides the rest.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 
 
 def hint_known_plan(planning: PlanningModel) -> None:
-    """Hint replicas, units that are bought or rented, and units that are retired; nothing without a plan.
+    """Hint the replicas, purchases, rents and retirements of the known plan, if there is one.
 
-    A period that the plan does not have is hinted as the one that runs when the horizon begins.
+    A period that the plan lacks is hinted from the period in force when the horizon begins.
     """
     problem, variables = planning.problem, planning.variables
     plan = problem.begins_with
@@ -39,14 +38,14 @@ def hint_known_plan(planning: PlanningModel) -> None:
 
 
 def hint_solution(planning: PlanningModel, solution: Solution) -> None:
-    """Hint every variable that a solution decides, those that it leaves out as 0."""
+    """Hint every variable of a solution, with 0 where it has no value."""
     planning.model.clear_hints()  # type: ignore[no-untyped-call]
     for group in KEPT:
         _hint(planning.model, members(group, planning.variables), getattr(solution, group.name))
 
 
 def supply_of(problem: Problem, plan: Plan) -> FixedSupply:
-    """Purchases, rents and retirements of a plan, as far as the problem knows them."""
+    """Return the purchases, rents and retirements of a plan that match the problem's offers and pools."""
     return FixedSupply(_acquired(problem, plan), _retired(problem, plan))
 
 
