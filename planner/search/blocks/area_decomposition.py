@@ -1,14 +1,15 @@
-"""A linear program of areas at prices of their joint limits: Dantzig-Wolfe decomposition.
+"""Solve a linear program area by area: Dantzig-Wolfe decomposition over the joint limits.
 
-The linear relaxation is one, and the master LP over columns. Each area is solved at prices of the joint
-limits. A restricted master mixes what each area has found, so that the limits hold, and its dual prices are
-the next ones. They stay within a box around the prices that proved the best bound, as the master knows little
-at first: the box moves with these, grows where prices end at its sides, and shrinks where they prove less.
+It serves the linear relaxation and the master LP. In each round, every area is solved at prices of the joint
+limits. A restricted master mixes the areas' solutions so that the joint limits hold, and its dual prices are
+the next prices. They stay within a box around the prices of the best bound, because the first masters know
+few solutions. The box moves with these prices, grows where prices end at its sides, and shrinks where they
+prove less.
 
-Few joint limits bind in most fleets: one or two of 51 to 163 in random fleets of 100 to 1,000 services take 4
-to 6 rounds, a scarce budget of every quarter 12. Rounds are as short as their longest area, and no process
-holds more than one area. Where dozens bind, as with scarce supply, the prices do not settle: the whole
-relaxation from the bases of the areas ends sooner.
+Few joint limits bind in most fleets: with one or two of 51 to 163 in random fleets of 100 to 1,000 services
+it takes 4 to 6 rounds, with a scarce budget in every quarter 12. A round takes as long as its longest area,
+and no process holds more than one area. Where dozens bind, as with scarce supply, prices do not settle; the
+whole relaxation, from the areas' bases, then ends sooner.
 """
 
 from __future__ import annotations
@@ -27,36 +28,36 @@ from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Indices, 
 from fleetplan.planner.search.solvers.workers import Workers
 
 MOST_ROUNDS: Final = 12
-"""Rounds after which prices are given up that do not settle. One of two years of three hundred services takes
-2.3 s of a core, all areas together, and the whole relaxation 5.2 s."""
+"""Rounds after which to give up on prices that do not settle. For two years of three hundred services, a
+round takes 2.3 s of a core over all areas, the whole relaxation 5.2 s."""
 
 SETTLED_RATIO: Final = 1e-4
-"""Distance of the mixture from the bound, over its cost, at which prices have settled. Pricing of blocks
-raises the bound by a hundred times as much."""
+"""Distance of mixture and bound, as a share of the cost, at which prices have settled. Pricing of blocks
+raises the bound a hundred times as much."""
 
 BOX_SHARE: Final = 0.03
-"""Half of the first box: what all areas cost, over the limit, times this. With 0.25 a fleet of three hundred
-services takes a round more, as does one of a hundred with 0.08."""
+"""Half width of the first box, times the limit, as a share of the cost of all areas. Three hundred services
+take one more round at 0.25, a hundred services at 0.08."""
 
 BOX_GROWTH: Final = 2.0
-"""By how much a side of the box grows where a price ends there, or all shrink where prices prove less."""
+"""Factor by which the box grows on sides where a price ends, and shrinks where prices prove less."""
 
 KEPT: Final = 1e-6
-"""Joint limits that a mixture violates by no more are kept, over their size. [scaled units]"""
+"""Relative violation of a joint limit that a mixture may have. [scaled units]"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AreaPoint:
-    """A solution of an area.
+    """Solution of one area.
 
     Attributes
     ----------
     cost : float
-        Without prices of joint limits. [objective units]
+        Cost without prices of joint limits. [objective units]
     takes : Array
-        Of each joint limit. [scaled units]
+        Use of each joint limit. [scaled units]
     used, values : Indices, Array
-        Variables of the area that are not zero, and their values.
+        Nonzero variables of the area, and their values.
     """
 
     cost: float
@@ -67,7 +68,7 @@ class AreaPoint:
 
 @dataclass(slots=True, eq=False)
 class _Settled:
-    """Prices of joint limits that proved the best bound, and those of the areas' own rows beside them."""
+    """Prices of joint limits that proved the best bound, with the areas' answers at these prices."""
 
     prices: Array
     bound: float
@@ -75,23 +76,23 @@ class _Settled:
 
 
 class _JointLimits:
-    """The limits of joint rows, and the range of their prices.
+    """Joint limits and the ranges of their prices.
 
     Parameters
     ----------
     program : Rows
-        The whole.
+        Program of all areas.
     joint : Indices
         Its joint rows.
     within : PriceRange or None
-        Of all rows.
+        Price range of all rows.
 
     Attributes
     ----------
     lower, upper : Array
-        Limits. [scaled units]
+        Lower and upper limits. [scaled units]
     least_price, most_price : Array
-        Of limits from above no price is positive, of limits from below none negative.
+        Price ranges: nonpositive for upper limits, nonnegative for lower limits.
     """
 
     def __init__(self, program: Rows, joint: Indices, within: PriceRange | None) -> None:
@@ -102,29 +103,29 @@ class _JointLimits:
         self.most_price = np.where(np.isfinite(self.lower), most, np.minimum(most, 0.0))
 
     def around(self, prices: Array, box: Array) -> tuple[Array, Array]:
-        """Least and largest prices within a box around some."""
+        """Return the least and largest prices in a box around these."""
         return np.maximum(self.least_price, prices - box), np.minimum(self.most_price, prices + box)
 
     def ended(self, prices: Array, lower: Array, upper: Array) -> Mask:
-        """Which prices end at a side of the box that could be farther away."""
+        """Return which prices end at a side of the box that could move outwards."""
         at_lower, at_upper = prices <= lower, prices >= upper
         return (at_lower & (lower > self.least_price)) | (at_upper & (upper < self.most_price))
 
     def worth(self, prices: Array) -> float:
-        """What the limits are worth at some prices."""
+        """Return the value of the limits at these prices. [objective units]"""
         limits = np.where(prices > 0, self.lower, self.upper)
         return float(prices[prices != 0] @ limits[prices != 0])
 
     def size(self, taken: Array) -> Array:
-        """How large limits are, or what is taken where that is more."""
+        """Return the size of each limit, or its use where larger."""
         limit = np.abs(np.where(np.isfinite(self.upper), self.upper, self.lower))
         return np.maximum(np.where(np.isfinite(limit), limit, 0.0), taken)
 
     def cost(self, point: AreaPoint) -> float:
-        """What a mixture costs with the price of the limits that it passes; infinite where none may be."""
+        """Return the cost of a mixture with penalties for violated limits; infinite where none is allowed."""
         few = KEPT * np.maximum(1.0, np.abs(point.takes))
         short, over = self.lower - point.takes, point.takes - self.upper
-        # A limit that leaves room is worth its least price, where that is not nothing.
+        # Slack on a limit is valued at its least price, unless that is zero.
         of_short = _times(np.where(short > few, self.most_price, np.maximum(self.least_price, 0.0)), short)
         of_over = _times(np.where(over > few, -self.least_price, np.maximum(-self.most_price, 0.0)), over)
         of_short[self.most_price < 0] = of_over[self.least_price > 0] = -np.inf
@@ -132,7 +133,7 @@ class _JointLimits:
 
 
 def _times(price: Array, amount: Array) -> Array:
-    """Prices times amounts, which may be infinite where the price is nothing."""
+    """Multiply prices by amounts, which may be infinite where the price is 0."""
     found = np.zeros(len(price))
     priced = price != 0
     found[priced] = price[priced] * amount[priced]
@@ -140,28 +141,27 @@ def _times(price: Array, amount: Array) -> Array:
 
 
 class AreaDecomposition:
-    """Solves areas at prices of their joint limits.
+    """Dantzig-Wolfe decomposition of a linear program by areas.
 
     Parameters
     ----------
     program : Rows
-        The linear program of all areas. Variables that are of none, such as what passes a joint limit, are
-        left out.
+        Linear program of all areas. Variables of no area, such as slack on joint limits, are left out.
     cost : Array
-        Of its variables.
+        Costs of its variables.
     areas : Sequence[Area]
-        Where each area stands in it.
+        Variables and rows of each area.
     apart : Sequence[SiftingJob | SlottedJob]
-        The program of each, without joint limits.
+        Linear program of each area, without joint limits.
     within : PriceRange, optional
-        Of all rows: a joint limit may be passed at the largest price. Any price without it.
+        Price range of all rows; a joint limit may be violated at its largest price. Unbounded if missing.
 
     Attributes
     ----------
     answers : Sequence[Answer]
-        What the areas answered last; nothing at first.
+        Latest answers of the areas; empty at first.
     rounds : int
-        How often prices were changed.
+        Number of price changes.
     """
 
     def __init__(
@@ -183,20 +183,20 @@ class AreaDecomposition:
         self.rounds = 0
 
     def solve(self, workers: Workers, prices: Array | None = None) -> Answer | None:
-        """Solve all areas until the prices of joint limits settle.
+        """Solve all areas, round by round, until the prices of the joint limits settle.
 
         Parameters
         ----------
         workers : Workers
-            Who does it.
+            Processes that solve the jobs.
         prices : Array, optional
-            Of all rows: the first ones of the joint limits. They are nothing without it.
+            Prices of all rows, from which those of the joint limits start; 0 if missing.
 
         Returns
         -------
         Answer or None
-            An optimum of the whole program within `SETTLED_RATIO`; None where an area has no solution, or
-            the prices do not settle.
+            Optimum of the whole program within `SETTLED_RATIO`; None if an area has no solution or prices do
+            not settle.
         """
         limits = self._limits
         first = np.zeros(len(self._joint)) if prices is None else prices[self._joint]
@@ -228,7 +228,7 @@ class AreaDecomposition:
         return None
 
     def _note(self) -> bool:
-        """Keep what the areas answered; False where one has no solution."""
+        """Store the areas' answers; return False if an area has no solution."""
         for number, (area, answer) in enumerate(zip(self._areas, self.answers, strict=True)):
             if answer.values is None or answer.row_duals is None or answer.basis is None:
                 return False
@@ -240,7 +240,7 @@ class AreaDecomposition:
         return True
 
     def _at_first(self, prices: Array) -> list[SiftingJob | SlottedJob]:
-        """The program of each area at prices of the joint limits."""
+        """Return each area's program at prices of the joint limits."""
         if not prices.any():
             return list(self._apart)
         return [
@@ -249,7 +249,7 @@ class AreaDecomposition:
         ]
 
     def _priced(self, prices: Array) -> list[SlottedJob]:
-        """The program of each area at prices of the joint limits, from where it ended last."""
+        """Return each area's program at prices of the joint limits, starting from its last basis."""
         return [
             SlottedJob(
                 program=own.program,
@@ -265,18 +265,21 @@ class AreaDecomposition:
         ]
 
     def _bound(self, prices: Array) -> float:
-        """What the whole costs at least, by the last answers, which are at these prices."""
+        """Return a lower bound on the whole from the last answers, at their prices. [objective units]"""
         return self._limits.worth(prices) + sum(answer.objective for answer in self.answers)
 
     def _first_box(self) -> Array:
-        """Half of the box by joint limit: a share of what all cost for each unit of it."""
+        """Return half the box width by joint limit: a share of the total cost per unit of the limit."""
         first = [points[0] for points in self._points]
         size = self._limits.size(np.abs(np.sum([each.takes for each in first], axis=0)))
         cost = abs(sum(each.cost for each in first))
         return BOX_SHARE * cost / np.where(size > 0, size, 1.0)
 
     def _master(self, lower: Array, upper: Array) -> Job:
-        """The master: shares of points that add up to one in each area. Prices end within the box."""
+        """Return the restricted master: shares of each area's points that sum to 1.
+
+        Its dual prices stay within the box.
+        """
         points = [point for of_area in self._points for point in of_area]
         area = np.repeat(np.arange(len(self._areas)), [len(each) for each in self._points])
         n_points, n_joint, n_areas = len(points), len(self._joint), len(self._areas)
@@ -284,7 +287,7 @@ class AreaDecomposition:
         within = sp.csr_array(
             (np.ones(n_points), (area, np.arange(n_points))), shape=(n_areas, n_points + 2 * n_joint)
         )
-        # What is missing in a row may be had at the largest price, what is too much goes at the least.
+        # Missing units of a row cost the largest price, surplus units earn the least.
         slack = sp.eye_array(n_joint)
         rows = sp.vstack([sp.hstack([takes, slack, -slack]), within], format="csr")
         one, n_variables = np.ones(n_areas), n_points + 2 * n_joint
@@ -300,7 +303,7 @@ class AreaDecomposition:
         return Job(program, cost, None)
 
     def _mixture(self, shares: Array) -> AreaPoint:
-        """The mixture of points of all areas that a master says, over the variables of the whole."""
+        """Return the mixture of all areas' points with a master's shares, over the variables of the whole."""
         values = np.zeros(len(self._cost))
         takes, cost, number = np.zeros(len(self._joint)), 0.0, 0
         for area, points in zip(self._areas, self._points, strict=True):
@@ -315,7 +318,7 @@ class AreaDecomposition:
         return AreaPoint(cost, takes, used, values[used])
 
     def _answer(self, mixed: AreaPoint, best: _Settled) -> Answer:
-        """The answer for the whole: a mixture, and the prices that proved the best bound."""
+        """Return the answer for the whole: the mixture, and the prices that proved the best bound."""
         values, duals = np.zeros(len(self._cost)), np.zeros(self._n_rows)
         values[mixed.used] = mixed.values
         duals[self._joint] = best.prices

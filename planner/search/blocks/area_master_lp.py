@@ -1,4 +1,4 @@
-"""The master LP of areas at prices of their joint limits; each begins where it ended last."""
+"""Master LP solved area by area at prices of the joint limits; each area starts from its last basis."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.search.solvers.workers import Workers
 
 LEAST_COLUMNS: Final = 8000
-"""Fewer are sooner solved as one, with one core: 0.2 s of 1,806 columns in 8 areas, which take 0.4 s apart;
-9,586 in 20 areas take 1.0 to 1.4 s and 2.4 s, of which no job takes more than 0.2 s."""
+"""Below this number of columns, one LP is faster on one core: 0.2 s instead of 0.4 s for 1,806 columns in 8
+areas. For 9,586 columns in 20 areas it is 1.0 to 1.4 s instead of 2.4 s, but no job takes more than 0.2 s."""
 
 
 class AreaMasterLP:
-    """Solves master LPs by areas, one after the other.
+    """Solver of consecutive master LPs by areas.
 
     Parameters
     ----------
     areas : AreaScopes
-        The areas of the master.
+        Areas of the master.
     """
 
     def __init__(self, areas: AreaScopes) -> None:
         self._areas = areas
-        # They do not where many joint limits bind, as with scarce supply.
+        # Prices do not settle where many joint limits bind, as with scarce supply.
         self._prices_settle = True
-        # Where each area ended last, and over which columns.
+        # Last basis of each area, and the columns it covers.
         self._ended: list[tuple[list[Column], Basis]] = []
 
     def solve(
@@ -46,21 +46,21 @@ class AreaMasterLP:
         Parameters
         ----------
         workers : Workers
-            Who does it.
+            Processes that solve the jobs.
         job : Job
-            The master LP over everything.
+            Master LP over all columns.
         columns : Sequence[Column]
-            Its columns, which are its first variables.
+            Its columns: the first variables of the LP.
         within : PriceRange
-            Of the linking rows.
+            Price range of the linking rows.
         first : FloatArray
-            Prices of the linking rows to begin with.
+            First prices of the linking rows.
 
         Returns
         -------
         Answer or None
-            An optimum within the tolerance of `AreaDecomposition`; None where columns are few, or prices do
-            not settle, or did not once before.
+            Optimum within the tolerance of `AreaDecomposition`; None with few columns, or if prices do not
+            settle or did not in an earlier call.
         """
         if not self._prices_settle or len(columns) < LEAST_COLUMNS or isinstance(job.rows, int):
             return None
@@ -83,7 +83,7 @@ class AreaMasterLP:
         return answer
 
     def _pass_limits(self, program: Rows, values: FloatArray) -> None:
-        """Let variables say what passes joint limits, which are of no area."""
+        """Set the slack variables of joint limits, which belong to no area."""
         joint, n_linking = self._areas.joint, self._areas.n_linking
         used = (program.rows @ values)[joint]
         values[joint - 2 * n_linking] = np.maximum(program.row_lower[joint] - used, 0.0)
@@ -91,7 +91,7 @@ class AreaMasterLP:
 
 
 def _without_slots(program: Rows, cost: FloatArray, start: Basis | None) -> SlottedJob:
-    """A linear program to solve from a basis, among all of its variables."""
+    """Return a linear program over all its variables, with a first basis."""
     nothing = np.zeros(1, dtype=bool)
     slot = np.full(len(cost), NONE, dtype=np.int64)
     return SlottedJob(
@@ -100,7 +100,7 @@ def _without_slots(program: Rows, cost: FloatArray, start: Basis | None) -> Slot
 
 
 def _over(columns: Sequence[Column], before: Sequence[Column], basis: Basis) -> Basis:
-    """A basis over other columns of an area: those that are new are zero."""
+    """Return a basis extended to other columns of an area; new columns are at zero."""
     status = dict(zip(map(id, before), basis.columns.tolist(), strict=False))
     of_columns = [status.get(id(column), int(BasisStatus.LOWER)) for column in columns]
     others = basis.columns[len(before) :]

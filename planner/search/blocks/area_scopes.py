@@ -1,4 +1,4 @@
-"""Masters of areas: each integer one stays within its part of the joint limits, so that all hold together."""
+"""Integer masters by area: each keeps to its share of the joint limits, so that all together keep them."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 
 
 class AreaScopes:
-    """The areas of a master.
+    """Areas of a master.
 
     Parameters
     ----------
     parts : Split
-        The program in blocks.
+        Program in blocks.
     master : Master
-        Chooses columns.
+        Restricted master.
     areas : Sequence[Area]
-        The areas of the program.
+        Areas of the program.
 
     Attributes
     ----------
     blocks : list[IntArray]
-        Of each area.
+        Block numbers by area.
     joint : IntArray
         Linking rows that areas share.
     n_linking : int
-        How many linking rows there are.
+        Number of linking rows.
     """
 
     def __init__(self, parts: Split, master: Master, areas: Sequence[Area]) -> None:
@@ -55,15 +55,15 @@ class AreaScopes:
         self._own_rows = [np.setdiff1d(rows, self.joint) for rows in self._rows]
 
     def within(self, selection: Selection, wanted: FloatArray) -> list[Scope]:
-        """What each area decides while all others do.
+        """Return what each area may decide while all others do.
 
-        An area may take as much of a joint limit as it does, and a part of what is left: all of it is shared
-        by those that want more, in proportion to how much more.
+        An area may use as much of a joint limit as it does now, and a share of what is left, in proportion to
+        how much more it wants.
 
         Parameters
         ----------
         selection : Selection
-            A plan, which each area begins with.
+            Plan from which each area starts.
         wanted : FloatArray
             Scaled values of the master's variables in a mixture of columns.
         """
@@ -82,7 +82,7 @@ class AreaScopes:
         return scopes
 
     def in_linear_job(self, columns: Sequence[Column]) -> list[Area]:
-        """Where each area stands in the master LP over some columns; what passes joint limits is of none."""
+        """Return each area's variables and rows in the master LP; slack on joint limits belongs to none."""
         n_columns, n_variables = len(columns), len(self._master.cost)
         of_column = self._of_block[[column.block for column in columns]]
         first_slack, found = n_columns + n_variables, []
@@ -99,7 +99,7 @@ class AreaScopes:
         return found
 
     def _taken(self, selection: Selection) -> FloatArray:
-        """What each area takes of each joint row, shape (n_areas, n_joint)."""
+        """Return each area's use of each joint row, shape (n_areas, n_joint)."""
         taken = self._of_variables(selection.master)
         position = np.full(len(self._master.row_lower), NONE, dtype=np.int64)
         position[self.joint] = np.arange(len(self.joint))
@@ -110,6 +110,6 @@ class AreaScopes:
         return taken
 
     def _of_variables(self, values: FloatArray) -> FloatArray:
-        """What values of the master's variables take of each joint row, by area."""
+        """Return the use of each joint row by the master's variables, by area."""
         rows = self._master.rows[self.joint].tocsc()
         return np.stack([rows[:, own] @ values[own] for own in self._variables])

@@ -1,10 +1,10 @@
-"""Areas: regions that nothing but joint limits connects, such as an offer for all of them or a budget.
+"""Areas: groups of regions that only joint limits connect, such as a shared offer or a budget.
 
-Fleets of hundreds of services fall into areas. Each area is relaxed by itself, without joint limits; what the
-whole relaxation then has to change is little. A plan is constructed for each area by itself as well, within
-its part of every joint limit, so that the plans of all areas are one plan together.
+Fleets of hundreds of services divide into areas. Each area is relaxed separately, without joint limits, which
+leaves little to change for the whole relaxation. A first plan is constructed for each area within its share
+of every joint limit, so that the areas' plans add up to a plan.
 
-All regions of a service that travels are one area: what joins them serves its requests.
+All regions that may serve a service's requests belong to one area.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Basis, Ba
 from fleetplan.planner.search.solvers.relaxation import Relaxation
 
 LEAST_AREAS: Final = 4
-"""Fewer areas are relaxed and constructed as one."""
+"""Below this number of areas, the program is relaxed and planned as one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Area:
-    """Where an area stands in the whole program.
+    """Variables and rows of an area in the whole program.
 
     Attributes
     ----------
     variables : Indices
-        Its variables.
+        Variables of the area.
     rows : Indices
-        Rows that hold variables of this area alone.
+        Rows with variables of this area only.
     joint : Indices
-        Rows that hold some of its variables, and some of other areas.
+        Rows with variables of this and of other areas.
     """
 
     variables: Indices
@@ -47,13 +47,13 @@ class Area:
 
 
 def areas_of(structure: Structure) -> tuple[Area, ...]:
-    """The areas of a program; none where there are few, or where some variables are of no region."""
+    """Return the areas of a program; none if they are few or some variables belong to no region."""
     roles, rows = structure.roles, structure.relaxation.rows
     if not len(roles.region) or (roles.region == NONE).any():
         return ()
     filled = np.diff(rows.indptr) > 0
     several = _differs(rows, roles.region, filled)
-    # A row of one service over several regions parts its requests among them.
+    # A row of one service over several regions splits its requests among them.
     parting = several & ~_differs(rows, roles.service, filled) & _has(rows, roles.service != NONE, filled)
     area = _connected(rows[parting], roles.region)[roles.region]
     n_areas = int(area.max()) + 1
@@ -75,7 +75,7 @@ def areas_of(structure: Structure) -> tuple[Area, ...]:
 
 
 def _differs(rows: sp.csr_array, number: Indices, filled: Mask) -> Mask:
-    """In which rows variables have different numbers."""
+    """Return which rows have variables with different numbers."""
     found = np.zeros(len(filled), dtype=bool)
     begins, of_entry = rows.indptr[:-1][filled], number[rows.indices]
     found[filled] = np.minimum.reduceat(of_entry, begins) < np.maximum.reduceat(of_entry, begins)
@@ -83,15 +83,15 @@ def _differs(rows: sp.csr_array, number: Indices, filled: Mask) -> Mask:
 
 
 def _has(rows: sp.csr_array, variables: Mask, filled: Mask) -> Mask:
-    """Which rows hold any of some variables."""
+    """Return which rows contain any of these variables."""
     found = np.zeros(len(filled), dtype=bool)
     found[filled] = np.logical_or.reduceat(variables[rows.indices], rows.indptr[:-1][filled])
     return found
 
 
 def _connected(rows: sp.csr_array, region: Indices) -> Indices:
-    """Numbers of the groups of regions that some rows connect, by region."""
-    # It imports scipy.linalg, which few fleets need.
+    """Return a group number by region: rows connect the regions of a group."""
+    # Imported here because it loads scipy.linalg, which few fleets need.
     from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
 
     entries = rows.tocoo()
@@ -105,12 +105,12 @@ def _connected(rows: sp.csr_array, region: Indices) -> Indices:
 
 
 def relaxations_apart(job: SiftingJob, areas: Sequence[Area]) -> list[SiftingJob]:
-    """The relaxation of each area, without joint limits.
+    """Return each area's linear relaxation, without joint limits.
 
     Parameters
     ----------
     job : SiftingJob
-        The relaxation of the whole program.
+        Linear relaxation of the whole program.
     areas : Sequence[Area]
         Its areas.
     """
@@ -130,22 +130,22 @@ def relaxations_apart(job: SiftingJob, areas: Sequence[Area]) -> list[SiftingJob
 
 
 def relaxation_from(job: SiftingJob, areas: Sequence[Area], answers: Sequence[Answer]) -> SlottedJob | None:
-    """The relaxation of the whole program, from those of its areas.
+    """Return the whole relaxation, started from those of its areas.
 
-    Their bases and joint rows with slack are a basis together, which few steps make optimal: 1,619 of a fleet
-    of 300 services, 1,536 of one of 1,000.
+    Their bases, with slack on the joint rows, form a basis that few simplex steps make optimal: 1,619 for a
+    fleet of 300 services, 1,536 for one of 1,000.
 
     Parameters
     ----------
     job : SiftingJob
-        The relaxation of the whole program.
+        Linear relaxation of the whole program.
     areas, answers : Sequence[Area], Sequence[Answer]
         Its areas, and the answers to `relaxations_apart`.
 
     Returns
     -------
     SlottedJob or None
-        None where an area has no solution.
+        None if an area has no solution.
     """
     n_rows, n_variables = job.program.rows.shape
     columns = np.full(n_variables, BasisStatus.LOWER, dtype=np.int8)
@@ -167,7 +167,7 @@ def relaxation_from(job: SiftingJob, areas: Sequence[Area], answers: Sequence[An
 
 
 def slots_of(slot: Indices, values: Array, basis: Basis) -> Mask:
-    """By slot: whether a relaxation that ended at some values and a basis looks at it again."""
+    """Return the slots that a relaxation opens, given its values and basis."""
     used = slot[(values > USED) | (basis.columns == BasisStatus.BASIC)]
     found = np.zeros(int(slot.max(initial=0)) + 1, dtype=bool)
     found[used[used >= 0]] = True
@@ -176,16 +176,16 @@ def slots_of(slot: Indices, values: Array, basis: Basis) -> Mask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AreaProgram:
-    """The program of an area within its part of the joint limits.
+    """Program of an area within its share of the joint limits.
 
     Attributes
     ----------
     area : Area
-        Where it stands in the whole.
+        Variables and rows in the whole program.
     structure : Structure
-        The program.
+        Program of the area.
     root : RootRelaxation
-        What the relaxation of the whole says of it.
+        Optimum of the whole relaxation, restricted to the area.
     """
 
     area: Area
@@ -194,17 +194,17 @@ class AreaProgram:
 
 
 def programs_of(structure: Structure, areas: Sequence[Area], root: RootRelaxation) -> list[AreaProgram]:
-    """The program of each area.
+    """Return the program of each area.
 
-    Each has as much of a joint limit as it takes in the relaxation, and of what is left of the limit a part
-    that is as large as its part of what all take.
+    An area may use as much of a joint limit as in the relaxation, and of what is left a share in proportion
+    to its use.
 
     Parameters
     ----------
     structure, areas : Structure, Sequence[Area]
-        The whole, and its areas.
+        The whole program and its areas.
     root : RootRelaxation
-        An optimum of the linear relaxation of the whole.
+        Optimum of the linear relaxation of the whole.
     """
     relaxed = structure.relaxation
     joint = np.unique(np.concatenate([each.joint for each in areas]))
@@ -226,7 +226,7 @@ def programs_of(structure: Structure, areas: Sequence[Area], root: RootRelaxatio
 
 
 def part_of_limit(limit: Array, taken_by_all: Array, taken: Array, part: Array) -> Array:
-    """Limits of joint rows for one area: what it takes, and a part of what all leave; infinite ones stay."""
+    """Return joint limits for one area: its use plus its share of what is left; infinite limits stay."""
     left = limit - taken_by_all
     limited = np.isfinite(left)
     found: Array = np.where(limited, taken + part * np.where(limited, left, 0.0), limit)
@@ -234,7 +234,7 @@ def part_of_limit(limit: Array, taken_by_all: Array, taken: Array, part: Array) 
 
 
 def _restricted(structure: Structure, area: Area) -> Structure:
-    """A program among the variables of an area, in its own rows and in joint ones."""
+    """Return the program over an area's variables, with its own and the joint rows."""
     rows, variables = np.concatenate([area.rows, area.joint]), area.variables
     relaxed, roles = structure.relaxation, structure.roles
     slot = np.full(len(variables), NONE, dtype=np.int64)
@@ -267,6 +267,6 @@ def _restricted(structure: Structure, area: Area) -> Structure:
 
 
 def _restricted_answer(root: RootRelaxation, area: Area) -> Answer:
-    """What the relaxation of the whole says of an area."""
+    """Return the whole relaxation's optimum on an area."""
     rows = np.concatenate([area.rows, area.joint])
     return Answer(root.values[area.variables], np.inf, -np.inf, row_duals=root.duals[rows])

@@ -1,18 +1,18 @@
-r"""Cuts that say what a block costs at least, whatever it runs on.
+r"""Lagrangian cuts: lower bounds on the cost of a block, whatever hardware it runs on.
 
-A block is what one service does in one moment. At prices y of the linking rows A, of a program with cost c,
-whatever a block B does in a plan costs no less than its cheapest column:
+A block is one service in one moment. At prices y of the linking rows A, in a program with cost c, a block B
+costs at least as much as its cheapest column:
 
 .. math:: (c_B - A_B' y) x_B \ge \mathrm{bound}_B(c_B - A_B' y)
 
-The block's solver proves the right side with whole replicas, so the row cuts off what runs in fractions, in
-every program that holds its variables. All blocks at the prices of a linear optimum prove the Lagrangian
-bound; in that program these rows do as well, and what they say of a block holds for any supply. They are the
-Lagrangian cuts of stochastic programming (Zou, Ahmed and Sun, Math. Prog. 175, 2019).
+The block's solver proves the right side with whole replicas, so the row cuts off fractional replicas in every
+program with these variables. Cuts of all blocks at the prices of a linear optimum prove the Lagrangian bound
+in that program too, and hold for any supply. They are the Lagrangian cuts of stochastic programming (Zou,
+Ahmed and Sun, Math. Prog. 175, 2019).
 
-At a given whole supply the first prices are those of the linear program with the cuts so far. They soon
-repeat: that program knows little of whole replicas. The next ones come from the master over known columns,
-near the best so far (pricing.py).
+For a given whole supply, the first prices are those of the linear program with the cuts so far. They soon
+repeat, because that program knows little about whole replicas. Later prices come from the master over known
+columns, near the best prices so far (pricing.py).
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY
 
 
 class BlockCuts:
-    """Prices blocks, and makes cuts of what they cost.
+    """Pricing of blocks, and cuts from the proven bounds.
 
     Parameters
     ----------
     parts : Split
         Blocks and linking rows.
     lagrangian : Lagrangian
-        Prices blocks.
+        Prices linking rows into the objective.
     master : Master
-        Mixes columns.
+        Restricted master.
     pool : ColumnPool
-        Receives the columns that are found.
+        Receives the columns found.
     even_share : float
-        What a block would cost if all did the same; infinite where nobody knows. [objective units]
+        Cost of a block if all cost the same; infinite if unknown. [objective units]
     """
 
     def __init__(
@@ -69,17 +69,17 @@ class BlockCuts:
         self._priced = lagrangian.price(np.zeros(len(parts.linking_rows)))
 
     def of_linking_rows(self, row_duals: FloatArray) -> FloatArray:
-        """The prices of the linking rows among those of all rows."""
+        """Return the prices of the linking rows, out of those of all rows."""
         return row_duals[self._parts.linking_rows]
 
     def jobs(self, prices: FloatArray, effort: Effort) -> list[Job]:
-        """A job for each block at some prices of the linking rows."""
+        """Return one pricing job per block at prices of the linking rows."""
         self._priced = self._lagrangian.price(prices)
         variables, share = self._variables, self._even_share
         return pricing_jobs(self._priced, variables, self._pool, effort, self._nodes, share)
 
     def learned(self, answers: Sequence[Answer]) -> Cuts:
-        """The cuts that the answers to `jobs` prove, one a block; their columns are remembered.
+        """Return the cuts that the answers to `jobs` prove, one per block, and store their columns.
 
         Raises
         ------
@@ -111,14 +111,14 @@ class BlockCuts:
         return Cuts(rows, np.array(least))
 
     def bound_at(self, values: FloatArray, answers: Sequence[Answer]) -> float:
-        """What any plan with the whole supply of some values costs at least. [objective units]
+        """Return a lower bound on any plan with this whole supply. [objective units]
 
         Parameters
         ----------
         values : FloatArray
             Scaled values of all variables.
         answers : Sequence[Answer]
-            To the last `jobs`.
+            Answers to the last `jobs`.
         """
         reduced = self._priced.reduced_cost[self._parts.master_variables]
         held = self._held(values)
@@ -132,14 +132,14 @@ class BlockCuts:
         return np.where(self._master.whole, np.round(values[self._parts.master_variables]), 0.0)
 
     def master_job(self, values: FloatArray, prices: PriceRange) -> Job | None:
-        """The master over known columns with the whole supply of some values; None while a block has none.
+        """Return the master LP over known columns at this whole supply; None while a block has no column.
 
         Parameters
         ----------
         values : FloatArray
             Scaled values of all variables.
         prices : PriceRange
-            Of the linking rows.
+            Price range of the linking rows.
         """
         if self._pool.blocks_without_column():
             return None

@@ -1,8 +1,8 @@
-"""Prices all blocks, round after round; the next round may begin before the last block has answered.
+"""Pricing rounds over all blocks; a round may begin before the last block of the round before answered.
 
-A round waits for nobody where runs need not repeat: once no block waits for a seat and one is idle, the
-master goes on with the columns that are known. What is still under way is answered to its own round: the
-Lagrangian bound is a sum over all blocks at the same prices, told when the last has come, never before.
+Unless runs must be reproducible, the master continues with the known columns once no block waits for a seat
+and a seat is idle. Late answers count towards their own round: the Lagrangian bound sums all blocks at the
+same prices, so it is reported when the last one arrives.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from fleetplan.planner.search.solvers.workers import Batch, Workers
 
 
 class PricingRound:
-    """What is known of all blocks at some prices.
+    """Bounds and columns of all blocks at one set of prices.
 
     Parameters
     ----------
     priced : Priced
-        The prices.
+        Prices of the linking rows.
     pool : ColumnPool
         Receives the columns.
 
     Attributes
     ----------
     bounds : FloatArray
-        Of every block that has answered. [objective units]
+        Proven bound of each block that answered. [objective units]
     new : int
-        New columns so far.
+        Number of new columns.
     """
 
     def __init__(self, priced: Priced, pool: ColumnPool) -> None:
@@ -53,16 +53,16 @@ class PricingRound:
 
     @property
     def complete(self) -> bool:
-        """Whether every block has answered."""
+        """Return whether every block has answered."""
         return self._left == 0
 
     @property
     def bound(self) -> float:
-        """The Lagrangian bound; no bound at all before every block has one. [objective units]"""
+        """Return the Lagrangian bound; -inf until every block has answered. [objective units]"""
         return total_bound(self.priced, self.bounds) if self.complete else -np.inf
 
     def take(self, block: int, answer: Answer) -> None:
-        """Note what a block has answered.
+        """Store the answer of a block.
 
         Raises
         ------
@@ -78,16 +78,16 @@ class PricingRound:
 
 
 class BlockPricing:
-    """Prices all blocks.
+    """Pricing of all blocks, round by round.
 
     Parameters
     ----------
     parts, pool : Split, ColumnPool
-        The program in blocks, and the columns that are known.
+        Program in blocks, and the known columns.
     state, clock : SearchState, Clock
-        Say when to end, and whether runs must repeat.
+        Time limits, stop conditions, and whether runs must be reproducible.
     slot : IntArray
-        By variable: number of its slot; -1 for none.
+        Slot number by variable; -1 for none.
     """
 
     def __init__(
@@ -98,13 +98,13 @@ class BlockPricing:
         self._pool = pool
         self._state = state
         self._clock = clock
-        # How long each block takes compared with others: the nodes of its last answer.
+        # Relative duration of each block: the search nodes of its last answer.
         self._nodes: FloatArray = np.zeros(len(self._variables))
         self._last: tuple[Batch, PricingRound] | None = None
 
     @property
     def side_jobs_run(self) -> bool:
-        """Whether jobs beside an earlier round have no answer yet."""
+        """Return whether side jobs of an earlier round are still running."""
         return self._last is not None and self._last[1].complete and not self._last[0].complete
 
     def price(
@@ -123,16 +123,16 @@ class BlockPricing:
         Parameters
         ----------
         workers, priced, effort
-            Who does it, at which prices, and how long each block may take.
+            Processes, prices, and time per block.
         even_share : float
-            What a block would cost if all did the same; infinite where nobody knows. [objective units]
+            Cost of a block if all cost the same; infinite if unknown. [objective units]
         side_jobs : Sequence
-            Jobs that run beside.
+            Other jobs to run in parallel.
         on_bound : callable
-            Told of the round when its last block has answered.
+            Called with the round when its last block has answered.
         ahead : bool
-            Whether to return as soon as a seat is idle, where runs need not repeat and at most one round
-            is not complete.
+            Whether to return as soon as a seat is idle, if runs need not be reproducible and at most one
+            round is incomplete.
         """
         found, n_blocks = PricingRound(priced, self._pool), len(self._variables)
         jobs = pricing_jobs(priced, self._variables, self._pool, effort, self._nodes, even_share)
@@ -148,7 +148,7 @@ class BlockPricing:
 
         together = [*jobs, *(job for job, _ in side_jobs)]
         if self._clock.deterministic:
-            # Which answer comes first depends on the machine.
+            # The order of answers depends on the machine.
             answers = workers.solve(together)
             for number in (*range(n_blocks, len(together)), *range(n_blocks)):
                 on_answer(number, answers[number])
@@ -167,12 +167,12 @@ class BlockPricing:
     def more_columns(
         self, workers: Workers, priced: Priced, effort: Effort, even_share: float = math.inf
     ) -> int:
-        """Look for a column of every block among few slots; how many are new.
+        """Search one column of every block among few slots; return how many are new.
 
         Parameters
         ----------
         workers, priced, effort, even_share
-            As `price` takes them.
+            As in `price`.
         """
         known = pricing_jobs(priced, self._variables, self._pool, effort, self._nodes, even_share)
         jobs = [FewSlotsJob(*each) for each in zip(known, self._slots, strict=True)]
@@ -184,7 +184,7 @@ class BlockPricing:
         )
 
     def complete_pool(self, workers: Workers, priced: Priced) -> bool:
-        """Find a column for the blocks whose pricing ended without one; False if the time is over."""
+        """Find a column for each block without one; return False if time runs out."""
         without = self._pool.blocks_without_column()
         effort = self._clock.first_column()
         jobs = [Job(block, priced.reduced_cost[self._variables[block]], effort) for block in without]
@@ -198,7 +198,7 @@ class BlockPricing:
 
 
 def _of_its_own(slot: IntArray) -> IntArray:
-    """Slots of one block, numbered from 0; -1 for none."""
+    """Renumber the slots of one block from 0; -1 for none."""
     found = np.full(len(slot), NONE, dtype=np.int64)
     placed = slot != NONE
     found[placed] = np.unique(slot[placed], return_inverse=True)[1]

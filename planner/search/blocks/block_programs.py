@@ -1,4 +1,4 @@
-"""The programs of all blocks as workers hold them: in one stack, of which each job takes its slice."""
+"""Programs of all blocks in one stack, from which each worker job takes its slice."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def block_programs(parts: Split, relaxation: Relaxation) -> StackedRows:
     Parameters
     ----------
     parts : Split
-        The program in blocks.
+        Program in blocks.
     relaxation : Relaxation
-        Of the same program.
+        Relaxation of the same program.
     """
     rows = _one_after_the_other([block.rows for block in parts.blocks])
     variables = _one_after_the_other([block.variables for block in parts.blocks])
@@ -40,5 +40,5 @@ def _one_after_the_other(indices: list[IntArray]) -> IntArray:
 
 
 def _ends(sizes: list[int]) -> IntArray:
-    """Where each of some parts begins, and where the last one ends."""
+    """Return where each part begins, and the end of the last one."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -1,12 +1,12 @@
-r"""The Lagrangian bound: linking rows priced into the objective, every block on its own.
+r"""Lagrangian bound: linking rows priced into the objective, each block solved separately.
 
 For prices y of the linking rows (y > 0 on a lower limit, y < 0 on an upper one), cost c, linking matrix A
 with limits b, blocks B and the master's variables M::
 
     L(y) = y b + sum_B bound_B(c - A' y) + sum_{j in M} min over its bounds of (c - A' y)_j x_j
 
-No plan costs less than L(y), whatever y is. Blocks enter with the *bounds* that their solver proved, never
-with the values it found, so a block that ran out of time weakens the bound and does not break it.
+No plan costs less than L(y), for any y. Blocks contribute the *bounds* that their solver proved, not the
+values it found: a block that runs out of time weakens the bound but does not invalidate it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY, Relaxation
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Priced:
-    """The linking rows at certain prices.
+    """Prices of the linking rows, with the reduced costs they imply.
 
     Attributes
     ----------
     duals : FloatArray
-        Prices by linking row, of signs that its limits allow.
+        Prices by linking row, with signs that its limits allow.
     reduced_cost : FloatArray
-        By variable, scaled.
+        Scaled reduced cost by variable.
     constant : float
-        What the limits and the master's variables add to the bound.
+        Contribution of the limits and the master's variables to the bound.
     """
 
     duals: FloatArray
@@ -41,21 +41,21 @@ class Priced:
 
 
 class Lagrangian:
-    """Prices linking rows into the cost of variables.
+    """Lagrangian relaxation: prices linking rows into the costs of variables.
 
     Parameters
     ----------
     parts : Split
         Blocks and linking rows.
     relaxation : Relaxation
-        Of the same program.
+        Relaxation of the same program.
 
     Attributes
     ----------
     cost : FloatArray
-        Of the variables, scaled.
+        Scaled costs of the variables.
     least : float
-        Bound on the cost by the bounds of the variables alone. [objective units]
+        Lower bound on the cost from the bounds of the variables alone. [objective units]
     """
 
     def __init__(self, parts: Split, relaxation: Relaxation) -> None:
@@ -69,7 +69,7 @@ class Lagrangian:
         self.least: float = float(every.sum())
 
     def price(self, duals: FloatArray) -> Priced:
-        """Reduced costs and the constant part of the bound at some prices."""
+        """Return reduced costs and the constant part of the bound at these prices."""
         allowed, worth = priced_limits(duals, self._lower, self._upper)
         reduced = self.cost - self._transposed @ allowed
         master = reduced[self._master]
@@ -78,6 +78,6 @@ class Lagrangian:
 
 
 def total_bound(priced: Priced, block_bounds: FloatArray) -> float:
-    """The Lagrangian bound from the bounds of all blocks. [objective units]"""
+    """Return the Lagrangian bound from the bounds of all blocks. [objective units]"""
     slack = BOUND_SAFETY * float(np.abs(block_bounds).sum())
     return priced.constant + float(block_bounds.sum()) - slack

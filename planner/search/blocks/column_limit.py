@@ -10,26 +10,26 @@ from fleetplan.planner.search.blocks.effort import MASTER_GAP
 from fleetplan.planner.search.solvers.highs_jobs import Answer
 
 FIRST_EXTRA: Final = 0.8
-"""Columns a block that the widest master adds at first to those of the master LP and of the plan. With none
-HiGHS solves it in a second; with one more a block it may not end its root in 3.4 s, and finds nothing.
-In between are the best plans: 348.3 with half a column more, where none more have 351.4 and one more 360.9
-(1e12; medium fleet of hundreds of replicas, seed 1, third round)."""
+"""Columns per block that the widest integer master adds, at first, to those of the master LP and of the plan.
+Without any, HiGHS solves it in 1 s; with one per block its root may take more than 3.4 s and yield nothing.
+The best plans lie in between: 348.3 with half a column, 351.4 with none, 360.9 with one (1e12 objective
+units, medium fleet)."""
 
 LEAST_EXTRA, MOST_EXTRA = 0.1, 3.0
-"""Their least and their most, a block."""
+"""Smallest and largest extra columns per block."""
 
 GROWTH: Final = 1.5
-"""Factor of them from one master to the next, up or down."""
+"""Factor on the extra columns from one master to the next, up or down."""
 
 SOLVED_RATIO: Final = 1.5
-"""Gap of a master that counts as solved, over the one that is asked of it."""
+"""Gap of a master that counts as solved, as a multiple of its target gap."""
 
 LEAST_GAIN: Final = 1e-9
-"""Share of its cost by which a plan is better than another, and not the same but for rounding."""
+"""Share of its cost by which a plan must be cheaper to count as better, beyond rounding."""
 
 
 class ColumnLimit:
-    """Learns the number of extra columns from one integer master for the next.
+    """Adaptive limit of extra columns, learned from one integer master for the next.
 
     Parameters
     ----------
@@ -54,11 +54,11 @@ class ColumnLimit:
         Parameters
         ----------
         extra : int
-            Extra columns of the widest of some masters.
+            Extra columns of the widest master.
         start : float
-            Cost of the plan that it began with; infinite without one. [objective units]
+            Cost of the plan they started from; infinite if none. [objective units]
         answers : Sequence[Answer]
-            Of masters that began with the same plan, the widest last.
+            Answers of masters with the same starting plan, widest last.
         """
         if not extra:
             return
@@ -72,6 +72,6 @@ class ColumnLimit:
 
 
 def _solved(answer: Answer) -> bool:
-    """Whether a master ended because it was content, and not because its time was over."""
+    """Return whether a master ended by its gap, not by its time limit."""
     gap = answer.objective - answer.bound
     return math.isfinite(answer.objective) and gap <= SOLVED_RATIO * MASTER_GAP * abs(answer.objective)

@@ -13,26 +13,26 @@ from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 from fleetplan.planner.search.solvers.relaxation import Relaxation
 
 SAME_COLUMN_DECIMALS = 4
-"""Columns whose scaled values agree to so many decimals are one."""
+"""Decimals to which the scaled values of equal columns agree."""
 
 WITHIN = 1e-6
-"""How far a remembered column may be from bounds; HiGHS allows as much. [scaled units]"""
+"""Bound violation that a stored column may have, as in HiGHS. [scaled units]"""
 
 
 @dataclass(slots=True, eq=False)
 class Column:
-    """A column of the restricted master: one solution of a block.
+    """Column of the restricted master: one solution of a block.
 
     Attributes
     ----------
     block : int
-        Its block.
+        Block number.
     values : FloatArray
         Scaled values of the block's variables; loads are continuous.
     cost : float
-        Of its variables. [objective units]
+        Cost of its variables. [objective units]
     entries : tuple[IntArray, FloatArray]
-        What it adds to which linking rows (positions among them), scaled.
+        Positions of linking rows that it uses, and its scaled entries there.
     """
 
     block: int
@@ -41,19 +41,19 @@ class Column:
     entries: tuple[IntArray, FloatArray]
 
     def reduced_cost(self, duals: FloatArray) -> float:
-        """Its reduced cost at dual prices of all linking rows. [objective units]"""
+        """Return the reduced cost at dual prices of all linking rows. [objective units]"""
         rows, added = self.entries
         return self.cost - float(duals[rows] @ added)
 
 
 @dataclass(slots=True, eq=False)
 class ColumnPool:
-    """All columns that were found.
+    """Pool of all columns found.
 
     Parameters
     ----------
     parts, relaxation, cost
-        The program in blocks, its relaxation, and the scaled cost of its variables.
+        Program in blocks, its relaxation, and the scaled costs of its variables.
     """
 
     parts: Split
@@ -71,24 +71,24 @@ class ColumnPool:
 
     @property
     def link_bytes(self) -> int:
-        """Memory of what blocks add to linking rows, whatever their columns. [B]"""
+        """Return the memory of the blocks' entries in linking rows. [B]"""
         return sum(
             rows.nbytes + entries.data.nbytes + entries.indices.nbytes + entries.indptr.nbytes
             for rows, entries in self._links
         )
 
     def linking_rows_of(self, block: int) -> IntArray:
-        """Positions of the linking rows that a block touches."""
+        """Return the positions of the linking rows that a block uses."""
         return self._links[block][0]
 
     def add(self, block: int, values: FloatArray) -> bool:
-        """Remember a column; True if it is new."""
+        """Store a column; return whether it is new."""
         before = len(self.columns)
         self.known(block, values)
         return len(self.columns) > before
 
     def known(self, block: int, values: FloatArray) -> Column:
-        """The column with these scaled values, remembered from now on."""
+        """Return the stored column with these scaled values, adding it if new."""
         key = _column_key(block, values)
         if key not in self._seen:
             rows, entries = self._links[block]
@@ -102,9 +102,9 @@ class ColumnPool:
         return self._seen[key]
 
     def replace(self, column: Column, values: FloatArray) -> None:
-        """Take another column for one that is not exact, now and whenever it is found again."""
+        """Replace an inexact column, now and whenever it is found again."""
         key = _column_key(column.block, column.values)
-        # Two masters that chose at once may both have chosen it.
+        # Two simultaneous masters may both have chosen it.
         if self._seen[key] is not column:
             return
         self._seen[key] = self.known(column.block, values)
@@ -112,18 +112,18 @@ class ColumnPool:
         self._of_block[column.block].remove(column)
 
     def current(self, column: Column) -> Column:
-        """The column that stands for one, which may have been replaced."""
+        """Return the column itself, or its replacement."""
         return self._seen[_column_key(column.block, column.values)]
 
     def cheapest(self, block: int, cost: FloatArray) -> FloatArray | None:
-        """Values of the cheapest known column of a block; None without any.
+        """Return the values of the cheapest known column of a block; None without any.
 
         Parameters
         ----------
         block : int
-            The block.
+            Block number.
         cost : FloatArray
-            Of its variables. [objective units]
+            Costs of its variables. [objective units]
         """
         own = self._of_block[block]
         return min(own, key=lambda column: float(cost @ column.values)).values if own else None
@@ -131,18 +131,18 @@ class ColumnPool:
     def promising(
         self, blocks: Sequence[int], duals: FloatArray, most: int, always: Iterable[Column]
     ) -> list[Column]:
-        """The cheapest columns of some blocks, and others.
+        """Return the cheapest columns of each block, and the given others.
 
         Parameters
         ----------
         blocks : Sequence[int]
-            The blocks.
+            Block numbers.
         duals : FloatArray
             Prices of all linking rows.
         most : int
-            Columns of a block.
+            Columns per block.
         always : Iterable[Column]
-            Taken too, whatever they cost, if they are of the blocks.
+            Columns of these blocks to include at any cost.
         """
         others: dict[int, list[Column]] = {block: [] for block in blocks}
         for column in always:
@@ -158,18 +158,18 @@ class ColumnPool:
     def by_reduced_cost(
         self, blocks: Sequence[int], duals: FloatArray, extra: int, always: Iterable[Column]
     ) -> list[Column]:
-        """Some columns, and others of some blocks whose reduced cost exceeds the least there by the least.
+        """Return the given columns and others, chosen by the excess of reduced cost over their block's least.
 
         Parameters
         ----------
         blocks : Sequence[int]
-            The blocks.
+            Block numbers.
         duals : FloatArray
             Prices of all linking rows in the master LP.
         extra : int
-            How many others.
+            Number of other columns.
         always : Iterable[Column]
-            The columns.
+            Columns to include at any cost.
         """
         found = {id(column): column for column in always}
         others: list[tuple[float, Column]] = []
@@ -185,24 +185,24 @@ class ColumnPool:
         return [*found.values(), *(column for _, column in others[:extra])]
 
     def blocks_without_column(self) -> list[int]:
-        """Blocks that have no column yet."""
+        """Return the blocks that have no column yet."""
         return [block for block, own in enumerate(self._of_block) if not own]
 
     def of(self, blocks: Sequence[int]) -> Iterator[Column]:
-        """Columns of some blocks."""
+        """Return the columns of these blocks."""
         return (column for block in blocks for column in self._of_block[block])
 
 
 def _column_key(block: int, values: FloatArray) -> tuple[int, bytes]:
-    """What columns of a block that are one have in common."""
+    """Return a key that equal columns of a block share."""
     return block, np.round(values, SAME_COLUMN_DECIMALS).tobytes()
 
 
 def _touched(entries: sp.csc_array) -> tuple[IntArray, sp.csc_array]:
-    """The rows in which some variables have entries, and these entries without the other rows.
+    """Return the rows in which a block's variables have entries, and these entries without the other rows.
 
-    A large fleet has thousands of blocks and a hundred thousand linking rows: all rows for each block would
-    take more memory than everything else.
+    Large fleets have thousands of blocks and a hundred thousand linking rows: storing all rows for each block
+    would take more memory than everything else.
     """
     rows, place = np.unique(entries.indices, return_inverse=True)
     shape = (len(rows), entries.shape[1])
@@ -210,16 +210,16 @@ def _touched(entries: sp.csc_array) -> tuple[IntArray, sp.csc_array]:
 
 
 class ColumnMemory:
-    """Columns of a model's blocks, for the next solve of it with another objective, more rows or bounds.
+    """Columns of a model's blocks, kept for its next solve with another objective, more rows or bounds.
 
-    They are kept with their scales, which follow the bounds.
+    Columns are stored with their scales, which follow the bounds.
     """
 
     def __init__(self) -> None:
         self._values: dict[tuple[bytes, bytes], list[tuple[FloatArray, FloatArray]]] = {}
 
     def keep(self, pool: ColumnPool) -> None:
-        """Remember all columns of a pool instead of what was remembered."""
+        """Store all columns of a pool in place of the earlier ones."""
         self._values = {}
         for column in pool.columns:
             block = pool.parts.blocks[column.block]
@@ -227,7 +227,7 @@ class ColumnMemory:
             self._values.setdefault(_key(block), []).append((column.values, scale))
 
     def recall(self, pool: ColumnPool) -> bool:
-        """Add what is remembered of its blocks and keeps their bounds to a pool; True if each has some."""
+        """Add stored columns that keep the bounds to a pool; return whether every block has one."""
         relaxation, complete = pool.relaxation, True
         for number, block in enumerate(pool.parts.blocks):
             own, remembered = block.variables, self._values.get(_key(block), ())

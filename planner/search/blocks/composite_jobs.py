@@ -1,4 +1,4 @@
-"""Jobs of many programs that a child process does by itself: sifting, pricing, construction."""
+"""Jobs that combine many programs in one child process: sifting, pricing, construction."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from fleetplan.planner.search.solvers.highs_jobs import (
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class WholeProgram:
-    """The program that a child process solves part by part.
+    """Program that a child process solves part by part.
 
     Attributes
     ----------
     program : Rows
-        Rows, bounds and which variables are whole.
+        Rows, bounds and integrality.
     cost : Array
-        Objective.
+        Objective coefficients.
     growth : Indices
-        By variable: 1 where more of it is more supply, -1 where less of it is, 0 elsewhere.
+        By variable: 1 if increasing it adds supply, -1 if decreasing it does, else 0.
     slot : Indices
-        By variable: the candidate and pool whose use it decides; -1 for none.
+        By variable: the slot (candidate and pool) whose use it decides; -1 for none.
     linking : Mask
-        Which rows may be violated at a price.
+        Rows that may be violated at a price.
     length : float
-        As `Job` has it.
+        As in `Job`.
     """
 
     program: Rows
@@ -52,14 +52,14 @@ class WholeProgram:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SiftingJob(WholeProgram):
-    """A linear relaxation to solve among few slots, and among more of them while that lowers it.
+    """Linear relaxation to solve by sifting: among few slots first, then among more while that lowers it.
 
     Attributes
     ----------
     stage : Indices
-        By variable: the moment that it belongs to, and -1 where it joins moments.
+        Moment by variable; -1 for variables that join moments.
     penalty_ratio : float
-        Price of a violated row, over what the dearest variable costs.
+        Price of a violated row, as a multiple of the largest cost.
     """
 
     stage: Indices
@@ -72,16 +72,16 @@ class SiftingJob(WholeProgram):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SlottedJob:
-    """A linear relaxation to solve among slots that are known, and among more of them while that lowers it.
+    """Linear relaxation to solve among known slots first, then among more while that lowers it.
 
     Attributes
     ----------
     program, cost, slot, length
-        As `WholeProgram` has them.
+        As in `WholeProgram`.
     open_slots : Mask
-        By slot: which are looked at first.
+        Slots to open first.
     start : Basis or None
-        Where to begin among them; what closed slots decide is at its lower bound there.
+        First basis on the open slots; variables of closed slots are at their lower bounds.
     """
 
     program: Rows
@@ -98,14 +98,14 @@ class SlottedJob:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FewSlotsJob:
-    """A column of a block to look for among few slots.
+    """Search for a column of a block among few slots.
 
     Attributes
     ----------
     block : Job
-        What would look among all slots, beginning with the cheapest column that is known.
+        Same search among all slots, starting from the cheapest known column.
     slot : Indices
-        By variable: number of the slot that it belongs to in this block; -1 for none.
+        Slot number in this block by variable; -1 for none.
     """
 
     block: Job
@@ -113,46 +113,46 @@ class FewSlotsJob:
 
     @property
     def length(self) -> float:
-        """As `Job` has it."""
+        """Return the expected length, as in `Job`."""
         return self.block.length
 
     def run(self, solver: Solver) -> Answer:
-        """Look for the column."""
+        """Search the column."""
         return price_few(self, solver)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class RollingJob(WholeProgram):
-    """A plan to construct moment by moment.
+    """Construction of a plan moment by moment: a rolling horizon.
 
     Attributes
     ----------
     root : Array
-        An optimum of its linear relaxation.
+        Optimum of the linear relaxation.
     stages : tuple[Indices, ...]
-        Variables of a moment each, in the order of the decisions, in each the dearest region first, and in
-        that the dearest service; others are supply, or join stages.
+        Variables by moment, in the order of decisions; within a moment by region, then service, most
+        expensive first. All other variables are supply, or join stages.
     service, region : Indices
-        By variable: the service that it places, and the region where it runs; -1 for none.
+        By variable: service placed and region used; -1 for none.
     rank : Array
-        By slot: 0 where the relaxation uses it, else its place among the others.
+        By slot: 0 if the relaxation uses it, else its rank among the others.
     widths : tuple[float, ...]
-        Ranks up to which slots are looked at, one attempt after the other.
+        Largest rank of the open slots, attempt by attempt.
     moment_share : float
-        Part of an even share of the time left that a moment may take: most take far less.
+        Time limit of a moment, as a multiple of an even share of the remaining time: most take far less.
     follow_slots : bool
-        Whether a moment looks at the slots of moments before it as at those of the relaxation, once time runs
-        short: where moments of a period share its supply.
+        Whether moments that share the supply of a period also open slots of earlier moments once time runs
+        short.
     by_service : bool
-        Whether a moment is decided service by service, in all regions at once; else region by region.
+        Whether to decide a moment service by service in all regions, or region by region.
     period_of_stage : Indices
         Period of each stage.
     helps : csr_array
-        In which periods each variable of supply counts, in the order of the variables that grow or shrink it.
+        Periods in which each supply variable counts, in the order of variables with nonzero `growth`.
     penalty : Array
-        Price of a violated row, which is paid if nothing else helps. [objective units per scaled unit]
+        Price of violating each row, used as a last resort. [objective units per scaled unit]
     effort : Effort
-        The time limit is that of the whole construction, the gaps and the nodes are those of a stage.
+        Time limit of the whole construction; gaps and nodes of one stage.
     """
 
     root: Array

@@ -1,4 +1,4 @@
-"""What a construction of a first plan is told: stages, slots worth looking at, and what a limit is worth."""
+"""Input of constructions of a first plan: stages, open slots, and penalties of violated limits."""
 
 from __future__ import annotations
 
@@ -26,64 +26,64 @@ from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.search.solvers.relaxation import Relaxation
 
 CONSTRUCTION_SHARE_OF_TIME: Final = 0.15
-"""Share of the time limit that a construction may take, within the limits below."""
+"""Share of the time limit for a construction, within the limits below."""
 
 TRAVELLING_SHARE_OF_TIME: Final = 0.45
-"""Share of it for one among many slots where several regions can serve a service, which runs beside whatever
-is next. Elsewhere columns of rounds soon make better plans than any construction."""
+"""Share for a construction among many slots where several regions can serve a service; it runs in parallel to
+the next step. Elsewhere, columns soon yield better plans than any construction."""
 
 BESIDE_SUPPLY_SHARE_OF_TIME: Final = 0.2
-"""The same beside decisions what is worth buying, which lead to better plans and need the core: teams 2 and 5
-end 30 s at 1.5 and 3.1 % so, at 3.2 and 3.9 % with the share above."""
+"""Share in parallel to supply decisions, which yield better plans and need the core: after 30 s, the gaps of
+teams 2 and 5 are 1.5 and 3.1 %, instead of 3.2 and 3.9 % at the share above."""
 
 LEAST_CONSTRUCTION_S: Final = 2.0
-"""Its least time: that of a first plan of a company's year (12 services, 12 moments). [s]"""
+"""Least time: that of a first plan for a company's year (12 services, 12 moments). [s]"""
 
 MOST_STAGE_S: Final = 3.0
-"""Its most time for each moment. [s]"""
+"""Largest time per moment. [s]"""
 
 MOST_CONSTRUCTION_S: Final = 14.0
-"""Its most time for all of them, whose relaxation comes before: a company has a first plan after 20 s. [s]"""
+"""Largest time of a construction, after the relaxation: a company then has a first plan after 20 s. [s]"""
 
 STAGE_GAP: Final = 1e-3
-"""Gap of a stage, over an even share of what the relaxation spends: what follows improves on it anyway."""
+"""Gap of a stage, over an even share of the relaxation's spending: later steps improve on it anyway."""
 
 SERVICE_GAP: Final = 3e-3
-"""The same where a moment is decided service by service, which takes twice as long at a third of it."""
+"""Gap of a stage if moments are decided service by service; a third of it takes twice as long."""
 
 WIDER: Final = (0.0, 0.1, 0.3, 1.0, math.inf)
-"""Slots that a stage looks at beside those of the relaxation, over their number, attempt by attempt."""
+"""Slots opened beyond those of the relaxation, as a multiple of their number, by attempt."""
 
 SLOTS_A_REGION: Final = 150
-"""Slots of all moments that a wide construction looks at, for each region: whole replicas fill what is left
-of a pool by slots that an optimum with parts of them does without. Companies' optima use 42 to 54."""
+"""Slots per region, over all moments, in a wide construction: whole replicas fill the rest of a pool with
+slots that an optimum with fractional replicas does not use. Companies' relaxations use 42 to 54."""
 
 MOMENT_SHARE, WIDE_MOMENT_SHARE, SERVICES_MOMENT_SHARE = 1.5, 3.0, 5.0
-"""Part of an even share of the time left that a moment may take among few slots, among many, and service by
-service: the first ones decide most of the supply that the others use, which then take far less."""
+"""Time limit of a moment as a multiple of an even share: with few slots, with many, and service by service.
+The first moments decide most of the supply; the others then take far less."""
 
 LEAST_WIDE: Final = 0.3
-"""The least of them beside those of the relaxation, over their number."""
+"""Least slots opened beyond those of the relaxation, as a multiple of their number."""
 
 STAGE_NODES: Final = 200
-"""Nodes of a stage where work is counted."""
+"""Search nodes per stage in reproducible runs."""
 
 PENALTY_RATIO: Final = 2.0
-"""Price of violating a limit, over the largest dual price in the relaxation and the dearest variable."""
+"""Price of a violated limit, as a multiple of the largest dual price and of the largest cost."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Structure:
-    """A relaxed program, with what its variables decide.
+    """Relaxed program with the role of each variable.
 
     Attributes
     ----------
     roles : VariableRoles
-        What variables decide.
+        Role of each variable.
     relaxation : Relaxation
-        The program.
+        Relaxed program.
     cost : FloatArray
-        Of its variables, scaled.
+        Scaled costs.
     linking : Indices
         Rows that blocks share.
     following : Mask
@@ -98,13 +98,13 @@ class Structure:
 
     @property
     def program(self) -> Rows:
-        """The program for HiGHS, which need not branch on what follows."""
+        """Return the program for HiGHS, which need not branch on following variables."""
         rows = self.relaxation.program
         return replace(rows, whole=rows.whole & ~self.following)
 
     @property
     def linking_mask(self) -> Mask:
-        """Which rows blocks share."""
+        """Return the linking rows as a mask."""
         found = np.zeros(len(self.relaxation.row_lower), dtype=bool)
         found[self.linking] = True
         return found
@@ -112,17 +112,17 @@ class Structure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RootRelaxation:
-    """An optimum of the linear relaxation, and what it says of slots.
+    """Optimum of the linear relaxation, with a ranking of slots.
 
     Attributes
     ----------
     values, duals : FloatArray
         Scaled values of all variables, and prices of all scaled rows.
     rank : FloatArray
-        By slot: 0 where the optimum uses it; the others in turns, one of every service and region a turn, by
-        how much dearer it would be to serve by them. By price alone all that a stage looks at more may be of
-        one service: with percentiles a company's moments then had no plan among as many slots again as the
-        relaxation uses, and constructions ended beyond limits after 25 and 45 s instead of in plans after 17.
+        By slot: 0 if the optimum uses it. The others are ranked in turns, one per service and region a turn,
+        by their extra cost. Ranked by extra cost alone, all slots that a stage opens may belong to one
+        service: a company's constructions then ended after 25 and 45 s beyond limits, instead of with plans
+        after 17 s.
     """
 
     values: FloatArray
@@ -131,7 +131,7 @@ class RootRelaxation:
 
 
 def root_of(structure: Structure, answer: Answer) -> RootRelaxation | None:
-    """Read a solved relaxation; None where it has no optimum."""
+    """Return the ranking from a solved relaxation; None if it has no optimum."""
     if answer.values is None or answer.row_duals is None:
         return None
     program, slot = structure.program, structure.roles.slot
@@ -147,7 +147,7 @@ def root_of(structure: Structure, answer: Answer) -> RootRelaxation | None:
 
 
 def _kinds_of_slots(roles: VariableRoles, n_slots: int) -> Indices:
-    """What service each slot serves where, as a number."""
+    """Return a number for the service and region of each slot."""
     kind, n_regions = np.full(n_slots, NONE, dtype=np.int64), int(roles.region.max(initial=NONE)) + 1
     slotted = roles.slot != NONE
     kind[roles.slot[slotted]] = roles.service[slotted] * n_regions + roles.region[slotted]
@@ -155,7 +155,7 @@ def _kinds_of_slots(roles: VariableRoles, n_slots: int) -> Indices:
 
 
 def _turns(kind: Indices) -> Indices:
-    """How many of the same kind come before each."""
+    """Return how many elements of the same kind precede each element."""
     order = np.argsort(kind, kind="stable")
     _, first, count = np.unique(kind[order], return_index=True, return_counts=True)
     turn = np.empty(len(kind), dtype=np.int64)
@@ -164,7 +164,7 @@ def _turns(kind: Indices) -> Indices:
 
 
 def root_at(structure: Structure, root: RootRelaxation, values: FloatArray) -> RootRelaxation:
-    """Let constructions go by some values, and look at the slots that these use first.
+    """Return a root whose constructions follow other values and open the slots of these first.
 
     Parameters
     ----------
@@ -173,14 +173,14 @@ def root_at(structure: Structure, root: RootRelaxation, values: FloatArray) -> R
     root : RootRelaxation
         Gives the prices, and the order of all other slots.
     values : FloatArray
-        Scaled values of all variables, such as the best with whole supply and parts of replicas.
+        Scaled values of all variables, such as the best with whole supply and fractional replicas.
     """
     rank = np.where(slots_used(structure, values), 0.0, root.rank + 1.0)
     return RootRelaxation(values, root.duals, rank)
 
 
 def sifting_job(structure: Structure, indicators: Collection[int] = ()) -> SiftingJob:
-    """The linear relaxation, without the limits of rows that hold some indicators."""
+    """Return the linear relaxation without the limits of rows that contain indicators."""
     roles = structure.roles
     return SiftingJob(
         program=structure.relaxation.without_limits_on(indicators).program,
@@ -202,29 +202,29 @@ def construction_job(
     parts: int = 1,
     travelling_share: float = TRAVELLING_SHARE_OF_TIME,
 ) -> RollingJob:
-    """The rolling-horizon construction of a plan, guided by the root relaxation.
+    """Return the rolling-horizon construction of a plan, guided by the root relaxation.
 
     Parameters
     ----------
     structure : Structure
         The program.
     root : RootRelaxation
-        An optimum of its linear relaxation.
+        Optimum of its linear relaxation.
     clock : Clock
-        Says how long.
+        Time limits.
     attempt : int
-        1 for the first; each looks at more slots than the one before, for longer.
+        Counts from 1; each attempt opens more slots than the one before, for longer.
     wide : bool
-        Whether to look at many slots at once, and to take the time for it.
+        Whether to open many slots at once, with the time for it.
     parts : int
-        Constructions that make one plan together, and share the time for it.
+        Number of constructions that together make one plan and share its time.
     travelling_share : float
-        Share of the time limit for one among many slots where several regions can serve a service.
+        Share of the time limit for a wide construction where several regions can serve a service.
     """
     roles, cost = structure.roles, structure.cost
     used = max(1, int((root.rank == 0).sum()))
     stages = _stages(structure, root)
-    # Among few slots what several regions serve leaves each of them no better than what it parts.
+    # Among few slots, deciding service by service gains nothing for services that split among regions.
     by_service = wide and bool(travelling(structure).any())
     widths = tuple((attempt - 1 + more) * used for more in WIDER)
     share, moment_share = CONSTRUCTION_SHARE_OF_TIME, WIDE_MOMENT_SHARE if wide else MOMENT_SHARE
@@ -236,7 +236,7 @@ def construction_job(
         share, moment_share, most_s = travelling_share, SERVICES_MOMENT_SHARE, math.inf
     share_s = share * clock.limit_s * min(1.0, COUNTED_CORES / parts)
     seconds = attempt * min(max(share_s, LEAST_CONSTRUCTION_S), most_s)
-    # What is spent, without what comes back by sales: the sum of both may be near zero.
+    # Gross spending, because sales may bring the sum near zero.
     stage_gap = SERVICE_GAP if by_service else STAGE_GAP
     gap = stage_gap * float(np.abs(cost) @ np.abs(root.values)) / max(1, len(stages))
     return RollingJob(
@@ -268,7 +268,7 @@ def construction_job(
 
 
 def slots_used(structure: Structure, values: FloatArray) -> Mask:
-    """Which slots some values use, by slot."""
+    """Return a mask of the slots that these values use."""
     slot = structure.roles.slot
     used = np.zeros(int(slot.max(initial=NONE)) + 1, dtype=bool)
     used[slot[(values > USED) & (slot != NONE)]] = True
@@ -276,10 +276,11 @@ def slots_used(structure: Structure, values: FloatArray) -> Mask:
 
 
 def penalty_of(structure: Structure, root: RootRelaxation) -> FloatArray:
-    """Price of violating each scaled limit by one, above what any is worth. [objective units]
+    """Return the price of violating each scaled limit by one, above the value of any. [objective units]
 
-    That is the largest price in the relaxation, the dearest variable, or the least supply that mends it:
-    where nothing is scarce in fractions, all prices are zero, and a limit of a large pool is many hosts.
+    It is the largest dual price of the relaxation, the largest cost, or the cheapest supply that removes the
+    violation: where no fractional supply is scarce, all dual prices are zero, and a limit of a large pool is
+    many hosts.
     """
     program, cost = structure.program, np.abs(structure.cost)
     dearest = (cost * np.minimum(program.upper, 1.0)).max(initial=1.0)
@@ -297,9 +298,9 @@ def penalty_of(structure: Structure, root: RootRelaxation) -> FloatArray:
 
 
 def travelling(structure: Structure) -> Mask:
-    """Variables that place a service whose demand several regions can serve.
+    """Return a mask of variables that place a service whose demand several regions can serve.
 
-    Such a service has a row that parts what it does in one moment among regions, and nothing else.
+    Such a service has a row that only splits its requests of one moment among regions.
     """
     roles, program = structure.roles, structure.program
     elsewhere = (roles.block_keys == MASTER) | (roles.region == NONE)
@@ -310,7 +311,7 @@ def travelling(structure: Structure) -> Mask:
 
 
 def _periods_of_supply(structure: Structure) -> sp.csr_array:
-    """In which periods each variable of supply counts: those of the moments whose own rows hold it."""
+    """Return in which periods each supply variable counts: those of the moments whose rows contain it."""
     roles, rows = structure.roles, structure.program.rows
     n_variables, n_periods = len(roles.moment), int(roles.period_of.max(initial=0)) + 1
     placed = np.flatnonzero(roles.moment != NONE)
@@ -325,10 +326,10 @@ def _periods_of_supply(structure: Structure) -> sp.csr_array:
 
 
 def _stages(structure: Structure, root: RootRelaxation) -> tuple[Indices, ...]:
-    """Variables of each moment: by period, in a period the moment first whose supply is worth most.
+    """Return the variables of each moment, by period, with the most valuable supply first.
 
-    In a moment, what happens in the region with the dearest supply comes first, in a region what the service
-    with the dearest does, and what services share last.
+    Within a moment, the region with the most valuable supply comes first, within a region the service;
+    variables that services share come last.
     """
     roles = structure.roles
     prices = np.where(structure.linking_mask, np.abs(root.duals), 0.0)
@@ -340,10 +341,10 @@ def _stages(structure: Structure, root: RootRelaxation) -> tuple[Indices, ...]:
 
 
 def _dearest_first(variables: Indices, roles: VariableRoles, worth: FloatArray) -> Indices:
-    """Variables of a moment by what the supply of their region, then that of their service, is worth."""
+    """Sort a moment's variables by the value of their region's supply, then of their service's."""
     keys = []
     for number in (roles.service[variables], roles.region[variables]):
         total = np.bincount(number + 1, worth[variables], int(number.max(initial=NONE)) + 2)
-        # Those of none come last, and those of the same worth are not mixed.
+        # Variables without a region or service come last; ties are kept together.
         keys += [number, np.where(number == NONE, np.inf, -total[number + 1])]
     return variables[np.lexsort(keys)]

@@ -1,20 +1,21 @@
-r"""Cuts that say how many whole replicas a demand takes, whatever they are bought for.
+r"""Cover cuts: how many whole replicas a demand needs, whatever hardware is bought for it.
 
-A row of whole variables :math:`n_j \ge 0` that have to cover a demand,
+A row of whole variables :math:`n_j \ge 0` that must cover a demand,
 
 .. math:: \sum_j a_j n_j \ge D,
 
-lets a fraction of a large replica cover a small demand. For every divisor q the rounded row holds as well,
-with D / q a fraction f above a whole number:
+lets a fraction of a large replica cover a small demand. For every divisor q, with f the fractional part of D
+/ q, the rounded row is valid too:
 
-.. math:: \sum_j \left(\lfloor a_j / q \rfloor + \min(1, (a_j / q - \lfloor a_j / q \rfloor) / f)\right) n_j
-          \ge \lceil D / q \rceil
+.. math::
+    \sum_j \left(\lfloor a_j / q \rfloor + \min(1, (a_j / q - \lfloor a_j / q \rfloor) / f)\right) n_j
+    \ge \lceil D / q \rceil
 
-What need not be whole, such as unmet demand, counts :math:`a_j / (q f)` there. That is mixed-integer rounding
-(Nemhauser, Wolsey, Integer and Combinatorial Optimization, 1988, II.1.6). A solver finds such cuts while it
-looks for whole replicas. The programs that decide supply leave replicas in fractions, and know only what they
-are told: their bounds of team 2 and 5 (benchmarks/realistic) rise by 48 and 97 thousand USD of 2.6 and 2.9
-million with 160 of these cuts.
+Continuous variables, such as unmet demand, get the coefficient :math:`a_j / (q f)`. This is mixed-integer
+rounding (Nemhauser, Wolsey, Integer and Combinatorial Optimization, 1988, II.1.6). A solver finds such cuts
+when it branches on replicas. The programs that decide supply keep replicas fractional and know only the cuts
+they are given: 160 of them raise the bounds of teams 2 and 5 (benchmarks/realistic) by 48 and 97 thousand
+USD, of 2.6 and 2.9 million.
 """
 
 from __future__ import annotations
@@ -30,39 +31,40 @@ from fleetplan.planner.search.solvers.matrix import UNBOUNDED, BoolArray, FloatA
 from fleetplan.planner.search.solvers.relaxation import Relaxation
 
 PARTS: Final = (1, 2, 3)
-"""Divisors are the coefficients of a row and these parts of them."""
+"""Divisors are the coefficients of a row, and these fractions of them."""
 
 MOST_MULTIPLES: Final = 60
-"""Of a demand of more replicas the last fraction says next to nothing."""
+"""Largest multiple of a divisor: in a demand for more replicas, rounding up the last one gains next to
+nothing."""
 
 LEAST_VIOLATION: Final = 1e-3
-"""Share of its limit by which a row is missed that is worth adding."""
+"""Least violation, as a share of its limit, at which a cut is added."""
 
 BINDS: Final = 1e-6
-"""A cut binds where it is kept by a smaller share of its limit."""
+"""A cut binds if its slack is a smaller share of its limit."""
 
 ROUND_UP: Final = 1 + 1e-12
-"""Factor on computed fractions: a larger coefficient is a weaker row, and holds."""
+"""Factor on computed fractions: a larger coefficient weakens the row but keeps it valid."""
 
 MOST_COEFFICIENT: Final = 2**60 // max(PARTS)
-"""Rows with larger coefficients are left alone: their products would leave 64 bits."""
+"""Rows with larger coefficients are skipped: their products would overflow 64 bits."""
 
 PASSES: Final = 2
-"""How often least values are passed on from row to row: from work to what is put off to what is worked."""
+"""Passes that propagate least values from row to row: from work to deferred work to work done."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _CoverRow:
-    """`coefficients @ n + others >= demand` over variables that are not negative.
+    """`coefficients @ n + others >= demand` over nonnegative variables.
 
     Attributes
     ----------
     variables : IntArray
-        The whole ones, then the continuous ones.
+        Integer variables, then continuous ones.
     coefficients : IntArray
-        Of the whole ones, all positive.
+        Coefficients of the integer variables, all positive.
     others : FloatArray
-        Of the continuous ones, scaled, all positive.
+        Scaled coefficients of the continuous variables, all positive.
     demand : int
         Positive.
     """
@@ -73,12 +75,12 @@ class _CoverRow:
     demand: int
 
     def most_violated(self, values: FloatArray) -> tuple[FloatArray, float] | None:
-        """The rounded row that some values miss by the largest share of its limit; None where they keep all.
+        """Return the rounded row that these values violate by the largest share of its limit; None if none.
 
         Parameters
         ----------
         values : FloatArray
-            Of all variables, scaled.
+            Scaled values of all variables.
 
         Returns
         -------
@@ -114,11 +116,11 @@ class Cuts:
 
     @property
     def count(self) -> int:
-        """How many."""
+        """Return the number of cuts."""
         return len(self.least)
 
     def and_more(self, others: Sequence[Cuts]) -> Cuts:
-        """All of them, each once."""
+        """Return all cuts without duplicates."""
         rows = sp.vstack([self.rows, *(each.rows for each in others)], format="csr")
         least = np.concatenate([self.least, *(each.least for each in others)])
         seen: dict[bytes, int] = {}
@@ -130,7 +132,7 @@ class Cuts:
         return Cuts(rows[kept], least[kept])
 
     def first_and_binding(self, first: int, points: Sequence[FloatArray], binds: float = BINDS) -> Cuts:
-        """The first ones, and of the others those that bind at any of some points."""
+        """Return the first cuts, and those of the others that bind at any of these points."""
         kept = np.arange(self.count) < first
         for point in points:
             kept |= self.rows @ point <= self.least + binds * np.abs(self.least)
@@ -138,14 +140,14 @@ class Cuts:
 
 
 class CoverRows:
-    """The rows of a program that whole variables have to cover.
+    """Rows of a program that whole variables must cover.
 
     Parameters
     ----------
     program : Program
-        In whole numbers.
+        Program in whole numbers.
     relaxation : Relaxation
-        The same program scaled, which says what need not be whole.
+        The same program, scaled, with the integrality of its variables.
     """
 
     def __init__(self, program: Program, relaxation: Relaxation) -> None:
@@ -154,16 +156,16 @@ class CoverRows:
 
     @property
     def none(self) -> Cuts:
-        """No cut."""
+        """Return an empty set of cuts."""
         return Cuts(sp.csr_array((0, self._n_variables)), np.zeros(0))
 
     def violated_by(self, values: FloatArray) -> Cuts:
-        """The cut of each row that some values miss by most.
+        """Return the most violated cut of each row.
 
         Parameters
         ----------
         values : FloatArray
-            Of all variables, scaled.
+            Scaled values of all variables.
         """
         missed = [(row, cut) for row in self._rows if (cut := row.most_violated(values)) is not None]
         if not missed:
@@ -181,7 +183,7 @@ class CoverRows:
 
 
 def _cover_rows(program: Program, relaxation: Relaxation) -> list[_CoverRow]:
-    """Rows with a least sum of whole variables, once the least of what else they need is known."""
+    """Return rows with a lower limit on whole variables, given the least of their continuous variables."""
     whole, scale = relaxation.whole, relaxation.variable_scale
     least = _least_values(program, whole)
     rows = program.rows
@@ -193,7 +195,7 @@ def _cover_rows(program: Program, relaxation: Relaxation) -> list[_CoverRow]:
         covering = own.sum() > 1 and bool(np.all(program.lower[variables] >= 0))
         if not covering or np.any(sizes[own] < 0) or sizes[own].max() > MOST_COEFFICIENT:
             continue
-        # What is taken away is at least its least, and what else may be added is added as it is.
+        # Negative terms count at their least value; positive continuous terms stay in the row.
         taken, added = ~own & (sizes < 0), ~own & able & (sizes > 0)
         more = sum(-int(a) * least[j] for a, j in zip(sizes[taken], variables[taken], strict=True))
         demand = int(program.row_lower[number]) + more
@@ -205,10 +207,9 @@ def _cover_rows(program: Program, relaxation: Relaxation) -> list[_CoverRow]:
 
 
 def _least_values(program: Program, whole: BoolArray) -> list[int]:
-    """The least that continuous variables can be, by the rows that hold them; rounded down.
+    """Return the least values of continuous variables implied by their rows, rounded down.
 
-    In whole numbers of any size: a range of 1e18 beside one of 3 would hide it in floating point, and with it
-    what the others can do.
+    Integer arithmetic is exact: in floating point, a range of 1e18 would hide one of 3 in the same row.
     """
     rows = program.rows
     least: list[int] = program.lower.tolist()

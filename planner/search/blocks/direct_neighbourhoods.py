@@ -1,8 +1,8 @@
-"""Neighbourhoods on the program's own variables: a moment, some services, or both are decided anew.
+"""Neighbourhoods on the program's own variables: reoptimise a moment, some services, or both.
 
-An integer program decides them, and supply with them, among the slots that the linear relaxation and the
-plan use and a few more, whatever columns are known. These neighbourhoods are strong where the relaxation is
-near the optimum: few large services, many moments, regions that replace each other.
+An integer program decides them together with supply, among the slots of the linear relaxation, those of the
+plan and a few more; it needs no columns. These neighbourhoods are strong where the relaxation is near the
+optimum: few large services, many moments, regions that can replace each other.
 """
 
 from __future__ import annotations
@@ -24,56 +24,56 @@ from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntAr
 from fleetplan.planner.search.solvers.workers import Workers
 
 AT_A_TIME: Final = 2
-"""Neighbourhoods at a time, whatever the number of cores, so that every machine takes the same steps."""
+"""Neighbourhoods solved in parallel, the same on every machine so that all take the same steps."""
 
 NEIGHBOURHOOD_S: Final = 3.0
-"""Time of one neighbourhood. Most take less. [s]"""
+"""Time limit of a neighbourhood; most take less. [s]"""
 
 GAP: Final = 2e-5
-"""Gap at which one is content, over the cost of the plan."""
+"""Target gap of a neighbourhood, as a share of the plan's cost."""
 
 OPEN_SHARE: Final = 0.01
-"""The same over what plan and bound differ by: the last of a gain is not worth the time of another one."""
+"""Target gap as a share of the open cost: the last part of a gain is not worth its time."""
 
 FIRST_SHARE: Final = 0.25
 """Share of the services that a neighbourhood of services frees at first."""
 
 LEAST_SHARE: Final = 0.02
-"""The least of it."""
+"""Smallest share."""
 
 SHARE_GROWTH, SHARE_DECLINE = 1.3, 0.7
-"""Factors of the share after a neighbourhood that was solved, and after one that ran out of time."""
+"""Factors on the share after a neighbourhood solved to its gap, and after one that ran out of time."""
 
 MOMENTS_SHARE: Final = 0.3
 """Share of the moments that a neighbourhood of moments and services frees."""
 
 VIOLATION_TOLERANCE: Final = 1e-6
-"""Violating a scaled limit by less is rounding. [largest coefficients of the row]"""
+"""Scaled violations below this are rounding. [largest coefficients of the row]"""
 
 VIOLATION_CHANCE: Final = 0.7
-"""How often a neighbourhood is around a limit that is violated, while some are."""
+"""Probability that a neighbourhood targets a violated limit, while there are any."""
 
 PERIOD_SHARE, ALL_REGIONS_SHARE = 0.4, 0.7
-"""Shares of the services from which such a one frees the whole period, and the other regions as well."""
+"""Shares of the services from which such a neighbourhood frees the whole period, and all regions."""
 
 WIDER_CHANCE: Final = 0.5
-"""How often a neighbourhood looks at slots that neither the relaxation nor the plan uses."""
+"""Probability that a neighbourhood opens slots that neither the relaxation nor the plan uses."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:
-    """New values of some variables.
+    """Improvement of a plan: new values of some variables.
 
     Attributes
     ----------
     variables : IntArray
-        Which.
+        Changed variables.
     values : FloatArray
         Their scaled values.
     gain : float
-        What they save. [objective units]
+        Saving. [objective units]
     detail : str
-        What was decided anew.
+        Part of the plan that was reoptimised.
     """
 
     variables: IntArray
@@ -83,18 +83,18 @@ class Change:
 
 
 class DirectNeighbourhoods:
-    """Improves a plan part by part.
+    """Improvement of a plan, neighbourhood by neighbourhood.
 
     Parameters
     ----------
     structure : Structure
-        The program. A plan that is not finished may violate the limits of its linking rows.
+        The program. An unfinished plan may violate the limits of its linking rows.
     root : RootRelaxation
-        An optimum of its linear relaxation.
+        Optimum of its linear relaxation.
     seed : int
-        Of what is decided anew.
+        Random seed.
     earlier : DirectNeighbourhoods, optional
-        Of an earlier relaxation; how much of it was solved in time is still known.
+        Neighbourhoods of an earlier relaxation, from which the learned shares are taken.
     """
 
     def __init__(
@@ -114,17 +114,17 @@ class DirectNeighbourhoods:
         self._penalty = penalty_of(structure, root)
         self._random = random.Random(seed)
         self._supply: BoolArray = roles.growth != 0
-        # Reserves, packing and what joins moments belong to no service.
+        # Reserves, packing and links between moments belong to no service.
         self._shared: BoolArray = (roles.service == NONE) & ~self._supply
         self._services: list[int] = np.unique(roles.service[roles.service != NONE]).tolist()
         self._moments: list[int] = np.unique(roles.moment[roles.moment != NONE]).tolist()
         self._regions: list[int] = np.unique(roles.region[roles.region != NONE]).tolist()
         self._share = dict.fromkeys(self._kinds, FIRST_SHARE)
-        # One region and moment is solved to its optimum in less than a second, more of them seldom.
+        # One region in one moment is solved to optimality within 1 s, more rarely so.
         self._share["region"] = LEAST_SHARE
         if earlier is not None:
             self._share = earlier._share
-        # Where limits are violated, while some are.
+        # Moments, services and rows of violated limits, while there are any.
         self._hot_moments: list[int] = []
         self._hot_services: list[int] = []
         self._violated_rows: list[int] = []
@@ -132,7 +132,7 @@ class DirectNeighbourhoods:
 
     @property
     def _kinds(self) -> dict[str, Callable[[int], tuple[BoolArray, str]]]:
-        """What a neighbourhood frees, by its kind, from the number of services."""
+        """Return, by kind, the function that frees a number of services."""
         return {
             "moment": self._of_moment,
             "services": self._of_services,
@@ -142,19 +142,19 @@ class DirectNeighbourhoods:
         }
 
     def _of_moment(self, count: int) -> tuple[BoolArray, str]:
-        """Many services in one moment: four times as many as elsewhere."""
+        """Free many services in one moment: four times the number of other kinds."""
         moment = self._random.choice(self._hot_moments or self._moments)
         services = self._some_services(4 * count)
         of_them = np.isin(self._roles.service, services) | self._shared
         return of_them & (self._roles.moment == moment), f"{counted(len(services), 'service')} in one moment"
 
     def _of_services(self, count: int) -> tuple[BoolArray, str]:
-        """Some services in all moments."""
+        """Free some services in all moments."""
         services = self._some_services(count)
         return np.isin(self._roles.service, services) | self._shared, f"{counted(count, 'service')}"
 
     def _of_both(self, count: int) -> tuple[BoolArray, str]:
-        """Some services in some moments: twice as many as in all of them."""
+        """Free some services in some moments: twice the number of services in all moments."""
         services = self._some_services(2 * count)
         n_moments = min(len(self._moments), max(2, round(MOMENTS_SHARE * len(self._moments))))
         moments = self._random.sample(self._moments, n_moments)
@@ -165,7 +165,7 @@ class DirectNeighbourhoods:
         return free, f"{counted(len(services), 'service')} in {counted(len(moments), 'moment')}"
 
     def _of_region(self, count: int) -> tuple[BoolArray, str]:
-        """All services of one region, in moments that follow each other: their share is that of services."""
+        """Free all services of one region in consecutive moments, as many as the share of services."""
         region = self._random.choice(self._regions)
         n_moments = max(1, round(count / len(self._services) * len(self._moments)))
         first = self._random.randrange(len(self._moments) - n_moments + 1)
@@ -173,13 +173,13 @@ class DirectNeighbourhoods:
         return self._all_in([region], moments), f"one region in {counted(len(moments), 'moment')}"
 
     def _of_violated(self, count: int) -> tuple[BoolArray, str]:
-        """What is around one limit that is violated: its regions and moments.
+        """Free the regions and moments around one violated limit.
 
-        As the share of services grows, the rest of the period, and then the other regions as well.
+        As the share of services grows, also the rest of the period, then the other regions.
         """
         row = self._random.choices(self._violated_rows, self._violated_by)[0]
         variables, roles = self._parts.program.rows[[row]].indices, self._roles
-        # Budgets concern all moments and regions, and limits of supply none.
+        # Budgets concern all moments and regions; supply limits concern none.
         moments = _numbers(roles.moment[variables]) or self._moments
         moments = self._random.sample(moments, min(len(moments), FEW_STAGES))
         regions = [self._random.choice(_numbers(roles.region[variables]) or self._regions)]
@@ -196,21 +196,21 @@ class DirectNeighbourhoods:
         )
 
     def _all_in(self, regions: list[int], moments: list[int]) -> BoolArray:
-        """All that some regions do in some moments, and the work that is left from one moment to another."""
+        """Return a mask of these regions' variables in these moments, with work deferred between moments."""
         roles = self._roles
         here = np.isin(roles.region, [*regions, NONE])
         free: BoolArray = here & np.isin(roles.moment, [*moments, NONE]) & ~self._supply
         return free
 
     def _some_services(self, count: int) -> list[int]:
-        """Some services at random, one of those first whose limits are violated."""
+        """Return random services, with one of those with violated limits."""
         services = self._random.sample(self._services, min(count, len(self._services)))
         if self._hot_services and not set(services) & set(self._hot_services):
             services[0] = self._random.choice(self._hot_services)
         return services
 
     def _look_where_violated(self, values: FloatArray) -> bool:
-        """Note moments and services of the limits that some values pass; whether there are any."""
+        """Note moments and services of the limits that these values violate; return whether there are any."""
         program = self._parts.program
         beyond = self._beyond(values)
         rows = np.flatnonzero(beyond)
@@ -222,15 +222,15 @@ class DirectNeighbourhoods:
         return bool(self._violated_rows)
 
     def objective(self, values: FloatArray) -> float:
-        """Cost of some values, and the price of the limits that they pass. [objective units]"""
+        """Return the cost of these values with the penalties of violated limits. [objective units]"""
         return float(self._cost @ values) + float(self._penalty @ self._beyond(values))
 
     def holds(self, values: FloatArray) -> bool:
-        """Whether some values violate no limit."""
+        """Return whether these values violate no limit."""
         return not self._beyond(values).any()
 
     def _beyond(self, values: FloatArray) -> FloatArray:
-        """By how much some values violate each limit. [scaled units]"""
+        """Return the violation of each limit. [scaled units]"""
         program = self._parts.program
         used = program.rows @ values
         beyond = np.maximum(used - program.row_upper, program.row_lower - used)
@@ -239,21 +239,21 @@ class DirectNeighbourhoods:
     def improve(
         self, workers: Workers, clock: Clock, values: FloatArray, open_cost: float = 0.0
     ) -> list[Change]:
-        """Some neighbourhoods at a time, each as if the rest stayed as it is.
+        """Solve several neighbourhoods in parallel, each as if the rest of the plan stayed.
 
         Parameters
         ----------
         workers, clock
-            Who does it, and for how long.
+            Processes, and time limits.
         values : FloatArray
-            Scaled values of the plan. Where they violate limits, so may what is decided anew, at a price.
+            Scaled values of the plan. Where they violate limits, the neighbourhoods may too, at a penalty.
         open_cost : float
-            What plan and bound differ by. [objective units]
+            Difference of plan and bound. [objective units]
 
         Returns
         -------
         list[Change]
-            Those that save something, each by itself.
+            Improvements, each valid on its own.
         """
         elastic = self._look_where_violated(values)
         picked = [self._pick(values) for _ in range(AT_A_TIME)]
@@ -273,7 +273,7 @@ class DirectNeighbourhoods:
         return changes
 
     def _pick(self, values: FloatArray) -> tuple[str, IntArray, BoolArray, str]:
-        """A kind, the variables that are free, which of their slots are closed, and what that is."""
+        """Choose a kind; return it with the free variables, the mask of closed slots, and a description."""
         kind = self._random.choice(list(self._kinds)[:-1])
         if self._violated_rows and self._random.random() < VIOLATION_CHANCE:
             kind = "violated limit"
@@ -302,7 +302,7 @@ class DirectNeighbourhoods:
         return Job(program, cost, effort, start)
 
     def _learn(self, kind: str, answer: Answer, gap: float, gain: float) -> None:
-        """Free more services after a neighbourhood that was solved, fewer after one that found nothing."""
+        """Free more services after a neighbourhood solved to its gap, fewer after one without gain."""
         solved = answer.values is not None and answer.objective - answer.bound <= 2 * gap
         if solved:
             self._share[kind] = min(self._share[kind] * SHARE_GROWTH, 1.0)
@@ -311,6 +311,6 @@ class DirectNeighbourhoods:
 
 
 def _numbers(found: IntArray) -> list[int]:
-    """Which moments or services there are."""
+    """Return the distinct numbers, without -1."""
     numbers: list[int] = np.unique(found[found != NONE]).tolist()
     return numbers

@@ -1,4 +1,4 @@
-"""Columns in whole numbers: HiGHS keeps rows within a tolerance, and a plan keeps them exactly."""
+"""Columns in whole numbers: HiGHS satisfies rows within a tolerance, a plan satisfies them exactly."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntAr
 from fleetplan.planner.search.solvers.relaxation import Relaxation
 
 EXACT_DETERMINISTIC_LIMIT: Final = 1.0
-"""Effort to find the whole loads of a column; most take a hundredth. [solver units]"""
+"""Work limit to find the whole loads of a column; most take a hundredth. [solver units]"""
 
 WHOLE_TOLERANCE: Final = 1e-5
-"""How far above a whole number a value may be and still stand for it. [variable units]"""
+"""Largest excess over a whole number that still counts as that number. [variable units]"""
 
 
 class ExactColumns:
-    """Whole values of columns, found once for each.
+    """Whole values of columns, computed once per column.
 
     Parameters
     ----------
     parts, relaxation
-        The program in blocks and its relaxation.
+        Program in blocks, and its relaxation.
     """
 
     def __init__(self, parts: Split, relaxation: Relaxation) -> None:
@@ -42,7 +42,7 @@ class ExactColumns:
             self._block_of_row[block.rows] = number
 
     def find(self, columns: Iterable[Column]) -> None:
-        """Find the whole values of some columns, all at once: rounded ones keep the rows of four of five."""
+        """Compute the whole values of these columns together; rounding satisfies the rows of four in five."""
         unknown = [column for column in columns if id(column) not in self._known]
         while unknown:
             # One of each block at a time.
@@ -52,15 +52,15 @@ class ExactColumns:
             unknown = [column for column in unknown if id(column) not in self._known]
 
     def values(self, column: Column) -> IntArray | None:
-        """Whole values of the block's variables, or None where a replica more of each is too few.
+        """Return whole values of the block's variables; None if one more replica each is not enough.
 
-        HiGHS keeps rows within a tolerance: one column of a thousand lacks a replica.
+        HiGHS satisfies rows within a tolerance: one column of a thousand lacks a replica.
         """
         self.find([column])
         return self._known[id(column)]
 
     def mended(self, column: Column) -> FloatArray | None:
-        """Scaled values of a column that lacks replicas, with them; None if it lacks none."""
+        """Return scaled values of a column with its missing replicas; None if none are missing."""
         own = self._parts.blocks[column.block].variables
         exact = self.values(column)
         if exact is None:
@@ -70,7 +70,7 @@ class ExactColumns:
         return None if np.array_equal(scaled[whole], np.round(column.values[whole])) else scaled
 
     def _find(self, columns: dict[int, Column]) -> None:
-        """Find the whole values of a column of each of some blocks: rounded to the nearest, up, or anew."""
+        """Compute whole values of one column per block: rounded to nearest, rounded up, or solved anew."""
         program, blocks = self._parts.program, self._parts.blocks
         values = np.zeros(len(program.cost))
         for number, column in columns.items():
@@ -90,7 +90,7 @@ class ExactColumns:
             self._known[id(column)] = self._anew(own, nearest[own.variables]) if found is None else found
 
     def _broken(self, values: IntArray) -> BoolArray:
-        """By block: whether values of all variables break a row of it."""
+        """Return by block whether these values violate one of its rows."""
         program, broken = self._parts.program, np.zeros(len(self._parts.blocks), dtype=bool)
         used = program.rows @ values
         of_rows = self._block_of_row[(used < program.row_lower) | (used > program.row_upper)]
@@ -98,16 +98,16 @@ class ExactColumns:
         return broken
 
     def _repaired(self, blocks: Sequence[Block], values: IntArray) -> list[IntArray | None]:
-        """Values of some blocks that keep their rows, by changes of loads that are not zero.
+        """Return values that satisfy the blocks' rows by changes of nonzero loads; None where impossible.
 
-        That is enough for 99 of 100. All at once take a twentieth of the time of one after the other.
+        This succeeds for 99 of 100 blocks. All together take a twentieth of the time of one by one.
 
         Parameters
         ----------
         blocks : Sequence[Block]
-            The blocks.
+            Blocks to repair.
         values : IntArray
-            Of all variables, near what is looked for.
+            Values of all variables, near the wanted ones.
         """
         if not blocks:
             return []
@@ -129,15 +129,12 @@ class ExactColumns:
         return [None if no else found[block.variables] for no, block in zip(ended, blocks, strict=True)]
 
     def _anew(self, block: Block, values: IntArray) -> IntArray | None:
-        """Whole values of a block that keep its rows, near others that do not."""
+        """Return whole values of a block that satisfy its rows, near these values."""
         exact = self._nearest(block, values, more=0)
         return exact if exact is not None else self._nearest(block, values, more=1)
 
     def _nearest(self, block: Block, values: IntArray, more: int) -> IntArray | None:
-        """The values of a block that are nearest to some, whole variables the same or up to so many more.
-
-        Near rather than cheap: other blocks rely on what a column adds to the rows they share.
-        """
+        """Return the feasible values of a block nearest to these, whole variables up to `more` larger."""
         program, own = self._parts.program, block.variables
         whole, highest = self._relaxation.whole[own], program.upper[own]
         lower = np.where(whole, values, program.lower[own])
@@ -161,7 +158,7 @@ class ExactColumns:
     def _model(
         self, block: Block, lower: IntArray, upper: IntArray
     ) -> tuple[cp_model.CpModel, list[cp_model.IntVar]]:
-        """A block as a model of its own, within bounds and without an objective."""
+        """Return a block as a separate model, within bounds and without an objective."""
         model, program = cp_model.CpModel(), self._parts.program
         bounds = zip(lower.tolist(), upper.tolist(), strict=True)
         variables = [model.new_int_var(least, most, "") for least, most in bounds]

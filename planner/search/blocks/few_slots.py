@@ -1,8 +1,8 @@
-"""A good column of a block, looked for among the few slots that its linear relaxation says most of.
+"""Search for a column of a block among the few slots that its linear relaxation ranks first.
 
-Runs in a worker process. What is found is no bound: other slots may hold a cheaper column. But it is as good
-as what a search among all slots finds in its time: of 108 blocks of a company (seed 3) the columns of a third
-round cost 20.335e12 after 2.2 s of a core, of a search among all slots 20.336e12 after 20 s.
+Runs in a worker process. The result is no bound, because other slots may contain a cheaper column. But it is
+as good as what a search among all slots finds in its time: in a third round of a company's 108 blocks, the
+columns cost 20.335e12 after 2.2 s of a core, and 20.336e12 after 20 s with all slots.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.blocks.composite_jobs import FewSlotsJob
 
 MORE_SLOTS: Final = 8
-"""Slots that are looked at beside those that the relaxation and the column before use. With four the columns
-of a first round cost 21.44e12, with eight 20.48e12, with all 20.44e12 in six times the time."""
+"""Slots opened beyond those of the relaxation and of the last column. Columns of a first round cost 21.44e12
+with four, 20.48e12 with eight, and 20.44e12 with all in six times the time."""
 
 
 def price_few(job: FewSlotsJob, solver: Solver) -> Answer:
-    """Look for a column.
+    """Search for a column.
 
     Parameters
     ----------
     job : FewSlotsJob
-        The block, its cost and its slots.
+        Block, costs and slots.
     solver : Solver
-        Has its program, and solves it.
+        Holds the block's program, and solves it.
 
     Returns
     -------
     Answer
-        A column, without a bound; without values where none was found.
+        A column without a bound; no values if none was found.
     """
     block = job.block
     if not isinstance(block.rows, int):
@@ -54,8 +54,8 @@ def price_few(job: FewSlotsJob, solver: Solver) -> Answer:
 
 
 def _open(job: FewSlotsJob, values: Array, replica_costs: Array) -> Mask:
-    """By slot: whether it is looked at."""
-    # One that nobody wants where there are none: variables without a slot look up the last one.
+    """Return which slots to open."""
+    # One dummy slot if there are none: variables without a slot index the last one.
     price = np.full(int(job.slot.max(initial=0)) + 1, np.inf)
     slotted = job.slot >= 0
     np.minimum.at(price, job.slot[slotted], replica_costs[slotted])

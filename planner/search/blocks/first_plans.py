@@ -1,4 +1,4 @@
-"""First plans of a search over blocks: constructed by a relaxation, repaired while they violate limits."""
+"""First plans of a search over blocks: constructed from a relaxation, repaired while they violate limits."""
 
 from __future__ import annotations
 
@@ -32,38 +32,38 @@ from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntAr
 from fleetplan.planner.search.solvers.workers import UNKNOWN, Workers
 
 REPAIR_SHARE_OF_TIME: Final = 0.15
-"""Share of the time for repairing a plan that violates limits, after each round while there is no other."""
+"""Share of the time to repair a plan that violates limits, after each round without a plan."""
 
 SideJob = tuple[AnyJob, Callable[[Answer], None]]
-"""A job that runs beside others, and what is called with its answer."""
+"""Job that runs in parallel to others, and the function called with its answer."""
 
 
 class FirstPlans:
-    """Keeps plans as columns, and finds the first one.
+    """Finds first plans, and stores plans as columns.
 
     Parameters
     ----------
     parts, structure : Split, Structure
-        The program, in blocks and as it is relaxed.
+        Program in blocks, and as a relaxation.
     master, pool : Master, ColumnPool
-        Selections of columns, and the columns that are known.
+        Restricted master, and the known columns.
     state : SearchState
-        Keeps the best plan.
+        Holds the best plan.
     clock : Clock
-        Says how long.
+        Time limits.
     seed : int
-        Of the neighbourhoods.
+        Random seed of the neighbourhoods.
 
     Attributes
     ----------
     master, pool : Master, ColumnPool
-        As they are given.
+        As given.
     mending : Mending
         Receives plans.
     root : RootRelaxation or None
-        The last linear relaxation that was solved, by which constructions and neighbourhoods go.
+        Latest solved relaxation, which guides constructions and neighbourhoods.
     areas : tuple[Area, ...]
-        Parts of the program that are relaxed and constructed by themselves; none where there are few.
+        Areas that are relaxed and planned separately; none where they are few.
     """
 
     def __init__(
@@ -88,23 +88,23 @@ class FirstPlans:
         self.areas = areas_of(structure)
         self._direct: DirectNeighbourhoods | None = None
         self._attempts = 0
-        # The best plan that still violates limits, in scaled values.
+        # Best plan that still violates limits, in scaled values.
         self._draft: FloatArray | None = None
 
     def note_root(self, answer: Answer, structure: Structure | None = None) -> RootRelaxation | None:
-        """Let a relaxation root constructions and neighbourhoods.
+        """Make a relaxation the root of constructions and neighbourhoods.
 
         Parameters
         ----------
         answer : Answer
-            To the linear relaxation.
+            Answer to the linear relaxation.
         structure : Structure, optional
-            The program that it relaxes, where that has cuts; plans are looked for in it from now on.
+            Program that it relaxes, if it has cuts; later plans are searched in it.
 
         Returns
         -------
         RootRelaxation or None
-            None where the answer has no optimum.
+            None if the answer has no optimum.
         """
         structure = structure or self._structure
         root = root_of(structure, answer)
@@ -115,21 +115,20 @@ class FirstPlans:
 
     @property
     def slot(self) -> IntArray:
-        """By variable: number of its slot; -1 for none."""
+        """Return the slot number by variable; -1 for none."""
         return self._structure.roles.slot
 
     def slots_near(self, values: FloatArray) -> BoolArray:
-        """Which slots some scaled values or the best plan use."""
+        """Return a mask of the slots that these scaled values or the best plan use."""
         best = self._scaled()
         used = slots_used(self._structure, values)
         return used if best is None else used | slots_used(self._structure, best)
 
     @property
     def even_share(self) -> float:
-        """What a block would cost in the root relaxation if all did the same. [objective units]
+        """Return the cost of a block in the root relaxation if all cost the same. [objective units]
 
-        That is what it spends, without what comes back by sales: the sum of both may be near zero. Infinite
-        where there is no relaxation.
+        It is the gross spending, because sales may bring the sum near zero. Infinite without a relaxation.
         """
         if self.root is None:
             return math.inf
@@ -137,25 +136,25 @@ class FirstPlans:
         return spent / len(self._parts.blocks)
 
     def selection_of(self, values: IntArray) -> Selection:
-        """A plan as columns, which are remembered."""
+        """Return a plan as columns, adding them to the pool."""
         return self._selection(values / self._structure.relaxation.variable_scale)
 
     def _selection(self, scaled: FloatArray) -> Selection:
-        """Scaled values of all variables as columns, which are remembered."""
+        """Return scaled values of all variables as columns, adding them to the pool."""
         columns = [
             self.pool.known(block, scaled[each.variables]) for block, each in enumerate(self._parts.blocks)
         ]
         return self.master.selection(columns, scaled[self._parts.master_variables])
 
     def offer(self, scaled: FloatArray) -> bool:
-        """Keep a plan if it is exact and the best; its columns are remembered.
+        """Keep a plan if it is exact and the best, and add its columns to the pool.
 
-        While there is no plan, what is not exact is kept to be repaired.
+        Without any plan, the best inexact one is kept for repair.
         """
         return self._offer(self._selection(scaled), scaled)
 
     def _offer(self, selection: Selection, scaled: FloatArray) -> bool:
-        """The same with its columns."""
+        """Keep a plan given with its columns."""
         if self.master.holds(selection) and self.mending.offer(selection):
             return True
         incumbent = self._state.incumbent
@@ -170,15 +169,15 @@ class FirstPlans:
         return False
 
     def construction_side_jobs(self) -> list[SideJob]:
-        """The construction of a first plan, once, unless there is a plan that is not far from its bound."""
+        """Return the jobs of one first construction; none if a plan near its bound exists."""
         return [] if self._attempts or self._near() else self._constructions()
 
     def _near(self) -> bool:
-        """Whether there is a plan that is not far from its bound."""
+        """Return whether a plan near its bound exists."""
         return self._state.incumbent.objective is not None and not self._state.far()
 
     def _constructions(self, travelling_share: float = TRAVELLING_SHARE_OF_TIME) -> list[SideJob]:
-        """Constructions among few slots, which is soon done, and among many; among more of them each time."""
+        """Return constructions among few slots, which are quick, and among many; each time among more."""
         linear = self.root
         if linear is None:
             return []
@@ -190,11 +189,11 @@ class FirstPlans:
             if answer is UNKNOWN:
                 return
             if answer.values is None:
-                self._state.tell("construction", "no plan moment by moment")
+                self._state.tell("construction", "found no plan moment by moment")
             elif self.offer(answer.values):
-                self._state.tell("construction", "moment by moment, the hardest of a period first")
+                self._state.tell("construction", "built a plan moment by moment")
             elif self._state.incumbent.objective is None:
-                self._state.tell("construction", "moment by moment, a plan that violates limits")
+                self._state.tell("construction", "built a plan that violates limits")
 
         jobs = [
             construction_job(
@@ -210,7 +209,7 @@ class FirstPlans:
         return [(job, on_answer) for job in jobs]
 
     def _of_areas(self, linear: RootRelaxation) -> list[SideJob]:
-        """Constructions of all areas, whose plans are one together."""
+        """Return the constructions of all areas, whose plans add up to one."""
         values, programs = linear.values.copy(), programs_of(self._structure, self.areas, linear)
         left = set(range(len(programs)))
 
@@ -221,7 +220,7 @@ class FirstPlans:
                 values[programs[number].area.variables] = answer.values
                 left.discard(number)
                 if not left and self.offer(values):
-                    self._state.tell("construction", f"of {counted(len(programs), 'area')}")
+                    self._state.tell("construction", f"built a plan from {counted(len(programs), 'area')}")
 
             return on_answer
 
@@ -235,7 +234,7 @@ class FirstPlans:
         ]
 
     def construction_at(self, values: FloatArray) -> CompositeJob | None:
-        """The construction of a plan by some values, supply whole among them; None without a relaxation."""
+        """Return the construction of a plan that follows these values; None without a relaxation."""
         if self.root is None:
             return None
         root = root_at(self._structure, self.root, values)
@@ -247,7 +246,7 @@ class FirstPlans:
         workers: Workers,
         enough: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Solve jobs side by side; answers are handed on in their order where runs must repeat."""
+        """Solve jobs in parallel; in reproducible runs, pass on the answers in order."""
         together = [job for job, _ in jobs]
         if self._clock.deterministic:
             for (_, on_answer), answer in zip(jobs, workers.solve(together), strict=True):
@@ -261,29 +260,28 @@ class FirstPlans:
         workers.wait(batch, enough)
 
     def construct(self, workers: Workers) -> None:
-        """Construct a plan by the last relaxation, unless there is one that is not far from its bound.
+        """Construct a plan from the latest relaxation, unless a plan near its bound exists.
 
-        What else is being constructed once there is a better plan is handed on later, where runs need not
-        repeat.
+        Constructions still running when a better plan arrives report later, if runs need not be reproducible.
         """
         self._attempts, before = 0, self._state.incumbent.objective
         jobs = self.construction_side_jobs()
         self._solve_together(jobs, workers, lambda: self._state.incumbent.objective != before)
 
     def construct_in_background(self, workers: Workers) -> None:
-        """Begin a construction by the last relaxation; its plan is handed on whenever it is known."""
+        """Start a construction from the latest relaxation, which reports its plan when done."""
         self._attempts = 0
         jobs = [] if self._near() else self._constructions(BESIDE_SUPPLY_SHARE_OF_TIME)
         self._solve_together(jobs if self.areas else jobs[-1:], workers, lambda: True)
 
     def try_again(self, workers: Workers) -> None:
-        """Look for a first plan without columns: repair one that violates limits, or construct another."""
+        """Search a first plan without columns: repair one that violates limits, or construct another."""
         if self._draft is None:
             self._solve_together(self._constructions(), workers)
         self.repair(workers)
 
     def repair(self, workers: Workers) -> None:
-        """Bring a plan that violates limits within them: its cost and their price fall step by step."""
+        """Repair a plan that violates limits: reduce its cost and penalties step by step."""
         direct, until = self._direct, self._clock.spent_s() + REPAIR_SHARE_OF_TIME * self._clock.limit_s
         while direct is not None and self._draft is not None and self._state.incumbent.objective is None:
             if self._state.finished() or self._clock.spent_s() > until:
@@ -291,23 +289,23 @@ class FirstPlans:
             self._mend(workers, direct, self._draft)
 
     def _mend(self, workers: Workers, direct: DirectNeighbourhoods, now: FloatArray) -> None:
-        """Bring a draft closer to its limits by some neighbourhoods, and keep it once it is a plan."""
+        """Move a draft towards its limits by neighbourhoods, and keep it once it satisfies them."""
         self._draft = now = improved(direct, workers, self._clock, now)
         if direct.holds(now) and self.offer(now):
-            self._state.tell("construction", "repaired by neighbourhoods")
+            self._state.tell("construction", "repaired a plan by neighbourhoods")
 
     def _scaled(self) -> FloatArray | None:
-        """Scaled values of the best plan."""
+        """Return the scaled values of the best plan."""
         values = self._state.incumbent.values
         return None if values is None else values / self._structure.relaxation.variable_scale
 
     def open_cost(self) -> float:
-        """What plan and bound differ by. [objective units]"""
+        """Return the difference of plan and bound. [objective units]"""
         return float(self._state.incumbent.objective or math.inf) - self._state.bound
 
 
 def improved(direct: DirectNeighbourhoods, workers: Workers, clock: Clock, values: FloatArray) -> FloatArray:
-    """Values after some neighbourhoods, each of which makes them better; the price of limits counts."""
+    """Apply the improvements of several neighbourhoods in turn, as far as cost and penalties fall."""
     for change in direct.improve(workers, clock, values):
         changed = values.copy()
         changed[change.variables] = change.values

@@ -1,4 +1,4 @@
-"""The best plan so far, in whole numbers that keep every row of the program exactly."""
+"""Incumbent: the best plan so far, in whole numbers that satisfy every row exactly."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 from fleetplan.planner.search.solvers.relaxation import Relaxation
 
 FOLLOWING_TOLERANCE: Final = 1e-5
-"""How far above a whole number a variable may be that only follows others. [variable units]"""
+"""Largest excess over a whole number of a variable that only follows others. [variable units]"""
 
 Completion = Callable[[IntArray], IntArray | None]
-"""Makes values of the relaxation exact, from the whole ones among them."""
+"""Function that makes values of the relaxation exact, given the whole ones among them."""
 
 
 class Incumbent:
-    """Keeps the best exact plan.
+    """Best exact plan so far.
 
     Parameters
     ----------
     parts, relaxation
-        The program in blocks and its relaxation.
+        Program in blocks, and its relaxation.
     complete : callable
-        Asked where columns that are exact each are not so together.
+        Called where columns are exact one by one but not together.
     """
 
     def __init__(
@@ -49,17 +49,17 @@ class Incumbent:
         self.objective: int | None = None
 
     def offer(self, selection: Selection) -> bool:
-        """Keep a selection if it is exact and better than the best; True if it was kept.
+        """Keep a selection if it is exact and better than the incumbent; return whether it was kept.
 
-        The selection is kept for neighbourhoods even where only `complete` made it exact.
+        Neighbourhoods use the selection even if only `complete` made it exact.
         """
-        # The rounding of loads costs far less than what separates two plans.
+        # Rounding of loads costs far less than the difference of two plans.
         if self.objective is not None and selection.cost >= self.objective:
             return False
         values = self._whole_values(selection)
         if values is not None:
-            # Blocks are rounded each by itself. What the master has beside them, such as the load that would
-            # go elsewhere, is then a few units from what the rows between them ask for.
+            # Blocks are rounded separately. The master's variables, such as load sent elsewhere, may then
+            # miss the rows between blocks by a few units.
             values = self._follow.repaired(values)
         if values is None:
             if self.mended(selection):
@@ -74,13 +74,13 @@ class Incumbent:
         return True
 
     def mended(self, selection: Selection) -> list[tuple[Column, FloatArray]]:
-        """Columns of a selection that lack replicas, each with values that do not."""
+        """Return the selection's columns that lack replicas, with values that do not."""
         self._exact.find(selection.columns)
         found = ((column, self._exact.mended(column)) for column in selection.columns)
         return [(column, values) for column, values in found if values is not None]
 
     def _whole_values(self, selection: Selection) -> IntArray | None:
-        """All variables from exact columns; None where a column has none."""
+        """Return all variables from exact columns; None if a column has no exact values."""
         values = np.zeros(len(self._parts.program.cost), dtype=np.int64)
         self._exact.find(selection.columns)
         for column in selection.columns:
@@ -92,7 +92,7 @@ class Incumbent:
         return values
 
     def _rounded(self, selection: Selection) -> IntArray:
-        """All variables rounded; loads may then miss their rows by a unit."""
+        """Return all variables rounded; loads may then miss their rows by a unit."""
         values = np.zeros(len(self._parts.program.cost), dtype=np.int64)
         for column in selection.columns:
             variables = self._parts.blocks[column.block].variables

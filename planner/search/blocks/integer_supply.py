@@ -1,17 +1,18 @@
-r"""A bound that knows that supply is whole, which the Lagrangian bound does not.
+r"""Integer supply: a lower bound that accounts for whole hosts and lots, unlike the Lagrangian bound.
 
-Prices y of all linking rows give the Lagrangian bound. It lets hosts and lots be bought in fractions, and in
-fleets of few hosts that is what keeps it from the best plan. Here the prices of rows that hold whole
-variables of the master beside blocks (capacity, power: the *local* rows) vary while those of all other rows
-with blocks (changes between quarters) stay. Blocks that local rows join are a *group*, such as what runs in
-one region and quarter. For any prices y of the local rows of a group g, whatever the master's variables x
-are, its blocks cost no less than::
+The Lagrangian bound, at prices y of all linking rows, lets hosts and lots be bought in fractions; in fleets
+of few hosts this separates it from the best plan. Here, prices vary for rows that join blocks with whole
+variables of the master (capacity, power: the *local* rows). Those of all other rows with blocks (changes
+between quarters) stay. Blocks joined by local rows form a *group*, such as what runs in one region and
+quarter. For any prices y of a group's local rows and any values x of the master's variables, its blocks cost
+at least::
 
     theta_g >= sum_{B in g} bound_B(c - A' y) + y (b - A_M x)
 
-A program in x alone, whole where it is whole, with one such cut a group and round, is a lower bound on every
-plan. Its best x says at which supply the next prices are to be found: those of the linear program over the
-columns known so far. This is Benders' decomposition of the supply, with blocks as their Lagrangian.
+A program in x alone, with its integrality and one such cut per group and round, is a lower bound on every
+plan. Its best x is the supply at which the next prices are computed, by the linear program over the known
+columns. This is Benders decomposition of the supply, with Lagrangian relaxations of the blocks as
+subproblems.
 """
 
 from __future__ import annotations
@@ -32,35 +33,35 @@ from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntAr
 from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY
 
 LEAST_GROUPS: Final = 2
-"""One group has one cut a round, which says too little about many variables."""
+"""A single group gives one cut per round: too little for many variables."""
 
 OWN_WEIGHT: Final = 0.8
-"""Share of the linear program's prices in the next ones; the rest are those of the best Lagrangian bound."""
+"""Weight of the linear program's prices in the next ones; the rest comes from the best Lagrangian bound."""
 
 LEAST_GAIN: Final = 2e-5
-"""Rounds end when two in a row raised the bound by less. [bound]"""
+"""Rounds end after two in a row with a smaller gain. [share of the bound]"""
 
 LEAST_ROUNDS: Final = 6
-"""They go on for so long in any case: the first ones only learn what other supplies would cost."""
+"""Least number of rounds: the first ones only learn what other supplies would cost."""
 
 LEAST_STAKE: Final = 0.25
-"""They are worth their time where fractions of supply cost at least this share of what plan and bound differ
-by: not in fleets of hundreds of replicas."""
+"""Least cost of fractional supply, as a share of the open cost, for which rounds pay off: not in fleets of
+hundreds of replicas."""
 
 BEST_SUPPLY_WEIGHT: Final = 0.6
-"""Share of the best supply in the one that prices are found at; the rest is the mean of those before. At the
-best one alone, which changes in leaps, cuts say little about any other."""
+"""Weight of the best supply in the supply at which prices are computed; the rest is a mean of earlier ones.
+The best supply alone jumps, and its cuts say little about any other."""
 
 MEMORY: Final = 0.5
-"""Share of the mean so far in the next mean."""
+"""Weight of the earlier mean in the next mean."""
 
 PENALTY_RATIO: Final = 3.0
-"""Most that a price may be, over the largest price of the best Lagrangian bound."""
+"""Largest price, as a multiple of the largest price of the best Lagrangian bound."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _CostCuts:
-    """`theta + coefficients @ x >= constants`, a row for each group.
+    """`theta + coefficients @ x >= constants`, one row per group.
 
     A group touches few of the master's variables: all coefficients of hundreds of groups, round by round,
     would take gigabytes.
@@ -78,13 +79,13 @@ class IntegerSupply:
     parts : Split
         Blocks and linking rows.
     master : Master
-        Its variables, rows and cost.
+        Its variables, rows and costs.
     lagrangian : Lagrangian
-        Prices blocks.
+        Prices linking rows into the objective.
     best : Priced
-        Prices of the best Lagrangian bound; those of rows that are not local stay.
+        Prices of the best Lagrangian bound; those of non-local rows stay.
     supply : FloatArray
-        Scaled values of the master's variables to begin near, of the master LP.
+        Scaled values of the master's variables in the master LP, as the first supply.
 
     Attributes
     ----------
@@ -101,7 +102,7 @@ class IntegerSupply:
         self.centre = best.duals
         self._mean = supply
         fractions = np.abs(supply - np.round(supply))[master.whole]
-        # About what there is to gain: the cost of the fractions of supply.
+        # Approximate potential gain: the cost of fractional supply.
         self._at_stake = float(np.abs(master.cost[master.whole]) @ fractions)
         self._gains = [math.inf]
         by_block = _blocks_by_row(parts)
@@ -122,34 +123,34 @@ class IntegerSupply:
         self._constant = float(self._fixed_duals @ self._limits(self._fixed_duals))
 
     def pays(self, open_cost: float) -> bool:
-        """Whether another round is worth its time.
+        """Return whether another round is likely to pay off.
 
         Parameters
         ----------
         open_cost : float
-            What plan and bound differ by. [objective units]
+            Difference of plan and bound. [objective units]
         """
         learning = len(self._gains) <= LEAST_ROUNDS
         gains = learning or max(self._gains[-2:]) > LEAST_GAIN
         return self._applies() and gains and self._at_stake > LEAST_STAKE * open_cost
 
     def note_gain(self, ratio: float) -> None:
-        """Note by what share of it a round has raised the bound."""
+        """Note the relative gain of a round's bound."""
         self._gains.append(ratio)
 
     def _applies(self) -> bool:
-        """Whether there is any integer supply, in groups that are small enough to tell apart."""
+        """Return whether there is integer supply, in enough groups."""
         return bool(self._local.any()) and self._n_groups >= LEAST_GROUPS
 
     def cut(self, priced: Priced, block_bounds: FloatArray) -> None:
-        """Note what pricing all blocks has shown; prices of rows that are not local must be the centre's.
+        """Add a cut from pricing all blocks; prices of non-local rows must be the centre's.
 
         Parameters
         ----------
         priced : Priced
-            The prices.
+            Prices.
         block_bounds : FloatArray
-            Of every block at these prices. [objective units]
+            Bound of every block at these prices. [objective units]
         """
         slack = BOUND_SAFETY * np.abs(block_bounds)
         blocks = np.bincount(self._group_of_block, block_bounds - slack, self._n_groups)
@@ -159,10 +160,10 @@ class IntegerSupply:
         self._cuts.append(_CostCuts(blocks + limits, coefficients.tocsr()))
 
     def job(self, effort: Effort) -> Job:
-        """The program in the master's variables and the cost of every group."""
+        """Return the program in the master's variables and the cost of every group."""
         master, n_cuts = self._master, self._n_groups * len(self._cuts)
         cost = master.cost - master.rows.T @ self._fixed_duals
-        # Costs of groups in a unit that keeps the coefficients of cuts near one.
+        # Unit of group costs that keeps the coefficients of cuts near one.
         unit = self._unit(cost)
         own = master.rows[self._own]
         coefficients = sp.vstack([cuts.coefficients for cuts in self._cuts]) / unit
@@ -181,18 +182,18 @@ class IntegerSupply:
         return Job(rows, np.concatenate([cost, np.full(self._n_groups, unit)]), effort)
 
     def bound(self, answer: Answer) -> float:
-        """The lower bound that the program's answer proves. [objective units]"""
+        """Return the lower bound that the program's answer proves. [objective units]"""
         return answer.bound - BOUND_SAFETY * abs(answer.bound) + self._constant
 
     def prices_job(self, supply: FloatArray, columns: list[Column]) -> Job:
-        """The linear program over columns at a supply, whose row duals lead to the next prices.
+        """Return the linear program over columns at a supply, whose row duals give the next prices.
 
         Parameters
         ----------
         supply : FloatArray
             Scaled values of the master's variables.
         columns : list[Column]
-            At least one of every block.
+            At least one column per block.
         """
         rows, cost = self._master.column_rows(columns)
         n_columns, local = len(columns), np.flatnonzero(self._local)
@@ -218,25 +219,25 @@ class IntegerSupply:
         return Job(program, np.concatenate([priced, np.full(2 * len(local), penalty)]), None)
 
     def next_prices(self, row_duals: FloatArray) -> FloatArray:
-        """Prices of all linking rows from the duals of `prices_job`."""
+        """Return the prices of all linking rows from the duals of `prices_job`."""
         prices = self.centre.copy()
         own = row_duals[: int(self._local.sum())]
         prices[self._local] = OWN_WEIGHT * own + (1 - OWN_WEIGHT) * prices[self._local]
         return prices
 
     def _limits(self, duals: FloatArray) -> FloatArray:
-        """The limit of each row that a price of its sign is paid on."""
+        """Return each row's limit to which a price of its sign applies."""
         lower, upper = self._master.row_lower, self._master.row_upper
         return np.where(duals > 0, lower, np.where(duals < 0, upper, 0.0))
 
     @staticmethod
     def _unit(cost: FloatArray) -> float:
-        """A hundredth of the largest cost."""
+        """Return a hundredth of the largest cost."""
         return max(1.0, float(np.abs(cost).max(initial=0.0)) / 100)
 
 
 def _blocks_by_row(parts: Split) -> sp.csr_array:
-    """Which blocks have entries in which linking rows."""
+    """Return which blocks have entries in which linking rows."""
     entries = parts.program.rows[parts.linking_rows].tocoo()
     block = parts.block_of[entries.col]
     inside = block >= 0
@@ -249,7 +250,7 @@ def _blocks_by_row(parts: Split) -> sp.csr_array:
 
 
 def _groups(by_block: sp.csr_array, local: BoolArray) -> tuple[IntArray, IntArray]:
-    """Group of every linking row, -1 where it is not local, and of every block."""
+    """Return the group of every linking row, -1 for non-local rows, and of every block."""
     joined = by_block[np.flatnonzero(local)]
     n_rows, n_blocks = joined.shape
     entries = joined.tocoo()
@@ -259,6 +260,6 @@ def _groups(by_block: sp.csr_array, local: BoolArray) -> tuple[IntArray, IntArra
     names, group = np.unique(label[n_rows:], return_inverse=True)
     number = {int(name): position for position, name in enumerate(names)}
     of_row = np.full(len(local), -1, dtype=np.int64)
-    # A local row has an entry in some block, so its name is a block's.
+    # A local row has an entry in some block, so its label is a block's.
     of_row[local] = [number[int(name)] for name in label[:n_rows]]
     return of_row, group.astype(np.int64) if n_blocks else np.zeros(0, dtype=np.int64)
