@@ -19,7 +19,7 @@ if __package__ in (None, ""):
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 import pandas as pd
-from benchmarks.accuracy_table import error_figures, markdown_table, print_refused
+from benchmarks.accuracy_table import error_figures, markdown_table, print_refused, sections_text
 from benchmarks.blind_rows import blind_rows
 from benchmarks.blind_used import is_used
 
@@ -56,24 +56,24 @@ def predicted_blind(rows: pd.DataFrame | None = None) -> pd.DataFrame:
     )
 
 
-def blind_text(rows: pd.DataFrame) -> str:
-    """Errors of blind rows by part and by mode, and of all by set and by part and model, as Markdown."""
+def blind_sections(rows: pd.DataFrame) -> dict[str, str]:
+    """Tabulate the errors of blind rows by hardware, family and mode, and of all rows by set and model."""
     blind = rows[~is_used(rows)]
-    apart = [
-        markdown_table(
+    apart = {
+        f"Errors of blind figures by {by}": markdown_table(
             [by, "error"],
             [[str(name), error_figures(group["error"])] for name, group in blind.groupby(by, sort=True)],
         )
         for by in ("hardware", "mode")
-    ]
+    }
     recent = blind[blind["software_date"] >= RECENT]
     families = recent["model"].map(lambda name: load_architecture(name, ROOT).model_type)
     whole = markdown_table(
         ["blind rows", "error"],
         [["any part", error_figures(blind["error"])], [f"since {RECENT}", error_figures(recent["error"])]],
     )
-    of_now = [
-        markdown_table(
+    of_now = {
+        f"Errors of recent blind figures by {by}": markdown_table(
             [f"{by}, software since {RECENT}", "error"],
             [
                 [str(name), error_figures(group["error"])]
@@ -82,7 +82,7 @@ def blind_text(rows: pd.DataFrame) -> str:
             ],
         )
         for by, keys in (("hardware", recent["hardware"]), ("family", families))
-    ]
+    }
     rows = rows.assign(rows=is_used(rows).map({True: "used", False: "blind"}))
     keys = ["set", "rows", "quantity", "hardware", "model"]
     by_set = [
@@ -93,15 +93,13 @@ def blind_text(rows: pd.DataFrame) -> str:
         [*map(str, labels), error_figures(group["error"]), f"{group['error'].median():+.0%}"]
         for labels, group in rows.groupby(keys, sort=True)
     ]
-    return "\n\n".join(
-        [
-            whole,
-            *of_now,
-            *apart,
-            markdown_table([*keys[:3], "error", "error of TTFT"], by_set),
-            markdown_table([*keys, "error", "bias"], by_model),
-        ]
-    )
+    return {
+        "Errors of blind figures": whole,
+        **of_now,
+        **apart,
+        "Errors by set": markdown_table([*keys[:3], "error", "error of TTFT"], by_set),
+        "Errors by set and model": markdown_table([*keys, "error", "bias"], by_model),
+    }
 
 
 def rows_text(rows: pd.DataFrame) -> str:
@@ -118,7 +116,7 @@ def rows_text(rows: pd.DataFrame) -> str:
 
 def main() -> int:
     rows = predicted_blind()
-    print(rows_text(rows) if "--rows" in sys.argv[1:] else blind_text(rows))
+    print(rows_text(rows) if "--rows" in sys.argv[1:] else sections_text(blind_sections(rows)))
     return 1 if print_refused(rows) else 0
 
 

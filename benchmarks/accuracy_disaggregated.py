@@ -123,17 +123,19 @@ def pool_bars(rows: pd.DataFrame) -> list[AccuracyBar]:
     ]
 
 
-def pools_text(rows: pd.DataFrame) -> str:
-    """Errors of disaggregated rows by hardware, framework, model, precision and expert groups of decode."""
-    note = (
-        "Nothing is fitted on these rows. TPOT shows decode; TTFT shows prefill, its queue, the burst at\n"
-        "the start and the tokens that a server holds back until it sends some together."
-    )
-    tables = []
-    for columns in (["hardware", "backend"], ["model_class", "weights"], ["ep_width"]):
+def pool_sections(rows: pd.DataFrame) -> dict[str, str]:
+    """Tabulate errors of disaggregated rows by hardware, by model, and by expert parallelism of decode."""
+    found = {}
+    for by, columns in (
+        ("hardware", ["hardware", "backend"]),
+        ("model class", ["model_class", "weights"]),
+        ("expert parallelism", ["ep_width"]),
+    ):
         body = [
             [*map(str, labels), error_figures(group["tpot_error"]), error_figures(group["ttft_error"])]
             for labels, group in rows.groupby(columns, sort=True)
         ]
-        tables.append(markdown_table([*columns, "TPOT", "TTFT"], body))
-    return "\n\n".join([note, *tables])
+        found[f"Errors of disaggregated deployments by {by}"] = markdown_table(
+            [*columns, "TPOT", "TTFT"], body
+        )
+    return found

@@ -18,7 +18,13 @@ if __package__ in (None, ""):
 import numpy as np
 import pandas as pd
 from benchmarks.accuracy_bars import AccuracyBar
-from benchmarks.accuracy_table import error_figures, groups_text, markdown_table, print_refused
+from benchmarks.accuracy_table import (
+    error_figures,
+    groups_text,
+    markdown_table,
+    print_refused,
+    sections_text,
+)
 from benchmarks.elsewhere_rows import elsewhere_rows
 
 from fleetplan.perfmodel.predict import predict
@@ -73,8 +79,8 @@ PLAIN_PARTS: Final = ("H100-SXM", "H200-SXM", "B200-SXM")
 """Parts that other tables test as well."""
 
 
-def elsewhere_text(rows: pd.DataFrame) -> str:
-    """Errors by set, hardware and model, as Markdown."""
+def elsewhere_sections(rows: pd.DataFrame) -> dict[str, str]:
+    """Tabulate the errors by bar, by hardware and by model."""
     by_part = [
         [str(part), error_figures(group["error"])] for part, group in rows.groupby("hardware", sort=True)
     ]
@@ -83,17 +89,16 @@ def elsewhere_text(rows: pd.DataFrame) -> str:
         [*map(str, labels), error_figures(group["error"]), f"{group['error'].median():+.0%}"]
         for labels, group in rows.groupby(keys, sort=True)
     ]
-    tables = [
-        groups_text(bars(rows)),
-        markdown_table(["hardware", "error"], by_part),
-        markdown_table([*keys, "error", "bias"], body),
-    ]
-    return "\n\n".join([*tables, SOURCES])
+    return {
+        "Errors by group of rows": groups_text(bars(rows)),
+        "Errors by hardware": markdown_table(["hardware", "error"], by_part),
+        "Errors by set and model": f"{SOURCES}\n\n{markdown_table([*keys, 'error', 'bias'], body)}",
+    }
 
 
 def main() -> int:
     rows = predicted_elsewhere()
-    print(elsewhere_text(rows))
+    print(sections_text(elsewhere_sections(rows)))
     refused = print_refused(rows)
     return 0 if all(bar.met for bar in bars(rows)) and not refused else 1
 

@@ -16,7 +16,7 @@ if __package__ in (None, ""):
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 import pandas as pd
-from benchmarks.accuracy_table import error_figures, markdown_table, print_refused
+from benchmarks.accuracy_table import error_figures, markdown_table, print_refused, sections_text
 from benchmarks.newest_rows import newest_rows
 
 from fleetplan.perfmodel.predict import predict
@@ -51,21 +51,19 @@ def predicted_newest() -> pd.DataFrame:
     )
 
 
-def newest_text(rows: pd.DataFrame) -> str:
-    """Errors by model and by deployment, as Markdown."""
+def newest_sections(rows: pd.DataFrame) -> dict[str, str]:
+    """Tabulate the errors by model and by deployment."""
     by_model = [[str(model), *_figures(group)] for model, group in rows.groupby("model", sort=True)]
     keys = ["set", "model", "hardware", "weights"]
     by_deployment = [
         [*map(str, labels), _layout(group), *_figures(group), _bias(group["rate_error"])]
         for labels, group in rows.groupby(keys, sort=True)
     ]
-    return "\n\n".join(
-        [
-            INTRODUCTION,
-            markdown_table(["model", "TPOT", "tokens/s"], by_model),
-            markdown_table([*keys, "layout", "TPOT", "tokens/s", "bias of tokens/s"], by_deployment),
-        ]
-    )
+    deployments = markdown_table([*keys, "layout", "TPOT", "tokens/s", "bias of tokens/s"], by_deployment)
+    return {
+        "Errors by model": markdown_table(["model", "TPOT", "tokens/s"], by_model),
+        "Errors by deployment": f"{INTRODUCTION}\n\n{deployments}",
+    }
 
 
 def _figures(group: pd.DataFrame) -> list[str]:
@@ -99,7 +97,7 @@ def rows_text(rows: pd.DataFrame) -> str:
 
 def main() -> int:
     rows = predicted_newest()
-    print(rows_text(rows) if "--rows" in sys.argv[1:] else newest_text(rows))
+    print(rows_text(rows) if "--rows" in sys.argv[1:] else sections_text(newest_sections(rows)))
     return 1 if print_refused(rows) else 0
 
 

@@ -15,8 +15,8 @@ QUANTITIES = {"tpot_ms": "TPOT", "tokens_per_s": "tokens/s", "makespan_s": "make
 """What a row measured, and what its column is called."""
 
 
-def serving_text(path: Path) -> tuple[str, list[AccuracyBar]]:
-    """Return the errors on a table of published serving as Markdown, and the bars."""
+def serving_sections(path: Path) -> tuple[dict[str, str], list[AccuracyBar]]:
+    """Tabulate the errors on a table of published serving, and return the bars."""
     rows = predicted(offline_rows(path))
     found = [
         AccuracyBar(each.name, pd.Series(each.errors), each.median_limit, _limit(each.p90_limit))
@@ -24,10 +24,11 @@ def serving_text(path: Path) -> tuple[str, list[AccuracyBar]]:
     ]
     sections = {
         "Errors by group of rows": groups_text(found),
-        "Errors by hardware and by set": "\n\n".join(_slices(rows, by) for by in ("hardware", "set")),
+        "Errors by hardware": _slices(rows, "hardware"),
+        "Errors by set": _slices(rows, "set"),
         "Rows left out": _left_out(rows),
     }
-    return "\n\n".join(f"## {title}\n\n{body}" for title, body in sections.items()), found
+    return sections, found
 
 
 def _limit(percentile: float) -> float | None:

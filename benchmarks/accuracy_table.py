@@ -1,8 +1,8 @@
-"""The result as Markdown: groups, slices, coverage, exclusions, bars, the peer, and what is worst."""
+"""Markdown tables of prediction errors, coverage, exclusions and bars."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import pandas as pd
@@ -20,17 +20,24 @@ _WORST: Final = 12
 _FEWEST_ROWS: Final = 8
 
 
-def slices_text(rows: pd.DataFrame) -> str:
-    """Median and 90th percentile of every measure by every slice."""
-    lines = []
+def sections_text(sections: Mapping[str, str]) -> str:
+    """Join sections, by title, into Markdown."""
+    return "\n\n".join(f"## {title}\n\n{body}" for title, body in sections.items())
+
+
+def slices(rows: pd.DataFrame) -> dict[str, str]:
+    """Tabulate the errors of every measure that was published, one section per slice."""
+    measures = {name: title for name, title in _MEASURES.items() if rows[name].notna().any()}
+    found = {}
     for column in SLICES:
         body = [
-            [str(name), *(error_figures(group[measure]) for measure in _MEASURES)]
+            [str(name), *(error_figures(group[measure]) for measure in measures)]
             for name, group in rows.groupby(column, sort=True)
-            if group[list(_MEASURES)].notna().any(axis=None)
+            if group[list(measures)].notna().any(axis=None)
         ]
-        lines.append(markdown_table([column.replace("_", " "), *_MEASURES.values()], body))
-    return "\n\n".join(lines)
+        by = column.replace("_", " ")
+        found[f"Errors by {by}"] = markdown_table([by, *measures.values()], body)
+    return found
 
 
 def coverage_text(rows: pd.DataFrame) -> str:

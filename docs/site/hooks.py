@@ -24,6 +24,7 @@ BESIDE_THE_CODE: Final = {
     "results.md": "benchmarks/RESULTS.md",
     "security.md": "SECURITY.md",
     "changelog.md": "CHANGELOG.md",
+    "accuracy-tables.md": "benchmarks/accuracy_tables.md",
     "paper-notes.md": "benchmarks/paper_notes.md",
     "ortools-presolve.md": "benchmarks/ortools-presolve.md",
     "highs-presolve.md": "benchmarks/highs-presolve.md",
