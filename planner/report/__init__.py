@@ -1,1 +1,1 @@
-"""What people see of a plan."""
+"""Presentation of plans: console output, the HTML report and the output folder."""

@@ -1,4 +1,4 @@
-"""The cost after income tax in words."""
+"""Describe the cost after income tax in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fleetplan.planner.plan import Plan
 
 
 def after_tax(plan: Plan) -> str:
-    """Return one sentence on the cost after income tax; empty where the fleet states none."""
+    """Return one sentence on the cost after income tax, or an empty string for a fleet without a tax rate."""
     if plan.income_tax is None:
         return ""
     parts = [f"TCO {money(plan.income_tax.usd)} after tax at {percent(plan.income_tax.rate)}"]

@@ -1,4 +1,4 @@
-"""What a plan leaves beyond its horizon, and ways to have capacity, in words and on the screen."""
+"""Describe obligations and book values after the horizon, and the supply options of each pool."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD, kind_of_name
 from fleetplan.planner.plan import Plan, SupplyOption
 
 QUARTERS_NAMED: Final = 4
-"""Quarters that are named; later ones are added up."""
+"""Quarters listed individually; the sentence adds up later ones."""
 
 LEAST_WIDTH: Final = 100
-"""Columns of a terminal below which tables leave out what their readers can do without."""
+"""Minimum terminal width for the optional columns of tables. [columns]"""
 
 KINDS: Final = {"lease": "leases", "term": "rent terms", "loan": "loans"}
 
 
 def owed_by_quarter(plan: Plan) -> dict[str, dict[str, float]]:
-    """Return what is owed by quarter and kind, in the order of time. [USD]"""
+    """Return the amounts owed after the horizon by quarter and kind, in chronological order. [USD]"""
     found: dict[str, dict[str, float]] = {}
     for row in plan.commitments:
         by_kind = found.setdefault(row.quarter, defaultdict(float))
@@ -32,7 +32,7 @@ def owed_by_quarter(plan: Plan) -> dict[str, dict[str, float]]:
 
 
 def beyond_the_horizon(plan: Plan) -> str:
-    """Return one sentence: what is owed after the horizon, and what owned hosts are then worth."""
+    """Return one sentence on the amounts owed after the horizon and the book value of owned hosts."""
     parts = []
     owed = {quarter: sum(by_kind.values()) for quarter, by_kind in owed_by_quarter(plan).items()}
     if owed:
@@ -59,7 +59,7 @@ def beyond_the_horizon(plan: Plan) -> str:
 
 
 def break_even(row: SupplyOption) -> str:
-    """Return where an option breaks even, in words; empty where nothing is compared with it."""
+    """Return the break-even point of a supply option in words, or an empty string without an alternative."""
     if row.break_even_resale_usd is not None:
         if row.break_even_resale_usd <= 0:
             return "saves without a sale"
@@ -72,7 +72,7 @@ def break_even(row: SupplyOption) -> str:
 
 
 def print_beyond_the_horizon(plan: Plan, console: Console) -> None:
-    """Print the sentence; nothing where nothing is owed and nothing owned."""
+    """Print the sentence on the time after the horizon, unless nothing is owed and no host is owned."""
     text = beyond_the_horizon(plan)
     if text:
         last = plan.stated_periods[-1]
@@ -81,12 +81,12 @@ def print_beyond_the_horizon(plan: Plan, console: Console) -> None:
 
 
 def print_options(plan: Plan, console: Console) -> None:
-    """Print the table of ways to have capacity; nothing where there is one alone."""
+    """Print the supply options of each pool, unless there is only one option."""
     if len(plan.supply_options) < 2:
         return
     table = Table(title="Buy, rent, keep or retire", box=None, pad_edge=False, title_justify="left")
     several = len(plan.periods) > 1
-    # Names of offers are part of those of their pools.
+    # Pool names already contain the offer names.
     offers = console.width >= LEAST_WIDTH
     for name in ("pool", "option", *(["offer"] if offers else []), *(["cheapest in"] if several else [])):
         table.add_column(name, overflow="fold")

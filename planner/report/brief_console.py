@@ -1,4 +1,4 @@
-"""A plan of many moments on one screen: one line a pool and a service instead of one a moment."""
+"""Summary of a plan with many moments: one line per pool and per service."""
 
 from __future__ import annotations
 
@@ -27,29 +27,30 @@ from fleetplan.planner.report.day_console import likeliest, pool_lines
 from fleetplan.planner.report.decision import limit_names
 
 ROWS_ON_A_SCREEN: Final = 45
-"""Rows of pools, supply options and placements that are printed one by one; more are summed up."""
+"""Maximum number of pool, supply option and placement rows printed individually; longer plans are summarised.
+"""
 
 LINES_OF_A_TABLE: Final = 14
-"""Pools or services that have a line of their own, the dearest; the others share one."""
+"""Maximum number of lines in the pool and service tables; the least expensive share the last line."""
 
 PARTS_NAMED: Final = 3
-"""Kinds of hardware of a service that are named."""
+"""Kinds of hardware listed for each service."""
 
 _RowT = TypeVar("_RowT", OfflineWork, Placement, PoolUse, Transition)
 
 MOST_LISTED: Final = 5
-"""Orders, retirements, limits and shortages that are named where a plan is printed in brief."""
+"""Orders, retirements, limits and shortages listed in a summary."""
 
 
 def fits_a_screen(plan: Plan) -> bool:
-    """Whether every pool, supply option and placement of a plan can have a line of its own."""
+    """Return whether a screen has room for a line per pool, supply option and placement."""
     placed = {(row.service, row.region, row.moment_key) for row in plan.placements}
     pools = {(row.pool, row.period) for row in plan.pools}
     return len(placed) + len(pools) + len(plan.supply_options) <= ROWS_ON_A_SCREEN
 
 
 def print_brief_pools(plan: Plan, console: Console) -> None:
-    """Print one line a pool: what stands from period to period, how much of it works, what it costs."""
+    """Print one line per pool: accelerators over time, peak use, reserve and cost."""
     by_pool: dict[str, list[PoolUse]] = defaultdict(list)
     for row in _shown(plan, plan.pools):
         by_pool[row.pool].append(row)
@@ -64,7 +65,7 @@ def print_brief_pools(plan: Plan, console: Console) -> None:
         ("pool", "hardware"),
         ("accelerators", "most used", "reserve", code, f"idle {code}"),
     )
-    # A pool that never holds anything is no news.
+    # Leave out pools that stay empty.
     stocked = [
         pool
         for pool, rows in by_pool.items()
@@ -89,7 +90,7 @@ def print_brief_pools(plan: Plan, console: Console) -> None:
 
 
 def print_services(plan: Plan, console: Console) -> None:
-    """Print one line a service: where it runs, what serves its peak, its longest latencies, its cost."""
+    """Print one line per service: regions, hardware at the peak, longest latencies and cost."""
     by_service: dict[str, list[Placement]] = defaultdict(list)
     usd: dict[str, float] = defaultdict(float)
     for row in plan.placements:
@@ -120,7 +121,7 @@ def print_services(plan: Plan, console: Console) -> None:
 
 
 def print_brief_changes(plan: Plan, console: Console) -> None:
-    """Print how much starts anew from period to period and within a day, and what offline work waits."""
+    """Print the accelerators that start between periods and within a day, and the deferred offline work."""
     for title, rows in (("Changes", plan.transitions), ("Daily changes", plan.tides)):
         starts: dict[str, dict[MomentKey, int]] = {period: defaultdict(int) for period in plan.periods}
         for row in _shown(plan, rows):
@@ -139,12 +140,12 @@ def print_brief_changes(plan: Plan, console: Console) -> None:
         put_off[work.service][1] += work.requests_per_day if work.arises_in != work.slice else 0.0
     parts = [f"{escape(name)} {late / total:.0%}" for name, (total, late) in put_off.items() if late > 0]
     if parts:
-        console.print(f"[bold]Offline work[/] done in another slice than it arises in: {', '.join(parts)}")
+        console.print(f"[bold]Offline work[/] deferred to another slice: {', '.join(parts)}")
 
 
 @dataclass(frozen=True, slots=True)
 class UnmetService:
-    """What is unmet of a service, where most is; in how many moments and which regions."""
+    """Unmet demand of a service: its largest value and moment, its regions, and the number of moments."""
 
     service: str
     regions: tuple[str, ...]
@@ -154,7 +155,7 @@ class UnmetService:
 
 
 def unmet_by_service(plan: Plan) -> list[UnmetService]:
-    """Return what is unmet, one row a service."""
+    """Return the unmet demand, one row per service."""
     by_service: dict[str, list[Unmet]] = defaultdict(list)
     for row in plan.shortages:
         by_service[row.service].append(row)
@@ -171,7 +172,7 @@ def unmet_by_service(plan: Plan) -> list[UnmetService]:
 
 
 def print_brief_unmet(plan: Plan, console: Console) -> None:
-    """Print what is unmet, one line a service."""
+    """Print the unmet demand, one line per service."""
     table = _table("Unmet", ("service", "regions", "most in"), ("req/s", "moments"))
     for row in unmet_by_service(plan):
         regions = ", ".join(row.regions)
@@ -186,7 +187,7 @@ def print_brief_unmet(plan: Plan, console: Console) -> None:
 
 
 def brief_limits(plan: Plan) -> list[str]:
-    """Return the binding limits, each once: where it is largest, and in how many moments it binds."""
+    """Return each binding limit once, with its largest value and the number of moments in which it binds."""
     rows: dict[str, list[Binding]] = defaultdict(list)
     for name, row in zip(limit_names(plan), plan.binding, strict=True):
         rows[name].append(row)
@@ -202,7 +203,7 @@ def brief_limits(plan: Plan) -> list[str]:
 
 
 def worst(latencies_ms: Iterable[float | None]) -> str:
-    """Return the longest of some latencies; empty where none is known."""
+    """Return the longest latency as text, or an empty string if none is known."""
     known = [latency for latency in latencies_ms if latency is not None]
     return figure(max(known), 3) if known else ""
 
@@ -217,13 +218,13 @@ def _table(title: str, names: Sequence[str], figures: Sequence[str]) -> Table:
 
 
 def _shown(plan: Plan, rows: Iterable[_RowT]) -> list[_RowT]:
-    """Rows of the likeliest scenario."""
+    """Return the rows of the most likely demand scenario."""
     shown = likeliest(plan)
     return [row for row in rows if row.scenario == shown]
 
 
 def _dearest(names: Iterable[str], usd: Callable[[str], float]) -> tuple[list[str], list[str]]:
-    """Names that have a line of their own, in their order, and those that share one."""
+    """Split names into those with a line each (the most expensive) and those that share a line, in order."""
     every = list(names)
     if len(every) <= LINES_OF_A_TABLE:
         return every, []
@@ -232,7 +233,7 @@ def _dearest(names: Iterable[str], usd: Callable[[str], float]) -> tuple[list[st
 
 
 def _over_time(plan: Plan, rows: Sequence[PoolUse]) -> str:
-    """Accelerators of a pool by period: one number where they stay, else from the first to the last."""
+    """Return a pool's accelerators by period, such as `8 > 16 > 24`; a single number if they never change."""
     stands = {row.period: row.accelerators for row in rows}
     by_period = [stands.get(period, 0) for period in plan.periods]
     changes = [count for at, count in enumerate(by_period) if at == 0 or count != by_period[at - 1]]
@@ -240,7 +241,7 @@ def _over_time(plan: Plan, rows: Sequence[PoolUse]) -> str:
 
 
 def _peak(rows: Sequence[Placement]) -> tuple[MomentKey, float]:
-    """The moment in which most is served, and how much. [requests/s]"""
+    """Return the moment with the most served requests, and their rate. [requests/s]"""
     served: dict[MomentKey, float] = defaultdict(float)
     for row in rows:
         served[row.moment_key] += row.requests_per_s if row.phase != "decode" else 0.0
@@ -249,7 +250,7 @@ def _peak(rows: Sequence[Placement]) -> tuple[MomentKey, float]:
 
 
 def _hardware(rows: Iterable[Placement]) -> str:
-    """Accelerators by hardware, most first: `92 B200-SXM, 42 H200-SXM`."""
+    """Return accelerators by hardware, largest count first: `92 B200-SXM, 42 H200-SXM`."""
     counts = most_at_once(rows, lambda row: row.hardware)
     parts = [f"{count} {name}" for name, count in sorted(counts.items(), key=lambda item: -item[1])]
     more = parts[PARTS_NAMED:]

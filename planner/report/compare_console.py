@@ -1,4 +1,4 @@
-"""A plan beside its counterfactuals: TCO, what the plan saves, and what it does differently."""
+"""Print a plan next to its counterfactuals: TCO, saving and differences."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from fleetplan.planner.report.diff_console import change_line
 from fleetplan.planner.units import gap_of_cost
 
 LINES_SHOWN: Final = 6
-"""Changes that are printed for each counterfactual, those of most accelerators first; the rest is counted."""
+"""Changes printed for each counterfactual, most accelerators first; a count replaces the rest."""
 
 REASONS_SHOWN: Final = 4
-"""Lines on why an option is infeasible; the rest is counted."""
+"""Lines of reasons printed for an infeasible option; a count replaces the rest."""
 
 
 def print_comparison(plan: Plan, rows: tuple[Compared, ...], console: Console) -> None:
-    """Print a line for the plan and for each counterfactual, then each counterfactual apart.
+    """Print a table of the plan and its counterfactuals, then the details of each counterfactual.
 
     Parameters
     ----------
     plan : Plan
         The plan of the fleet.
     rows : tuple[Compared, ...]
-        Its counterfactuals.
+        Counterfactuals of the plan.
     console : Console
-        Where to.
+        Output console.
     """
     table = Table(title=f"{escape(plan.fleet)} compared with", box=None, pad_edge=False, title_justify="left")
     table.add_column("fleet", overflow="fold")
@@ -47,7 +47,7 @@ def print_comparison(plan: Plan, rows: tuple[Compared, ...], console: Console) -
 
 
 def compared_text(row: Compared) -> str:
-    """Return a counterfactual in a line: its TCO, and the saving of the plan."""
+    """Return one line for a counterfactual: its TCO and the saving of the plan."""
     if row.chosen is None or row.chosen.plan is None:
         state = "infeasible" if all(trial.infeasible for trial in row.trials) else "no plan"
         return f"against {row.name}: {state}"
@@ -108,14 +108,14 @@ def _print_one(plan: Plan, row: Compared, console: Console) -> None:
 
 
 def _trial_usd(trial: OptionResult, plan: Plan) -> str:
-    """Return the TCO of an option, or the range in which it lies where another one is cheaper for certain."""
+    """Return the TCO of an option; for one that another option beats for certain, the range of its TCO."""
     if not trial.dearer:
         return money(plan.objective_usd)
     return f"{money(plan.bound_usd)} to {money(plan.objective_usd)}, dearer than the cheapest"
 
 
 def _print_difference(plan: Plan, other: Plan, found: PlanDiff, console: Console) -> None:
-    """What the plan does differently: hardware in use, and the largest changes of the list."""
+    """Print how the plan differs: accelerators in use, and the largest changes."""
     ours, theirs = (most_at_once(each.placements, lambda row: row.hardware) for each in (plan, other))
     numbers = {name: (theirs.get(name, 0), ours.get(name, 0)) for name in sorted({*ours, *theirs})}
     changed = [f"{name} {before} -> {after}" for name, (before, after) in numbers.items() if before != after]

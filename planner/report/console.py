@@ -1,4 +1,4 @@
-"""A plan on one screen."""
+"""Print a plan on one screen."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from fleetplan.planner.report.queueing import print_unqueued
 from fleetplan.planner.report.weak_parts import blind_error_text
 
 LEAST_CONFIG_WIDTH = 28
-"""Columns of what runs: two lines of most placements."""
+"""Minimum width of the configuration column, for two lines per typical placement. [columns]"""
 
 PHASES = {"prefill": "P", "decode": "D", "aggregated": "A"}
 """Letters of the phases in the placement lines."""
 
 FLOWS_SHOWN = 4
-"""Flows of a service to other regions, the largest ones; the tables hold all of them."""
+"""Largest flows to other regions printed for each service; the tables hold all of them."""
 
 
 def print_plan(plan: Plan, console: Console, full: bool = False) -> None:
@@ -61,10 +61,10 @@ def print_plan(plan: Plan, console: Console, full: bool = False) -> None:
     plan : Plan
         A verified plan.
     console : Console
-        Where to.
+        Output console.
     full : bool
-        Whether every pool, supply option and placement has its line in every moment, however many these are.
-        Without it, more than a screen holds are one line a pool and one a service.
+        Whether to print every pool, supply option and placement in every moment. Otherwise a plan that
+        exceeds one screen has one line per pool and per service.
     """
     with shown_in(currency_of(plan)):
         _print_plan(plan, console, full)
@@ -104,7 +104,7 @@ def _print_plan(plan: Plan, console: Console, full: bool) -> None:
 
 
 def _placements(plan: Plan, period: str, console: Console) -> None:
-    """One line a service, region and slice in the likeliest scenario: what runs, traffic, latency, cost."""
+    """Print a period's likeliest placements by service, region and slice, with traffic, latency and cost."""
     shown = likeliest(plan)
     placed = [row for row in plan.placements if (row.period, row.scenario) == (period, shown)]
     title = f"Placements{where_and_when(DEFAULT_REGION, period)}"
@@ -144,13 +144,13 @@ def _placements(plan: Plan, period: str, console: Console) -> None:
 
 
 def _figures(rows: Sequence[Placement], ratio: float | None) -> tuple[str, str, str]:
-    """TTFT, TPOT, and the ratio of prefill to decode accelerators."""
+    """Return TTFT, TPOT and the ratio of prefill to decode accelerators as text."""
     latencies = worst(row.ttft_ms for row in rows), worst(row.tpot_ms for row in rows)
     return *latencies, "" if ratio is None else f"{ratio:.2f}"
 
 
 def _configs(rows: Sequence[Placement]) -> list[str]:
-    """What runs, pools of the same hardware taken together."""
+    """Return the replicas by phase, configuration and hardware, added up over pools."""
     replicas: dict[tuple[str, str, str], int] = defaultdict(int)
     for row in rows:
         replicas[PHASES[row.phase], row.config, row.hardware] += row.replicas
@@ -184,7 +184,7 @@ def _pools(plan: Plan, console: Console) -> None:
 def _purchases(plan: Plan, brief: bool, console: Console) -> None:
     orders = decided(plan)
     if len(orders) <= 1:
-        # The decision says it.
+        # The decision already states a single order.
         return
     lines = []
     for row in orders:
@@ -212,13 +212,13 @@ def _retirements(plan: Plan, brief: bool, console: Console) -> None:
 
 
 def _listed(parts: Sequence[str], brief: bool) -> str:
-    """Parts of a line; in brief the first ones, and how many there are besides."""
+    """Join the parts of a line; in brief the first ones and the number of the others."""
     more = len(parts) - MOST_LISTED if brief else 0
     return "; ".join(parts) if more <= 0 else f"{'; '.join(parts[:MOST_LISTED])}; and {more} more"
 
 
 def _changes(plan: Plan, console: Console) -> None:
-    """Accelerators that start and end by period."""
+    """Print how many accelerators start and end in each period."""
     shown = likeliest(plan)
     for period in plan.periods:
         changes = [row for row in plan.transitions if (row.period, row.scenario) == (period, shown)]
@@ -235,7 +235,7 @@ def _changes(plan: Plan, console: Console) -> None:
 
 
 def _survivors(plan: Plan, console: Console) -> None:
-    """What outlives the loss of a region; regions whose loss the same services outlive share a line."""
+    """Print the services that survive the loss of each region; equal sets of services share a line."""
     regions: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for lost in dict.fromkeys(row.lost_region for row in plan.region_losses):
         kept = dict.fromkeys(row.service for row in plan.region_losses if row.lost_region == lost)
@@ -249,7 +249,7 @@ def _survivors(plan: Plan, console: Console) -> None:
 
 
 def _served_elsewhere(plan: Plan, console: Console) -> None:
-    """What regions serve for others, the busiest moment of each: the largest flows of every service."""
+    """Print the largest flows of each service to other regions, each in its busiest moment."""
     rates: dict[str, dict[tuple[str, str], dict[MomentKey, float]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(float))
     )
@@ -292,7 +292,7 @@ def _costs(plan: Plan, console: Console) -> None:
 
 
 def _evidence(plan: Plan, console: Console) -> None:
-    """How far to trust the figures: what kind of operator times the spend rests on, and published errors."""
+    """Print the spend by source of the operator times, and the errors against published benchmarks."""
     shares = sorted(plan.provenance.spend_share.items(), key=lambda item: -item[1])
     text = ", ".join(f"{share:.0%} {kind}" for kind, share in shares if share >= 0.005)
     if text:

@@ -1,4 +1,4 @@
-"""What `plan check` says: how many configurations serve each service, and what their numbers rest on."""
+"""Print the coverage of `plan check`: configurations of each service, and the sources of their figures."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.report.weak_parts import blind_error_text, print_weak_parts
 
 WHOLE_SERVICE: Final = ({Phase.AGGREGATED}, {Phase.PREFILL, Phase.DECODE})
-"""Phases that serve a request together."""
+"""Sets of phases that together serve a complete request."""
 
 KINDS = ("measured", "interpolated", "extrapolated", "roofline", "given")
 
 
 MOST_REASONS: Final = 2
-"""Reasons of a line for which configurations were excluded; the others are counted."""
+"""Reasons for exclusion printed on a line; a count replaces the others."""
 
 
 def print_coverage(fleet: Fleet, candidates: CandidateSet, console: Console, full: bool = False) -> None:
-    """One line a service and hardware: candidates by phase, shares of their latency, what was excluded.
+    """Print one line per service and hardware: candidates by phase, sources of their latency, exclusions.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ def print_coverage(fleet: Fleet, candidates: CandidateSet, console: Console, ful
     candidates : CandidateSet
         All candidates and rejections.
     console : Console
-        Where to.
+        Output console.
     full : bool
-        Every reason for which configurations were excluded, instead of the most frequent ones.
+        Whether to print every reason for exclusion instead of the most frequent ones.
     """
     console.print(_lines(fleet, candidates, full))
     console.print(f"{escape(fleet.name)} is valid: {counted(len(candidates.candidates), 'candidate')}")
@@ -57,7 +57,7 @@ def print_coverage(fleet: Fleet, candidates: CandidateSet, console: Console, ful
 
 
 def _lines(fleet: Fleet, candidates: CandidateSet, full: bool) -> Table:
-    """The table of services and hardware, without the kinds of numbers that nothing rests on."""
+    """Return the table of services and hardware, without columns for sources that no figure uses."""
     groups: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
     for candidate in candidates.candidates:
         groups[candidate.service, candidate.hardware].append(candidate)
@@ -76,14 +76,14 @@ def _lines(fleet: Fleet, candidates: CandidateSet, full: bool) -> Table:
             counts = [str(sum(row.phase is phase for row in rows)) for phase in Phase]
             shares = [_share(rows, kind) for kind in kinds]
             reasons = excluded.get(service.name, {}).get(name, {})
-            # Where nothing is left, every reason may be the one to look at.
+            # A service without candidates needs all its reasons: any of them may be the one to fix.
             text = _reasons_text(reasons, None if full or not rows else MOST_REASONS)
             lines.add_row(escape(service.name), escape(name), *counts, *shares, escape(text))
     return lines
 
 
 def _reasons_text(reasons: Mapping[str, int], most: int | None) -> str:
-    """For which reasons configurations are excluded, the most frequent first: counts, or shares of some."""
+    """Return the reasons for exclusion, most frequent first: counts if all fit, else shares of a few."""
     ordered = sorted(reasons.items(), key=lambda each: (-each[1], each[0]))
     if most is None or len(ordered) <= most:
         return ", ".join(f"{reason} {count:,}" for reason, count in ordered)
@@ -93,7 +93,7 @@ def _reasons_text(reasons: Mapping[str, int], most: int | None) -> str:
 
 
 def _tables_read(candidates: CandidateSet) -> list[str]:
-    """One line a system: the package of its tables, and the versions that they were measured with."""
+    """Return one line per system: the package of its operator tables and the measured framework versions."""
     versions: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for each in candidates.table_sources:
         package = f"{each.package} {each.package_version}"
@@ -105,7 +105,7 @@ def _tables_read(candidates: CandidateSet) -> list[str]:
 
 
 def unserved_services(fleet: Fleet, candidates: CandidateSet) -> list[str]:
-    """Return the names of services with demand of which some class has no configuration, or half of one."""
+    """Return the services that have demand in a class without a configuration for every phase."""
     found = []
     for service in fleet.services:
         own = [each for each in candidates.candidates if each.service == service.name]
@@ -119,7 +119,7 @@ def unserved_services(fleet: Fleet, candidates: CandidateSet) -> list[str]:
 
 
 def _share(rows: list[Candidate], kind: str) -> str:
-    """Mean share of the latency that rests on one kind of number."""
+    """Return the mean share of the latency that comes from one kind of source, as text."""
     if not rows:
         return ""
     share = sum(getattr(row.provenance, kind) for row in rows) / len(rows)

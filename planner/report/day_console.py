@@ -1,4 +1,4 @@
-"""Slices of the day and demand scenarios on the console: which rows are shown, and what they add up to."""
+"""Print slices of the day and demand scenarios, and select the rows shown for them."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ UNMET_AT_MOST: Final = (
     "At most: other placements may serve more; their search ended without a proof. "
     "A longer --time-limit narrows it."
 )
-"""What is said below figures of unmet demand that are not proven."""
+"""Note below figures of unmet demand that are not proven minimal."""
 
 
 def unproven(unmet_gap: float | None) -> bool:
-    """Whether other placements may serve some of what is unmet, by the share of it; None is not stated."""
+    """Return whether other placements might serve part of the unmet demand; a gap of None is not stated."""
     return unmet_gap is not None and unmet_gap > UNMET_GAP_RATIO
 
 
 def likeliest(plan: Plan) -> str | None:
-    """The demand scenario with the highest probability, whose placements are shown; None if there is none."""
+    """Return the demand scenario with the highest probability, or None if demand is certain."""
     scenarios = sorted(plan.demand_scenarios, key=lambda row: -row.probability)
     return scenarios[0].name if scenarios else None
 
 
 def probability(plan: Plan, scenario: str | None) -> float:
-    """Probability of a demand scenario; 1 where demand is certain."""
+    """Return the probability of a demand scenario; 1 if demand is certain."""
     return next((row.probability for row in plan.demand_scenarios if row.name == scenario), 1.0)
 
 
 def has_slices(rows: Iterable[AtMoment]) -> bool:
-    """Whether rows belong to parts of the day."""
+    """Return whether the rows distinguish slices of the day."""
     return any(row.slice is not None for row in rows)
 
 
 def pool_lines(plan: Plan) -> list[tuple[PoolUse, str, str, float, float]]:
-    """One line a pool and period: a row of it, use by slice in the likeliest scenario, and what it costs.
+    """Return one line per pool and period: a row of it, likeliest use by slice, and costs.
 
     Returns
     -------
     list[tuple[PoolUse, str, str, float, float]]
-        A row with what stands, used accelerators and utilisation by slice, and the expected cost and the part
-        of it that is idle. [USD]
+        A row with the pool's accelerators, used accelerators and utilisation by slice, the expected cost, and
+        the idle part of that cost. [USD]
     """
     shown = likeliest(plan)
     groups: dict[tuple[str, str], list[PoolUse]] = defaultdict(list)
@@ -71,7 +71,7 @@ def pool_lines(plan: Plan) -> list[tuple[PoolUse, str, str, float, float]]:
 
 
 def print_day(plan: Plan, console: Console) -> None:
-    """Print what changes within a day, and when offline work is done, in the likeliest scenario."""
+    """Print the changes within a day and the slices that do offline work, in the most likely scenario."""
     shown = likeliest(plan)
     for period in plan.periods:
         changes = [row for row in plan.tides if (row.period, row.scenario) == (period, shown)]
@@ -92,7 +92,7 @@ def print_day(plan: Plan, console: Console) -> None:
         done: dict[str, float] = defaultdict(float)
         for each in own:
             done[each.slice or "the day"] += each.requests_per_day
-        # No total: slices of a weekday and of a weekend are parts of different days.
+        # Slices of weekdays and weekends belong to different days, so there is no total.
         parts = [f"{count:,.0f} in {escape(name)}" for name, count in done.items()]
         console.print(
             f"[bold]Offline[/] {escape(service)} {escape(period)}, requests a day: {', '.join(parts)}; "
@@ -101,7 +101,7 @@ def print_day(plan: Plan, console: Console) -> None:
 
 
 def print_scenarios(plan: Plan, console: Console) -> None:
-    """Print what the plan costs in each demand scenario, and what it costs to have bought for another."""
+    """Print the plan's cost in each demand scenario, and the cost of purchases made for another scenario."""
     if not plan.demand_scenarios:
         return
     table = Table(
@@ -122,7 +122,7 @@ def print_scenarios(plan: Plan, console: Console) -> None:
         for row in plan.demand_scenarios
     ]
     if any(best):
-        table.add_row("best found for it alone", *best)
+        table.add_row("best plan for it alone", *best)
         table.add_row("regret", *_regrets(plan))
     known = {(row.planned_for, row.turns_out): row for row in plan.wrong_forecasts}
     for planned in plan.demand_scenarios if known else ():
@@ -145,11 +145,11 @@ def print_scenarios(plan: Plan, console: Console) -> None:
 
 
 def _print_purchases(plan: Plan, console: Console) -> None:
-    """Print what the plan buys beside what would be best for each scenario alone."""
+    """Print the plan's purchases next to those of the best plan for each scenario."""
     rows = purchases_by_scenario(plan)
     if not rows:
         return
-    title = "Purchases and rents, in units, beside the best found for each scenario"
+    title = "Purchases and rentals in units: this plan and the best plan for each scenario"
     table = Table(title=title, box=None, pad_edge=False, title_justify="left")
     for name in ("period", "offer", "pool"):
         table.add_column(name, overflow="fold")

@@ -1,4 +1,4 @@
-"""A plan in one sentence: what to order and retire, for how much, how good that is, and what to doubt."""
+"""A plan in one sentence: orders, retirements, cost, optimality, binding limits, weakest prediction."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD
 from fleetplan.planner.plan import Plan, Purchase, Shortage, Unmet
 
 ONLY_CLASS: Final = "all"
-"""Class of a service whose requests are of one kind."""
+"""Name of the request class of a service with only one class."""
 
 DEFAULT_REGION: Final = "default"
-"""Region of a fleet file that names none."""
+"""Name of the region in a fleet file without regions."""
 
 ORDERS_IN_FULL: Final = 3
-"""More orders than this are added up by what is done with which hardware."""
+"""Maximum number of orders stated individually; more are added up by action and hardware."""
 
 ENDS_WITH_PERIOD: Final = frozenset({"rent", "spot"})
-"""Kinds of orders that are made anew for every period."""
+"""Kinds of orders that last one period and recur in the next one."""
 
 NAMES: Final = 3
-"""Limits that are named."""
+"""Binding limits named in the sentence."""
 
 
 def decision(plan: Plan) -> str:
-    """Return the decision of a plan, such as a planner would say it to a CFO.
+    """Return the decision of a plan as a planner would state it to a CFO.
 
     Parameters
     ----------
@@ -37,22 +37,22 @@ def decision(plan: Plan) -> str:
         steps = ["buy, rent and retire nothing"]
     orders = decided(plan)
     spent = sum(row.usd for row in orders)
-    # Without orders the cost of the whole fleet would read as that of the steps.
+    # Without orders, the cost of the whole fleet would read as the cost of these steps.
     cost = f"{money(spent)} of {money(plan.objective_usd)}" if orders else f"TCO {money(plan.objective_usd)}"
     if price := sum(row.capex_usd for row in orders):
-        # The plan is charged the write-off within its periods; who approves it pays the price.
+        # The plan charges the write-off within its periods; whoever approves it pays the full price.
         cost += f" (purchase price {money(price)})"
     parts = [f"{', '.join(steps)}: {cost}", _how_good(plan), *_binding(plan), *_weakest(plan)]
     return "; ".join(parts)
 
 
 def decided(plan: Plan) -> list[Purchase]:
-    """Return the orders of a plan without those that its extension assumes."""
+    """Return the orders of a plan except those assumed for the extension of the horizon."""
     return [row for row in plan.purchases if not row.assumed]
 
 
 def ordered_accelerators(plan: Plan) -> int:
-    """Return how many accelerators a plan orders; of those rented by the period the most in one of them."""
+    """Return the accelerators that a plan orders; rentals by the period count once, at their maximum."""
     lasting = 0
     by_period: dict[str, int] = {}
     for row in decided(plan):
@@ -74,7 +74,7 @@ def _orders(plan: Plan) -> list[str]:
     units: dict[tuple[str, str, str], dict[str, int]] = {}
     for row in orders:
         by_period = units.setdefault((verb(row), row.hardware, row.unit), {})
-        # Rent ends with its period: the same accelerators are rented again in the next one.
+        # A rental ends with its period: the next period rents the same accelerators again.
         period = row.period if row.kind in ENDS_WITH_PERIOD else ""
         by_period[period] = by_period.get(period, 0) + row.units
     found = []
@@ -97,19 +97,19 @@ def _retired(plan: Plan) -> list[str]:
 
 
 def where_and_when(region: str, *moment: str | None) -> str:
-    """Return ` in us-east 2027Q1 day`, without what a fleet file does not name: its only region or period."""
+    """Return ` in us-east 2027Q1 day`, without the default region and period."""
     place = "" if region == DEFAULT_REGION else f" in {region}"
     return place + "".join(f" {part}" for part in moment if part and part != DEFAULT_PERIOD)
 
 
 def asked_by(row: Unmet | Shortage) -> str:
-    """Return whose demand a row is of: `chat long in us-east 2027Q1`; the class where there are several."""
+    """Return the origin of unmet demand, such as `chat long in us-east 2027Q1`; an only class is left out."""
     of_class = "" if row.request_class == ONLY_CLASS else f" {row.request_class}"
     return f"{row.service}{of_class}{where_and_when(row.region, *row.moment_key)}"
 
 
 def verb(row: Purchase) -> str:
-    """Return what is done with an offer: `buy`, `rent`, or `rent on spot`."""
+    """Return the action on an offer: `buy`, `rent`, or `rent on spot`."""
     return "rent on spot" if row.kind == "spot" else row.kind
 
 
@@ -118,19 +118,20 @@ def _how_good(plan: Plan) -> str:
         return "optimal"
     more_usd = plan.objective_usd - plan.bound_usd
     if money(more_usd) == money(0.0):
-        # What the solver charges for whole load units and the plan does not pay, another plan might save.
+        # The solver charges whole load units that the plan need not pay; another plan might save that
+        # difference.
         rounding = money(0.0 if plan.model_usd is None else abs(plan.model_usd - plan.objective_usd))
         how = "to the cent" if rounding == money(0.0) else f"but for rounding of {rounding}"
         return f"optimal {how}{plan.bound_scope}"
-    # The gap is a share of what the plan costs; this one is of what it must cost.
+    # The gap is relative to the plan's cost; this share is relative to the lower bound.
     share = f" ({percent(more_usd / plan.bound_usd)})" if plan.bound_usd > 0 else ""
     return f"at most {money(more_usd)}{share} above the optimum{plan.bound_scope}"
 
 
 def _binding(plan: Plan) -> list[str]:
-    """Return the limits that are used up, each once, whatever the period and the slice."""
+    """Return the binding limits, each once over all periods and slices."""
     found = dict.fromkeys(limit_names(plan))
-    # What an offer brings at most is the pool that it fills: `us-east/h200-rent` and `h200-rent`.
+    # The limit of an offer is also that of the pool it fills: `us-east/h200-rent` and `h200-rent`.
     filled = {f"{name.rpartition('/')[2]} (purchases)" for name in found if "/" in name}
     names = [name for name in found if name not in filled]
     more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
@@ -138,7 +139,7 @@ def _binding(plan: Plan) -> list[str]:
 
 
 def limit_names(plan: Plan) -> list[str]:
-    """Return the names of the binding limits without their moments, with their families but capacity's."""
+    """Return the binding limits without their moments; all but capacity limits name their family."""
     moments = {*plan.periods, *(row.slice for row in plan.pools), *(row.slice for row in plan.placements)}
     moments |= {row.scenario for row in plan.placements}
     names = (
@@ -149,7 +150,7 @@ def limit_names(plan: Plan) -> list[str]:
 
 
 def _weakest(plan: Plan) -> list[str]:
-    """Return the hardware whose predicted TPOT was farthest from published figures, unknown ones first."""
+    """Return the hardware with the largest TPOT error against published benchmarks, unpublished first."""
     errors = plan.provenance.model_errors
     unknown = [each.hardware for each in errors if each.median_ratio is None]
     if unknown:
@@ -162,7 +163,7 @@ def _weakest(plan: Plan) -> list[str]:
 
 
 def simpler(plan: Plan) -> str:
-    """Return what a simpler plan than the cheapest one costs more and spares; empty where that is nothing."""
+    """Return what the simpler plan avoids and how much more it costs; empty if it is the cheapest plan."""
     stated = plan.simplification
     if stated is None:
         return ""
@@ -185,11 +186,11 @@ def simpler(plan: Plan) -> str:
     cheapest = plan.objective_usd - stated.usd
     share = f" ({percent(stated.usd / cheapest)})" if cheapest > 0 and stated.usd > 0 else ""
     if not parts and money(stated.usd) == money(0.0):
-        # It differs in the order of replicas at most.
+        # The two plans differ only in the order of replicas.
         return ""
     several = len({row.region for row in plan.pools}) > 1
     what = ", ".join(parts) or ("less traffic between regions" if several else "fewer starts of replicas")
-    # Fewer of one thing may take more of another.
+    # A smaller count of one kind may need a larger count of another.
     more = [f"{after} instead of {before} {what}" for what, before, after in counts if after > before]
     what += f", but {', '.join(more)}" if more else ""
     return f"{what}, for {money(stated.usd)}{share} more than the cheapest plan found{at_home}"

@@ -1,4 +1,4 @@
-"""The change list of two plans, one line a change, as `plan diff` prints it."""
+"""Print the differences of two plans for `plan diff`, one line per change."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ COLOURS: Final = {Action.ADD: "green", Action.CHANGE: "yellow", Action.REMOVE: "
 
 TITLES: Final = {
     DiffSubject.PLACEMENT: "Placements",
-    DiffSubject.PURCHASE: "Purchases and rents",
+    DiffSubject.PURCHASE: "Purchases and rentals",
     DiffSubject.RETIREMENT: "Retirements",
     DiffSubject.POOL: "Pools",
     DiffSubject.UNMET: "Unmet demand",
 }
-"""Heading of each subject's changes."""
+"""Heading of the changes of each subject."""
 
 
 def print_diff(found: PlanDiff, console: Console) -> None:
@@ -32,9 +32,9 @@ def print_diff(found: PlanDiff, console: Console) -> None:
     Parameters
     ----------
     found : PlanDiff
-        The differences.
+        Differences of the two plans.
     console : Console
-        Where to.
+        Output console.
     """
     for note in found.notes:
         console.print(f"[yellow]note[/] {escape(note)}")
@@ -51,7 +51,7 @@ def print_diff(found: PlanDiff, console: Console) -> None:
     kinds = [replace(each, name=each.name.replace("_", " ")) for each in found.cost_by_kind]
     console.print(_costs("By kind of cost", kinds))
     console.print(_costs("By service", found.cost_by_service))
-    # What is bought comes first, and where it runs last: of that there are many lines.
+    # Purchases come first; placements, of which there are many, come last.
     for subject in sorted(DiffSubject, key=lambda each: each is DiffSubject.PLACEMENT):
         changes = [change for change in found.changes if change.subject is subject]
         if changes:
@@ -72,7 +72,7 @@ def _total(name: str, cost: CostChange) -> str:
 
 
 def change_line(change: FigureChange) -> str:
-    """One change as markup: its sign, where and when, what, and its figures."""
+    """Return a change as markup: sign, period, region, name and figures."""
     if change.action is Action.CHANGE:
         figures = [
             f"{each.name} {figure(each.before, 5)} -> {figure(each.after, 5)}" for each in change.quantities

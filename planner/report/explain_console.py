@@ -1,4 +1,4 @@
-"""Answers of `plan explain` as text."""
+"""Print the answers of `plan explain`."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from fleetplan.planner.questions.why_not.subject import SubjectKind
 from fleetplan.planner.questions.why_not.suitability import Suitability
 
 GIFT_RATIO = 0.001
-"""Part of its price below which something is a gift."""
+"""Share of its price below which an offer counts as free."""
 
 PLACEMENTS_SHOWN = 6
-"""Placements of something that is in the plan, the largest ones."""
+"""Largest placements printed for an item that the plan contains."""
 
 
 def print_conflict(conflict: Conflict, console: Console) -> None:
-    """Print the requirements in conflict and the ways out.
+    """Print the requirements in conflict and the resolutions.
 
     Parameters
     ----------
     conflict : Conflict
-        As plan.json states it.
+        Conflict from plan.json.
     console : Console
-        Where to.
+        Output console.
     """
     count = len(conflict.requirements)
     if count == 0:
@@ -65,7 +65,7 @@ def print_conflict(conflict: Conflict, console: Console) -> None:
 
 
 def print_suitability(found: Suitability, console: Console) -> None:
-    """Print what stands against something in a fleet that has no plan."""
+    """Print why an item does not suit an infeasible fleet."""
     title = f"{found.subject.kind} {found.subject.name}"
     console.print(f"{title}: the fleet is infeasible with it or without it", style="bold", markup=False)
     for reason in found.reasons:
@@ -75,11 +75,11 @@ def print_suitability(found: Suitability, console: Console) -> None:
         names = ", ".join(found.services)
         console.print(f"  configurations meet the limits of: {names}", soft_wrap=True, markup=False)
     elif not found.reasons:
-        console.print("  nothing excludes it by itself", markup=False)
+        console.print("  no single reason excludes it", markup=False)
 
 
 def print_why_not(answer: WhyNot, console: Console) -> None:
-    """Print why something is not in a plan, or what it is worth where it is."""
+    """Print why an item is not in a plan; for an item in the plan, print its value."""
     subject = answer.subject
     title = f"{subject.kind} {subject.name}"
     if answer.used or (answer.forced is not None and not answer.reasons):
@@ -141,7 +141,7 @@ def _more(extra: Extra) -> str:
 
 
 def _price_lines(found: BreakEven, offers: tuple[Offer, ...]) -> list[str]:
-    """At which price it belongs in, of every offer that brings it."""
+    """Return the price of each offer at which the item enters the cheapest plan."""
     if found.proven_in is None and found.proven_out is None:
         return ["price: undecided within the optimality gap"]
     if found.proven_in is None and found.proven_out is not None and found.proven_out < GIFT_RATIO:
@@ -166,7 +166,7 @@ def _speed_text(found: BreakEven) -> str:
 
 
 def print_story(found: Story, console: Console) -> None:
-    """Print one service from its landscape to its placements."""
+    """Print how one service gets from its landscape to its placements."""
     service = found.service
     limits = [
         f"{name} {value:g} ms"

@@ -1,4 +1,4 @@
-"""The extension of a plan's horizon in words: which periods it is, what it costs, what it assumes."""
+"""Describe the extension of a plan's horizon: its periods, its cost and its assumptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleetplan.planner.plan import Plan
 
 
 def extension(plan: Plan) -> str:
-    """Return one sentence on the extension of the horizon; empty where there is none."""
+    """Return one sentence on the extension of the horizon, or an empty string without an extension."""
     if not plan.extension_periods:
         return ""
     stated_usd = plan.objective_usd - plan.extension_usd
@@ -29,7 +29,7 @@ def extension(plan: Plan) -> str:
 
 
 def print_extension(plan: Plan, console: Console) -> None:
-    """Print the sentence; nothing where there is no extension."""
+    """Print the sentence on the extension, if there is one."""
     text = extension(plan)
     if text:
         console.print(f"[bold]Extension[/]: {escape(text)}")

@@ -1,4 +1,4 @@
-"""Everything that `plan solve --out` writes into its folder."""
+"""Write the output folder of `plan solve --out`."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def write_folder(
     baseline: Plan | None,
     announce: Callable[[str], None],
 ) -> None:
-    """Write plan.json, its tables, the report, and for a plan the workbook: all of them, or none.
+    """Write plan.json, its tables and the report, plus the workbook of a plan: all of them or none.
 
     Parameters
     ----------
     outcome : Plan or Infeasible
-        What was found.
+        Plan, or proof of infeasibility.
     folder : Path
-        Created if it does not exist.
+        Output folder; created if it does not exist.
     fleet : Fleet
-        What was planned: its services' frontiers are drawn.
+        Fleet of the plan, for the frontiers of its services.
     baseline : Plan or None
         The plan in force.
     announce : callable
-        Told what is being done.
+        Receives a message about each written file.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def write_folder(
 
 
 def _write_documents(outcome: Plan | Infeasible, folder: Path, fleet: Fleet, baseline: Plan | None) -> None:
-    # Templates and figures take half a second to import; `plan solve` without a folder has none.
+    # Templates and figures take 0.5 s to import; `plan solve` without a folder needs neither.
     from fleetplan.planner.export.workbook import WORKBOOK_FILE, workbook  # noqa: PLC0415
     from fleetplan.planner.landscape.kept_frontiers import kept_frontier_points  # noqa: PLC0415
     from fleetplan.planner.report.html.service_views import largest_services  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""The first lines of a plan: its cost, the decision, how far from optimal it may be, what is unmet."""
+"""First lines of a plan: cost, decision, optimality gap and unmet demand."""
 
 from __future__ import annotations
 
@@ -33,27 +33,28 @@ _STATUS_TEXT: Final = {
 _STOPPED: Final = "stopped or out of time"
 
 MOST_OF_TIME: Final = 0.9
-"""Share of the time limit; a search that ended without its gap after less of it was stopped, or began
-late because its configurations took long to evaluate."""
+"""Share of the time limit. A search that ends earlier without reaching its gap was interrupted, or began late
+because evaluating its configurations took long.
+"""
 
 
 def status_text(plan: Plan) -> str:
-    """How the search ended, in words; of an interrupted one the plan does not say that somebody did it."""
+    """Return in words how the search ended; a plan does not record an interruption by the user."""
     early = plan.solve.wall_s < MOST_OF_TIME * plan.provenance.time_limit_s
     return _STOPPED if plan.status == "limit" and early else _STATUS_TEXT[plan.status]
 
 
 def print_headline(plan: Plan, brief: bool, console: Console) -> None:
-    """Print cost, decision, gap, currency, the price of a simpler plan, weak parts and unmet demand.
+    """Print cost, decision, gap, currency, the price of a simpler plan, weak predictions and unmet demand.
 
     Parameters
     ----------
     plan : Plan
         A verified plan.
     brief : bool
-        Whether more than a few shortages are one line a service.
+        Whether to print long lists of shortages as one line per service.
     console : Console
-        Where to.
+        Output console.
     """
     when = escape(where_and_when(DEFAULT_REGION, span(plan.periods)))
     parts = [f"[bold]{escape(plan.fleet)}[/]{when}: TCO [bold]{money(plan.objective_usd)}[/]"]
@@ -85,7 +86,7 @@ def print_headline(plan: Plan, brief: bool, console: Console) -> None:
         print_brief_unmet(plan, console)
     else:
         _unmet_rows(plan, console)
-    # The first line says it of all priorities together.
+    # The first line already states the gap over all priorities.
     for each in plan.shortage_gaps if len(plan.shortage_gaps) > 1 else ():
         console.print(f"[bold red]unmet[/] {how_sure_unmet(each.priority, each.gap)}")
 
@@ -99,30 +100,30 @@ def _unmet_rows(plan: Plan, console: Console) -> None:
 
 
 def _unmet(plan: Plan) -> str:
-    """What is unmet where most is, and how much of it another plan might serve, to follow the cost."""
+    """Return the largest unmet demand of a moment and the part of it that another plan might serve."""
     at_moment: dict[MomentKey, float] = defaultdict(float)
     for row in plan.shortages:
         at_moment[row.moment_key] += row.requests_per_s
     most = "up to " if len(at_moment) > 1 else ""
     text = f"[bold red]{most}{figure(max(at_moment.values()))} requests/s unmet[/]"
     if plan.goal is not None and plan.goal.objective == "served":
-        # The bound on what is served follows with the goal.
+        # The goal below the cost carries the bound on served requests.
         return text
     gap = max((each.gap for each in plan.shortage_gaps), default=0.0)
     return f"{text} ({how_sure_all_unmet(gap)})"
 
 
 def _goal(goal: StatedGoal) -> str:
-    """A goal other than TCO with its own gap: `energy 123,400 kWh, gap 0.20% (lower bound ...)`."""
+    """Return a goal other than TCO with its gap: `energy 123,400 kWh, gap 0.20% (lower bound ...)`."""
     side = "upper" if goal.objective == "served" else "lower"
-    # Of accelerators, the unit says what is counted.
+    # For a goal in accelerators, the unit repeats the name of the goal.
     unit = "" if goal.unit == goal.objective else f" {goal.unit}"
     reached = f"{goal.objective} [bold]{figure(goal.value)}[/]{unit}"
     return f"{reached}, gap {percent(goal.gap)} ({side} bound {figure(goal.bound)})"
 
 
 def _ended(plan: Plan) -> str:
-    """Why the search ended and after how long; what came before it had a part of the time limit."""
+    """Return why and when the search ended; an early end adds the time limit of all steps."""
     said = status_text(plan)
     ended = f"{said} after {plan.solve.wall_s:.1f} s of search"
     return f"{ended}, of {plan.provenance.time_limit_s:g} s in all" if said == _STOPPED else ended

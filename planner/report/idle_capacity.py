@@ -1,4 +1,4 @@
-"""What idle capacity is: in reserve, out of service, unused or sold, and why unused hosts are not sold."""
+"""Idle capacity by cause (reserve, out of service, unused, sold), and why unused hosts are not sold."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from fleetplan.fleet.figures import LEAST_USD, money
 from fleetplan.planner.plan import Plan, PoolUse, SupplyOption
 
 STANDING: Final = "standing hosts"
-"""Item of the bill of hosts that the fleet file states."""
+"""Bill item of installed hosts from the fleet file."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdleCost:
-    """The parts of what idle capacity costs. [USD]
+    """Cost of idle capacity by cause. [USD]
 
     Attributes
     ----------
     reserve_usd, out_usd, unused_usd : float
-        Kept free for failures, out of service, and neither.
+        Cost of accelerators kept free for failures, out of service, and unused.
     """
 
     reserve_usd: float = 0.0
@@ -28,7 +28,7 @@ class IdleCost:
     unused_usd: float = 0.0
 
     def plus(self, other: IdleCost) -> IdleCost:
-        """Return the sum of both."""
+        """Return the sum of both costs."""
         return IdleCost(
             self.reserve_usd + other.reserve_usd,
             self.out_usd + other.out_usd,
@@ -36,7 +36,7 @@ class IdleCost:
         )
 
     def parts(self) -> dict[str, float]:
-        """Return the parts by their names, those that cost nothing left out."""
+        """Return the causes by name, without those that cost nothing."""
         named = {
             "reserve": self.reserve_usd,
             "out of service": self.out_usd,
@@ -47,22 +47,22 @@ class IdleCost:
 
 @dataclass(frozen=True, slots=True)
 class IdlePool:
-    """A pool with idle capacity, or whose hosts leave.
+    """A pool with idle capacity or with departing hosts.
 
     Attributes
     ----------
     pool, hardware : str
-        Which.
+        Names of the pool and its hardware.
     unused_accelerators : int
-        Neither used nor in reserve nor out of service, in the moment with fewest of them.
+        Minimum over moments of the accelerators that are neither used, in reserve nor out of service.
     cost : IdleCost
-        Over the horizon.
+        Cost of idle capacity over the horizon.
     hosts_sold : int
-        Hosts that leave.
+        Number of departing hosts.
     sold_usd : float
-        What these cost besides: their book value less their sale; negative where they sell for more. [USD]
+        Book value of departing hosts less their sale; negative if they sell for more. [USD]
     why_kept : str
-        Why unused hosts stay; empty where none are unused.
+        Why unused hosts are not sold; empty if no host is unused.
     """
 
     pool: str
@@ -75,7 +75,7 @@ class IdlePool:
 
 
 def idle_pools(plan: Plan) -> tuple[IdlePool, ...]:
-    """Return the pools with idle capacity or with hosts that leave, the largest idle cost first."""
+    """Return the pools with idle capacity or departing hosts, the highest idle cost first."""
     by_pool: dict[str, list[PoolUse]] = defaultdict(list)
     for use in plan.pools:
         by_pool[use.pool].append(use)
@@ -103,7 +103,7 @@ def idle_pools(plan: Plan) -> tuple[IdlePool, ...]:
 
 
 def idle_cost(use: PoolUse) -> IdleCost:
-    """Return what a pool's idle capacity costs in a moment, divided by accelerators."""
+    """Return the cost of a pool's idle capacity in a moment, divided between causes by accelerators."""
     idle = use.accelerators - use.used_accelerators
     if idle <= 0:
         return IdleCost(unused_usd=use.idle_usd)
@@ -113,7 +113,7 @@ def idle_cost(use: PoolUse) -> IdleCost:
 
 
 def all_idle(plan: Plan) -> IdleCost:
-    """Return what idle capacity of the whole plan costs."""
+    """Return the cost of idle capacity of the whole plan."""
     total = IdleCost()
     for use in plan.pools:
         total = total.plus(idle_cost(use))
@@ -121,7 +121,7 @@ def all_idle(plan: Plan) -> IdleCost:
 
 
 def _unused(use: PoolUse) -> int:
-    """Accelerators that hold no replica and are kept for nothing."""
+    """Return the accelerators without a replica that are neither in reserve nor out of service."""
     return use.accelerators - use.used_accelerators - use.reserve_accelerators - use.maintenance_accelerators
 
 
@@ -130,9 +130,9 @@ def _why_kept(plan: Plan, pool: str, uses: list[PoolUse]) -> str:
     keep = next((row for row in options if row.option == "keep"), None)
     busiest = min(uses, key=_unused)
     if _unused(busiest) <= 0:
-        return f"none is unused in {' '.join(part for part in busiest.moment_key if part)}"
+        return f"no accelerator is unused in {' '.join(part for part in busiest.moment_key if part)}"
     if keep is None:
-        return "bought or rented by whole hosts"
+        return "bought or rented in whole hosts"
     if 0 < _unused(busiest) < _accelerators_of_a_host(keep, uses):
         return "less than a host is unused"
     retire = next((row for row in options if row.option == "retire"), None)
@@ -146,7 +146,7 @@ def _why_kept(plan: Plan, pool: str, uses: list[PoolUse]) -> str:
 
 
 def _accelerators_of_a_host(keep: SupplyOption, uses: list[PoolUse]) -> int:
-    """Accelerators over hosts that stay all the time; 0 where none do."""
+    """Return the accelerators per host among hosts that stay for the whole horizon; 0 without such hosts."""
     return min(use.accelerators for use in uses) // keep.units if keep.units else 0
 
 

@@ -1,4 +1,4 @@
-"""What an infeasible fleet is short of, on one screen."""
+"""Print the shortages of an infeasible fleet on one screen."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fleetplan.planner.report.decision import DEFAULT_REGION, asked_by
 
 
 def print_infeasible(outcome: Infeasible, full: bool, console: Console) -> None:
-    """Print what is short, by how much, and what would serve it.
+    """Print each shortage, its size, and the capacity that would remove it.
 
     Parameters
     ----------
     outcome : Infeasible
-        With its shortages.
+        Proof of infeasibility with its shortages.
     full : bool
-        Whether each of many shortages has a line, and not the largest of a service and a reason alone.
+        Whether to print every shortage instead of the largest one per service and reason.
     console : Console
-        Where to.
+        Output console.
     """
     console.print(f"[bold red]{escape(outcome.fleet)} cannot be served[/]: proven infeasible.")
     each = full or len(outcome.shortages) <= MOST_LISTED
@@ -41,11 +41,11 @@ def print_infeasible(outcome: Infeasible, full: bool, console: Console) -> None:
 
 
 def _print_shortages(rows: Sequence[Shortage], console: Console) -> None:
-    """Print the largest of some shortages of one service for one reason, and how many there are."""
+    """Print the largest of several shortages of a service for the same reason, and their number."""
     most = max(rows, key=lambda row: row.unmet_requests_per_s)
     regions = ", ".join(dict.fromkeys(row.region for row in rows if row.region != DEFAULT_REGION))
     place = f" in {escape(regions)}" if regions else ""
-    others = f" ({len(rows)} such shortages{place})" if len(rows) > 1 else ""
+    others = f" ({len(rows)} shortages for this reason{place})" if len(rows) > 1 else ""
     console.print(f"  {escape(asked_by(most))}: {escape(most.what_is_missing)}{others}", soft_wrap=True)
     if most.would_take:
         console.print(f"    additional capacity needed: {escape(most.would_take)}")

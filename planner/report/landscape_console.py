@@ -1,4 +1,4 @@
-"""The answer on one screen."""
+"""Print the answer of `plan landscape` on one screen."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ FORMATS = {
     "source": ("source", "{}"),
     "bottleneck": ("bottleneck", "{}"),
 }
-"""Heading and format of the columns that a screen shows, in this order."""
+"""Heading and format of the columns on screen, in this order."""
 
 SHOWN_ROWS = 12
-"""Rows of a frontier that a screen shows; files hold them all."""
+"""Rows of a frontier on screen; files hold all rows."""
 
 
 def print_answer(answer: LandscapeAnswer, condition: str | None, console: Console) -> None:
@@ -92,7 +92,7 @@ def best_rows_by_request(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def print_counts(answer: LandscapeAnswer, console: Console) -> None:
-    """Print how many configurations are usable, and how many are excluded for which reason."""
+    """Print the number of usable configurations, and of those excluded for each reason."""
     by_option: dict[tuple[int, str], Counter[str]] = {}
     for (number, phase, reason), count in answer.result.excluded.items():
         by_option.setdefault((number, phase), Counter())[reason] += count
@@ -114,7 +114,7 @@ def print_counts(answer: LandscapeAnswer, console: Console) -> None:
 
 
 def print_frontier(title: str, table: pd.DataFrame, console: Console) -> None:
-    """Print an even choice of a frontier's rows, fastest first."""
+    """Print evenly spaced rows of a frontier, fastest first."""
     if table.empty:
         return
     for request, rows in table.groupby("request", sort=False):
@@ -124,7 +124,7 @@ def print_frontier(title: str, table: pd.DataFrame, console: Console) -> None:
 
 
 def print_rows(title: str, table: pd.DataFrame, console: Console) -> None:
-    """Print the columns of a table that a screen has room for."""
+    """Print the columns of a table that fit on screen."""
     columns = [name for name in FORMATS if name in table and not _is_blank(table[name])]
     lines = Table(title=escape(title), title_justify="left", box=None, pad_edge=False)
     for name in columns:
@@ -171,7 +171,7 @@ def print_explanation(title: str, taken: Explanation, stages: Sequence[Stage], c
 
 
 def print_waterfall(stages: Sequence[Stage], console: Console) -> None:
-    """Print what is left of the peak after each kind of loss."""
+    """Print the throughput left of the peak after each kind of loss."""
     lines = Table(title="from peak to served FLOPS", title_justify="left", box=None, pad_edge=False)
     for name in ("after", "TFLOPS a card", "of peak", "factor"):
         lines.add_column(name, justify="left" if name == "after" else "right")

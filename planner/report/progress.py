@@ -1,4 +1,4 @@
-"""Progress of a solve on stderr: incumbent, bound and gap."""
+"""Print the progress of a solve on stderr: incumbent, bound and gap."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from fleetplan.fleet.figures import money, percent
 from fleetplan.planner.search import Progress
 
 QUIET_S = 2.0
-"""A solve shorter than this says nothing. [s]"""
+"""Minimum duration of a solve that prints progress. [s]"""
 
 INTERVAL_S = 0.5
-"""Least time between two lines that say the same stage. [s]"""
+"""Minimum time between two lines of the same stage. [s]"""
 
 
 class ProgressLine:
-    """Writes one line for each improvement, not more often than people can read.
+    """Writes one line per improvement, at a readable rate.
 
     Parameters
     ----------
     console : Console
-        On stderr.
+        Console on stderr.
     """
 
     def __init__(self, console: Console) -> None:
@@ -30,7 +30,7 @@ class ProgressLine:
         self._last = 0.0
 
     def __call__(self, progress: Progress) -> None:
-        """Show a better plan or bound."""
+        """Print a better plan or bound."""
         now = time.monotonic()
         if progress.wall_s < QUIET_S or now - self._last < INTERVAL_S:
             return

@@ -1,4 +1,4 @@
-"""Says whose latencies are means without queueing, before a replay or an on-call engineer does."""
+"""Name the services whose latencies are means without queueing."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from fleetplan.fleet.figures import counted
 from fleetplan.planner.plan import Plan
 
 MOST_NAMES: Final = 4
-"""Services that are named; more are counted."""
+"""Services listed by name; a count replaces the others."""
 
 
 def print_unqueued(plan: Plan, console: Console) -> None:
-    """Print a line for the services whose limits hold without queueing; none where there are none.
+    """Print a line that names the services whose limits hold only without queueing, if there are any.
 
     Parameters
     ----------
     plan : Plan
-        Which services have limits under load is one of its inputs.
+        Plan; its inputs state which services have limits under load.
     console : Console
-        Where to.
+        Output console.
     """
     if plan.inputs is None:
         return

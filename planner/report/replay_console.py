@@ -1,4 +1,4 @@
-"""A replay on the screen: one line for each service and region, then what does not hold."""
+"""Print a replay: one line per service and region, then the limits that are missed."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from fleetplan.fleet.figures import agreeing, counted, figure
 from fleetplan.planner.replay.outcome import LimitCheck, PlaceOutcome, ReplayOutcome
 
 FEW_REQUESTS: Final = 100
-"""The 99th percentile of fewer requests is that of the slowest one."""
+"""Number of requests below which the 99th percentile is that of the slowest request."""
 
 LEAST_TENTHS: Final = 0.05
-"""Requests/s from which tenths show something."""
+"""Minimum rate to print with tenths. [requests/s]"""
 
 _NAMES: Final = {"ttft": "TTFT", "tpot": "TPOT"}
 
 
 def print_replay(outcome: ReplayOutcome, console: Console) -> None:
-    """Print what a replay found.
+    """Print the outcome of a replay.
 
     Parameters
     ----------
     outcome : ReplayOutcome
-        The replay.
+        Outcome of the replay.
     console : rich.console.Console
-        Where to.
+        Output console.
     """
     speed = outcome.requests / outcome.cpu_s if outcome.cpu_s > 0 else 0.0
     load = "" if outcome.load_ratio == 1 else f", {outcome.load_ratio:.0%} of the planned traffic"
@@ -49,7 +49,7 @@ def print_replay(outcome: ReplayOutcome, console: Console) -> None:
         "TPOT p50",
         "p95",
         "p99 ms",
-        "waits p99 ms",
+        "wait p99 ms",
         "preempted",
     ):
         table.add_column(name, justify="right")
@@ -59,15 +59,15 @@ def print_replay(outcome: ReplayOutcome, console: Console) -> None:
     console.print(table)
     if outcome.not_simulated:
         names = ", ".join(escape(name) for name in outcome.not_simulated)
-        console.print(f"Not simulated, as they bring their own rates: {names}")
+        console.print(f"Not simulated, because they declare their own rates: {names}")
     few = [place for place in outcome.places if place.requests < FEW_REQUESTS]
     if few:
         names = ", ".join(
             f"{escape(each.service)} in {escape(each.region)} ({each.requests})" for each in few
         )
         console.print(
-            f"Fewer than {FEW_REQUESTS} requests of {names}: p99 is of the slowest one; "
-            "a longer --duration says more"
+            f"Fewer than {FEW_REQUESTS} requests of {names}: p99 is the slowest request; "
+            "use a longer --duration"
         )
     console.print(_verdict(outcome))
 
@@ -92,7 +92,7 @@ def _cells(place: PlaceOutcome) -> list[str]:
 
 
 def limit_text(check: LimitCheck) -> str:
-    """A limit and what was reached: `TTFT p95 412 of 500 ms`; what is missed says so."""
+    """Return the reached latency and its limit, such as `TTFT p95 412 of 500 ms`, marked if missed."""
     kind = "mean" if check.share is None else f"p{100 * check.share:g}"
     colour = "green" if check.holds else "red"
     missed = "" if check.holds else " missed"
@@ -107,7 +107,7 @@ def _verdict(outcome: ReplayOutcome) -> str:
         return "Nothing was simulated, so no limit is confirmed."
     checks = [check for place in outcome.places for check in place.limits]
     if not checks:
-        return "What was simulated has no latency limit."
+        return "The simulated services have no latency limit."
     missed = [check for check in checks if not check.holds]
     if not missed:
         return "Every limit holds."
@@ -115,12 +115,10 @@ def _verdict(outcome: ReplayOutcome) -> str:
     without = len(missed) - planned
     parts = []
     if planned:
-        parts.append(
-            f"{planned} of the limits that the plan promises under load {agreeing(planned, 'do')} not hold"
-        )
+        parts.append(f"{counted(planned, 'limit')} planned under load {agreeing(planned, 'are')} missed")
     if without:
         parts.append(
-            f"{counted(without, 'limit')} on means {agreeing(without, 'do')} not hold, which the plan keeps "
-            "without queueing only: give traffic or percentiles to plan for them under load"
+            f"{counted(without, 'limit')} on mean latency {agreeing(without, 'are')} missed, because the "
+            "plan ignores queueing there: add traffic or percentiles to plan for it"
         )
     return "; ".join(parts) + "."

@@ -1,4 +1,4 @@
-"""`plan solve --explain-search`: which part of the search found which plan and proved which bound."""
+"""Print the search log of `plan solve --explain-search`: the source of each plan and bound."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from fleetplan.planner.search import Progress
 
 @dataclass(slots=True)
 class SearchLog:
-    """Every step of a search, passed on to whoever else watches.
+    """Recorder of every step of a search, which passes each step on to another watcher.
 
     Attributes
     ----------
     watch : callable
-        Told of every step too.
+        Called for every step as well.
     steps : list[Progress]
-        In order.
+        Steps in chronological order.
     """
 
     watch: Callable[[Progress], None]
     steps: list[Progress] = field(default_factory=list)
 
     def __call__(self, progress: Progress) -> None:
-        """Keep a step."""
+        """Record a step and pass it on."""
         self.steps.append(progress)
         self.watch(progress)
 
 
 @dataclass(slots=True)
 class _Share:
-    """What one part of the search did in one stage."""
+    """Progress of one part of the search in one stage."""
 
     steps: int = 0
     saved_usd: float = 0.0
@@ -43,9 +43,9 @@ class _Share:
 
 
 def print_search(steps: list[Progress], console: Console) -> None:
-    """Two tables: every step that changed the plan or the bound, and what each part added up to."""
+    """Print every step that changed the plan or the bound, then the total of each part of the search."""
     timeline = Table(title="Search, step by step", title_justify="left")
-    for heading in ("seconds", "stage", "part", "plan", "bound", "gap", "what it did"):
+    for heading in ("seconds", "stage", "part", "plan", "bound", "gap", "action"):
         timeline.add_column(
             heading, justify="right" if heading in ("seconds", "plan", "bound", "gap") else "left"
         )
@@ -63,7 +63,7 @@ def print_search(steps: list[Progress], console: Console) -> None:
             share.saved_usd += plans.get(step.stage, plan) - plan
             plans[step.stage] = plan
         if bound is not None and (higher or withdrawn):
-            # A bound that a plan contradicts is taken back.
+            # A bound above the cost of a plan is withdrawn.
             share.raised_usd += bound - bounds.get(step.stage, bound)
             bounds[step.stage] = bound
         gap = "" if not plan or bound is None else percent((plan - bound) / plan)

@@ -1,4 +1,4 @@
-"""Purchases that the best plan for every demand scenario has, and those that hold in some alone."""
+"""Purchases common to the best plans of all demand scenarios, and those specific to some."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class PurchaseByScenario:
     Attributes
     ----------
     period, offer, pool : str
-        What is bought, when, and where it goes.
+        Period, offer and pool of the purchase.
     unit : str
-        host or accelerator; empty where the plan itself buys none.
+        host or accelerator; empty if the plan itself does not buy from this offer.
     planned : int
         Units in the plan.
     alone : tuple[int, ...]
@@ -33,12 +33,12 @@ class PurchaseByScenario:
 
     @property
     def sure(self) -> int:
-        """Units that the plan and the best plan of every scenario have."""
+        """Return the units common to the plan and the best plan of every scenario."""
         return min(self.planned, *self.alone)
 
 
 def purchases_by_scenario(plan: Plan) -> tuple[PurchaseByScenario, ...]:
-    """Return every purchase of the plan and of the scenarios' best plans; none where these are not known."""
+    """Return every purchase of the plan and of the scenarios' best plans; empty if these are unknown."""
     if not plan.scenario_purchases:
         return ()
     units: dict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)

@@ -1,4 +1,4 @@
-"""A plan beside what happened, as `plan track` prints it."""
+"""Print a plan and actual figures for `plan track`."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def print_track(report: TrackReport, console: Console) -> None:
     Parameters
     ----------
     report : TrackReport
-        The plan beside what happened.
+        Plan compared with actual figures.
     console : Console
-        Where to.
+        Output console.
     """
     console.print(_costs(report))
     notable = [each for each in report.findings if each.is_notable]
@@ -59,7 +59,7 @@ def _costs(report: TrackReport) -> Table:
     title = f"{escape(report.fleet)}: plan and actual"
     table = Table(title=title, box=None, pad_edge=False, title_justify="left")
     table.add_column("period")
-    for name in ("planned", "for what happened", "actual", "capacity"):
+    for name in ("planned", "flexed", "actual", "capacity"):
         table.add_column(name, justify="right")
     for row in report.costs:
         actual = "not measured" if row.actual is None else money(row.actual)

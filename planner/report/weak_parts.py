@@ -1,4 +1,4 @@
-"""Parts on which predictions were far off: said before anything that rests on them."""
+"""Warn about hardware whose predictions differ strongly from published figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleetplan.planner.plan import ModelError
 
 
 def blind_error_text() -> str:
-    """Say how far predictions are from published figures that nothing was chosen with, on any part."""
+    """Return the prediction error against published figures that were not used to build the model."""
     return (
         f"{BLIND_ERROR.median_ratio:.0%} / {BLIND_ERROR.p90_ratio:.0%} on any hardware, against "
         f"{BLIND_ERROR.rows} figures of users and vendors that were not used to build the model"
@@ -21,14 +21,14 @@ def blind_error_text() -> str:
 
 
 def print_weak_parts(errors: Iterable[ModelError], console: Console) -> None:
-    """Print a line for the parts whose published error is above `WEAK_RATIO`; none where there are none.
+    """Print a line for hardware whose published error exceeds `WEAK_RATIO`, if there is any.
 
     Parameters
     ----------
     errors : Iterable[ModelError]
-        Of the parts whose rates the performance model gave.
+        Errors of the hardware whose rates come from the performance model.
     console : Console
-        Where to.
+        Output console.
     """
     weak = [
         f"{escape(error.hardware)} {error.median_ratio:.0%} (median of {counted(error.rows, 'row')})"

@@ -1,4 +1,4 @@
-"""Answers of `plan stress`, `plan alternatives` and `plan pareto` as text and figures."""
+"""Print the answers of `plan stress`, `plan alternatives` and `plan pareto` as text and figures."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BROKEN_SHOWN = 4
-"""Promises that break, the largest ones of each case."""
+"""Largest broken promises printed for each case."""
 
 LARGER_UNITS = {"kWh": "MWh", "kg": "t"}
-"""Units of a thousand others."""
+"""Units of a thousand smaller units."""
 
 
 def print_stress(
     plan: Plan, found: Sequence[StressOutcome], left_out: Sequence[str], console: Console
 ) -> None:
-    """Print a line for each case: what breaks on the plan's hardware, what keeping everything costs.
+    """Print one line per case: unserved demand on the plan's hardware, and the cost of serving everything.
 
-    Then the cases that do not arise, with the reason.
+    Then print the cases that do not apply, with the reason.
     """
     console.print(f"{plan.fleet}: TCO {money(plan.objective_usd)} as planned", markup=False)
     table = Table(box=None, pad_edge=False)
@@ -42,11 +42,11 @@ def print_stress(
         table.add_row(escape(outcome.case.name), escape(_broken_text(outcome.broken)), escape(_cost(outcome)))
     console.print(table)
     if left_out:
-        console.print(f"Does not arise: {'; '.join(left_out)}", markup=False)
+        console.print(f"Not applicable: {'; '.join(left_out)}", markup=False)
 
 
 def stress_text(outcome: StressOutcome) -> str:
-    """Return a case and its answer in a line."""
+    """Return one line for a case and its answer."""
     return f"{outcome.case.name}: unserved {_broken_text(outcome.broken)}; cost {_cost(outcome)}"
 
 
@@ -73,14 +73,14 @@ def _cost(outcome: StressOutcome) -> str:
 def print_alternatives(
     plan: Plan, found: Sequence[Alternative], within_ratio: float, console: Console
 ) -> None:
-    """Print a line for each alternative: how good, what it costs."""
+    """Print one line per alternative: its figure and its cost."""
     console.print(f"{plan.fleet}: TCO {money(plan.objective_usd)}; up to {percent(within_ratio)} more:")
     for each in found:
         console.print(f"  {alternative_text(plan, each)}", markup=False, soft_wrap=True)
 
 
 def alternative_text(plan: Plan, each: Alternative) -> str:
-    """Return an alternative in a line: how good, what it costs."""
+    """Return one line for an alternative: its figure and its cost."""
     if each.usd is None:
         none = "proven that none is better" if each.proven else "no better plan found"
         return f"{each.name}: {none}; {each.figure}"
@@ -91,11 +91,11 @@ def alternative_text(plan: Plan, each: Alternative) -> str:
 
 
 COLUMNS: Final = {"latency": "limits", "headroom": "headroom added"}
-"""Names of columns of figures that are not minimised."""
+"""Column names of figures that are not minimised."""
 
 
 def pareto_text(point: ParetoPoint) -> str:
-    """Return a point in a line: what was asked, and its figures."""
+    """Return one line for a point: its constraint and its figures."""
     if point.usd is None:
         return f"{point.asked}: no plan"
     value = "" if point.value is None else f", {quantity(point.value, point.unit)}"
@@ -103,9 +103,9 @@ def pareto_text(point: ParetoPoint) -> str:
 
 
 def print_pareto(points: Sequence[ParetoPoint], against: str, console: Console) -> None:
-    """Print a line for each point."""
+    """Print one line per point."""
     table = Table(box=None, pad_edge=False)
-    table.add_column("asked")
+    table.add_column("constraint")
     names = ["TCO", "lower bound", COLUMNS.get(against, against)]
     if against in MINIMISED:
         names.append("lower bound")
@@ -117,7 +117,7 @@ def print_pareto(points: Sequence[ParetoPoint], against: str, console: Console) 
             continue
         value = "" if point.value is None else quantity(point.value, point.unit)
         least = "" if point.proven_value is None else quantity(point.proven_value, point.unit)
-        # Of the best plan that is known from another point, none is proven.
+        # A point that repeats the best plan of another point has no proof.
         bound = "" if point.bound_usd is None else money(point.bound_usd)
         row = [point.asked, money(point.usd), bound, value]
         table.add_row(*row, *([least] if against in MINIMISED else []))
@@ -125,7 +125,7 @@ def print_pareto(points: Sequence[ParetoPoint], against: str, console: Console) 
 
 
 def quantity(value: float, unit: str) -> str:
-    """Return an amount with its unit: of thousands of kWh or kg in MWh or t."""
+    """Return an amount with its unit; from 1000 kWh or kg on, in MWh or t."""
     larger = LARGER_UNITS.get(unit)
     if larger is None or abs(value) < 1000.0:
         return f"{figure(value)} {unit}"
@@ -133,7 +133,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def pareto_figure(points: Sequence[ParetoPoint], against: str) -> Figure:
-    """TCO over the other figure, with what is proven below."""
+    """Return a figure of the TCO over the other quantity, shaded down to the lower bound."""
     figure, (axes,) = new_figure(1)
     solved = sorted(
         (point.value, point.usd, point.usd if point.bound_usd is None else point.bound_usd)

@@ -1,4 +1,4 @@
-"""What the plan's numbers rest on: kinds of evidence, published errors, what was left out, and dates."""
+"""Sources of the plan's figures in the report: evidence, published errors and excluded configurations."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from fleetplan.perfmodel.landscape import REASON_TEXTS
 from fleetplan.planner.plan import Plan, Rejections
 
 KINDS = ("measured", "interpolated", "extrapolated", "roofline", "given")
-"""From the best evidence to the weakest; `given` are rates of the user's own."""
+"""From the strongest evidence to the weakest; `given` marks rates stated by the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShareBar:
-    """Shares that add to one, in the order of `KINDS`."""
+    """Shares that add up to one, in the order of `KINDS`."""
 
     name: str
     usd: float
@@ -22,7 +22,7 @@ class ShareBar:
 
 
 def share_bars(plan: Plan) -> tuple[ShareBar, ...]:
-    """Return the evidence behind the whole spend, then behind each hardware, the dearest first."""
+    """Return the evidence behind the whole spend, then behind each hardware, the most expensive first."""
     by_hardware: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     usd: dict[str, float] = defaultdict(float)
     for row in plan.placements:
@@ -43,18 +43,18 @@ def _ordered(shares: dict[str, float]) -> tuple[tuple[str, float], ...]:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Configurations of a service that are no candidates.
+    """Excluded configurations of a service.
 
     Attributes
     ----------
     service : str
-        Whose.
+        Name of the service.
     total : int
-        How many.
+        Number of excluded configurations.
     reasons : tuple[tuple[str, int], ...]
-        Most frequent first.
+        Reasons and their counts, most frequent first.
     by_hardware : tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
-        The same for each hardware.
+        The same reasons and counts for each hardware.
     """
 
     service: str
@@ -64,11 +64,11 @@ class LeftOut:
 
 
 REASONS = {**REASON_TEXTS, "dominated": "another configuration is at least as good in every figure"}
-"""Reasons that the log abbreviates."""
+"""Explanations of abbreviated reasons."""
 
 
 def left_out(rows: tuple[Rejections, ...]) -> tuple[LeftOut, ...]:
-    """Return the reasons in words, one row a service."""
+    """Return the reasons for exclusion in words, one row per service."""
     return tuple(
         LeftOut(
             row.service,

@@ -1,4 +1,4 @@
-"""The fleet as a picture: regions, their pools, and which service runs on how much of each."""
+"""The fleet as a picture: regions, their pools, and the accelerators of each service in each pool."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fleetplan.planner.report.html.moments import MomentView, moments
 from fleetplan.planner.report.html.svg import SERIES_COLOURS
 
 OWN_COLOURS = 11
-"""Services with a colour of their own; a twelfth colour is for all others."""
+"""Services with a colour each; all others share a twelfth colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,13 @@ class Segment:
     Attributes
     ----------
     name : str
-        A service, or what the part is kept for.
+        A service, or the purpose of the part, such as reserve.
     style : str
-        Class of the style sheet.
+        CSS class.
     accelerators : int
-        Its size.
+        Size of the part. [accelerators]
     share : float
-        Of the pool, 0 to 1.
+        Share of the pool, 0 to 1.
     """
 
     name: str
@@ -38,16 +38,16 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class PoolPicture:
-    """A pool as a bar, as wide as it is large beside the largest of the fleet.
+    """A pool as a bar, with a width relative to the largest pool of the fleet.
 
     Attributes
     ----------
     use : PoolUse
-        Its figures.
+        Figures of the pool.
     width_ratio : float
-        Of the widest bar, 0 to 1.
+        Width relative to the widest bar, 0 to 1.
     segments : tuple[Segment, ...]
-        From left to right.
+        Parts of the bar from left to right.
     """
 
     use: PoolUse
@@ -57,7 +57,7 @@ class PoolPicture:
 
 @dataclass(frozen=True, slots=True)
 class RegionPicture:
-    """A region with its pools; what it draws, and may draw, None without a limit. [kW]"""
+    """A region with its pools, its power draw and its power limit (None: no limit). [kW]"""
 
     name: str
     accelerators: int
@@ -75,18 +75,18 @@ class FleetPicture:
 
 
 def fleet_pictures(plan: Plan) -> tuple[FleetPicture, ...]:
-    """Return one picture a moment."""
+    """Return one picture per moment."""
     widest = max((use.accelerators for use in plan.pools), default=1)
     styles = service_styles(plan)
     return tuple(_picture(plan, moment, styles, max(widest, 1)) for moment in moments(plan))
 
 
 def service_styles(plan: Plan) -> dict[str, str]:
-    """Style of each service that has a colour of its own, the dearest ones; the others share one."""
+    """Return the CSS class of the most expensive services, which have a colour each; the others share one."""
     usd: dict[str, float] = defaultdict(float)
     for row in plan.placements:
         usd[row.service] += row.usd
-    # One service besides those of a colour of its own would be "other services" alone.
+    # With one service too many, "other services" would contain only that one.
     most = OWN_COLOURS if len(usd) > SERIES_COLOURS else SERIES_COLOURS
     dearest = set(sorted(usd, key=lambda name: -usd[name])[:most])
     own = [name for name in usd if name in dearest]

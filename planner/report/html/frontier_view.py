@@ -1,4 +1,4 @@
-"""Frontiers of each service: what an accelerator serves at which latency, and where the plan stands."""
+"""Pareto frontiers of each service: rate per accelerator against latency, and the plan's configurations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FRAME: Final = Frame(3.7, 2.3)
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A configuration that the plan runs, on the axes of a frontier."""
+    """A configuration of the plan on the axes of a frontier."""
 
     hardware: str
     config: str
@@ -33,20 +33,20 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """One service and phase.
+    """Frontiers of one service and phase.
 
     Attributes
     ----------
     service, phase : str
-        Whose.
+        Names of the service and the phase.
     latency : str
         TTFT or TPOT.
     limit_ms : float or None
-        What inference may take. [ms]
+        Latency limit of inference. [ms]
     lines : dict[str, tuple[FrontierPoint, ...]]
-        By hardware, fastest first; of all variants of a model.
+        Points by hardware over all variants of a model, fastest first.
     chosen : tuple[Chosen, ...]
-        What runs.
+        Configurations in the plan.
     """
 
     service: str
@@ -63,7 +63,7 @@ def frontiers(plan: Plan, points: Sequence[FrontierPoint], services: Sequence[st
     lines: dict[tuple[str, str], dict[str, list[FrontierPoint]]] = defaultdict(lambda: defaultdict(list))
     for point in points:
         if not point.latency_ms:
-            # Nothing is known of it.
+            # No latency is known for this phase.
             continue
         name = _without_variant(point.hardware, stated.get(point.service))
         lines[point.service, point.phase][name].append(point)
@@ -89,7 +89,7 @@ def frontiers(plan: Plan, points: Sequence[FrontierPoint], services: Sequence[st
 
 
 def _without_variant(hardware: str, service: ServiceInput | None) -> str:
-    """The hardware of a point, whose variant's name stands before it: `fp8/H100-SXM` is H100-SXM."""
+    """Return the hardware of a point without its variant prefix: `fp8/H100-SXM` becomes H100-SXM."""
     for each in () if service is None else service.variants:
         if each.name and hardware.startswith(f"{each.name}/"):
             return hardware.removeprefix(f"{each.name}/")
@@ -97,7 +97,7 @@ def _without_variant(hardware: str, service: ServiceInput | None) -> str:
 
 
 def _best(points: Sequence[FrontierPoint]) -> tuple[FrontierPoint, ...]:
-    """The points that no other beats, fastest first: those of all variants of a model are one line."""
+    """Return the nondominated points, fastest first; all variants of a model form one line."""
     found: list[FrontierPoint] = []
     for point in sorted(points, key=lambda p: (p.latency_ms, -p.requests_per_s_per_accelerator)):
         if not found or point.requests_per_s_per_accelerator > found[-1].requests_per_s_per_accelerator:
@@ -123,7 +123,7 @@ def _chosen(plan: Plan, service: str, phase: str, by_ttft: bool) -> tuple[Chosen
 
 
 def frontier_figure(frontier: Frontier, colours: dict[str, int]) -> Markup:
-    """Return one frontier a hardware, the limit, and a ring around what the plan runs."""
+    """Return a figure with one line per hardware, the latency limit, and rings around the plan's choices."""
     from matplotlib.ticker import LogLocator, NullLocator  # noqa: PLC0415  (as in svg.draw)
 
     def paint(axes: Axes) -> None:
@@ -144,7 +144,7 @@ def frontier_figure(frontier: Frontier, colours: dict[str, int]) -> Markup:
             axes.axvline(frontier.limit_ms, color=LIMIT, lw=1.2, ls=(0, (3, 1.5)))
         axes.set_xscale("log")
         low, high = axes.get_xlim()
-        # Within two decades 1, 2 and 5 have room for their labels; beyond that powers of ten alone.
+        # Within two decades, 1, 2 and 5 have room for labels; wider ranges label only powers of ten.
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
         axes.xaxis.set_major_formatter(lambda latency_ms, _: thousands(latency_ms))
         axes.yaxis.set_major_formatter(lambda rate, _: thousands(rate))

@@ -1,4 +1,4 @@
-"""When a plan runs what: its placements by the moments that it tells apart."""
+"""Placements of a plan grouped by moment: period, slice of the day and demand scenario."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from fleetplan.planner.plan import MomentKey, Placement, Plan
 
 @dataclass(frozen=True, slots=True)
 class MomentView:
-    """A time for which a plan places replicas.
+    """One moment of a plan.
 
     Attributes
     ----------
     label : str
-        What tells it from the others.
+        Text that distinguishes the moment from the others.
     key : MomentKey
         Period, slice, demand scenario.
     placements : tuple[Placement, ...]
-        What runs then.
+        Placements in this moment.
     """
 
     label: str
@@ -28,7 +28,7 @@ class MomentView:
 
 
 def moments(plan: Plan) -> tuple[MomentView, ...]:
-    """Every moment of a plan, in the order of its periods."""
+    """Return every moment of a plan, in the order of its periods."""
     keys = dict.fromkeys(row.moment_key for row in (*plan.pools, *plan.placements))
     return tuple(
         MomentView(
@@ -41,5 +41,5 @@ def moments(plan: Plan) -> tuple[MomentView, ...]:
 
 
 def in_order(names: Sequence[str]) -> dict[str, int]:
-    """Position of each name by its first appearance; the same name has the same colour everywhere."""
+    """Return the index of each name by first appearance, for the same colour in every figure."""
     return {name: index for index, name in enumerate(dict.fromkeys(names))}

@@ -1,4 +1,4 @@
-"""Where the money goes: waterfalls of cost, and of what changed against the plan in force."""
+"""Waterfalls of the cost, and of its changes against the plan in force."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SMALLEST_SHARE = 0.004
-"""Steps below this share of the largest total are one step."""
+"""Share of the largest total below which steps are merged into one."""
 
 MOST_STEPS = 16
-"""Steps of a waterfall that can be read on paper, where it is a quarter of a page high."""
+"""Maximum number of steps of a waterfall, which is a quarter of a page high in print."""
 
 LETTER_IN = 0.062
-"""Width of a letter of a label of 8 points, the mean over names. [inch]"""
+"""Mean width of a letter in a label of 8 points. [inch]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,11 @@ class MoneyStep:
     Attributes
     ----------
     name : str
-        What it is.
+        Label.
     usd : float
-        Its length; of a total, from zero. [USD]
+        Length of the bar; a total starts at zero. [USD]
     is_total : bool
-        Whether it is a total and not a step.
+        Whether the bar is a total instead of a step.
     """
 
     name: str
@@ -47,13 +47,13 @@ class MoneyStep:
 
 
 def by_kind(plan: Plan) -> tuple[MoneyStep, ...]:
-    """Cost by kind, and the TCO that it adds up to."""
+    """Return the cost by kind, and the TCO as their sum."""
     steps = [MoneyStep(kind.replace("_", " "), usd) for kind, usd in plan.cost_breakdown.items()]
     return (*_largest_first(steps, plan.objective_usd), MoneyStep("TCO", plan.objective_usd, True))
 
 
 def by_service(plan: Plan) -> tuple[MoneyStep, ...]:
-    """Cost by the service that pays for it, and what nobody does."""
+    """Return the cost by service, followed by the cost that no service pays for."""
     usd: dict[str, float] = {}
     for row in plan.placements:
         usd[row.service] = usd.get(row.service, 0.0) + row.usd
@@ -61,7 +61,7 @@ def by_service(plan: Plan) -> tuple[MoneyStep, ...]:
     left = plan.objective_usd - sum(usd.values())
     leaving = sum(row.retirement_usd for row in plan.pools)
     kept = all_idle(plan).parts()
-    # Of a plan of an early format nothing but the whole is known.
+    # Plans of early formats only state the total.
     if abs(left - leaving - sum(kept.values())) > SMALLEST_SHARE * abs(plan.objective_usd):
         return (*steps, MoneyStep(IDLE, left), MoneyStep("TCO", plan.objective_usd, True))
     idle = [MoneyStep(f"idle: {name}", each) for name, each in kept.items()]
@@ -71,7 +71,7 @@ def by_service(plan: Plan) -> tuple[MoneyStep, ...]:
 
 
 def changes(found: PlanDiff, costs: Sequence[CostChange]) -> tuple[MoneyStep, ...]:
-    """From the cost of the plan in force to that of the new one."""
+    """Return the steps from the cost of the plan in force to that of the new plan."""
     size = max(abs(found.tco.before_usd), abs(found.tco.after_usd))
     steps = _largest_first([MoneyStep(cost.name, cost.delta_usd) for cost in costs if not cost.same], size)
     return (
@@ -82,7 +82,7 @@ def changes(found: PlanDiff, costs: Sequence[CostChange]) -> tuple[MoneyStep, ..
 
 
 def _largest_first(steps: Sequence[MoneyStep], total_usd: float) -> list[MoneyStep]:
-    """Return the largest steps, and all others as one where there are several of them."""
+    """Return the largest steps, and one step for the others if there are several."""
     sized = sorted((step for step in steps if step.usd), key=lambda step: -abs(step.usd))
     large = [step for step in sized if abs(step.usd) >= SMALLEST_SHARE * abs(total_usd)][:MOST_STEPS]
     rest = sized[len(large) :]
@@ -98,9 +98,9 @@ def waterfall_figure(steps: Sequence[MoneyStep], label: str, *, gains: bool) -> 
     Parameters
     ----------
     steps : Sequence[MoneyStep]
-        In the order in which they are drawn.
+        Steps in drawing order.
     label : str
-        What it shows.
+        Description of the figure.
     gains : bool
         Whether steps down are good and steps up bad, as in a comparison.
     """
@@ -150,7 +150,7 @@ def waterfall_figure(steps: Sequence[MoneyStep], label: str, *, gains: bool) -> 
 
 
 def _span(ends: Sequence[float], *, cut: bool) -> tuple[float, float]:
-    """Where the axis begins and ends; it is cut where small changes stand beside large totals."""
+    """Return the ends of the axis, cut if changes are small relative to the totals."""
     low, high = min(ends), max(ends)
     least = min((level for level in ends if level), default=0.0)
     if cut and low == 0 and least > 0.5 * high:

@@ -1,4 +1,4 @@
-"""The page: every section of the report from a plan, and the file that holds it."""
+"""The HTML report: assemble every section from a plan and render the page."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ from fleetplan.planner.report.weak_parts import blind_error_text
 REPORT_FILE: Final = "report.html"
 
 MOST_ROWS: Final = 600
-"""Rows of one table; the CSV files beside the page have all of them."""
+"""Maximum number of rows of a table; the CSV files next to the page hold all rows."""
 
 MOST_PICTURES: Final = 12
-"""Pictures of the fleet: three quarters of day and night in two demand scenarios."""
+"""Maximum number of fleet pictures: three quarters, day and night, in two demand scenarios."""
 
 _ROOM: Final = "fleetplan.planner.report.html"
 
 
 @dataclass(frozen=True, slots=True)
 class PageComparison:
-    """The plan in force beside the new one."""
+    """Comparison of the plan in force with the new plan."""
 
     found: PlanDiff
     by_kind: Markup
@@ -63,7 +63,7 @@ class PageComparison:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """All drawings of a page with their legends; empty where there is nothing to draw."""
+    """All drawings of a page with their legends; empty if there is nothing to draw."""
 
     cost_by_kind: Markup
     cost_by_service: Markup
@@ -80,11 +80,11 @@ def report_page(plan: Plan, frontier: Sequence[FrontierPoint] = (), baseline: Pl
     Parameters
     ----------
     plan : Plan
-        What to report; a plan of format 1.0 has no prices and targets to show.
+        Plan to report; format 1.0 has no prices and targets to show.
     frontier : Sequence[FrontierPoint]
-        What its configurations were chosen from; left out, the section says how to get them.
+        Frontiers of the plan's services; without them, the section explains how to get them.
     baseline : Plan, optional
-        The plan in force.
+        Plan in force.
     """
     with shown_in(currency_of(plan)):
         return _report_page(plan, frontier, baseline)
@@ -131,14 +131,14 @@ def _report_page(plan: Plan, frontier: Sequence[FrontierPoint], baseline: Plan |
 
 
 def infeasible_page(outcome: Infeasible) -> str:
-    """Return the report of a fleet that cannot be served."""
+    """Return the report of an infeasible fleet."""
     return render("infeasible.html.j2", outcome=outcome, left_out=left_out(outcome.rejections))
 
 
 def render(template: str, **values: object) -> str:
-    """Return a page from its template and values."""
+    """Return a page rendered from a template and values."""
     shared = templates.template(_ROOM, "parts.html.j2").make_module()
-    # The style sheet is ours, so it stands in the page as it is.
+    # The style sheet is part of this package, so no escaping is needed.
     page = templates.template(_ROOM, template)
     return page.render(parts=shared, style=Markup(style_sheet()), **values)
 
@@ -149,14 +149,14 @@ def style_sheet() -> str:
 
 
 def _legend(colours: dict[str, int], drawn: Iterable[str]) -> dict[str, str]:
-    """Styles of what is drawn, in the order of the colours."""
+    """Return the CSS classes of the drawn names, in the order of the colours."""
     names = set(drawn)
     return {name: f"s{index % SERIES_COLOURS}" for name, index in colours.items() if name in names}
 
 
 def _figures(plan: Plan, frontier: Sequence[FrontierPoint]) -> Figures:
     lines = frontiers(plan, frontier, largest_services(plan))
-    # What the plan does not run comes last.
+    # Hardware that the plan does not use comes last.
     colours = in_order([*hardware_colours(plan), *(name for each in lines for name in each.lines)])
     shown = () if plan.inputs is None else capacities(plan, plan.inputs)
     bars = capacity_bars(shown)
@@ -186,7 +186,7 @@ def _comparison(baseline: Plan, plan: Plan) -> PageComparison:
 
 
 def compared_costs(found: PlanDiff) -> tuple[Markup, Markup]:
-    """Return the waterfalls from the old to the new cost by kind and by service."""
+    """Return the waterfalls of the change in cost by kind and by service."""
     by_kind, by_service = (
         unique_names(
             money_view.waterfall_figure(money_view.changes(found, costs), label, gains=True), f"change-{name}"

@@ -1,4 +1,4 @@
-"""What is bought, rented and retired, on the line of the periods."""
+"""Timeline of purchases, rentals and retirements by period."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleetplan.planner.plan import Plan, Purchase, Retired
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """One period of a line: `state` is a class of the style sheet, `text` what happens then."""
+    """One period of a row: `state` is a CSS class, `text` the event of that period."""
 
     state: str
     text: str
@@ -18,16 +18,16 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """A purchase, a rent or a retirement.
+    """A purchase, a rental or a retirement.
 
     Attributes
     ----------
     title, detail : str
-        What it is.
+        Action and hardware, then offer or pool and region.
     usd : float
-        Cost over the horizon; negative where it saves. [USD]
+        Cost over the horizon; negative for a saving. [USD]
     stretches : tuple[Stretch, ...]
-        One a period.
+        One entry per period.
     """
 
     title: str
@@ -37,7 +37,7 @@ class TimelineRow:
 
 
 def timeline(plan: Plan) -> tuple[TimelineRow, ...]:
-    """Return a line for each purchase and retirement of a plan."""
+    """Return one row per purchase and retirement of a plan."""
     rows = [_bought(plan, row) for row in plan.purchases]
     for gone in plan.retirements:
         left = plan.periods.index(gone.period)
@@ -51,7 +51,7 @@ def timeline(plan: Plan) -> tuple[TimelineRow, ...]:
 
 
 def _assumed(row: Purchase | Retired) -> str:
-    """Marks what the extension of the horizon assumes; nobody orders it now."""
+    """Return a mark for orders assumed in the extension of the horizon; they are not ordered now."""
     return " (assumed)" if row.assumed else ""
 
 
@@ -74,7 +74,7 @@ def _bought(plan: Plan, row: Purchase) -> TimelineRow:
 
 
 def _periods_served(plan: Plan, row: Purchase) -> list[str]:
-    """Periods in which what was ordered stands in its pool, as the bill charges it."""
+    """Return the periods in which the order is in service, according to the bill."""
     item = f"{row.offer} {row.period}"
     charged = {
         line.period

@@ -1,4 +1,4 @@
-"""The page on which reviewers approve a plan: what it does, why, what it costs, what it risks."""
+"""The page on which reviewers approve a plan: actions, reasons, cost and risks."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ ACTIONS: Final = {
     "Retired": DiffSubject.RETIREMENT,
     "Unmet demand": DiffSubject.UNMET,
 }
-"""Headings of the lines that are told one by one; placements are told by where services run."""
+"""Headings of the changes listed individually; placements are summarised by where services run."""
 
 
 def review_page(asked: Review) -> str:
-    """Return the page as one HTML document.
+    """Return the review as one HTML document.
 
     Parameters
     ----------
     asked : Review
-        The plan beside the one before.
+        The plan compared with the previous one.
     """
     by_kind, by_service = compared_costs(asked.found)
     sections = {

@@ -1,4 +1,4 @@
-"""Services in the report: capacity against demand, and latency against the targets."""
+"""Services in the report: capacity against demand, and latency against the limits."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LARGEST_SERVICES = 12
-"""Services with figures of their own, by what they cost; the page says where the others are."""
+"""Maximum number of services with figures, by cost; the page refers to tables for the others."""
 
 LONGEST_TICK = 18
-"""Letters of a label below the axis: longer ones leave no room for the figure."""
+"""Maximum length of a label below the axis; longer labels leave no room for the figure. [letters]"""
 
 LABEL_LETTERS = 36
-"""Letters of all labels that fit side by side under a figure."""
+"""Total length of labels that fit side by side below a figure. [letters]"""
 
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """A latency against its limit.
+    """A latency with its limit.
 
     Attributes
     ----------
     value_ms, limit_ms : float
-        With the time outside inference, where it counts. [ms]
+        Latency and limit, including the time outside inference if it counts. [ms]
     ratio : float
-        Value over limit.
+        Latency divided by its limit.
     """
 
     value_ms: float
@@ -44,13 +44,13 @@ class Meter:
 
     @property
     def ratio(self) -> float | None:
-        """Value over limit; None without one."""
+        """Return the latency divided by its limit, or None without a limit."""
         return None if not self.limit_ms else self.value_ms / self.limit_ms
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyMeters:
-    """Latency of a service in a region, the worst of its moments and classes; why it has no TPOT."""
+    """Latency of a service in a region in its worst moment and class, or the reason for a missing TPOT."""
 
     service: str
     region: str
@@ -60,7 +60,7 @@ class LatencyMeters:
 
 
 def latency_rows(plan: Plan) -> tuple[LatencyMeters, ...]:
-    """Return one row a service and region; latencies that nothing is known of are left out."""
+    """Return one row per service and region, without latencies that are unknown."""
     targets = {} if plan.inputs is None else {each.name: each for each in plan.inputs.services}
     groups: dict[tuple[str, str], list[Placement]] = defaultdict(list)
     for row in plan.placements:
@@ -91,18 +91,18 @@ def _worst(latencies: Iterable[float | None]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class CapacityView:
-    """What a service's replicas sustain and what is asked of them.
+    """Capacity of a service's replicas, and its demand.
 
     Attributes
     ----------
     service : str
-        Whose.
+        Name of the service.
     labels : tuple[str, ...]
-        The moments.
+        Labels of the moments.
     by_hardware : dict[str, tuple[float, ...]]
-        Sustained traffic within the limits, by moment. [requests/s]
+        Rate sustained within the latency limits, by hardware and moment. [requests/s]
     demand, planned : tuple[float, ...]
-        Peak demand, and with headroom. [requests/s]
+        Peak demand, without and with headroom. [requests/s]
     """
 
     service: str
@@ -113,12 +113,12 @@ class CapacityView:
 
 
 def capacities(plan: Plan, inputs: PlanInputs) -> tuple[CapacityView, ...]:
-    """Return what the largest services can serve, those that cost most first."""
+    """Return the capacity of the largest services, the most expensive first."""
     return tuple(_capacity(plan, inputs, name) for name in largest_services(plan))
 
 
 def largest_services(plan: Plan) -> tuple[str, ...]:
-    """Return the services that cost most, at most `LARGEST_SERVICES`."""
+    """Return the most expensive services, at most `LARGEST_SERVICES`."""
     usd: dict[str, float] = defaultdict(float)
     for row in plan.placements:
         usd[row.service] += row.usd
@@ -153,18 +153,18 @@ def _capacity(plan: Plan, inputs: PlanInputs, service: str) -> CapacityView:
 
 @dataclass(frozen=True, slots=True)
 class CapacityBar:
-    """A service's capacity in the only moment of a plan, as a bar.
+    """Capacity of a service as a bar, in a plan with only one moment.
 
     Attributes
     ----------
     service : str
-        Whose.
+        Name of the service.
     parts : tuple[tuple[str, float], ...]
-        Hardware and its width, 0 to 1 of the page.
+        Hardware and its width relative to the page, 0 to 1.
     demand_at, planned_at : float
-        Where the peak demand and the demand with headroom are, 0 to 1.
+        Positions of peak demand and of demand with headroom, 0 to 1.
     sustained, demand, planned : float
-        Capacity within the latency limits, peak demand, and with headroom. [requests/s]
+        Capacity within the latency limits, peak demand, and demand with headroom. [requests/s]
     """
 
     service: str
@@ -177,13 +177,13 @@ class CapacityBar:
 
 
 WIDEST_BAR = 2.0
-"""Capacity over peak demand at which a bar is cut: the figure beside it says the rest."""
+"""Ratio of capacity to peak demand at which a bar is cut; the text next to it states the full figure."""
 
 
 def capacity_bars(views: Sequence[CapacityView]) -> tuple[CapacityBar, ...]:
-    """Return one bar a service on a common scale, peak demand at the same place; none with several moments.
+    """Return one bar per service, with peak demand at the same position; none for several moments.
 
-    A chart of its own for each service would show one bar each.
+    A chart per service would show only one bar each.
     """
     if any(len(view.labels) != 1 or view.demand[0] <= 0 for view in views):
         return ()
@@ -211,7 +211,7 @@ def capacity_bars(views: Sequence[CapacityView]) -> tuple[CapacityBar, ...]:
 
 
 def _limiting(rows: list[Placement]) -> list[Placement]:
-    """Aggregated replicas, and of each region the phase of the disaggregated ones that sustains less."""
+    """Return aggregated replicas, and each region's disaggregated phase that sustains the lower rate."""
     kept = [row for row in rows if row.phase == "aggregated"]
     for region in dict.fromkeys(row.region for row in rows):
         phases = [
@@ -224,7 +224,7 @@ def _limiting(rows: list[Placement]) -> list[Placement]:
 
 
 def capacity_figure(capacity: CapacityView, colours: dict[str, int]) -> Markup:
-    """Return bars of capacity stacked by hardware, with demand and what is planned for above them."""
+    """Return bars of capacity stacked by hardware, with demand and planned demand drawn above them."""
 
     def paint(axes: Axes) -> None:
         positions = range(len(capacity.labels))
@@ -253,5 +253,5 @@ def capacity_figure(capacity: CapacityView, colours: dict[str, int]) -> Markup:
 
 
 def hardware_colours(plan: Plan) -> dict[str, int]:
-    """Colour of each hardware, the same in every figure."""
+    """Return the colour index of each hardware, the same in every figure."""
     return in_order([row.hardware for row in plan.placements])

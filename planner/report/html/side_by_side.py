@@ -1,4 +1,4 @@
-"""The page of two plans side by side: what each does and costs, and where they differ."""
+"""The page that compares two plans: decisions, costs and differences."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from fleetplan.planner.report.html.page import MOST_ROWS, render
 
 @dataclass(frozen=True, slots=True)
 class NamedOutcome:
-    """A plan, or the proof that there is none.
+    """A plan or a proof of infeasibility, with its name on the page.
 
     Attributes
     ----------
     name, about : str
-        What the page calls it, and what sets it apart.
+        Name on the page, and text that distinguishes it.
     outcome : Plan or Infeasible
-        What was found.
+        Plan, or proof of infeasibility.
     """
 
     name: str
@@ -28,12 +28,12 @@ class NamedOutcome:
 
 
 def side_by_side_page(before: NamedOutcome, after: NamedOutcome) -> str:
-    """Return the page as one HTML document.
+    """Return the comparison as one HTML document.
 
     Parameters
     ----------
     before, after : NamedOutcome
-        What stands left and right; differences are from left to right.
+        Outcomes on the left and on the right; differences go from left to right.
     """
     plans = [each.outcome for each in (before, after) if isinstance(each.outcome, Plan)]
     found = diff(plans[0], plans[1]) if len(plans) == 2 else None
@@ -51,7 +51,7 @@ def side_by_side_page(before: NamedOutcome, after: NamedOutcome) -> str:
 
 
 def _hardware(before: Plan, after: Plan) -> list[CostChange]:
-    """What each kind of hardware costs in both plans, over all pools and periods. [USD]"""
+    """Return the cost of each kind of hardware in both plans, over all pools and periods. [USD]"""
     usd: list[dict[str, float]] = []
     for plan in (before, after):
         costs: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Figures as SVG inside a page: colours and fonts of the page, names that no other figure has."""
+"""Figures as SVG in a page, with the colours and fonts of the page and unique element names."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Painter: TypeAlias = "Callable[[Axes], None]"
-"""What draws on the axes of a figure."""
+"""Function that draws on the axes of a figure."""
 
 SERIES_COLOURS: Final = 12
-"""Colours of the style sheet, `--c0` to `--c11`."""
+"""Number of colours in the style sheet, `--c0` to `--c11`."""
 
 LONGEST_NAME: Final = 36
-"""Letters of a name in a figure."""
+"""Maximum length of a name in a figure. [letters]"""
 
 INK: Final = "#0a0a01"
 QUIET: Final = "#0a0a02"
@@ -40,7 +40,7 @@ _VARIABLES: Final = {
     GAIN: "--good",
     LOSS: "--bad",
 }
-"""Colours that stand for variables of the style sheet: they differ between light and dark."""
+"""Placeholder colours for variables of the style sheet that differ between light and dark mode."""
 
 _STYLE: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",
@@ -65,36 +65,36 @@ _STYLE: Final[dict[Any, Any]] = {
     "xtick.labelsize": 8.0,
     "ytick.labelsize": 8.0,
     "xtick.minor.size": 0,
-    # A place of its own: matplotlib would measure every label to find one.
+    # A fixed position; otherwise matplotlib measures every label to find one.
     "axes.titley": 1.0,
 }
-"""Names with a dollar sign are names, not mathematics; text stays text in the font of the page."""
+"""matplotlib style: no math in names with a dollar sign, and text in the font of the page."""
 
 _NO_METADATA: Final = {"Date": None, "Creator": None, "Format": None, "Type": None}
 
 
 def series(index: int) -> str:
-    """Colour of a series, the same in figures and tables."""
+    """Return the colour of a series, the same in figures and tables."""
     return f"#0b0b{index % SERIES_COLOURS:02x}"
 
 
 def short(name: str, most: int = LONGEST_NAME) -> str:
-    """A name that fits above a figure, or in so many letters; the tables have it whole."""
+    """Return a name shortened to fit above a figure; the tables show it in full."""
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Size of a figure and the room beside its axes.
+    """Size of a figure and the margins around its axes.
 
-    A layout that matplotlib finds itself measures every label twice, most of the time that a figure takes.
+    An automatic layout of matplotlib measures every label twice, which takes most of the drawing time.
 
     Attributes
     ----------
     width_in, height_in : float
-        Size at 96 pixels an inch; a narrower page shrinks it.
+        Size at 96 pixels per inch; a narrower page scales it down.
     left_in, right_in, top_in, bottom_in : float
-        Room for ticks, labels and the title.
+        Margins for ticks, labels and the title.
     """
 
     width_in: float
@@ -106,7 +106,7 @@ class Frame:
 
 
 def thousands(value: float) -> str:
-    """A tick of an axis: thousands apart, no exponent."""
+    """Return the label of an axis tick, with thousands separators and without an exponent."""
     return f"{value:,.10g}"
 
 
@@ -116,11 +116,11 @@ def draw(paint: Painter, label: str, frame: Frame) -> Markup:
     Parameters
     ----------
     paint : callable
-        Draws on the axes.
+        Function that draws on the axes.
     label : str
-        What it shows, for those who do not see it.
+        Description for readers who cannot see the figure.
     frame : Frame
-        Its size and margins.
+        Size and margins of the figure.
     """
     import matplotlib as mpl  # noqa: PLC0415  (a quarter of a second, and only a report with figures draws)
     from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415
@@ -138,7 +138,7 @@ def draw(paint: Painter, label: str, frame: Frame) -> Markup:
             top=1 - frame.top_in / frame.height_in,
             bottom=frame.bottom_in / frame.height_in,
         )
-        # As the place of the title: labels of axes stand in the margins.
+        # Fixed like the position of the title: axis labels go into the margins.
         axes.xaxis.set_label_coords(0.5, 0.12 / frame.height_in, figure.transFigure)
         axes.yaxis.set_label_coords(0.17 / frame.width_in, 0.5, figure.transFigure)
         paint(axes)
@@ -161,7 +161,7 @@ def _element(figure: Figure, label: str) -> Markup:
 
 
 def unique_names(figure: Markup, prefix: str) -> Markup:
-    """Return the figure with a prefix on each of its names, so that two figures on a page share none."""
+    """Return the figure with a prefix on each element name, so that no two figures on a page share one."""
     text = re.sub(r'\bid="', f'id="{prefix}-', str(figure))
     text = re.sub(r'(href="|url\()#', rf"\1#{prefix}-", text)
     return Markup(text)

@@ -1,7 +1,7 @@
-"""Templates of pages: their filters, and the code that Jinja makes of them, made once and kept.
+"""Load page templates with their filters, and cache the code that Jinja compiles.
 
-To make it takes a quarter of a second, half of what a small plan takes to be solved and written. What is kept
-in the user's cache folder is named by the template, this module, Jinja and Python.
+Compiling takes 0.25 s, half the time to solve and write a small plan. The cache key in the user's cache
+folder covers the template, this module, Jinja and Python.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from fleetplan.planner.report.day_console import unproven
 from fleetplan.planner.report.decision import asked_by
 
 KEPT_FILES: Final = 32
-"""Most templates whose code is kept, of which there are seven: those of other versions go first."""
+"""Maximum number of cached templates. There are seven; those of other versions are removed first."""
 
 _DIGEST_BYTES: Final = 32
-"""Of SHA-256."""
+"""Length of a SHA-256 digest. [bytes]"""
 
 
 @cache
 def template(room: str, name: str) -> Template:
-    """Return a template of a room: names are escaped when it is rendered, figures are as people read them."""
+    """Return a template of a package: names are escaped on rendering, figures are formatted for readers."""
     own = _environment()
     source = files(room).joinpath(name).read_text(encoding="utf-8")
     return own.template_class.from_code(own, _code(own, source), own.make_globals(None))
@@ -45,7 +45,7 @@ def template(room: str, name: str) -> Template:
 def _environment() -> Environment:
     """Return the environment of all templates."""
     found = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    # Jinja computes a filter of a constant when it makes code: the currency of that moment would stay.
+    # Jinja evaluates a filter of a constant on compilation, which would freeze the currency of that moment.
     found.filters.update(
         money=_money,
         percent=percent,
@@ -65,11 +65,11 @@ def _environment() -> Environment:
 
 
 def _code(own: Environment, source: str) -> CodeType:
-    """Code of a template, from the cache where it is there."""
+    """Return the code of a template, from the cache if possible."""
     if not is_cache_on():
         return own.compile(source)
     path, key = None, _key(source)
-    # No home, a folder that nobody may write, a full disk: it is made again the next time.
+    # Without a home folder, write permission or disk space, the template is compiled again next time.
     with suppress(OSError):
         path = user_cache("templates") / f"{key}.code"
         held = path.read_bytes()
@@ -86,18 +86,18 @@ def _code(own: Environment, source: str) -> CodeType:
 
 
 def _digest(key: str, code: bytes) -> bytes:
-    """Hash of code and of what it is for: a file is not believed by its name."""
+    """Return a hash of the code and its key; the file name alone is not trusted."""
     return hashlib.sha256(key.encode() + code).digest()
 
 
 def _key(source: str) -> str:
-    """Hash of all that the code of a template depends on."""
+    """Return a hash of everything that the code of a template depends on."""
     jinja = installed_version("jinja2")
     return cache_key([source, Path(__file__).read_text(encoding="utf-8"), jinja, sys.version])
 
 
 def _money(usd: float) -> str:
-    """Dollars that no line break divides."""
+    """Return dollars as text without line breaks inside."""
     return money(usd).replace(" ", "\u00a0")
 
 
@@ -114,9 +114,9 @@ def _signed(usd: float) -> str:
 
 
 def _coded(text: str) -> Markup:
-    """Text of a message, what it has between backquotes as code."""
+    """Return the text of a message with its parts in backquotes marked as code."""
     said = [str(escape(part)) for part in text.split("`")]
     if len(said) % 2 == 0:
-        # One is not closed: it stands for itself.
+        # An unclosed backquote stays as it is.
         return escape(text)
     return Markup("".join(f"<code>{part}</code>" if n % 2 else part for n, part in enumerate(said)))

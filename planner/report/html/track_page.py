@@ -1,4 +1,4 @@
-"""The page of a plan beside what happened."""
+"""The page that compares a plan with actual demand, cost and latency."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ TRACK_PAGE: Final = "track.html"
 
 
 def track_page(report: TrackReport) -> str:
-    """Return the page as one HTML document.
+    """Return the comparison as one HTML document.
 
     Parameters
     ----------
     report : TrackReport
-        The plan beside what happened.
+        Plan compared with actual figures.
     """
     by_assumption = [
         (name, sum(each.usd for each in report.findings if each.assumption == name))

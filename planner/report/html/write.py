@@ -1,4 +1,4 @@
-"""Writes the report beside plan.json."""
+"""Write the report next to plan.json."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ def write_report(
     frontier: Sequence[FrontierPoint] = (),
     baseline: Plan | None = None,
 ) -> Path:
-    """Write report.html, and the frontiers that it shows as a table, each whole or not at all.
+    """Write report.html and a table of the frontiers it shows, each file in full or not at all.
 
     Parameters
     ----------
     outcome : Plan or Infeasible
-        What was found.
+        Plan, or proof of infeasibility.
     folder : Path
-        It exists.
+        Existing folder.
     frontier : Sequence[FrontierPoint]
-        What the plan was chosen from.
+        Frontiers of the plan's services.
     baseline : Plan, optional
-        The plan in force.
+        Plan in force.
 
     Returns
     -------
     Path
-        The page.
+        Path of report.html.
     """
     if isinstance(outcome, Infeasible):
         return write_whole(folder / REPORT_FILE, infeasible_page(outcome))

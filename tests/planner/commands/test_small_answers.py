@@ -57,7 +57,7 @@ def test_cases_of_stress_that_do_not_arise_are_named(plan: Path, capsys: pytest.
     """`--late 1` had no row, and no word, where nothing is bought."""
     assert run("stress", plan, "--demand", "10%", "--price", "", "--slower", "", "--late", 1) == 0
     said = capsys.readouterr().out
-    assert "Does not arise: late purchases: the plan buys nothing; a lost region: there is one region" in said
+    assert "Not applicable: late purchases: the plan buys nothing; a lost region: there is one region" in said
 
 
 def test_a_frontier_of_latency_needs_a_limit(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -62,7 +62,7 @@ def kept_pools() -> dict[str, Plan]:
         "a sale saves less than the optimality gap, or a rule of the file needs the hosts": with_options(
             option("keep", 10), option("retire", 0, 0.2, -5.0)
         ),
-        "bought or rented by whole hosts": with_options(),
+        "bought or rented in whole hosts": with_options(),
         "less than a host is unused": standing(used_accelerators=64),
     }
 
@@ -88,7 +88,7 @@ def test_the_page_says_every_reason() -> None:
 def test_hosts_that_are_needed_later_are_not_sold() -> None:
     now, later = standing().pools[0], standing(period="2027Q2", used_accelerators=68).pools[0]
     (row,) = idle_pools(standing().model_copy(update={"pools": (now, later)}))
-    assert (row.unused_accelerators, row.why_kept) == (0, "none is unused in 2027Q2")
+    assert (row.unused_accelerators, row.why_kept) == (0, "no accelerator is unused in 2027Q2")
 
 
 def test_rented_hosts_are_not_sold() -> None:

@@ -96,7 +96,7 @@ def test_many_shortages_for_one_reason_are_one_line_with_the_largest() -> None:
     many = infeasible_lines(infeasible(most))
     (line,) = [line for line in many if "unserved" in line]
     assert line.startswith(f"  chat in east P{most}: {most} of 9 requests/s unserved; missing: hardware ")
-    assert line.endswith(f"({most} such shortages in west, east)")
+    assert line.endswith(f"({most} shortages for this reason in west, east)")
     assert f"additional capacity needed: {most} A accelerators" in "".join(many)
     assert any(line.startswith(f"All {most} shortages: `plan solve --full`") for line in many)
     full = infeasible_lines(infeasible(most), full=True)
