@@ -1,8 +1,8 @@
 """Search for a plan: return the best one found and a proven lower bound, or prove that no plan exists.
 
-In: a `Problem` and `SearchLimits`. Out: a `SearchResult` with raw values. Entry points: `run.search`,
-`feasible.feasibility`, `shortage.find_shortages`, `uncertain_demand.search_scenarios`. `solvers` solve one
-model as a whole, `blocks` decompose a large one.
+In: a `Problem` and `SearchLimits`. Out: a `SearchResult` with raw values. Entry points:
+`budgets_kept.search`, `feasible.feasibility`, `shortage.find_shortages`, `uncertain_demand.search_scenarios`.
+`solvers` solve one model as a whole, `blocks` decompose a large one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from fleetplan.planner.search.budgets_kept import search as search
     from fleetplan.planner.search.deadline import NEVER as NEVER
     from fleetplan.planner.search.deadline import Deadline as Deadline
     from fleetplan.planner.search.feasible import Verdict as Verdict
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.result import Verge as Verge
     from fleetplan.planner.search.result import Watcher as Watcher
     from fleetplan.planner.search.result import default_workers as default_workers
-    from fleetplan.planner.search.run import search as search
     from fleetplan.planner.search.scenarios import LEAST_REGRET as LEAST_REGRET
     from fleetplan.planner.search.scenarios import Evaluation as Evaluation
     from fleetplan.planner.search.scenarios import unmet_requests_per_s as unmet_requests_per_s
@@ -58,7 +58,7 @@ _MODULE_OF: Final = {
     "find_shortages": "shortage",
     "Stop": "solvers.interrupt",
     "run_interruptibly": "solvers.interrupt",
-    "search": "run",
+    "search": "budgets_kept",
     "search_scenarios": "uncertain_demand",
     "Spent": "work",
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -56,64 +55,28 @@ from fleetplan.planner.units import USD_RESOLUTION, gap_of_cost
 SIMPLIFY_TIME_LIMIT_S = 5.0
 """Time to look for a simpler plan of the same cost. [s]"""
 
-LEAST_STRICT_S = 5.0
-"""Least time, within the limit, to search again with strict budgets after rounding broke one. [s]"""
-
 FIRST_PLAN = " (first plan)"
 """Stage label of a search that any plan ends."""
 
 LEAST_WHOLE_S = 1.0
 """Least remaining time to search the whole after its regions. [s]"""
 
-Holds = Callable[[Problem, SearchResult], bool]
-"""Function that checks whether a result keeps the budgets in unrounded numbers."""
 
-
-def search(
-    problem: Problem,
-    limits: SearchLimits,
-    watch: Watcher | None = None,
-    stop: Stop | None = None,
-    holds: Holds | None = None,
+def search_parts(
+    problem: Problem, limits: SearchLimits, watch: Watcher | None = None, stop: Stop | None = None
 ) -> SearchResult:
-    """Find the cheapest plan that leaves the least demand unmet.
+    """Find the cheapest plan of the model: search the independent parts of a problem one by one.
 
     Parameters
     ----------
-    problem : Problem
-        Sets and data.
-    limits : SearchLimits
-        Time limit and target gap.
-    watch : callable, optional
-        Called on every improvement of plan or bound.
-    stop : Stop, optional
-        Ends the search at the best plan so far.
-    holds : callable, optional
-        Checks a result against the budgets. Rounding to whole load units may break one
-        (planner/formulation/constraints/budgets.py); then a second search rounds against the plan.
+    problem, limits, watch, stop : Problem, SearchLimits, callable or None, Stop or None
+        As `budgets_kept.search` takes them.
 
     Returns
     -------
     SearchResult
-        Infeasible only if proven. Independent parts are solved one by one, each within the target gap, so
-        their sum is too.
+        Infeasible only if that is proven. Each part is within the asked gap, so the whole is.
     """
-    first = _search(problem, limits, watch, stop)
-    if first.solution is None or holds is None or holds(problem, first):
-        return first
-    spent = first.deterministic_time if limits.reproducible else first.wall_s
-    left = max(limits.time_limit_s - spent, min(LEAST_STRICT_S, limits.time_limit_s))
-    strict = replace(problem, strict_budgets=True)
-    second = _search(strict, replace(limits, time_limit_s=left), watch, stop)
-    return replace(
-        second,
-        wall_s=first.wall_s + second.wall_s,
-        deterministic_time=first.deterministic_time + second.deterministic_time,
-    )
-
-
-def _search(problem: Problem, limits: SearchLimits, watch: Watcher | None, stop: Stop | None) -> SearchResult:
-    """Search the independent parts of a problem one by one."""
     started, spent = time.monotonic(), Spent(counted=limits.reproducible)
     if not limits.reproducible:
         limits = limits.from_now()

@@ -10,8 +10,8 @@ from fleetplan.planner.plan import Plan, Unmet, WrongForecast
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.load_units import part_of
 from fleetplan.planner.problem.scenarios import FixedSupply, ScenarioOptimum
+from fleetplan.planner.search.budgets_kept import Holds, search
 from fleetplan.planner.search.result import LEAST_S, SearchLimits, SearchResult
-from fleetplan.planner.search.run import Holds, search
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.stages import OWN_SHARE_OF_GAP
 from fleetplan.planner.search.warm_start import supply_of

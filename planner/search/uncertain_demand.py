@@ -14,9 +14,9 @@ from typing import Final
 
 from fleetplan.planner.plan import Plan, WrongForecast
 from fleetplan.planner.problem import KnownBound, Problem
+from fleetplan.planner.search.budgets_kept import search
 from fleetplan.planner.search.joint_plans import LEAST_REGRET, best_of, better_of
 from fleetplan.planner.search.result import LEAST_S, SearchResult, SolveStatus, Watcher
-from fleetplan.planner.search.run import search
 from fleetplan.planner.search.scenarios import (
     Evaluation,
     KnownScenarios,

@@ -12,8 +12,8 @@ from fleetplan.planner.plan import Placement, Plan, PlanProvenance, Solve
 from fleetplan.planner.problem import Candidate, Problem, build_problem
 from fleetplan.planner.problem.plan_in_force import with_baseline
 from fleetplan.planner.problem.scenarios import ScenarioOptimum
+from fleetplan.planner.search.budgets_kept import search
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus, Watcher
-from fleetplan.planner.search.run import search
 from fleetplan.planner.verify import require_valid
 
 NO_PROVENANCE = PlanProvenance(

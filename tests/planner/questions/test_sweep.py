@@ -29,8 +29,8 @@ from fleetplan.planner.questions.sweep.results import (
     write_result,
 )
 from fleetplan.planner.questions.sweep.run import run_sweep
+from fleetplan.planner.search.budgets_kept import search
 from fleetplan.planner.search.result import SearchLimits, SolveStatus
-from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers import reproducible
 from fleetplan.scenarios.load import load_fleet
 

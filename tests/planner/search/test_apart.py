@@ -18,8 +18,9 @@ from fleetplan.planner.problem import KnownBound, build_problem
 from fleetplan.planner.problem.independent_parts import Component, components
 from fleetplan.planner.search import Remembered, SearchLimits, Stop, Verge, run, stages
 from fleetplan.planner.search.apart import ApartSearch
+from fleetplan.planner.search.budgets_kept import search
 from fleetplan.planner.search.result import Progress, SearchResult, SolveStatus, Watcher, status_of
-from fleetplan.planner.search.run import FIRST_PLAN, search
+from fleetplan.planner.search.run import FIRST_PLAN
 
 CARD = candidate("chat", "A", 10.0)
 DEAR = candidate("chat", "B", 10.0)

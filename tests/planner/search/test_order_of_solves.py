@@ -18,9 +18,9 @@ from fleetplan.planner.plan import Plan, Solve
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.problem.scenarios import FixedSupply
 from fleetplan.planner.search import joint_plans, scenarios, uncertain_demand
+from fleetplan.planner.search.budgets_kept import search
 from fleetplan.planner.search.joint_plans import best_of
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus
-from fleetplan.planner.search.run import search
 from fleetplan.planner.search.scenarios import (
     Evaluation,
     KnownScenarios,

@@ -22,8 +22,8 @@ from fleetplan.planner.problem import build_problem
 from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.report.html.page import report_page
 from fleetplan.planner.search import stages
+from fleetplan.planner.search.budgets_kept import search
 from fleetplan.planner.search.result import LeastUnmet, SearchLimits, SolveStatus
-from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus
 from fleetplan.planner.verify import verify
 

@@ -16,8 +16,8 @@ from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.search.blocks import solve as block_solve
 from fleetplan.planner.search.blocks.solve import START_LIMIT_S, START_SHARE_OF_TIME
+from fleetplan.planner.search.budgets_kept import search
 from fleetplan.planner.search.result import Progress, SearchLimits
-from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers.cpsat import configured_solver
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.warm_start import hint_known_plan

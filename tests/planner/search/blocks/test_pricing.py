@@ -28,8 +28,8 @@ from fleetplan.planner.search.blocks.pricing import (
 from fleetplan.planner.search.blocks.pricing_search import PricingSearch
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.blocks.supply_rounds import SupplyRounds
+from fleetplan.planner.search.budgets_kept import search
 from fleetplan.planner.search.result import SearchLimits
-from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers.highs_jobs import Effort, Job
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.matrix import FloatArray

@@ -25,8 +25,8 @@ from fleetplan.planner.search.blocks import restricted_masters
 from fleetplan.planner.search.blocks import solve as block_solve
 from fleetplan.planner.search.blocks.incumbent import Incumbent
 from fleetplan.planner.search.blocks.pricing import PartFailedError
+from fleetplan.planner.search.budgets_kept import search
 from fleetplan.planner.search.result import Progress, SearchLimits, SearchResult, SolveStatus
-from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.request import (
     ModelStatus,

@@ -17,8 +17,8 @@ from fleetplan.planner.search import unmet
 from fleetplan.planner.search.blocks import restricted_masters
 from fleetplan.planner.search.blocks import solve as block_solve
 from fleetplan.planner.search.blocks.plan_search import PlanSearch
+from fleetplan.planner.search.budgets_kept import search
 from fleetplan.planner.search.result import Progress, SearchLimits
-from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers.interrupt import Stop
 
 

@@ -15,8 +15,8 @@ from tests.planner.random_fleets import PlanningCase
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.formulation.build import build_model
 from fleetplan.planner.problem import build_problem
+from fleetplan.planner.search.budgets_kept import search
 from fleetplan.planner.search.result import Progress, SearchLimits, SolveStatus
-from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers import cpsat
 from fleetplan.planner.search.solvers.best import WITHDRAWN
 from fleetplan.planner.search.solvers.interrupt import Stop

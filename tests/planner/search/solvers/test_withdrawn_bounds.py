@@ -15,9 +15,9 @@ from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.problem.scenarios import FixedSupply, ScenarioOptimum
 from fleetplan.planner.report.search_console import print_search
 from fleetplan.planner.search import run, shortage
+from fleetplan.planner.search.budgets_kept import search
 from fleetplan.planner.search.joint_plans import best_of
 from fleetplan.planner.search.result import Progress, SearchLimits, SearchResult, SolveStatus
-from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers.best import WITHDRAWN
 from fleetplan.planner.search.solvers.proofs import VARIABLES
 from fleetplan.planner.search.solvers.request import Enough, ModelOutcome, ModelStatus, SolverLimits

@@ -1,0 +1,114 @@
+"""Search for a plan that keeps its budgets in unrounded numbers.
+
+The budget rows of the model leave room for whole load units (planner/formulation/constraints/budgets.py), so
+that a budget equal to the cost of a plan admits that plan. A plan found within the asked gap may then exceed
+its budget by that room. The cheapest plan of the same model seldom does; the last resort is a model without
+the room, which excludes some plans that keep the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.search.result import (
+    OPTIMAL_GAP,
+    LeastUnmet,
+    SearchLimits,
+    SearchResult,
+    SolveStatus,
+    Watcher,
+    open_gap,
+    status_of,
+)
+from fleetplan.planner.search.run import search_parts
+from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.units import gap_of_cost
+
+LEAST_STRICT_S: Final = 5.0
+"""Least time, within the limit of the whole, for a plan whose rounding no budget pays. [s]"""
+
+CHEAPEST_SHARE_OF_TIME: Final = 0.5
+"""Share of the time left for the cheapest plan, before the model without room is solved."""
+
+Holds = Callable[[Problem, SearchResult], bool]
+"""Whether what was found keeps the budgets in unrounded numbers."""
+
+
+def search(
+    problem: Problem,
+    limits: SearchLimits,
+    watch: Watcher | None = None,
+    stop: Stop | None = None,
+    holds: Holds | None = None,
+) -> SearchResult:
+    """Find the cheapest plan that leaves the least demand unmet.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    limits : SearchLimits
+        When to stop.
+    watch : callable, optional
+        Called with every improvement of plan or bound.
+    stop : Stop, optional
+        Ends the search at its best plan.
+    holds : callable, optional
+        Whether a plan keeps the budgets. Where the first one does not, the search goes on as the module says.
+
+    Returns
+    -------
+    SearchResult
+        Infeasible only if that is proven. Bounds hold for the problem with room for whole load units.
+    """
+    first = search_parts(problem, limits, watch, stop)
+    if first.solution is None or holds is None or holds(problem, first):
+        return first
+    found = first
+    if first.status is not SolveStatus.LIMIT:
+        cheapest = replace(limits, gap_ratio=min(OPTIMAL_GAP, limits.gap_ratio))
+        found = _again(problem, cheapest, CHEAPEST_SHARE_OF_TIME, found, watch, stop)
+    if found is first or found.solution is None or not holds(problem, found):
+        found = _again(replace(problem, strict_budgets=True), limits, 1.0, found, watch, stop)
+    return found if found.solution is None else _with_bounds(found, first, limits)
+
+
+def _again(
+    problem: Problem,
+    limits: SearchLimits,
+    share_of_time: float,
+    earlier: SearchResult,
+    watch: Watcher | None,
+    stop: Stop | None,
+) -> SearchResult:
+    """Search once more, in a share of the time left, and count the time of earlier searches."""
+    spent = earlier.deterministic_time if limits.reproducible else earlier.wall_s
+    left = max(limits.time_limit_s - spent, min(LEAST_STRICT_S, limits.time_limit_s))
+    found = search_parts(problem, replace(limits, time_limit_s=share_of_time * left), watch, stop)
+    return replace(
+        found,
+        wall_s=earlier.wall_s + found.wall_s,
+        deterministic_time=earlier.deterministic_time + found.deterministic_time,
+    )
+
+
+def _with_bounds(found: SearchResult, first: SearchResult, limits: SearchLimits) -> SearchResult:
+    """Replace the bounds on unmet demand and goal by those of the model with room, and state the gap anew."""
+    unmet, goal = _unmet(found.unmet, first.unmet), found.goal
+    if goal is not None and first.goal is not None:
+        bounds = (goal.bound, first.goal.bound)
+        goal = replace(goal, bound=max(bounds, key=partial(goal.goal.told_gap, goal.value)))
+    gap = gap_of_cost(found.objective_usd or 0.0, found.bound_usd or 0.0)
+    return replace(found, unmet=unmet, goal=goal, status=status_of(open_gap(gap, goal, unmet), limits))
+
+
+def _unmet(found: Mapping[int, LeastUnmet], first: Mapping[int, LeastUnmet]) -> dict[int, LeastUnmet]:
+    """Bounds on unmet demand; a priority of which the first plan left nothing unmet has none above zero."""
+    return {
+        priority: replace(least, bound=min(least.bound, first[priority].bound if priority in first else 0.0))
+        for priority, least in found.items()
+    }
