@@ -21,13 +21,14 @@ HEAD: Final = """\
 
 ## Models
 
-`services.model` takes an id, a short name, or the path of a `config.json`. The id of a quantised copy, such
-as `RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic`, means the model that it copies. `plan import model ID
---out model.json` fetches the config of any other published id and says whether its architecture is
-understood.
+`services.model` accepts an id, a short name, or the path of a `config.json`. The id of a quantised copy,
+such as `RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic`, selects the model that it copies. For any other
+published id, `plan import model ID --out model.json` fetches the config and states whether fleetplan
+understands its architecture.
 
-*Stored as* is the data type of the weights where `precision` states none. *Context* is the most tokens of a
-sequence that the config allows. *Not priced* are parts of the checkpoint that no figure here covers.
+*Stored as* is the default data type of the weights if `precision` states none. *Context* is the longest
+sequence that the config allows, in tokens. *Not priced* lists parts of the checkpoint whose time and memory
+the model omits.
 """
 
 MODELS: Final = """
@@ -38,11 +39,11 @@ MODELS: Final = """
 HARDWARE: Final = """
 ## Hardware
 
-`hardware` of pools and offers takes these names and those that drivers, Kubernetes labels and clouds use,
-such as `NVIDIA H100 80GB HBM3` or `p5.48xlarge`. `hardware: {NAME: {like: PART}}` in a fleet file defines
-others. Peaks are dense. *Operator times* says where times come from: measured tables, tables of a similar
-part carried over by the ratio of their rooflines, or a roofline alone. [accuracy.md](accuracy.md) has the
-errors. Sources of all figures are in `fleet/catalog/accelerators.yaml`.
+`hardware` of pools and offers accepts these names and those of drivers, Kubernetes labels and clouds, such
+as `NVIDIA H100 80GB HBM3` or `p5.48xlarge`. `hardware: {NAME: {like: PART}}` in a fleet file defines other
+parts. Peaks are dense. *Operator times* is the source of predicted times: measured tables, tables of a
+similar part carried over by the ratio of their rooflines, or a roofline alone. [accuracy.md](accuracy.md)
+has the errors. `fleet/catalog/accelerators.yaml` has the source of every figure.
 
 | name | vendor | GiB | memory GB/s | BF16 TFLOPS | FP8 TFLOPS | link GB/s | W | operator times |
 |---|---|---|---|---|---|---|---|---|
