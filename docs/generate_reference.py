@@ -25,13 +25,15 @@ The file is strict YAML: unknown and duplicate keys are errors, only `true` and 
 periods such as `2027Q1` are text. The reader reports all mistakes at once, with file, line and column.
 `imports: [other.yaml]` merges this file over others: mappings key by key, lists of named items by name.
 
-Names hold no blanks, commas, brackets or bars; the name of the plan is any text.
-A value that may differ by region, period or class can be given once if it is the same everywhere; in a fleet
-of several regions, demand names its region. Tables by period name every period unless the key says otherwise.
-**Bold** keys are required. Each number has the stated range; without one, numbers are at most 1e12 and whole
-numbers at most 1e9. Demand, and the rates of engine tables, are 0 or between 1e-6 and 1e9 requests/s. An
-offer without a maximum brings at most 1,000,000 units in a period. Costs are computed in steps of 1e-6 USD; a
-fleet whose costs could add up to more than 4.6e12 USD is an error that names the line of the largest cost.
+* **Bold** keys are required.
+* Names contain no blanks, commas, brackets or bars. The name of the plan may be any text.
+* State a value once if it is the same in every region, period or class. In a fleet of several regions, demand
+  names its region. A mapping by period names every period, unless the key states otherwise.
+* Without a stated range, numbers are at most 1e12 and whole numbers at most 1e9. Demand, and the rates of
+  engine tables, are 0 or between 1e-6 and 1e9 requests/s. An offer without a maximum brings at most 1,000,000
+  units in a period.
+* Costs are computed in steps of 1e-6 USD. If the costs of a fleet could add up to more than 4.6e12 USD, the
+  reader reports an error that names the line of the largest cost.
 """
 
 # Stated once, above.
@@ -45,7 +47,7 @@ TYPE_NAMES: Final = {"integer": "whole number", "string": "text", "boolean": "tr
 ENGINES_HEAD: Final = """
 ## Engine tables
 
-The CSV file that `services.engines` names, one row a phase, hardware, configuration and request class:
+The CSV file that `services.engines` names has one row per phase, hardware, configuration and request class:
 
 | column | unit | meaning |
 |---|---|---|

@@ -63,7 +63,7 @@ SINGLE_CLASS: Final = "all"
 """The class of a row that holds for every class, and that of a service without classes."""
 
 _ENGINES: Final = (
-    TableColumn("phase", "text", "", "what the replica does", allowed=PHASES),
+    TableColumn("phase", "text", "", "phase of the replica: aggregated, prefill or decode", allowed=PHASES),
     TableColumn("hardware", "text", "", "a part of the catalogue or of the block `hardware`"),
     TableColumn("accelerators_per_replica", "count", "", "accelerators of one replica"),
     TableColumn("config", "text", "", "label of the configuration"),
@@ -71,11 +71,14 @@ _ENGINES: Final = (
         "class",
         "text",
         "",
-        f"request class; a row of `{SINGLE_CLASS}`, as each is without this column, holds for every class",
+        f"request class; `{SINGLE_CLASS}`, the default without this column, applies to every class",
         required=False,
     ),
     TableColumn(
-        "requests_per_s", "number", "1/s", "what one replica sustains within the SLO serving this class alone"
+        "requests_per_s",
+        "number",
+        "1/s",
+        "rate that one replica sustains within the SLO if it serves this class alone",
     ),
     TableColumn("ttft_ms", "number", "ms", "mean time to first token", required=False, may_be_missing=True),
     TableColumn("tpot_ms", "number", "ms", "mean time per output token", required=False, may_be_missing=True),
@@ -91,7 +94,7 @@ _ENGINES: Final = (
         "kv_gb_per_request",
         "number",
         "GB",
-        "KV cache that a request brings from prefill to decode; needed where kv_links count it",
+        "KV cache of a request that travels from prefill to decode; required if kv_links limit it",
         required=False,
         may_be_missing=True,
     ),
@@ -99,15 +102,23 @@ _ENGINES: Final = (
 
 _OPERATOR_TABLE: Final = (
     TableColumn(
-        "operator", "text", "", "what ran: gemm, prefill_attention and so on; it decides the dimensions"
+        "operator", "text", "", "operator, such as gemm or prefill_attention; it determines the dimensions"
     ),
-    TableColumn("dtype", "text", "", "of the weights; of the KV cache for attention; bf16 for collectives"),
+    TableColumn(
+        "dtype", "text", "", "data type of the weights; of the KV cache for attention; bf16 for collectives"
+    ),
     TableColumn("latency_us", "number", "us", "time of one execution on one accelerator"),
-    TableColumn("hardware", "text", "", "the part; other parts' rows are refused", required=False),
-    TableColumn("framework", "text", "", "trtllm, sglang or vllm; any where it is empty", required=False),
-    TableColumn("version", "text", "", "of the framework, for the record", required=False),
-    TableColumn("power_w", "number", "W", "board power, for the record", required=False, may_be_missing=True),
-    TableColumn("source", "text", "", "who measured it and how, for the record", required=False),
+    TableColumn(
+        "hardware", "text", "", "hardware; the importer rejects rows of other hardware", required=False
+    ),
+    TableColumn("framework", "text", "", "trtllm, sglang or vllm; empty for any framework", required=False),
+    TableColumn("version", "text", "", "version of the framework, for information", required=False),
+    TableColumn(
+        "power_w", "number", "W", "board power, for information", required=False, may_be_missing=True
+    ),
+    TableColumn(
+        "source", "text", "", "author and method of the measurement, for information", required=False
+    ),
     TableColumn("m", "count", "", "rows of the product: tokens", required=False),
     TableColumn("n", "count", "", "columns of the product", required=False),
     TableColumn("k", "count", "", "inner dimension of the product", required=False),
@@ -120,7 +131,7 @@ _OPERATOR_TABLE: Final = (
     TableColumn("head_dim", "count", "", "width of a head", required=False),
     TableColumn("window", "count", "", "attention window in tokens, 0 without one", required=False),
     TableColumn("index_heads", "count", "", "heads that score blocks of tokens", required=False),
-    TableColumn("index_head_dim", "count", "", "width of such a head", required=False),
+    TableColumn("index_head_dim", "count", "", "width of an index head", required=False),
     TableColumn("block_tokens", "count", "", "tokens of a block", required=False),
     TableColumn("blocks", "count", "", "blocks that a query attends to", required=False),
     TableColumn("query_rank", "count", "", "width of the latent vector of queries", required=False),
@@ -137,9 +148,13 @@ _OPERATOR_TABLE: Final = (
     TableColumn("value_heads", "count", "", "value heads of a linear recurrence", required=False),
     TableColumn("taps", "count", "", "tokens of the convolution before a recurrence", required=False),
     TableColumn(
-        "tokens", "count", "", "tokens that a group of experts sees, or a rank sends", required=False
+        "tokens",
+        "count",
+        "",
+        "tokens that a group of experts processes, or that a rank sends",
+        required=False,
     ),
-    TableColumn("ep", "count", "", "ranks that tokens are dispatched to", required=False),
+    TableColumn("ep", "count", "", "ranks that receive dispatched tokens", required=False),
     TableColumn("low_latency", "count", "", "1 for a step without prompts, else 0", required=False),
     TableColumn("hidden", "count", "", "width of the model", required=False),
     TableColumn("intermediate", "count", "", "width of an expert", required=False),
@@ -149,15 +164,17 @@ _OPERATOR_TABLE: Final = (
     TableColumn("moe_ep", "count", "", "accelerators that the experts are spread over", required=False),
     TableColumn("message_bytes", "count", "B", "the full tensor of a collective", required=False),
     TableColumn("ranks", "count", "", "accelerators of a collective", required=False),
-    TableColumn("traffic_bytes", "count", "B", "read and written by small kernels", required=False),
-    TableColumn("repeats", "count", "", "executions behind the time, for the record", required=False),
-    TableColumn("clock_mhz", "number", "MHz", "for the record", required=False, may_be_missing=True),
-    TableColumn("temperature_c", "number", "C", "for the record", required=False, may_be_missing=True),
+    TableColumn("traffic_bytes", "count", "B", "bytes that small kernels read and write", required=False),
+    TableColumn("repeats", "count", "", "executions behind the time, for information", required=False),
+    TableColumn("clock_mhz", "number", "MHz", "clock, for information", required=False, may_be_missing=True),
+    TableColumn(
+        "temperature_c", "number", "C", "temperature, for information", required=False, may_be_missing=True
+    ),
     TableColumn(
         "control_ratio",
         "number",
         "",
-        "slowness of the machine, for the record",
+        "slowdown of the machine, for information",
         required=False,
         may_be_missing=True,
     ),

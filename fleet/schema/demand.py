@@ -1,4 +1,4 @@
-"""Parts of the day, uncertain demand and offline work as the fleet file writes them."""
+"""Schema of parts of the day, uncertain demand and offline work."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ class SliceSpec(Spec):
     """A part of every day, in the order of the day."""
 
     name: Name
-    """Its name in demand and plans."""
+    """Name in demand and plans."""
     hours: Annotated[float, Field(gt=0, le=24, multiple_of=0.25)]
     """Length in steps of 0.25 h; all slices add up to 24. [h]"""
 
 
 class DayShapeSpec(Spec):
-    """A shape of the day, which services name in `demand_by_slice`: exactly one of these keys."""
+    """A shape of the day that services name in `demand_by_slice`: exactly one of these keys."""
 
     by_slice: Annotated[dict[Name, NotNegative], Field(min_length=1)] | None = None
-    """Demand of each slice over the figure that the service gives, in every region; 1 for slices left out."""
+    """Demand of each slice divided by the service's figure, in every region; 1 for slices that you leave
+    out."""
     by_region: Annotated[dict[Name, dict[Name, NotNegative]], Field(min_length=1)] | None = None
-    """The same by region, every region given."""
+    """The same by region; names every region."""
     by_local_hour: Annotated[dict[str, NotNegative], Field(min_length=1)] | None = None
-    """The same by local time, `regions.*.utc_offset_hours` from UTC: from each hour given (0 to 23.75, in
-    quarters) to the next one. A slice has the largest ratio within it, an offline service the mean."""
+    """The same by local time (`regions.*.utc_offset_hours`): each ratio holds from its hour (0 to 23.75, in
+    quarters) to the next hour given. A slice takes its largest ratio, an offline service the mean."""
     by_day_kind: Annotated[dict[Name, Name], Field(min_length=1)] | None = None
-    """Another shape for every kind of day, by name: {weekday: office, weekend: quiet}."""
+    """The shape of each kind of day, by name: {weekday: office, weekend: quiet}."""
 
 
 def _shape_form(value: object) -> str:
@@ -60,11 +61,11 @@ class DemandScenarioSpec(Spec):
     """A demand scenario."""
 
     name: Name
-    """Its name in plans and reports."""
+    """Name in plans and reports."""
     probability: Probability
-    """The probabilities of all scenarios add up to 1."""
+    """Probability; those of all scenarios add up to 1."""
     estimate: Literal["low", "mid", "high"] = "mid"
-    """Which figure of an estimate {low, mid, high}."""
+    """Figure of an estimate {low, mid, high} to use."""
     demand_ratio: RatioByService = 1.0
     """Factor on the demand of the file: for all services, or by service (default 1)."""
 
@@ -72,34 +73,34 @@ class DemandScenarioSpec(Spec):
 class UncertaintySpec(Spec):
     """Uncertain demand: one set of purchases for all scenarios, placements for each.
 
-    Where all scenarios come to the same demand they count as one.
+    Scenarios with equal demand count as one.
     """
 
     scenarios: Annotated[list[DemandScenarioSpec], Field(min_length=1)] | None = None
-    """The scenarios. Default: low, mid and high with probabilities of 0.3, 0.4 and 0.3, which suits estimates
-    at the 10th, 50th and 90th percentile."""
+    """Demand scenarios. Default: low, mid and high with probabilities of 0.3, 0.4 and 0.3, which suit
+    estimates at the 10th, 50th and 90th percentile."""
     objective: Literal["expected-cost", "least-regret"] = "expected-cost"
-    """expected-cost: minimises the mean cost of the scenarios. least-regret: minimises the largest extra cost
-    over the optimum of a scenario; it takes precedence over `objective`."""
+    """expected-cost: minimises the mean cost over the scenarios. least-regret: minimises the largest regret,
+    which is the extra cost over the optimum of a scenario; it takes precedence over `objective`."""
 
 
 class OfflineSpec(Spec):
     """Batch work: served when capacity is free, before its deadline."""
 
     requests_per_day: DemandTree
-    """Requests of a day, which arise evenly unless `demand_by_slice` or a slice says otherwise: a number, a
+    """Requests per day, which arise evenly unless `demand_by_slice` or a slice states otherwise: a number, a
     quantity such as `90 M requests/month` or `2 B tokens/day`, an estimate {low, mid, high}, or a mapping by
     region, period, class and slice in any order."""
     deadline_hours: Positive = 24.0
     """Longest time from a request to its answer. Work may be deferred to a later slice of the same or the
-    next day if all of it is answered within this time. [h]"""
+    next day if all its answers meet the deadline. [h]"""
 
 
 class TidalSpec(Spec):
-    """Replicas that change from one slice of the day to the next."""
+    """Changes of replicas from one slice of the day to the next."""
 
     usd_per_accelerator: UsdPerHost = 0.0
-    """Cost of each accelerator of a replica that starts, every day anew. [USD]"""
+    """Cost per accelerator of a replica that starts, on every day. [USD]"""
     max_share_per_pool: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """Most of a pool's accelerators whose replicas may start from one slice to the next; 0 keeps the same
-    replicas all day."""
+    """Largest share of a pool's accelerators whose replicas may start from one slice to the next; 0 keeps the
+    same replicas all day."""

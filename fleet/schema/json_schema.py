@@ -1,4 +1,4 @@
-"""The schema of the fleet file as JSON Schema draft 7, which is what editors and CI tools read."""
+"""Export the schema of the fleet file as JSON Schema draft 7, for editors and CI tools."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _DEFINITIONS: Final = "#/definitions/"
 # Keywords whose values are schemas by name, and lists of schemas.
 _BY_NAME: Final = ("properties", "patternProperties", "definitions")
 _LISTS: Final = ("anyOf", "oneOf", "allOf")
-# Overrides and importing files say a part of a file: the same keys, none of them required.
+# Overrides and importing files contain a part of a file: the same keys, none of them required.
 _CHANGES: Final = "Changes"
 _FLEET: Final = "FleetSpec"
 
-# Levels are told apart by their keys, which a schema cannot know; that numbers are at the end, it can.
+# A schema cannot tell the levels of nested demand apart by their keys; it can check that they end in numbers.
 _DEMAND: Final[_Node] = {
     "description": "Requests per second at peak, or a mapping to them.",
     "anyOf": [
@@ -46,8 +46,8 @@ _IMPORTS: Final[_Node] = {
 def schema_text() -> str:
     """Return the JSON Schema (draft 7) of fleet files, as the text of a file.
 
-    Keys are described by the docstrings of the models, units in brackets. The schema knows keys, types and
-    ranges. That names refer to something, and which keys go together, is checked by `plan check` alone.
+    Docstrings of the models describe the keys, with units in brackets. The schema knows keys, types and
+    ranges; only `plan check` checks that names exist and that keys fit together.
     """
     return json.dumps(_fleet_schema(), indent=2, ensure_ascii=False) + "\n"
 
@@ -75,7 +75,7 @@ def _fleet_schema() -> _Node:
 
 
 def _draft_7(node: _Node) -> _Node:
-    """Return a schema as draft 7 has it, without what only repeats a key's name or its absence."""
+    """Convert a schema to draft 7 and remove titles and defaults that repeat the key or its absence."""
     found = _walked(node, _draft_7)
     found.pop("title", None)
     if isinstance(found.get("default"), dict | list | None):
@@ -85,13 +85,13 @@ def _draft_7(node: _Node) -> _Node:
     if "patternProperties" in found:
         found["additionalProperties"] = False
     if "$ref" in found and len(found) > 1:
-        # Draft 7 ignores what stands beside a reference.
+        # Draft 7 ignores keywords beside a reference.
         found["allOf"] = [{"$ref": found.pop("$ref")}]
     return _nullable(found)
 
 
 def _nullable(node: _Node) -> _Node:
-    """Return `anyOf: [X, null]` as X that may be null: editors then say what is wrong with the value."""
+    """Rewrite `anyOf: [X, null]` as a nullable X, so that editors explain a wrong value."""
     options = node.get("anyOf")
     if not isinstance(options, list) or options[1:] != [{"type": "null"}]:
         return node
@@ -109,7 +109,7 @@ def _describe_demand(service: _Node) -> None:
 
 
 def _describe_changes(fleet: _Node) -> None:
-    """Say what imports, scenarios and overrides hold: the models leave them to those who lay them on."""
+    """Describe imports, scenarios and overrides, which the models leave unchecked."""
     keys = _mapping(fleet["properties"])
     change: _Node = {"$ref": f"{_DEFINITIONS}{_FLEET}{_CHANGES}"}
     names: _Node = {"type": "array", "items": {"type": "string"}}
@@ -119,7 +119,7 @@ def _describe_changes(fleet: _Node) -> None:
 
 
 def _as_changes(node: _Node, definitions: Mapping[str, JsonValue]) -> _Node:
-    """Return a block of which any part may be given."""
+    """Return a block without required keys."""
     found = _walked(node, lambda below: _as_changes(below, definitions))
     found.pop("required", None)
     name = str(found.get("$ref", "")).removeprefix(_DEFINITIONS)
@@ -129,7 +129,7 @@ def _as_changes(node: _Node, definitions: Mapping[str, JsonValue]) -> _Node:
 
 
 def _walked(node: _Node, change: Callable[[_Node], _Node]) -> _Node:
-    """Return a schema with every schema directly in it changed."""
+    """Return a schema with `change` applied to every schema directly inside it."""
     found: _Node = {}
     for key, value in node.items():
         if key in _BY_NAME:

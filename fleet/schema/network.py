@@ -1,4 +1,4 @@
-"""Blocks about networks: who hands KV caches over to whom, and which regions serve others."""
+"""Schema of networks: transfers of KV caches, and regions that serve other regions."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from fleetplan.fleet.schema.values import TAG_MARK, HardwareName, Name, NotNegat
 
 
 class KvPairSpec(Spec):
-    """Two kinds of hardware between which a KV cache may pass."""
+    """Hardware of a prefill and of a decode replica between which a KV cache may travel."""
 
     prefill: HardwareName
-    """Hardware that sends it."""
+    """Hardware that sends the KV cache."""
     decode: HardwareName
-    """Hardware that receives it."""
+    """Hardware that receives the KV cache."""
 
 
 class KvLinkSpec(Spec):
-    """A network whose capacity for KV caches counts, in one direction."""
+    """A network with limited capacity for KV caches, in one direction."""
 
     prefill: Name
-    """The region, or the pool of this file, that caches come from."""
+    """Region, or pool of this file, that sends caches."""
     decode: Name
-    """The region or the pool that they go to; the same one for what passes within it."""
+    """Region or pool that receives caches; the same name for transfers within it."""
     gb_per_s: Positive
-    """What it carries. [GB/s]"""
+    """Bandwidth. [GB/s]"""
     added_ms: NotNegative = 0.0
-    """Mean time of a transfer in addition to one within a region, part of TTFT. [ms]"""
+    """Mean extra time of a transfer compared with one within a region, included in TTFT. [ms]"""
 
 
 class QualityFloorSpec(Spec):
-    """Least quality of the variants that serve a service."""
+    """Minimum quality of the variants that serve a service."""
 
     each_request: float | None = None
-    """Lowest quality of any request. Default: no limit."""
+    """Minimum for every request. Default: no minimum."""
     average: float | None = None
-    """Of the requests of each region and period on average."""
+    """Minimum for the mean over the requests of each region and period. Default: no minimum."""
 
 
 def _pairs_form(value: object) -> str:

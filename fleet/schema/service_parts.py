@@ -1,4 +1,4 @@
-"""Blocks of a service: what it follows, and the time that a request spends outside inference."""
+"""Schema of parts of a service: services that it follows, search limits, and time outside inference."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ RatioByClass: TypeAlias = Annotated[
 
 
 class FollowsSpec(Spec):
-    """Another service whose requests bring requests of this one: safety checks, rewriting, reward models."""
+    """A service whose requests cause requests of this one: safety checks, rewriting, reward models."""
 
     service: Name
-    """The service that is followed; it may follow another one itself, and is not offline."""
+    """The service to follow, which may follow another one but is not offline."""
     ratio: RatioByClass
-    """Requests of this service for each request of the other one: a number, or numbers by its classes
-    (default 0). Regions, periods and growth are those of the other service."""
+    """Requests of this service per request of the followed one: a number, or numbers by its classes (default
+    0). Regions, periods and growth are those of the followed service."""
     ttft_share: TtftShare | None = None
-    """Where both work on a request one after the other: this service's part of the other one's `slo.ttft_ms`,
-    which then limits both together, outside times included. Left out, this service has limits of its own; so
-    it has where it follows several."""
+    """Share of the followed service's `slo.ttft_ms` if both services handle a request in sequence; the limit
+    then applies to both together, times outside inference included. Default: this service has its own limits,
+    as it has if it follows several services."""
 
 
 def _follows_form(value: object) -> str:
@@ -59,26 +59,26 @@ class OutsideSpec(Spec):
     safety: NotNegative = 0.0
     """Checks before the first token that are not planned as a service. [ms]"""
     front_end: NotNegative | None = None
-    """The server before the engine: HTTP, tokenisation, the way back of the first token. Default: what the
-    framework takes, as measured (vLLM 10 ms and 10 us a prompt token). [ms]"""
+    """The server before the engine: HTTP, tokenisation, the return of the first token. Default: the measured
+    time of the framework (vLLM 10 ms and 10 us per prompt token). [ms]"""
 
 
 Degrees: TypeAlias = Annotated[list[PositiveCount], Field(min_length=1)]
 
 
 class SearchSpec(Spec):
-    """Which configurations of a service are searched."""
+    """Configurations of a service to search."""
 
     layouts: Literal["framework", "any"] = "framework"
-    """framework: layouts that `framework` is documented to run. any: all that the model allows, for your own
-    framework."""
+    """framework: layouts that `framework` can run, by its documentation. any: all layouts that the model
+    allows, for your own framework."""
     max_accelerators: PositiveCount | None = None
-    """Accelerators of the largest replica. Left out: a scale-up domain or two hosts of 8, four times as many
-    accelerators as hold the weights where that is more, and expert groups as wide as the experts of a model
-    with 100 billion expert weights or more."""
+    """Accelerators of the largest replica. Default: a scale-up domain or two hosts of 8; four times the
+    accelerators that hold the weights, if that is more; and expert groups as wide as the number of experts
+    for models with 100 billion expert weights or more."""
     pipeline_stages: Degrees | None = None
-    """Pipeline stages that are tried. Default: powers of two up to 64. Under `sglang` decode replicas have
-    one, unless one number alone is stated here: then they have as many as the prefill replicas."""
+    """Numbers of pipeline stages to search. Default: powers of two up to 64. Decode replicas have one stage
+    under `sglang`, unless this list has a single number: then they have as many as the prefill replicas."""
     context_ranks: Degrees | None = None
-    """Degrees of context parallelism that are tried. Left out: 1, and also 2, 3, 4, 6 and 8 for prompts of
-    32,768 tokens or more."""
+    """Degrees of context parallelism to search. Default: 1, and also 2, 3, 4, 6 and 8 for prompts of 32,768
+    tokens or more."""

@@ -1,4 +1,4 @@
-"""Techniques and model variants as the fleet file writes them."""
+"""Schema of serving techniques."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ class SpeculativeSpec(Spec):
     """Speculative decoding: a draft proposes, one step verifies."""
 
     draft_tokens: Annotated[int, Field(ge=1, le=64)]
-    """Tokens proposed a step."""
+    """Drafted tokens per step."""
     acceptance_ratio: Ratio | None = None
-    """Chance that a proposed token is accepted, given that those before it were; measured on own traffic.
-    May be left out for one token of mtp: 0.85, as DeepSeek-V3 was published with."""
+    """Probability that a drafted token is accepted if those before it were; measure it on your own traffic.
+    Default for one token of mtp: 0.85, as published for DeepSeek-V3."""
     draft_cost_ratio: NotNegative | None = None
-    """Time of one proposed token over the time of the verifying step; 0 for look-up drafts. May be left out
-    for one token of mtp: 0.044, the share of its module in the parameters that a token reads."""
+    """Time of one drafted token divided by the time of the verifying step; 0 for look-up drafts. Default for
+    one token of mtp: 0.044, the share of its module in the parameters that a token reads."""
     draft_gib_per_accelerator: NotNegative = 0.0
     """Memory of the draft's weights and cache. [GiB]"""
     method: DraftMethod | None = None
-    """What proposes, for exported launch commands: draft-model, eagle, eagle3 or mtp. Without it a plan is
-    made but no command."""
+    """Draft method for exported launch commands: draft-model, eagle, eagle3 or mtp. Without it, a plan has no
+    launch command for the service."""
     draft_model: Text | None = None
-    """Checkpoint of the draft, for exported launch commands; not for mtp, whose draft is in the model's."""
+    """Checkpoint of the draft for exported launch commands; not for mtp, whose draft is part of the model's
+    checkpoint."""
 
     @model_validator(mode="after")
     def _has_its_figures(self) -> SpeculativeSpec:
@@ -64,14 +65,14 @@ class SpeculativeSpec(Spec):
 
 
 class KvTierSpec(Spec):
-    """Memory that keeps the cache of sessions."""
+    """A memory tier that keeps the caches of sessions."""
 
     tier: TierName
-    """Which memory."""
+    """Kind of memory."""
     gib_per_accelerator: Positive
-    """What sessions may take of it. [GiB]"""
+    """Memory that sessions may use. [GiB]"""
     gb_per_s: Positive | None = None
-    """Speed of loading into HBM, an accelerator; not for HBM itself. [GB/s]"""
+    """Bandwidth of loads into HBM, per accelerator; not for HBM itself. [GB/s]"""
 
     @model_validator(mode="after")
     def _needs_speed(self) -> KvTierSpec:
@@ -84,14 +85,14 @@ class KvTierSpec(Spec):
 
 
 class PersistentKvSpec(Spec):
-    """Caches of sessions are kept between requests; the workload's context_tokens hold what they keep."""
+    """Caches of sessions kept between requests; `context_tokens` of the workload includes their tokens."""
 
     hit_ratio: Ratio
-    """Share of requests whose session would be found if all sessions were kept."""
+    """Share of requests that would find their session if all sessions were kept."""
     sessions_per_accelerator: Positive
     """Sessions to keep."""
     tiers: Annotated[list[KvTierSpec], Field(min_length=1)]
-    """Where they are kept, fastest first; sessions that no tier holds are lost."""
+    """Memory tiers, fastest first; sessions that no tier holds are lost."""
 
 
 class OffloadSpec(Spec):
@@ -102,7 +103,7 @@ class OffloadSpec(Spec):
     kv_ratio: Ratio = 0.0
     """Share of the cache of running sequences outside HBM."""
     gb_per_s: Positive
-    """Speed of the link, an accelerator and direction. [GB/s]"""
+    """Bandwidth of the link, per accelerator and direction. [GB/s]"""
 
     @model_validator(mode="after")
     def _needs_something(self) -> OffloadSpec:
@@ -112,24 +113,24 @@ class OffloadSpec(Spec):
 
 
 class ExpertsSpec(Spec):
-    """How tokens spread over the experts of a mixture."""
+    """Routing of tokens to the experts of a mixture."""
 
     activation: ActivationModel = "uniform"
-    """How many experts a step reaches."""
+    """Model of the number of experts that a step activates."""
     log_linear_intercept: float | None = None
-    """Experts reached by one token; only for log-linear. [experts]"""
+    """Experts that one token activates; only for log-linear. [experts]"""
     log_linear_slope: NotNegative | None = None
     """Additional experts for each factor of e in tokens; only for log-linear. [experts]"""
     busiest_expert_ratio: Ratio | None = None
     """Share of routed tokens that the busiest expert receives. Default: an even spread."""
     placement: ExpertPlacement = "mixed"
-    """How experts are dealt to expert-parallel ranks: hot with cold, by chance, or by load."""
+    """Assignment of experts to expert-parallel ranks: mixed (hottest to the least loaded rank), random, or
+    sorted by load."""
     balance: ExpertBalance = "auto"
-    """Tokens of expert-parallel ranks: evened out by a load balancer (eplb), as they come (none), or even
-    (perfect). auto is eplb where more accelerators than a host of eight share the experts, and none
-    elsewhere."""
+    """Load balance among expert-parallel ranks: a load balancer (eplb), none, or perfect. auto is eplb if
+    more accelerators than a host of eight share the experts, and none otherwise."""
     redundant_experts: Count | None = None
-    """Copies of experts that eplb places, on all ranks together. Default: one for eight experts."""
+    """Copies of experts that eplb places, over all ranks. Default: one per eight experts."""
 
     @model_validator(mode="after")
     def _needs_parameters(self) -> ExpertsSpec:
@@ -153,25 +154,26 @@ class ExpertsSpec(Spec):
 
 
 class KvTransferSpec(Spec):
-    """How a prompt's cache travels from prefill to decode."""
+    """Transfer of a prompt's KV cache from prefill to decode."""
 
     overlap: bool = False
     """Each layer's cache is sent while later layers compute."""
     gb_per_s: Positive | None = None
-    """Link of one accelerator. Default: its network, or its scale-up links if it has no network. [GB/s]"""
+    """Bandwidth of the link per accelerator. Default: its network, or its scale-up links if it has no
+    network. [GB/s]"""
 
 
 class TechniquesSpec(Spec):
-    """Serving techniques; all are off by default, but for chunks of long prompts."""
+    """Serving techniques. All are off by default, except chunks of long prompts."""
 
     chunk_tokens: PositiveCount | None = None
-    """Chunked prefill: most prompt tokens of an iteration. Left out: prompts are whole, but 8,192 for prompts
-    of 32,768 tokens or more under vLLM and SGLang, where chunks follow each other through a pipeline.
-    [tokens]"""
+    """Chunked prefill: largest number of prompt tokens in an iteration. Default: prompts are whole, but 8,192
+    for prompts of 32,768 tokens or more under vLLM and SGLang, where chunks follow each other through a
+    pipeline. [tokens]"""
     samples_per_prompt: PositiveCount = 1
     """Generations that share one prefill; a request is one prompt with all of them."""
     shared_prefix_tokens: Count = 0
-    """Cached tokens that all requests begin with: kept once, and read once by a batch. [tokens]"""
+    """Cached tokens that all requests begin with: kept once, and read once per batch. [tokens]"""
     speculative: SpeculativeSpec | None = None
     """Speculative decoding."""
     persistent_kv: PersistentKvSpec | None = None
@@ -181,12 +183,11 @@ class TechniquesSpec(Spec):
     experts: ExpertsSpec = ExpertsSpec()
     """Routing of mixtures of experts."""
     kv_transfer: KvTransferSpec = KvTransferSpec()
-    """From prefill to decode."""
+    """Transfer of KV caches from prefill to decode."""
     sampling: Sampling = "greedy"
-    """The likeliest token, or one drawn from the most likely ones (top-k, top-p)."""
+    """greedy takes the most likely token; top-p samples from the most likely ones (top-k, top-p)."""
     expert_overlap: ExpertOverlap = "none"
-    """What is computed while tokens travel to experts and back, where that is faster: the other half of the
-    batch (two-batch), or the last product of the experts and the shared ones (single-batch, for the way
-    back)."""
+    """Computation that hides dispatch and combine, if that is faster: the other half of the batch
+    (two-batch), or the last product of the experts and the shared experts (single-batch, for combine)."""
     image_token_ratio: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Share of the new prompt tokens that are images: an encoder computes their patches first."""
+    """Share of the new prompt tokens that are images; an encoder computes their patches first."""

@@ -1,4 +1,4 @@
-"""Blocks of a service about its traffic: latency limits with percentiles, burstiness."""
+"""Schema of a service's traffic: latency limits with percentiles, burstiness."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ class SloSpec(Spec):
     tpot_ms: Positive | None = None
     """Mean time per output token, without queueing unless `traffic` is given. [ms]"""
     ttft_p50_ms: Positive | None = None
-    """Time to first token that half of the requests keep under load. [ms]"""
+    """Time to first token that half of the requests must meet under load. [ms]"""
     ttft_p90_ms: Positive | None = None
-    """Time to first token that 90 % of the requests keep under load. [ms]"""
+    """Time to first token that 90 % of the requests must meet under load. [ms]"""
     ttft_p95_ms: Positive | None = None
-    """Time to first token that 95 % of the requests keep under load. [ms]"""
+    """Time to first token that 95 % of the requests must meet under load. [ms]"""
     ttft_p99_ms: Positive | None = None
-    """Time to first token that 99 % of the requests keep under load. [ms]"""
+    """Time to first token that 99 % of the requests must meet under load. [ms]"""
     tpot_p50_ms: Positive | None = None
-    """Time per output token that half of the requests keep under load. [ms]"""
+    """Time per output token that half of the requests must meet under load. [ms]"""
     tpot_p90_ms: Positive | None = None
-    """Time per output token that 90 % of the requests keep under load. [ms]"""
+    """Time per output token that 90 % of the requests must meet under load. [ms]"""
     tpot_p95_ms: Positive | None = None
-    """Time per output token that 95 % of the requests keep under load. [ms]"""
+    """Time per output token that 95 % of the requests must meet under load. [ms]"""
     tpot_p99_ms: Positive | None = None
-    """Time per output token that 99 % of the requests keep under load. [ms]"""
+    """Time per output token that 99 % of the requests must meet under load. [ms]"""
     goodput_ratio: Ratio | None = None
-    """Share of the requests that must keep `ttft_ms` and `tpot_ms` under load; those are then limits on
-    single requests instead of means."""
+    """Share of the requests that must meet both `ttft_ms` and `tpot_ms` under load; these then limit single
+    requests instead of means."""
 
 
 class TrafficSpec(Spec):
-    """How requests arrive. With this block, limits on means hold under load too, queueing included."""
+    """Arrival process of requests. With this block, limits on means include queueing."""
 
     burstiness: Positive = 1.0
-    """Squared coefficient of variation of the times between arrivals: 1 is Poisson, 2 to 4 is usual for
-    bursts. `plan import trace` measures it."""
+    """Squared coefficient of variation of interarrival times: 1 is Poisson, bursts usually have 2 to 4. `plan
+    import trace` measures it."""

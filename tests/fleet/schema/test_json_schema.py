@@ -198,7 +198,7 @@ def test_keys_are_described_by_their_docstrings_units_included() -> None:
         "type": ["number", "null"],
         "exclusiveMinimum": 0,
         "maximum": 1e12,
-        "description": "Time to first token that 95 % of the requests keep under load. [ms]",
+        "description": "Time to first token that 95 % of the requests must meet under load. [ms]",
     }
     for name, block in definitions.items():
         for key, about in block.get("properties", {}).items():
