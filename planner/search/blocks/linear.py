@@ -1,4 +1,4 @@
-"""The linear relaxation of a whole model: its optimum, and what the limits of its constraints cost."""
+"""Linear relaxation of a whole model: its optimum and the dual prices of its constraints."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from fleetplan.planner.search.solvers.workers import Workers, WorkersStoppedErro
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearOptimum:
-    """An optimum of a linear relaxation.
+    """Optimum of a linear relaxation.
 
     Attributes
     ----------
     values : FloatArray
-        Of all variables.
+        Values of all variables.
     row_duals : FloatArray
-        What one more unit of the limit of each constraint costs. [objective units]
+        Dual price of each constraint: cost of one more unit of its limit. [objective units]
     worth : FloatArray
-        What one more unit of each variable would save in its constraints: no more than its cost, where it
-        is at its lower bound. [objective units]
+        Value of one more unit of each variable in its constraints; at most its cost if it is at its lower
+        bound. [objective units]
     """
 
     values: FloatArray
@@ -40,14 +40,14 @@ class LinearOptimum:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearOutcome:
-    """What is known of a linear relaxation.
+    """Outcome of a linear relaxation.
 
     Attributes
     ----------
     optimum : LinearOptimum or None
-        None where there is none, or HiGHS found none.
+        None if there is none, or HiGHS found none.
     infeasible : bool
-        Whether there is none, within the tolerances of floating point.
+        Whether it is infeasible, within floating-point tolerances.
     """
 
     optimum: LinearOptimum | None
@@ -61,12 +61,12 @@ def linear_optimum(
     limit_s: float = math.inf,
     indicators: Collection[int] = (),
 ) -> LinearOptimum | None:
-    """The optimum of a model whose variables need not be whole; None where it has none, or not in time.
+    """Return the optimum of a model without integrality; None if it has none, or not in time.
 
     Parameters
     ----------
     model, continuous, stop, limit_s, indicators
-        As for `linear_outcomes`.
+        As in `linear_outcomes`.
     """
     found = linear_outcomes([model], continuous, stop, limit_s, indicators)
     return None if found is None else found[0].optimum
@@ -79,20 +79,20 @@ def linear_outcomes(
     limit_s: float = math.inf,
     indicators: Collection[int] = (),
 ) -> list[LinearOutcome] | None:
-    """Solve models of the same variables, which need not be whole, side by side; None if not in time.
+    """Solve the linear relaxations of models with the same variables in parallel; None if not in time.
 
     Parameters
     ----------
     models : Sequence[CpModel]
-        Each with an objective.
+        Models, each with an objective.
     continuous : Collection[int]
-        Variables that are finely divided, which are scaled by their range.
+        Finely divided variables, which are scaled by their range.
     stop : Stop
-        Ends it without an answer.
+        Aborts without an answer.
     limit_s : float
-        Time after which it is given up. [s]
+        Time limit. [s]
     indicators : Collection[int]
-        Variables whose rows have no limits.
+        Variables whose rows lose their limits.
     """
     relaxations, jobs = [], []
     for model in models:
@@ -110,7 +110,7 @@ def linear_outcomes(
 
 
 def _outcome(relaxed: Relaxation, answer: Answer) -> LinearOutcome:
-    """An answer in the units of the model."""
+    """Convert an answer to the units of the model."""
     if answer.values is None or answer.row_duals is None:
         return LinearOutcome(None, answer.infeasible)
     scale = relaxed.variable_scale
@@ -122,10 +122,10 @@ def _outcome(relaxed: Relaxation, answer: Answer) -> LinearOutcome:
 def slotted_job(
     relaxation: Relaxation, cost: FloatArray, slot: IntArray, open_slots: BoolArray
 ) -> SlottedJob:
-    """The linear relaxation of a whole model, whose optimum uses few slots beside those that are open."""
+    """Return the linear relaxation of a model whose optimum uses few slots beyond the open ones."""
     return SlottedJob(program=relaxation.program, cost=cost, slot=slot, open_slots=open_slots)
 
 
 def whole_job(relaxation: Relaxation, cost: FloatArray) -> Job:
-    """The linear relaxation of a whole model."""
+    """Return the linear relaxation of a model."""
     return Job(relaxation.program, cost, None)

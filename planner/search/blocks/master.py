@@ -1,4 +1,4 @@
-"""The restricted master: one column a block and the master's variables, within the linking rows."""
+"""Restricted master: one column per block and the master's variables, within the linking rows."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 from fleetplan.planner.search.solvers.relaxation import Relaxation
 
 ROW_TOLERANCE: Final = 1e-6
-"""Violating a scaled limit by less than this is rounding. [largest coefficients of the row]"""
+"""Scaled violations below this are rounding. [largest coefficients of the row]"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
-    """A column of every block and scaled values of the master's variables."""
+    """One column per block, and scaled values of the master's variables."""
 
     columns: tuple[Column, ...]
     master: FloatArray
@@ -30,18 +30,18 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scope:
-    """What a master decides; the rest stays as an incumbent has it.
+    """Part of the program that a master decides; the rest stays as in the incumbent.
 
     Attributes
     ----------
     blocks : IntArray
         Blocks that choose a column.
     variables : IntArray
-        Positions of the master's variables that are free.
+        Positions of the master's free variables.
     rows : IntArray
-        Positions of the linking rows that these touch.
+        Positions of the linking rows that contain them.
     row_lower, row_upper : FloatArray
-        What the rest leaves of their limits.
+        Limits of these rows, less the use of the rest.
     """
 
     blocks: IntArray
@@ -60,23 +60,23 @@ class PriceRange:
 
     @classmethod
     def of_penalty(cls, penalty: float, n_rows: int) -> PriceRange:
-        """No price above a penalty."""
+        """Return a range of prices up to a penalty, in either direction."""
         return cls(np.full(n_rows, -penalty), np.full(n_rows, penalty))
 
     def __and__(self, other: PriceRange) -> PriceRange:
-        """The prices within both ranges, which overlap."""
+        """Return the intersection of two ranges that overlap."""
         return PriceRange(np.maximum(self.lower, other.lower), np.minimum(self.upper, other.upper))
 
 
 class Master:
-    """Builds masters over columns.
+    """Builder of master programs over columns.
 
     Parameters
     ----------
     parts, relaxation : Split, Relaxation
-        The program in blocks and its relaxation.
+        Program in blocks, and its relaxation.
     cost : FloatArray
-        Scaled cost of all variables.
+        Scaled costs of all variables.
     """
 
     def __init__(self, parts: Split, relaxation: Relaxation, cost: FloatArray) -> None:
@@ -84,13 +84,13 @@ class Master:
         self._parts = parts
         self.cost: FloatArray = cost[variables]
         self.lower, self.upper = relaxation.lower[variables], relaxation.upper[variables]
-        # What follows columns is whole where they are.
+        # Variables that follow columns are whole wherever columns are.
         self.whole = relaxation.whole[variables] & ~parts.following
         self.rows: sp.csr_array = relaxation.rows[linking][:, variables].tocsr()
         self.row_lower, self.row_upper = relaxation.row_lower[linking], relaxation.row_upper[linking]
 
     def everything(self) -> Scope:
-        """All blocks and all of the master's variables."""
+        """Return the scope of all blocks and all master variables."""
         return Scope(
             np.arange(len(self._parts.blocks), dtype=np.int64),
             np.arange(len(self.cost), dtype=np.int64),
@@ -100,16 +100,16 @@ class Master:
         )
 
     def around(self, selection: Selection, blocks: IntArray, touched: IntArray) -> Scope:
-        """Some blocks, and what they share rows with.
+        """Return the scope of some blocks and of the rows they share.
 
         Parameters
         ----------
         selection : Selection
-            What the rest keeps.
+            Plan that the rest keeps.
         blocks : IntArray
-            Blocks that are decided anew.
+            Blocks to reoptimise.
         touched : IntArray
-            Positions of linking rows that they may touch.
+            Positions of linking rows that they may use.
         """
         variables = np.unique(self.rows[touched].indices).astype(np.int64)
         shared = np.flatnonzero(np.diff(self.rows[:, variables].tocsr().indptr))
@@ -128,7 +128,7 @@ class Master:
     def integer_job(
         self, scope: Scope, columns: Sequence[Column], effort: Effort, selection: Selection | None
     ) -> Job:
-        """Choose one column of each block of a scope, beginning with a selection where there is one."""
+        """Return the program that chooses one column per block of a scope, starting from a selection."""
         rows, cost = self._rows(scope, columns)
         effort = replace(effort, firm=True)
         if selection is None:
@@ -143,18 +143,18 @@ class Master:
         prices: PriceRange,
         master: FloatArray | None = None,
     ) -> Job:
-        """Mix the columns of each block of a scope; a limit may be violated at a price.
+        """Return the LP that mixes the columns of each block of a scope; limits may be violated at a price.
 
         Parameters
         ----------
         scope : Scope
-            What is decided.
+            Part to decide.
         columns : Sequence[Column]
-            At least one of every block of the scope.
+            At least one column per block of the scope.
         prices : PriceRange
-            Range of the duals of the linking rows of the scope: what violating a scaled limit by one costs.
+            Range of the dual prices of the scope's linking rows: the cost of violating a scaled limit by one.
         master : FloatArray, optional
-            Values that the whole variables of the scope are held at.
+            Values at which the scope's whole variables are fixed.
         """
         rows, cost = self._rows(scope, columns)
         n_rows, n_variables = rows.rows.shape
@@ -175,12 +175,12 @@ class Master:
         return Job(wide, np.concatenate([cost, prices.upper, -prices.lower]), None)
 
     def column_rows(self, columns: Sequence[Column]) -> tuple[sp.csr_array, FloatArray]:
-        """Entries of columns in the linking rows, then in one row a block, and their costs."""
+        """Return the columns' entries in the linking rows and in one row per block, and their costs."""
         rows, cost = self._rows(self.everything(), columns)
         return rows.rows[:, : len(columns)].tocsr(), cost[: len(columns)]
 
     def _rows(self, scope: Scope, columns: Sequence[Column]) -> tuple[Rows, FloatArray]:
-        """Linking rows of a scope, then one row a block that chooses its column."""
+        """Return the linking rows of a scope, and one row per block that chooses its column."""
         position = np.full(len(self.row_lower), -1)
         position[scope.rows] = np.arange(len(scope.rows))
         number = np.full(len(self._parts.blocks), -1)
@@ -191,7 +191,7 @@ class Master:
         nothing = np.zeros(0, dtype=np.int64)
         linked = position[np.concatenate([nothing, *(column.entries[0] for column in columns)])]
         added = np.concatenate([np.zeros(0), *(column.entries[1] for column in columns)])
-        # In the row of its block stands a one, after what a column adds to linking rows.
+        # Each column has a 1 in the row of its block, after its entries in linking rows.
         indices = np.insert(linked, starts[1:], number[block])
         data = np.insert(added, starts[1:], 1.0)
         starts += np.arange(len(starts))
@@ -213,7 +213,7 @@ class Master:
     def chosen(
         self, scope: Scope, columns: Sequence[Column], answer: Answer, before: Selection | None
     ) -> Selection | None:
-        """What an integer master chose, in place of that part of what was chosen before."""
+        """Return the selection of an integer master, with the rest of the selection before."""
         if answer.values is None:
             return None
         picked = dict(zip((p.block for p in before.columns), before.columns, strict=True)) if before else {}
@@ -224,7 +224,7 @@ class Master:
         return self.selection([picked[block] for block in range(len(self._parts.blocks))], master)
 
     def holds(self, selection: Selection) -> bool:
-        """Whether a selection keeps the linking rows, within the tolerance of floating point."""
+        """Return whether a selection satisfies the linking rows, within floating-point tolerances."""
         used = self.rows @ selection.master
         for column in selection.columns:
             used[column.entries[0]] += column.entries[1]
@@ -232,6 +232,6 @@ class Master:
         return bool(max(above.max(initial=0.0), below.max(initial=0.0)) <= ROW_TOLERANCE)
 
     def selection(self, columns: Sequence[Column], master: FloatArray) -> Selection:
-        """A selection with its cost."""
+        """Return a selection with its cost."""
         cost = sum(column.cost for column in columns) + float(self.cost @ master)
         return Selection(tuple(columns), master, cost)

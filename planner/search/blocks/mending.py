@@ -1,4 +1,4 @@
-"""Plans whose columns lack replicas: the columns get them, and supply is decided anew for all of them."""
+"""Repair of plans whose columns lack replicas: add the replicas, then choose supply for all columns."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.solvers.workers import Workers
 
 SUPPLY_S: Final = 1.0
-"""Most time for deciding supply anew. Where all columns are given, it takes a tenth in a large fleet. [s]"""
+"""Time limit to choose supply. With all columns fixed, it takes a tenth of it in a large fleet. [s]"""
 
 
 class Mending:
-    """Keeps the best of what was found, although HiGHS takes rows for kept that lack a part of a replica.
+    """Keeps the best plan even if HiGHS's row tolerance left a column without part of a replica.
 
-    One column of a thousand lacks a replica. With it, a plan of a thousand columns may pass a limit, or want
-    another purchase.
+    One column of a thousand lacks a replica. With the replica added, a plan of a thousand columns may violate
+    a limit or need another purchase.
 
     Parameters
     ----------
     master, pool : Master, ColumnPool
-        Selections of columns, and the columns that are known.
+        Restricted master, and the known columns.
     state : SearchState
-        Keeps the best plan.
+        Holds the best plan.
     clock : Clock
-        Says how long.
+        Time limits.
     """
 
     def __init__(self, master: Master, pool: ColumnPool, state: SearchState, clock: Clock) -> None:
@@ -35,11 +35,11 @@ class Mending:
         self._pool = pool
         self._state = state
         self._clock = clock
-        # The cheapest selection with columns that were mended, whose supply is to be decided.
+        # Cheapest selection with repaired columns whose supply is still to be chosen.
         self._pending: Selection | None = None
 
     def offer(self, selection: Selection) -> bool:
-        """Keep a selection if it is exact and the best; mend columns that lack replicas if it might be."""
+        """Keep a selection if it is exact and the best; repair its columns if it might become so."""
         incumbent = self._state.incumbent
         if incumbent.objective is not None and selection.cost >= incumbent.objective:
             return False
@@ -57,7 +57,7 @@ class Mending:
         return False
 
     def decide_supply(self, workers: Workers) -> None:
-        """Decide supply, and nothing else, for the cheapest selection that was mended."""
+        """Choose supply for the cheapest repaired selection, with all columns fixed."""
         pending, self._pending = self._pending, None
         objective = self._state.incumbent.objective
         if pending is None or self._state.expired() or (objective is not None and pending.cost >= objective):
@@ -67,4 +67,4 @@ class Mending:
         answer = workers.solve_one(self._master.integer_job(everything, columns, effort, None))
         selection = self._master.chosen(everything, columns, answer, None)
         if selection is not None and self._state.incumbent.offer(selection):
-            self._state.tell("master", "supply for columns that lacked replicas")
+            self._state.tell("master", "chose supply after adding missing replicas")

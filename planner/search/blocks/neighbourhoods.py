@@ -1,4 +1,4 @@
-"""Neighbourhoods: the blocks around a shared row are priced at prices of their own and chosen anew."""
+"""Column neighbourhoods: price the blocks around a shared row at their own prices, and choose again."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 from fleetplan.planner.search.solvers.workers import Workers
 
 MOST_BLOCKS: Final = 100
-"""Blocks of one neighbourhood at most: beyond it the integer master takes too long."""
+"""Largest neighbourhood: with more blocks the integer master takes too long."""
 
 AT_A_TIME: Final = 2
-"""Neighbourhoods at a time, whatever the number of cores, so that every machine takes the same steps."""
+"""Neighbourhoods solved in parallel, the same on every machine so that all take the same steps."""
 
 LEAST_BLOCKS: Final = 3
-"""Rows that fewer blocks share are no reason for a neighbourhood."""
+"""Least blocks that must share a row to form a neighbourhood."""
 
 COLUMNS_A_BLOCK: Final = 25
-"""Columns of a block that an integer master looks at, the cheapest at the current prices."""
+"""Columns per block in an integer master, the cheapest at the current prices."""
 
 MASTER_S: Final = 1.0
-"""Time of one integer master. Most take less, and while one takes longer the other cores wait for it:
-with 3 s three scarce medium fleets are at 8.3, 6.0, 4.7 % after 45 s, with 1 s at 6.4, 5.6, 4.5 %. [s]"""
+"""Time limit of an integer master. Most take less, and the other cores wait for the longest: after 45 s, the
+gaps of three scarce medium fleets are 6.4, 5.6 and 4.5 % with 1 s, and 8.3, 6.0 and 4.7 % with 3 s. [s]"""
 
 PENALTY_RATIO: Final = 20.0
-"""Penalty of violating a limit in the master LP of a neighbourhood, over the largest price."""
+"""Penalty of violating a limit in a neighbourhood's master LP, as a multiple of the largest price."""
 
 LP_SUPPLY_SHARE: Final = 0.5
-"""Share of neighbourhoods whose prices are of the master LP's supply, rounded, not of the plan's."""
+"""Probability that prices follow the master LP's supply, rounded, instead of the plan's."""
 
 PRICE_SPREAD: Final = 0.3
-"""Prices of a neighbourhood are multiplied by one plus or minus up to this, row by row."""
+"""Largest random relative change of a neighbourhood's prices, row by row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Improvement:
-    """What the integer master of one neighbourhood chose among its columns."""
+    """Answer of one neighbourhood's integer master, with its columns."""
 
     scope: Scope
     columns: list[Column]
@@ -57,22 +57,22 @@ class Improvement:
 
 
 class Neighbourhoods:
-    """Improves a plan part by part.
+    """Improvement of a plan, neighbourhood by neighbourhood.
 
     Parameters
     ----------
     parts : Split
         Blocks and linking rows.
     master : Master
-        Chooses columns.
+        Restricted master.
     lagrangian : Lagrangian
-        Prices blocks.
+        Prices linking rows into the objective.
     pool : ColumnPool
         Receives new columns.
     prices : Prices
-        Of the linking rows, which better ones may replace meanwhile.
+        Prices of the linking rows, updated while the search runs.
     seed : int
-        Of the order and the variation of prices.
+        Random seed of the order and of the price changes.
     """
 
     def __init__(
@@ -94,10 +94,10 @@ class Neighbourhoods:
         self._order: list[int] = []
 
     def _find_anchors(self) -> list[IntArray]:
-        """Blocks around rows that several share, and around variables of the master; each set once."""
+        """Return the distinct sets of blocks around shared rows and around the master's variables."""
         rows = self._parts.program.rows[self._parts.linking_rows]
         around_row = _held(rows, self._parts.block_of, len(self._parts.blocks))
-        # Two blocks alone share the changes of one service; that is no neighbourhood.
+        # Two blocks share only the changes of one service: no neighbourhood.
         around_row = sp.diags_array(np.diff(around_row.indptr) >= LEAST_BLOCKS, dtype=float) @ around_row
         around_variable = abs(self._master.rows).T @ around_row
         found: dict[bytes, IntArray] = {}
@@ -109,26 +109,26 @@ class Neighbourhoods:
                 if last > first:
                     own = blocks.indices[first:last].astype(np.int64)
                     found.setdefault(own.tobytes(), own)
-        # Where no row is shared by several blocks, all blocks are one neighbourhood.
+        # If no row is shared by several blocks, all blocks form one neighbourhood.
         return list(found.values()) or [np.arange(len(self._parts.blocks), dtype=np.int64)]
 
     def improve(
         self, workers: Workers, clock: Clock, selection: Selection, lp_supply: FloatArray
     ) -> list[Improvement]:
-        """Some neighbourhoods at a time, each as if the others stayed as they are.
+        """Solve several neighbourhoods in parallel, each as if the rest of the plan stayed.
 
         Parameters
         ----------
         workers, clock
-            Who does it, and for how long.
+            Processes, and time limits.
         selection : Selection
-            The plan.
+            Current plan.
         lp_supply : FloatArray
             Scaled values of the master's variables in a mixture of columns.
         """
         picked = self._pick()
         scopes = [self._scope(selection, blocks) for blocks in picked]
-        # Columns that suit the plan's own supply alone would never lead to another.
+        # Columns priced only at the plan's supply would never lead to another.
         other = self._random.random() < LP_SUPPLY_SHARE
         supply = np.round(lp_supply) if other else selection.master
         prices = self._own_prices(workers, scopes, supply)
@@ -145,7 +145,7 @@ class Neighbourhoods:
         return [Improvement(*each) for each in zip(scopes, columns, answers, strict=True)]
 
     def _pick(self) -> list[IntArray]:
-        """Neighbourhoods without a block in common, in a random order in which each has its turn."""
+        """Return disjoint neighbourhoods, in a random order in which each has its turn."""
         if not self._order:
             self._order = list(range(len(self._anchors)))
             self._random.shuffle(self._order)
@@ -162,7 +162,7 @@ class Neighbourhoods:
                 blocks = np.array(sorted(self._random.sample(blocks.tolist(), MOST_BLOCKS)))
             picked.append(blocks)
             taken |= set(blocks.tolist())
-        # Those that overlap with what was picked are next.
+        # Neighbourhoods that overlap with the picked ones come next.
         self._order += reversed(waiting)
         return picked
 
@@ -171,7 +171,7 @@ class Neighbourhoods:
         return self._master.around(selection, blocks, touched)
 
     def _own_prices(self, workers: Workers, scopes: list[Scope], supply: FloatArray) -> list[FloatArray]:
-        """Prices where integer supply is held, varied a little; the best prices elsewhere."""
+        """Return prices with integer supply fixed, slightly varied; the best prices elsewhere."""
         penalty = PENALTY_RATIO * float(np.abs(self._prices.best).max(initial=1.0))
         jobs = [
             self._master.linear_job(
@@ -198,7 +198,7 @@ class Neighbourhoods:
     def _price(
         self, workers: Workers, clock: Clock, picked: list[IntArray], prices: list[FloatArray]
     ) -> None:
-        """New columns of all blocks of some neighbourhoods, each at the prices of its own."""
+        """Find new columns for all blocks of the neighbourhoods, at the prices of each."""
         effort = clock.pricing(math.inf)
         jobs = []
         for blocks, duals in zip(picked, prices, strict=True):
@@ -213,7 +213,7 @@ class Neighbourhoods:
 
 
 def _held(rows: sp.csr_array, block_of: IntArray, n_blocks: int) -> sp.csr_array:
-    """Which blocks the variables of each row are of, as a matrix of ones, shape (n_rows, n_blocks)."""
+    """Return which blocks have variables in each row, as a 0/1 matrix, shape (n_rows, n_blocks)."""
     entries = rows.tocoo()
     block = block_of[entries.coords[1]]
     blocked = block >= 0

@@ -1,4 +1,4 @@
-"""Which period every variable and row of a program belongs to."""
+"""Period number of every variable and row of a program."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from fleetplan.planner.search.blocks.roles import NONE, VariableRoles
 from fleetplan.planner.search.solvers.matrix import IntArray
 
 SHARED: Final = -1
-"""Period of what stands in several, and of rows that hold nothing else."""
+"""Number of variables of several periods, and of rows with only such variables."""
 
 JOINING: Final = -2
-"""Period of rows that join several."""
+"""Number of rows that join several periods."""
 
 
 def periods_of(roles: VariableRoles, rows: sp.csr_array) -> tuple[IntArray, IntArray]:
-    """Period of every variable and row: what is in no moment belongs to the one period whose rows hold it."""
+    """Return the period of every variable and row.
+
+    A variable outside all moments belongs to the only period whose rows contain it.
+    """
     moment = np.where(roles.moment != NONE, roles.moment, roles.home)
     placed = moment != NONE
     period = np.full(len(moment), SHARED, dtype=np.int64)
@@ -26,7 +29,7 @@ def periods_of(roles: VariableRoles, rows: sp.csr_array) -> tuple[IntArray, IntA
     entries = rows.tocoo()
     row, variable = (each.astype(np.int64) for each in entries.coords)
     least, most = _extremes(row, period[variable], rows.shape[0])
-    # A variable without a moment that one period's rows hold, and no row that joins, is that period's own.
+    # A variable without a moment, contained in one period's rows and in no joining row, is that period's own.
     inside = most[row] >= 0
     low, high = _extremes(variable[inside], least[row][inside], rows.shape[1])
     _, highest = _extremes(variable[inside], most[row][inside], rows.shape[1])
@@ -38,7 +41,7 @@ def periods_of(roles: VariableRoles, rows: sp.csr_array) -> tuple[IntArray, IntA
 
 
 def _extremes(group: IntArray, number: IntArray, count: int) -> tuple[IntArray, IntArray]:
-    """The least and the largest number of each group, those below zero left out; -1 where it has none."""
+    """Return the least and the largest nonnegative number of each group; -1 if it has none."""
     counted = number >= 0
     large = np.iinfo(np.int64).max
     least, most = np.full(count, large), np.full(count, -1)

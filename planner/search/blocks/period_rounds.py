@@ -1,10 +1,9 @@
-"""Rounds that decide what is worth buying: each raises the bound, and leads to a plan with that supply.
+"""Supply rounds: each chooses supply, raises the bound and leads to a plan with that supply.
 
-A round decides supply where a part of a replica may run, constructs a plan for it, prices blocks at that
-supply for cuts that say what whole replicas cost (block_cuts.py), and decides again. Bounds of teams' years
-after 30 s, seeds 1 to 5: 5.749, 2.662, 3.530, 4.691 and 3.040 M USD; without cuts, with the first period
-decided whole, 5.719, 2.656, 3.500, 4.757 and 3.066 M USD. After 60 s seed 2 is at 2.669 instead of 2.656 M
-USD.
+A round chooses whole supply while replicas may be fractional, constructs a plan for it, prices blocks at it
+for cuts on the cost of whole replicas (block_cuts.py), and repeats. After 30 s, the bounds of five teams'
+years are 5.749, 2.662, 3.530, 4.691 and 3.040 M USD; without cuts, with the first period's replicas whole,
+they are 5.719, 2.656, 3.500, 4.757 and 3.066 M USD.
 """
 
 from __future__ import annotations
@@ -29,47 +28,48 @@ from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY
 from fleetplan.planner.search.solvers.workers import LEAST_WITH_BACKGROUND, Workers
 
 SUPPLY_SHARE_OF_TIME: Final = 0.5
-"""Share of the time limit for what is worth buying, while plans are improved beside it. It takes 4 to 13 s of
-a core for teams, and its bound comes with its end."""
+"""Share of the time limit for the supply program, while plans are improved in parallel. It takes 4 to 13 s of
+a core for teams, and its bound arrives when it ends."""
 
 WHOLE_SHARE_OF_TIME: Final = 0.75
-"""The same with periods decided whole."""
+"""Share of the time limit with whole replicas in some periods."""
 
 PRICING_ROUNDS: Final = 4
-"""How often blocks are priced at one supply before the next is decided. A round takes about 1 s on two cores
-for teams, and the next program of the supply 4 to 13 s of one."""
+"""Pricing rounds per supply. A round takes about 1 s on two cores for teams, the next supply program 4 to 13
+s of one."""
 
 PRICING_GAP: Final = 2e-4
-"""Gap at which a block is solved: cuts lose as much."""
+"""Gap of a block: cuts lose as much."""
 
 CLOSING_SHARE: Final = 0.05
-"""Share of the gap that a round has to close; otherwise a period more is decided whole in the next."""
+"""Least share of the gap that a round must close; otherwise the next makes replicas whole in one more
+period."""
 
-SOURCE: Final = "supply decided whole"
-"""Who proves these bounds."""
+SOURCE: Final = "integer supply with block cuts"
+"""Source of these bounds."""
 
 SUPPLY_GAP: Final = 3e-3
-"""Gap at which what is worth buying is good enough, over the bound."""
+"""Target gap of the supply program, as a share of the bound."""
 
 LEAST_GAIN: Final = 2e-4
-"""Rounds raise the bound until one raised it by less. [bound]"""
+"""Relative gain of the bound below which rounds end. [share of the bound]"""
 
 
 class PeriodRounds:
-    """Raises the bound and makes plans, period by period.
+    """Rounds that raise the bound and lead to plans, period by period.
 
     Parameters
     ----------
     periods : Periods
-        Their programs.
+        Programs of the periods.
     cuts : BlockCuts
-        Says what blocks cost at least.
+        Lower bounds on the cost of blocks.
     state : SearchState
         Receives the bounds.
     clock : Clock
-        Says how long.
+        Time limits.
     plans : PlanSearch
-        Keeps plans and improves them.
+        Stores plans and improves them.
     """
 
     def __init__(
@@ -81,16 +81,16 @@ class PeriodRounds:
         self._clock = clock
         self._plans = plans
         self._planning = PeriodPlans(periods, state, clock, plans)
-        # Where cuts have to bind to be kept.
+        # Points at one of which a cut must bind to be kept.
         self._points: list[FloatArray] = []
         # Supplies to plan for.
         self._supplies: list[FloatArray] = []
         self._start: FloatArray | None = None
-        # Time of the last program of the supply. [s]
+        # Time of the latest supply program. [s]
         self._supply_s = 0.0
 
     def run(self, workers: Workers) -> None:
-        """Raise the bound while that pays, and improve the plan beside it, until the search ends.
+        """Raise the bound while that pays, and improve the plan in parallel, until the search ends.
 
         Raises
         ------
@@ -103,7 +103,7 @@ class PeriodRounds:
             self._beside(workers)
 
     def _in_turn(self, workers: Workers) -> None:
-        """A step, then plans for as long as that took."""
+        """Alternate one step with improvements of the plan for the same time."""
         steps = self._rounds()
         jobs = next(steps, None)
         while not self._over():
@@ -118,7 +118,7 @@ class PeriodRounds:
                     break
 
     def _plan_in_turn(self, workers: Workers) -> None:
-        """Plan for the supplies that were found."""
+        """Plan for the supplies found so far."""
         while self._supplies and not self._over():
             steps = self._planning.steps(self._supplies.pop())
             jobs = next(steps, None)
@@ -126,11 +126,11 @@ class PeriodRounds:
                 jobs = _sent(steps, workers.solve(jobs, self._state.expired))
 
     def _beside(self, workers: Workers) -> None:
-        """Each step as soon as the one before is done, whatever neighbourhoods run.
+        """Run each step as soon as the one before is done, with neighbourhoods in the background.
 
-        Rounds wait until there is a plan for the supply that they found: that closes more of the gap than the
-        next bound, and both together take the cores from each other. The plan of team 1 came 8 s after its
-        supply, not 14.
+        Rounds wait for a plan with the supply they found: it closes more of the gap than the next bound, and
+        both together compete for the cores. In one team the plan follows its supply after 8 s instead of 14
+        s.
         """
 
         def follow(steps: Steps, jobs: Sequence[AnyJob] | None, then: Callable[[], None]) -> None:
@@ -149,7 +149,7 @@ class PeriodRounds:
                     else:
                         further()
 
-            # What follows from these jobs waits for them; neighbourhoods lead to no others.
+            # Follow-up jobs depend on these; neighbourhoods have none.
             batch = workers.give(jobs, self._state.expired, note, urgent=True)
 
         rounds = self._rounds()
@@ -161,10 +161,10 @@ class PeriodRounds:
         return self._state.finished() or self._state.hopeless(0)
 
     def _rounds(self) -> Steps:
-        """Decide what is worth buying, learn what that costs in whole replicas, and again.
+        """Choose supply, learn its cost with whole replicas, and repeat.
 
-        Once that closes little of the gap, periods are decided whole, from the first one on, which shapes all
-        others. So are those that had no plan with some supply.
+        Once that closes little of the gap, replicas become whole period by period, starting with the first,
+        which shapes all others, and with periods that had no plan for some supply.
         """
         whole: frozenset[int] = frozenset()
         values = yield from self._decide_supply(whole)
@@ -180,30 +180,30 @@ class PeriodRounds:
                 whole |= self._next(whole)
             before, open_cost = self._state.bound, self._plans.open_cost()
             values = yield from self._decide_supply(whole)
-            # Without a plan there is no gap that a round could close little of.
+            # Without a plan there is no gap to measure progress by.
             if self._state.bound - before < CLOSING_SHARE * open_cost < math.inf:
                 whole |= self._next(whole)
 
     def _is_late(self) -> bool:
-        """Whether another program of the supply would not end in time: its bound comes with its end."""
+        """Return whether another supply program would not end in time; its bound arrives when it ends."""
         return self._clock.left_s() < self._supply_s
 
     def _next(self, whole: frozenset[int]) -> frozenset[int]:
-        """The first period that is not decided whole."""
+        """Return the first period whose replicas are not whole yet."""
         return frozenset([each for each in range(self._periods.count) if each not in whole][:1])
 
     def _decide_supply(
         self, whole: frozenset[int]
     ) -> Generator[Sequence[AnyJob], list[Answer], FloatArray | None]:
-        """Decide what is worth buying; scaled values of all variables, None where its time was over.
+        """Choose supply; return scaled values of all variables, or None if its time ran out.
 
-        That is decided in the whole program where a part of a replica may run in other periods than some, so
-        its bound holds.
+        The program covers all periods, with fractional replicas except in `whole` periods, so its bound is
+        valid.
 
         Raises
         ------
         InfeasibleBlockError
-            If nothing serves everything even so.
+            If no plan serves all demand even with fractional replicas.
         """
         self._periods.keep_binding(self._points)
         program = self._periods.supply_program(whole)
@@ -219,22 +219,22 @@ class PeriodRounds:
             raise InfeasibleBlockError
         if not best.infeasible:
             self._state.raise_bound(best.bound - BOUND_SAFETY * abs(best.bound), SOURCE)
-        detail = "what is worth buying, where a part of a replica may run"
+        detail = "chose supply with fractional replicas"
         if whole:
             detail = (
-                f"what is worth buying, {len(whole)} of "
-                f"{counted(self._periods.count, 'period')} decided whole"
+                f"chose supply with whole replicas in {len(whole)} of "
+                f"{counted(self._periods.count, 'period')}"
             )
         self._state.tell("periods", detail)
         return None if best.values is None else program.values(best.values)
 
     def _price(self, values: FloatArray) -> Generator[Sequence[AnyJob], list[Answer], bool]:
-        """Price all blocks where supply is that of some values, until that is known to cost more or settled.
+        """Price all blocks at the supply of these values, until it proves to cost more or prices settle.
 
         Returns
         -------
         bool
-            Whether it is now known to cost more than before.
+            Whether the supply now proves to cost more than before.
 
         Raises
         ------
@@ -244,7 +244,7 @@ class PeriodRounds:
         self._points.append(values)
         linear = (yield [self._periods.held_job(values)])[0]
         if linear.row_duals is None:
-            # Rows that only say which configurations run, and the like, leave no plan with this supply.
+            # Rows about which configurations run, for example, leave no plan with this supply.
             self._start = None
             return False
         before = linear.objective
@@ -272,7 +272,7 @@ class PeriodRounds:
         return linear.objective - before > LEAST_GAIN * abs(self._state.bound)
 
     def _learn(self, prices: FloatArray) -> Generator[Sequence[AnyJob], list[Answer], list[Answer]]:
-        """Price all blocks at some prices of the linking rows, and keep the cuts that this gives."""
+        """Price all blocks at prices of the linking rows, and keep the resulting cuts."""
         effort = self._clock.pricing(PRICING_GAP / SPREAD_SHARE)
         answers = yield self._cuts.jobs(prices, effort)
         self._periods.add(self._cuts.learned(answers))
@@ -280,7 +280,7 @@ class PeriodRounds:
 
 
 def _sent(steps: Steps, answers: list[Answer]) -> Sequence[AnyJob] | None:
-    """The jobs that follow from some answers; None where there are no more."""
+    """Return the jobs that follow from answers; None if there are none."""
     try:
         return steps.send(answers)
     except StopIteration:

@@ -1,15 +1,15 @@
-r"""What is worth buying over all periods, and what runs in each of them there.
+r"""Supply program over all periods, and the program of each period at a given supply.
 
-A block is what one service does in one moment; hosts that blocks share are priced, and at a price a mixture
-of columns runs. In fleets of few services that mixture keeps the Lagrangian bound from the best plan. Here
-one program decides all supply whole while a part of a replica may run, with cuts that say what blocks cost
-at least in whole replicas (block_cuts.py). What runs on the best supply is then decided period by period.
-Where cuts say no more, periods are decided whole in that program, one after the other.
+A block is one service in one moment. Blocks share hosts; at a price of hosts, the master LP mixes columns,
+and in fleets of few services this mixture separates the Lagrangian bound from the best plan. Here, one
+program chooses all supply in whole units while replicas may be fractional, with cuts on the cost of blocks in
+whole replicas (block_cuts.py). Replicas for the best supply are then chosen period by period. Once cuts gain
+little, replicas become whole in that program too, one period after the other.
 
-Rows that only say which configurations run, and rows of loads alone that do not bind in the relaxation, are
-left out of it. Its bound holds without them, and HiGHS proves more in the same time: 90.1 instead of 81.8
-thousand USD of 95.9 for the first quarter of a team's year in 8 s without the former, and without shares of
-pools too 95.6 in 3.7 s.
+The program leaves out rows about which configurations run, and rows of loads alone that do not bind in the
+relaxation. Its bound is valid without them, and HiGHS proves more in the same time: for the first quarter of
+a team's year, 90.1 instead of 81.8 of 95.9 thousand USD in 8 s without the former, and 95.6 in 3.7 s without
+shares of pools too.
 """
 
 from __future__ import annotations
@@ -33,29 +33,28 @@ from fleetplan.planner.search.solvers.relaxation import Relaxation
 from fleetplan.planner.search.solvers.substitution import Substitution, substitute
 
 MOST_SLOTS: Final = 900
-"""Uses of a configuration in a pool and moment that a period may have: HiGHS takes longer for more than a
-round may. A team has 260 to 380 a quarter. With percentiles, three times the variables each, it has 410 to
-850, and bounds 2.6 to 8 % above those of pricing after 60 s. In a team's year of four slices, 1,036, the
-bound is 1.4 % higher so and the plan 4 % dearer. Companies have 1,350 and more."""
+"""Largest number of slots times moments per period: HiGHS takes longer for more than a round allows. Teams
+have 260 to 380 per quarter; 410 to 850 with percentiles, where the bounds after 60 s are 2.6 to 8 % above
+those of pricing. With 1,036, in a team's year of four slices, the bound is 1.4 % higher but the plan 4 % more
+expensive. Companies have 1,350 and more."""
 
 NEXT_TO_NOTHING: Final = 2e-3
-"""Share of all cost below which changes from period to period are left out when supply is decided. Their rows
-are a third of a team's, and HiGHS takes 18 and 28 instead of 30 and 46 s of a core for seeds 2 and 5 without
-them; the bound is 0.1 % lower."""
+"""Largest cost share of changes between periods that the supply program ignores. Their rows are a third of a
+team's; without them, HiGHS takes 18 and 28 instead of 30 and 46 s of a core, and the bound is 0.1 % lower."""
 
 SLACK: Final = 1e-6
-"""How far a row is from its limits that does not bind. [scaled units]"""
+"""Distance from its limits beyond which a row does not bind. [scaled units]"""
 
 MOST_CUTS: Final = 400
-"""Cuts of blocks from which those that bind nowhere are dropped. Each has hundreds of entries: so many add
-half as many as a team's program has."""
+"""Number of block cuts above which those that bind nowhere are dropped. Each has hundreds of entries: this
+number adds half the entries of a team's program."""
 
 NEARLY_BINDS: Final = 1e-3
-"""A cut binds where it is kept by a smaller share of its limit: HiGHS rounds what it decides whole."""
+"""A cut binds if its slack is a smaller share of its limit: HiGHS rounds integer variables."""
 
 
 def small_periods(roles: VariableRoles) -> bool:
-    """Whether there are several periods, each small enough to be decided whole."""
+    """Return whether there are several periods, each small enough to solve as a whole."""
     moment = np.where(roles.moment != NONE, roles.moment, roles.home)
     count = 1 + int(roles.period_of[moment[moment != NONE]].max(initial=NONE))
     if count <= 1:
@@ -66,25 +65,25 @@ def small_periods(roles: VariableRoles) -> bool:
 
 
 class Periods:
-    """The programs of all periods.
+    """Programs of all periods.
 
     Parameters
     ----------
     structure : Structure
-        The whole program.
+        Whole program.
     indicators : Collection[int]
-        Variables that only say which configurations run.
+        Variables that only indicate which configurations run.
     root : RootRelaxation
-        An optimum of the linear relaxation.
+        Optimum of the linear relaxation.
 
     Attributes
     ----------
     relaxation : Relaxation
-        The whole program.
+        Whole program.
     period, of_row : IntArray
-        Period of every variable and row, `SHARED`, or of rows that hold variables of several `JOINING`.
+        Period of every variable and row, or `SHARED`; `JOINING` for rows with variables of several periods.
     count : int
-        Periods.
+        Number of periods.
     """
 
     def __init__(self, structure: Structure, indicators: Collection[int], root: RootRelaxation) -> None:
@@ -108,7 +107,7 @@ class Periods:
         self._cuts = Cuts(sp.csr_array((0, len(self._cost))), np.zeros(0))
 
     def _rows_of_bound(self, indicators: Collection[int], values: FloatArray) -> BoolArray:
-        """Rows that the bound keeps."""
+        """Return the rows that the bound keeps."""
         program = self.relaxation
         used = program.rows @ values
         binds = np.minimum(program.row_upper - used, used - program.row_lower) <= SLACK
@@ -119,7 +118,7 @@ class Periods:
         return kept
 
     def _cheap_following(self, values: FloatArray) -> BoolArray:
-        """Rows of what only follows other variables, where that costs next to nothing."""
+        """Return the rows of following variables if these cost next to nothing."""
         following = np.flatnonzero(self._following)
         spent = float(self._cost[following] @ values[following])
         if spent > NEXT_TO_NOTHING * float(np.abs(self._cost) @ values):
@@ -127,32 +126,32 @@ class Periods:
         return _holds(self.relaxation.rows, following)
 
     def _only_in_use(self) -> BoolArray:
-        """Rows by which loads alone need a pool that is in use: what these loads run on needs it as well."""
+        """Return rows by which loads alone require a pool in use; their replicas require it too."""
         rows = self.relaxation.rows
         use = (self._service == NONE) & (self._growth == 0) & self.relaxation.whole
         others = self.relaxation.whole & ~use
         return _holds(rows, np.flatnonzero(use)) & ~_holds(rows, np.flatnonzero(others))
 
     def add(self, cuts: Cuts) -> None:
-        """Add cuts to all programs that decide supply."""
+        """Add cuts to the supply program."""
         self._cuts = self._cuts.and_more([cuts])
 
     def keep_binding(self, points: Sequence[FloatArray]) -> None:
-        """Where there are many cuts, drop those that bind at none of some points: scaled values."""
+        """If there are many cuts, drop those that bind at none of these points (scaled values)."""
         if self._cuts.count > MOST_CUTS:
             self._cuts = self._cuts.first_and_binding(0, points, NEARLY_BINDS)
 
     def _with_cuts(self) -> Relaxation:
-        """The relaxation of the whole with all cuts."""
+        """Return the relaxation of the whole program with all cuts."""
         return self.relaxation.with_cuts(self._cuts.rows, self._cuts.least)
 
     def supply_program(self, whole: Collection[int] = ()) -> Substitution:
-        """The same with supply whole, and whether pools are in use.
+        """Return the relaxation with whole supply and whole indicators of pools in use.
 
         Parameters
         ----------
         whole : Collection[int]
-            Periods in which all replicas are whole as well.
+            Periods whose replicas are whole too.
         """
         program = self._with_cuts().program
         cuts = ~np.isin(self._period_of_cuts(), list(whole))
@@ -168,16 +167,16 @@ class Periods:
         return substitute(few, self._cost)
 
     def _period_of_cuts(self) -> IntArray:
-        """Period of the block of every cut: where replicas are whole, cuts say nothing new, and take time."""
+        """Return the period of each cut's block: with whole replicas, cuts add nothing and take time."""
         return self.period[self._cuts.rows.indices[self._cuts.rows.indptr[:-1]]]
 
     def held_job(self, values: FloatArray) -> Job:
-        """The linear relaxation of the whole with all cuts, where supply is that of some values.
+        """Return the linear relaxation of the whole program with all cuts, with supply fixed.
 
         Parameters
         ----------
         values : FloatArray
-            Scaled values of all variables; those that `supply_program` decides whole are looked at.
+            Scaled values of all variables; used for those that `supply_program` makes whole.
         """
         held = self.relaxation.whole & self._of_no_service
         lower, upper = self.relaxation.lower.copy(), self.relaxation.upper.copy()
@@ -186,12 +185,12 @@ class Periods:
         return whole_job(given.with_cuts(self._cuts.rows, self._cuts.least), self._cost)
 
     def linear_job_at(self, supply: FloatArray) -> Job:
-        """The linear relaxation of the whole where what stands in several periods is given.
+        """Return the linear relaxation of the whole program with shared supply fixed.
 
         Parameters
         ----------
         supply : FloatArray
-            Scaled values of all variables; those of shared supply are looked at.
+            Scaled values of all variables; used for shared supply.
         """
         relaxed = self.relaxation
         lower, upper = relaxed.lower.copy(), relaxed.upper.copy()
@@ -200,7 +199,7 @@ class Periods:
         return whole_job(given.without_limits_on(self._indicators), self._cost)
 
     def supply_key(self, values: FloatArray) -> tuple[int, ...]:
-        """What stands in several periods, in whole numbers."""
+        """Return the shared supply in whole numbers."""
         return tuple(np.round(values[self._shared]).astype(int).tolist())
 
     def plan_jobs(
@@ -211,20 +210,20 @@ class Periods:
         opened: BoolArray | None = None,
         starts: Sequence[FloatArray | None] | None = None,
     ) -> list[Job]:
-        """What runs in each period with some supply.
+        """Return the program of each period at a given supply.
 
         Parameters
         ----------
         supply : FloatArray
-            Scaled values of all variables; those of shared supply are looked at.
+            Scaled values of all variables; used for shared supply.
         effort : Effort
-            Of each job.
+            Effort of each job.
         more : Collection[int]
-            Periods in which there may be more of it.
+            Periods that may add supply.
         opened : BoolArray, optional
-            Which slots are looked at, by slot; all where nothing is said.
+            Slots to open; all if missing.
         starts : sequence of FloatArray or None, optional
-            By period: what each job begins with, values of its own variables.
+            Starting values of each period's job, for its own variables.
         """
         found = []
         for period in range(self.count):
@@ -247,11 +246,11 @@ class Periods:
         return found
 
     def _variables_of(self, period: int) -> IntArray:
-        """Variables of the job of a period: its own, then supply that several periods share."""
+        """Return the variables of a period's job: its own, then shared supply."""
         return np.concatenate([np.flatnonzero(self.period == period), self._shared])
 
     def merged(self, answers: Sequence[Answer]) -> FloatArray | None:
-        """The plan of all periods, with as much supply as any of them wants; None where one has none."""
+        """Merge the periods' plans, with the largest supply that any wants; None if a period has none."""
         values = np.zeros(len(self._cost))
         less = self._growth[self._shared] < 0
         wanted = []
@@ -265,14 +264,14 @@ class Periods:
         return values
 
     def following_job(self, values: FloatArray) -> Job | None:
-        """What only follows the other variables of a plan, at least cost; None where nothing does."""
+        """Return the LP of a plan's following variables; None if there are none."""
         variables = np.flatnonzero(self._following)
         if not len(variables):
             return None
         return Job(self._parts.part(variables, values).program, self._cost[variables], None)
 
     def completed(self, values: FloatArray, answer: Answer) -> FloatArray | None:
-        """A plan with `following_job`'s answer; None where it has none."""
+        """Complete a plan with the answer to `following_job`; None if it has no values."""
         if answer.values is None:
             return None
         found = values.copy()
@@ -281,7 +280,7 @@ class Periods:
 
 
 def _holds(rows: sp.csr_array, variables: IntArray) -> BoolArray:
-    """Which rows hold any of some variables."""
+    """Return which rows contain any of these variables."""
     found = np.zeros(rows.shape[0], dtype=bool)
     found[rows.tocsc()[:, variables].indices] = True
     return found

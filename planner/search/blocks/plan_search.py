@@ -1,8 +1,8 @@
-"""The plans of a search over blocks, improved part by part until the bound of its rounds gains more.
+"""Plans of a search over blocks, improved by neighbourhoods until bound rounds gain more.
 
-`PlanSearch` extends `FirstPlans` and does not hold one, because both change one state: the last relaxation,
-its neighbourhoods, the columns of plans and the draft of the first. Whoever improves plans offers and
-constructs them as well. Two objects would need a third one with the state, and would pass most calls to it.
+`PlanSearch` extends `FirstPlans` instead of holding one, because both change the same state: the last
+relaxation, its neighbourhoods, the columns of plans and the first draft. Code that improves plans also offers
+and constructs them. Two objects would need a third for the state, and would pass most calls to it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.search.solvers.workers import Workers
 
 RECENT: Final = 10
-"""So many of the last changes that neighbourhoods found are put together."""
+"""Number of latest improvements to combine."""
 
 TOGETHER_S: Final = 1.0
-"""Most time for that. Most take 0.03 to 0.3 s for a company of twelve services. [s]"""
+"""Time limit of the combination. Most take 0.03 to 0.3 s for a company of twelve services. [s]"""
 
 PROMISING_SHARE_OF_TIME: Final = 0.15
-"""Share of the time for improving a plan with better supply until it is the best."""
+"""Share of the time to improve a plan with better supply until it is the best."""
 
 
 class PlanSearch(FirstPlans):
-    """Finds plans and improves them; parameters and attributes as those of `FirstPlans`."""
+    """Search for plans and their improvement; parameters and attributes as in `FirstPlans`."""
 
     def __init__(
         self,
@@ -47,17 +47,17 @@ class PlanSearch(FirstPlans):
     ) -> None:
         super().__init__(parts, structure, master, pool, state, clock, seed)
         self._direct_rate = GainRate()
-        # A plan that is not the best, with supply that promises more, and until when it is improved. [s]
+        # Plan with more promising supply that is not yet the best, and the end of its improvement. [s]
         self._promising: FloatArray | None = None
         self._promising_until_s = 0.0
-        # What neighbourhoods found lately.
+        # Latest improvements.
         self._recent: deque[Selection] = deque(maxlen=RECENT)
 
     def offer_promising(self, scaled: FloatArray) -> bool:
-        """Keep a plan if it is the best; improve it for a while first where its supply promises more.
+        """Keep a plan if it is the best; otherwise improve it for a while if its supply is promising.
 
-        Of team 2 the plan for the best supply cost as much as the best one, in whose supply neighbourhoods
-        found nothing for ten seconds, and 2.8 % less after seven seconds of them.
+        In one team, the plan for the best supply first cost as much as the incumbent, whose neighbourhoods
+        had found nothing for 10 s, and 2.8 % less after 7 s of neighbourhoods.
         """
         if self.offer(scaled):
             return True
@@ -71,16 +71,16 @@ class PlanSearch(FirstPlans):
         return False
 
     def _improve_promising(self, workers: Workers, direct: DirectNeighbourhoods, now: FloatArray) -> None:
-        """Try some neighbourhoods of a plan that is not the best, until it is or its time is over."""
+        """Improve a promising plan by neighbourhoods, until it is the best or its time is over."""
         now = improved(direct, workers, self._clock, now)
         if self.offer(now):
-            self._state.tell("neighbourhood", "plan for better supply improved")
+            self._state.tell("neighbourhood", "improved a plan with better supply")
             self._promising = None
         else:
             self._promising = now if self._clock.spent_s() < self._promising_until_s else None
 
     def improve(self, workers: Workers) -> None:
-        """Try some neighbourhoods on the variables themselves, and keep what makes the plan better."""
+        """Solve neighbourhoods on the program's variables, and keep improvements."""
         now = self._scaled()
         if now is None or self._direct is None:
             return
@@ -94,16 +94,16 @@ class PlanSearch(FirstPlans):
             selection = self._selection(changed)
             self._recent.append(selection)
             if self._offer(selection, changed):
-                self._state.tell("neighbourhood", f"{change.detail} decided anew")
+                self._state.tell("neighbourhood", f"re-optimised {change.detail}")
         self.mending.decide_supply(workers)
         if changes:
             self._put_together(workers)
 
     def _put_together(self, workers: Workers) -> None:
-        """Choose among the columns of the plan and of the last changes, and decide supply with them.
+        """Choose among the columns of the plan and of the latest improvements, together with supply.
 
-        Each change was decided as if all else stayed as it was, with supply for it alone: two that save
-        something seldom hold as they are. Five of 26 pairs of a company (seed 3) were such, and lost one.
+        Each improvement assumed that all else stays, with supply for it alone, so two rarely fit together.
+        Among 26 pairs of a company's improvements, the second of five would be lost.
         """
         plan = self._state.incumbent.selection
         if plan is None or self._state.finished():
@@ -114,32 +114,32 @@ class PlanSearch(FirstPlans):
         answer = workers.solve_one(self.master.integer_job(everything, columns, effort, plan))
         chosen = self.master.chosen(everything, columns, answer, None)
         if chosen is not None and self.mending.offer(chosen):
-            self._state.tell("neighbourhood", f"{counted(len(self._recent), 'neighbourhood')} together")
+            self._state.tell("neighbourhood", f"combined {counted(len(self._recent), 'neighbourhood')}")
         self.mending.decide_supply(workers)
 
     def improve_or_find(self, workers: Workers) -> None:
-        """Improve the plan, or look for one where there is none."""
+        """Improve the plan, or search for a first one."""
         if self._state.incumbent.values is None:
             self.try_again(workers)
         else:
             self.improve(workers)
 
     def improve_to_the_end(self, workers: Workers) -> None:
-        """Improve the plan, or look for one, by neighbourhoods and constructions alone."""
+        """Improve the plan, or search for one, by neighbourhoods and constructions alone."""
         while self._direct is not None and not self._state.finished() and not self._state.hopeless(0):
             self.improve_or_find(workers)
 
     def improve_while_it_pays(self, workers: Workers, raised: float, round_s: float) -> None:
-        """Improve the plan while that closes more of the gap in its time than the bound of the last round.
+        """Improve the plan while that closes more of the gap per time than the last round's bound.
 
         Parameters
         ----------
         workers : Workers
-            Who does it.
+            Processes that solve the jobs.
         raised : float
-            What the round raised the bound by. [objective units]
+            Gain of the bound in the round. [objective units]
         round_s : float
-            Time of the round, and the most for this. [s]
+            Time of the round, and the limit for this. [s]
         """
         round_rate = gain_rate(raised, round_s)
         until = self._clock.spent_s() + round_s

@@ -1,7 +1,7 @@
-"""Pricing rounds: every block at the dual prices of the linking rows gives a bound and new columns.
+"""Pricing: dual prices of the linking rows, at which every block gives a bound and a new column.
 
-Dual prices are stabilised twice. A box keeps those of the master LP near the best ones so far, and the next
-ones are a weighted mean of both (Wentges smoothing). Both are tighter after a round that proved less.
+Dual prices are stabilised twice: a box keeps the master LP's prices near the best so far, and the next prices
+are a weighted mean of both (Wentges smoothing). Both tighten after a round that proved less.
 """
 
 from __future__ import annotations
@@ -19,57 +19,57 @@ from fleetplan.planner.search.solvers.highs_jobs import Effort, Job
 from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 
 FIRST_SMOOTHING, LEAST_SMOOTHING = 0.9, 0.3
-"""Weight of the best prices so far in the next ones (Wentges smoothing), in the second round and at least;
-the rest is the master LP's. Its prices are far off while columns are few: with a weight of 0.3 the second
-round of a company proved -93e12 where the first had proved 7.2e12, and no later one of the four that there
-was time for reached that; a weight of 0.95 gave 7.44e12 in the third (seed 1)."""
+"""Weight of the best prices in the next ones (Wentges smoothing) in the second round, and its minimum; the
+rest is the master LP's. With few columns, its prices are far off: with a weight of 0.3, a company's second
+round proved -93e12 after 7.2e12 in the first, and no later round recovered in time; a weight of 0.95 gave
+7.44e12 in the third."""
 
 SMOOTHER, ROUGHER = 0.5, 0.8
-"""Factor of the other weight after a round without a better bound, and of this one after a round with one."""
+"""Factor on the master LP's weight after a round without a better bound, and on the best prices' weight after
+one with it."""
 
 FIRST_BOX: Final = 0.5
-"""Half-width of the box around the best prices so far, over their size, in the second round. Prices without
-a box jump far away and back while columns are few: ten rounds reached what eight reach
-with it (medium fleet, seed 1)."""
+"""Half width of the box around the best prices in the second round, relative to their size. Without a box,
+prices oscillate while columns are few: ten rounds reach what eight reach with it in a medium fleet."""
 
 BOX_GROWTH, BOX_SHRINK, LARGEST_BOX = 1.2, 0.8, 1.0
-"""Factors of the box after a round with a better bound and after one without, and its largest half-width."""
+"""Factors on the box after a round with a better bound and after one without, and the largest half width."""
 
 LARGEST_SHARE: Final = 10.0
-"""Most that the gap of a block is counted over, in even shares of what the relaxation spends. Prices that
-punish violated limits make a block of offline work cost -8e13 in a year of 1e13 (company, seed 1): no column
-beats a known one by a hundredth of that. With gaps over such costs 14 rounds end at a master LP of 13.3e12
-that violates limits, with this limit at 7.9e12 within them."""
+"""Cap on the cost to which a block's gap is relative, in even shares of the relaxation's spending. Penalties
+of violated limits can make a block of offline work cost -8e13 in a year of 1e13, where no column beats a
+known one by a hundredth of that. Without the cap, 14 rounds of a company end at a master LP of 13.3e12 that
+violates limits; with it, at 7.9e12 within them."""
 
 
 @dataclass(slots=True, eq=False)
 class Prices:
-    """Prices of the linking rows and the best bound that some gave.
+    """Prices of the linking rows, with the best bound so far.
 
     Attributes
     ----------
     current : FloatArray
-        Of the next round.
+        Prices of the next round.
     best : FloatArray
-        Of the best bound.
+        Prices of the best bound.
     master : FloatArray
-        Of the last master LP, near the best.
+        Prices of the last master LP, near the best.
     bound : float
-        The best bound. [objective units]
+        Best bound. [objective units]
     rounds : int
-        Rounds that have begun.
+        Number of rounds begun.
     box : float
-        Half-width of the box around the best prices, over their size.
+        Half width of the box around the best prices, relative to their size.
     smoothing : float
         Weight of the best prices in the next ones.
     to_gain : float
-        Distance of the best bound from the master LP: more rounds gain no more. [objective units]
+        Distance of the best bound and the master LP: the most that more rounds can gain. [objective units]
     spread : float
-        The same as a share of the master LP.
+        That distance as a share of the master LP.
     settled : bool
         Whether more rounds gain too little.
     block_bounds : FloatArray
-        Of every block at the best prices. [objective units]
+        Bound of every block at the best prices. [objective units]
     """
 
     current: FloatArray
@@ -85,7 +85,7 @@ class Prices:
     master: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def note(self, duals: FloatArray, bound: float, block_bounds: FloatArray) -> bool:
-        """Keep the bound of a round; True if it is the best so far."""
+        """Store the bound of a round; return whether it is the best so far."""
         first, better = self.bound == -math.inf, bound > self.bound
         if better:
             self.best, self.bound, self.block_bounds = duals, bound, block_bounds
@@ -97,10 +97,11 @@ class Prices:
         return better
 
     def near(self, master_duals: FloatArray) -> PriceRange:
-        """The box around the best prices.
+        """Return the box around the best prices.
 
-        Its width is relative to the larger of the best price and the master LP's without a box, and for
-        prices near zero to the median price: a price that begins at zero can become large in one round.
+        Its width is relative to the larger of the best price and of the master LP's price without a box; for
+        prices near zero, to the median price, because a price that starts at zero can become large in one
+        round.
         """
         size = np.abs(self.best)
         used = size[size > 0]
@@ -109,7 +110,7 @@ class Prices:
         return PriceRange(self.best - width, self.best + width)
 
     def follow(self, master: float, master_duals: FloatArray) -> None:
-        """Set the next prices between the best and the master's, and how far the bound is from it."""
+        """Set the next prices between the best and the master's, and update the distance to gain."""
         self.to_gain = master - self.bound
         self.spread = self.to_gain / abs(master) if master else 0.0
         self.master = master_duals
@@ -124,7 +125,7 @@ def pricing_jobs(
     lengths: FloatArray,
     even_share: float,
 ) -> list[Job]:
-    """One job a block: its cheapest column at some prices, beginning with the cheapest that is known.
+    """Return one job per block: find its cheapest column at these prices, starting from the cheapest known.
 
     Parameters
     ----------
@@ -133,20 +134,20 @@ def pricing_jobs(
     variables : list[IntArray]
         Variables of each block.
     pool : ColumnPool
-        What is known.
+        Known columns.
     effort : Effort
-        For each block. Its gap is over what the block costs, within `LARGEST_SHARE`.
+        Effort per block. Its gap is relative to the block's cost, within `LARGEST_SHARE`.
     lengths : FloatArray
-        About how long each block takes compared with others.
+        Relative expected duration of each block.
     even_share : float
-        What a block would cost if all did the same; infinite where nobody knows. [objective units]
+        Cost of a block if all cost the same; infinite if unknown. [objective units]
     """
     jobs = []
     for number, own in enumerate(variables):
         cost = priced.reduced_cost[own]
         start = pool.cheapest(number, cost)
         limited = effort
-        # Blocks have no column in the first round alone, whose prices punish nothing.
+        # Blocks lack a column only in the first round, whose prices include no penalties.
         if start is not None:
             size = min(abs(float(cost @ start)), LARGEST_SHARE * even_share)
             limited = replace(effort, gap_ratio=0.0, gap=effort.gap_ratio * size)
@@ -155,7 +156,7 @@ def pricing_jobs(
 
 
 class PartFailedError(Exception):
-    """HiGHS did not solve a program that a part of the search cannot do without: the others go on."""
+    """HiGHS did not solve a program that one part of the search needs: the other parts continue."""
 
 
 class InfeasibleBlockError(Exception):

@@ -1,12 +1,11 @@
-"""The pricing rounds of a search over blocks, and what takes turns with them.
+"""Column generation: pricing rounds, alternating with integer masters and neighbourhoods.
 
-A round prices all blocks at the current prices of the linking rows, which gives a bound and new columns;
-beside it an integer master chooses among the columns found so far, which gives a plan. Prices come from the
-master LP, the first ones from the linear relaxation of the whole program. While the plan is far from good,
-columns are looked for among few slots before the first round, which takes longer. Once more rounds could
-close little of the gap they take turns with neighbourhoods, in which the blocks around a shared row are
-priced at prices of their own and chosen anew; once they have settled, rounds whose bound knows that supply
-is whole do.
+A round prices all blocks at the current prices of the linking rows, which gives a bound and new columns. In
+parallel, an integer master chooses among the known columns, which gives a plan. Prices come from the master
+LP, the first from the linear relaxation. While the plan is far from its bound, the search first looks for
+columns among few slots, because a round takes longer. Once rounds could close little of the gap, they
+alternate with neighbourhoods, which price the blocks around a shared row at their own prices. Once prices
+settle, rounds of integer supply replace them.
 """
 
 from __future__ import annotations
@@ -32,50 +31,51 @@ from fleetplan.planner.search.blocks.supply_rounds import SupplyRounds
 from fleetplan.planner.search.solvers.workers import Workers
 
 PENALTY_RATIO: Final = 20.0
-"""Penalty of passing a linking row's limit in the master LP, over the largest first price."""
+"""Penalty of a violated linking row in the master LP, as a multiple of the largest first price."""
 
 PENALTY_GROWTH: Final = 10.0
-"""Factor of the penalty where columns violate limits in spite of it."""
+"""Factor on the penalty if columns violate limits in spite of it."""
 
 ROUNDS_SHARE_OF_TIME: Final = 0.33
 """Share of the time for rounds; the rest is for integer supply and for plans."""
 
 STEEP_ROUNDS_SHARE_OF_TIME: Final = 0.6
-"""The same while rounds raise the bound steeply, as in scarce fleets, whose prices are far from the first."""
+"""Share while rounds raise the bound steeply, as in scarce fleets, whose prices are far from the first."""
 
 STEEP_GAIN: Final = 1e-3
-"""Gain of a round that is steep. [bound]"""
+"""Least relative gain of a steep round. [share of the bound]"""
 
 LEAD_SHARE: Final = 0.2
-"""Rounds wait for a better plan where they could close no more than this share of the gap."""
+"""Rounds wait for a better plan if they could close at most this share of the gap."""
 
 SETTLED_RATIO: Final = 5e-4
-"""Distance of the bound from the master LP at which more rounds gain too little."""
+"""Relative distance of bound and master LP at which prices count as settled."""
 
 COLUMNS_SHARE_OF_TIME: Final = 0.1
-"""Most time for columns among few slots before the first round, while the plan is far from good."""
+"""Share of the time for columns among few slots before the first round, while the plan is far from its
+bound."""
 
 COLUMNS_GAIN: Final = 1e-3
-"""Gain of the master LP below which columns are not looked for among few slots any more. [master LP]"""
+"""Relative gain of the master LP below which the search among few slots ends. [share of the master LP]"""
 
 
 class PricingSearch:
-    """Raises the bound by pricing, and chooses among the columns it finds.
+    """Search that raises the bound by pricing, and chooses plans among the columns.
 
     Parameters
     ----------
     parts : Split
-        The program in blocks.
+        Program in blocks.
     lagrangian : Lagrangian
-        Prices blocks.
+        Prices linking rows into the objective.
     plans : PlanSearch
-        Has the columns and the selections of them; improves plans between rounds.
+        Holds columns and selections; improves plans between rounds.
     state : SearchState
         Receives bounds and plans.
     clock : Clock
-        Says how long.
+        Time limits.
     seed : int
-        Of the neighbourhoods.
+        Random seed of the neighbourhoods.
     """
 
     def __init__(
@@ -99,18 +99,18 @@ class PricingSearch:
         self._masters = RestrictedMasters(plans.master, plans.pool, plans.mending, state, clock, areas)
         self._blocks = BlockPricing(parts, plans.pool, state, clock, plans.slot)
         self._supply = SupplyRounds(parts, lagrangian, self._masters, self._blocks, plans, state, clock)
-        # Time of the last round of pricing. [s]
+        # Time of the last pricing round. [s]
         self._round_s = 0.0
 
     def run(self, workers: Workers, prices: Prices, experienced: bool) -> None:
-        """Rounds, then bound and plan by turns, until the search ends.
+        """Run pricing rounds, then alternate between bound and plan, until the search ends.
 
         Parameters
         ----------
         workers : Workers
-            Who does it.
+            Processes that solve the jobs.
         prices : Prices
-            The first ones.
+            First prices.
         experienced : bool
             Whether columns are known already.
 
@@ -127,18 +127,18 @@ class PricingSearch:
         self._alternate(workers, prices, settled)
 
     def _learn(self, workers: Workers, prices: Prices) -> None:
-        """Let a master choose among the columns that are known already, beside the first round.
+        """Prepare an integer master over the known columns, to run with the first round.
 
-        That round is at the first prices all the same: what known columns would make of these is worth less
-        than the relaxation's. With theirs, two rounds of a large scarce fleet proved no better bound than it.
+        That round keeps the first prices: for a large scarce fleet, two rounds at the known columns' prices
+        proved no better bound than the relaxation.
         """
         columns = list(self._pool.columns)
         self._masters.pending = self._masters.solve_lp(workers, columns, self._penalty(prices))
 
     def _columns_first(self, workers: Workers, prices: Prices) -> None:
-        """Look for columns among few slots, and put them together, before any round: a round takes longer.
+        """Search columns among few slots, and choose a plan, before the first round, which takes longer.
 
-        The first round is at the first prices all the same.
+        The first round keeps the first prices.
         """
         prices.master = prices.best
         limit_s = COLUMNS_SHARE_OF_TIME * self._clock.limit_s
@@ -146,7 +146,9 @@ class PricingSearch:
         prices.current = prices.best
         if self._state.finished():
             return
-        self._state.tell("columns", f"{found} among few slots, master LP {master_lp:.6g}")
+        self._state.tell(
+            "columns", f"found {counted(found, 'column')} among few slots, master LP {master_lp:.6g}"
+        )
         self._masters.choose(workers, prices.best)
 
     @staticmethod
@@ -154,12 +156,12 @@ class PricingSearch:
         return PENALTY_RATIO * float(np.abs(prices.best).max(initial=1.0))
 
     def _rounds(self, workers: Workers, prices: Prices) -> bool:
-        """Price until the bound settles, its share of time is spent, or the gap is small enough.
+        """Price blocks until the bound settles, its share of time is spent, or the gap is small enough.
 
         Returns
         -------
         bool
-            False where more rounds would raise the bound, but a better plan is worth more first.
+            False if rounds could raise the bound, but a better plan comes first.
         """
         penalty = self._penalty(prices)
         while not self._state.finished():
@@ -172,14 +174,14 @@ class PricingSearch:
             master_lp, more = self._more_columns(workers, prices, penalty, master_lp, priced_s)
             self._state.tell(
                 "pricing",
-                f"round {prices.rounds}: {found.new} new columns, {more} among few slots, of "
-                f"{len(self._pool.columns)}, master LP {master_lp:.6g}",
+                f"round {prices.rounds}: found {counted(found.new, 'column')}, {more} more among few slots, "
+                f"{len(self._pool.columns)} in all, master LP {master_lp:.6g}",
             )
             # Even past the limit: any plan is better than none.
             self._masters.choose_first(workers, prices.best)
             self._plans.repair(workers)
             if self._state.far():
-                # New columns put together are worth more than neighbourhoods of a plan without them.
+                # An integer master over new columns gains more than neighbourhoods of a plan without them.
                 self._masters.choose(workers, prices.best)
             round_s = self._clock.spent_s() - began
             self._plans.improve_while_it_pays(workers, self._state.bound - bound, round_s)
@@ -206,21 +208,21 @@ class PricingSearch:
     def _more_columns(
         self, workers: Workers, prices: Prices, penalty: float, master_lp: float, round_s: float
     ) -> tuple[float, int]:
-        """Look for more columns among few slots while that lowers the master LP.
+        """Search more columns among few slots while that lowers the master LP.
 
         Parameters
         ----------
         workers, prices, penalty
-            As rounds have them.
+            As in `_rounds`.
         master_lp : float
-            Objective of the master LP before. [objective units]
+            Objective of the master LP so far. [objective units]
         round_s : float
-            Time of the round of all blocks, and the most for this. [s]
+            Time of the round of all blocks, and the limit for this. [s]
 
         Returns
         -------
         tuple[float, int]
-            The objective of the master LP, and how many columns are new.
+            Objective of the master LP, and the number of new columns.
         """
         until, found = self._clock.spent_s() + round_s, 0
         while not (self._state.finished() or self._state.hopeless(prices.rounds)):
@@ -236,16 +238,16 @@ class PricingSearch:
         return master_lp, found
 
     def _price_blocks(self, workers: Workers, prices: Prices) -> PricingRound | None:
-        """Price all blocks, an integer master over earlier columns beside them.
+        """Price all blocks, with an integer master over earlier columns in parallel.
 
         Returns
         -------
         PricingRound or None
-            What is known by now; None where the time is over before every block has a column.
+            Answers so far; None if time runs out before every block has a column.
         """
         began, priced = self._clock.spent_s(), self._lagrangian.price(prices.current)
-        # For the sake of the bound, every other round does without a master while the plan is near it.
-        # One at a time: masters beside two rounds would leave no seat to blocks.
+        # Every other round skips the master while the plan is near its bound, to favour the bound. Masters of
+        # two rounds at once would leave no seats to blocks.
         turn = (prices.rounds % 2 == 0 or self._state.far()) and not self._blocks.side_jobs_run
         side_jobs = self._masters.side_jobs(self._masters.take_pending()) if turn else []
         side_jobs += self._supply.side_jobs(prices)
@@ -263,7 +265,7 @@ class PricingSearch:
             even_share=self._plans.even_share,
             side_jobs=side_jobs,
             on_bound=on_bound,
-            # Without any bound there are no best prices to stay near.
+            # Without a bound there are no best prices to stay near.
             ahead=prices.bound > -math.inf,
         )
         self._plans.mending.decide_supply(workers)
@@ -271,9 +273,9 @@ class PricingSearch:
         return found if self._blocks.complete_pool(workers, priced) else None
 
     def _alternate(self, workers: Workers, prices: Prices, settled: bool) -> None:
-        """Improve the plan and raise the bound for about as long each, until the search ends.
+        """Alternate between plan and bound, with about equal time, until the search ends.
 
-        The plan comes first where rounds gave way to it.
+        The plan comes first if rounds stopped for it.
         """
         plans_first = not settled
         around = Neighbourhoods(self._parts, self._master, self._lagrangian, self._pool, prices, self._seed)
@@ -282,12 +284,12 @@ class PricingSearch:
                 self._plans.try_again(workers)
             began = self._clock.spent_s()
             if self._state.incumbent.selection is not None and self._clock.left_s() < self._round_s:
-                # The bound comes with the last block of a round, which would be too late.
+                # The bound arrives with the last block of a round, which would be too late.
                 until = math.inf
             elif plans_first and self._state.incumbent.selection is not None:
                 until = began + self._round_s
             else:
-                # Without a bound, the last round was cut before every block had one.
+                # Without a bound, the last round was cut off before every block had one.
                 if settled and prices.bound > -math.inf:
                     if not self._supply.round(workers, prices) and not prices.settled:
                         self._rounds(workers, prices)
@@ -305,17 +307,17 @@ class PricingSearch:
                     break
 
     def _improve(self, workers: Workers, around: Neighbourhoods, selection: Selection) -> None:
-        """Try some neighbourhoods, and keep what makes the plan better, one after the other."""
+        """Solve neighbourhoods, and keep improvements one by one."""
         for found in around.improve(workers, self._clock, selection, self._masters.lp_supply):
             before = self._state.incumbent.selection
             better = self._master.chosen(found.scope, found.columns, found.answer, before)
-            # Two that share a limit may pass it together.
+            # Two improvements that share a limit may violate it together.
             if better is None or not self._master.holds(better):
                 continue
             if self._plans.mending.offer(better):
-                self._state.tell("neighbourhood", f"{counted(len(found.scope.blocks), 'block')} chosen anew")
+                self._state.tell("neighbourhood", f"re-optimised {counted(len(found.scope.blocks), 'block')}")
 
     def _leads(self, prices: Prices) -> bool:
-        """Whether nearly all that plan and bound differ by is the plan's to gain."""
+        """Return whether nearly all of the gap is the plan's to close."""
         objective = self._state.incumbent.objective
         return objective is not None and prices.to_gain < LEAD_SHARE * (float(objective) - prices.bound)

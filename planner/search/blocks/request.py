@@ -1,4 +1,4 @@
-"""What is asked of a search over blocks, and what it answers."""
+"""Request and outcome of a search over blocks."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from fleetplan.planner.search.solvers.seats import OpenSeats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockOutcome:
-    """What a search over blocks found.
+    """Outcome of a search over blocks.
 
     Attributes
     ----------
     values : IntArray or None
-        Of all variables, exact.
+        Exact values of all variables.
     objective : float or None
-        Of them. [objective units]
+        Objective at these values. [objective units]
     bound : float
-        No plan costs less. [objective units]
+        Lower bound. [objective units]
     bound_source : str
-        What proved the bound.
+        Component that proved the bound.
     infeasible : bool
-        Whether a relaxation has no solution, within the tolerances of floating point.
+        Whether a relaxation is infeasible, within floating-point tolerances.
     work_s : float
-        Work in deterministic seconds.
+        Work. [s]
     """
 
     values: IntArray | None
@@ -45,15 +45,15 @@ class BlockOutcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WarmStart:
-    """What is known of a model from other solves of it.
+    """Knowledge of a model from earlier solves.
 
     Attributes
     ----------
     memory : ColumnMemory
-        Columns; receives those that are found.
+        Known columns; receives new ones.
     row_duals : FloatArray or None
-        Prices of all rows at which rounds begin; None for those of the linear relaxation of the whole model.
-        [objective units]
+        Dual prices of all rows at which rounds begin; None to take those of the linear relaxation. [objective
+        units]
     """
 
     memory: ColumnMemory = field(default_factory=ColumnMemory)
@@ -62,36 +62,36 @@ class WarmStart:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """What is to be solved.
+    """Program to solve, with limits and callbacks.
 
     Attributes
     ----------
     parts : Split
-        The program in blocks.
+        Program in blocks.
     roles : VariableRoles
-        What its variables decide.
+        Role of each variable.
     continuous : Collection[int]
-        Variables that a relaxation need not keep whole.
+        Variables that need not be whole in a relaxation.
     indicators : Collection[int]
-        Variables whose rows the linear relaxation of everything does without.
+        Indicator variables, whose rows the linear relaxation leaves out.
     start : IntArray or None
-        A plan to begin with.
+        Starting plan.
     seats : callable
-        Opens the seats that do its jobs.
+        Opens the seats for its jobs.
     complete : callable
-        Makes a plan exact where columns alone are not.
+        Makes a plan exact if its columns alone are not.
     enough : callable
-        Whether an objective and a bound are close enough.
+        Returns whether an objective and a bound are close enough.
     on_step : callable
-        Told after every step.
+        Called after every step.
     patience : Patience
         When to give up without a plan.
     overtime : Overtime or None
-        For a plan that is far from good when the time is over.
+        Extra time for a plan far from its bound when time is over.
     warm_start : WarmStart
-        What it begins with.
+        Columns and prices to start with.
     on_job : callable
-        Told of the times of each job.
+        Called with the times of each job.
     """
 
     parts: Split

@@ -1,4 +1,4 @@
-"""Restricted masters over all blocks: the linear one sets dual prices, integer ones give plans."""
+"""Restricted masters over all blocks: the master LP sets dual prices, integer masters give plans."""
 
 from __future__ import annotations
 
@@ -25,43 +25,43 @@ from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 from fleetplan.planner.search.solvers.workers import Workers
 
 MASTER_S_A_BLOCK: Final = 0.015
-"""Time of an integer master over all blocks, per block. [s]"""
+"""Time limit of an integer master, per block. [s]"""
 
 LEAST_MASTER_S: Final = 2.0
-"""Its least time. [s]"""
+"""Least time limit of an integer master. [s]"""
 
 FIRST_MASTER_S: Final = 1.5
-"""Time of the integer master that is to find the first plan. [s]"""
+"""Time limit of an integer master for the first plan. [s]"""
 
 FIRST_MASTERS: Final = 2
-"""So many of them a round: the second chooses where columns of the first lacked replicas, and got them."""
+"""Integer masters per round without a plan: the second uses the repaired columns of the first."""
 
 MASTERS_AT_ONCE: Final = 2
-"""Masters that choose at once, where nothing else is to be done."""
+"""Integer masters in parallel when nothing else runs."""
 
 LEAST_SHARE: Final = 1e-6
-"""Value in the master LP from which a column counts as used."""
+"""Value in the master LP above which a column counts as used."""
 
 VIOLATION_TOLERANCE: Final = 1e-6
-"""Scaled limits that the master LP violates by no more than this, all together, are kept."""
+"""Largest total violation of scaled limits in the master LP that counts as none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MasterJob:
-    """An integer master, and the columns that it chooses among.
+    """Integer master with its columns.
 
     Attributes
     ----------
     job : Job
-        The program.
+        Program to solve.
     part : MasterPart
-        Which part of everything it decides.
+        Part of the whole that it decides.
     scope : Scope
-        The same as the master knows it, with its limits.
+        Scope of that part, with its limits.
     columns : list[Column]
-        Of the blocks of the part.
+        Columns of its blocks.
     extra : int
-        How many of them are neither the master LP's, nor the plan's, nor the cheapest of their block.
+        Number of columns beyond those of the master LP, of the plan, and the cheapest of each block.
     """
 
     job: Job
@@ -72,7 +72,7 @@ class MasterJob:
 
 
 class MasterPart:
-    """What one integer master decides: everything, or an area.
+    """Part that one integer master decides: everything, or an area.
 
     Parameters
     ----------
@@ -82,11 +82,11 @@ class MasterPart:
     Attributes
     ----------
     blocks
-        As it is given.
+        As given.
     seconds : float
-        What a master of it may take. [s]
+        Time limit of its masters. [s]
     limit : ColumnLimit
-        How many columns it looks at.
+        Adaptive limit of columns.
     """
 
     def __init__(self, blocks: IntArray) -> None:
@@ -96,29 +96,29 @@ class MasterPart:
 
 
 class RestrictedMasters:
-    """Solves restricted masters over the columns of all blocks.
+    """Solver of restricted masters over the columns of all blocks.
 
     Parameters
     ----------
     master, pool : Master, ColumnPool
-        What is chosen among.
+        Restricted master, and the known columns.
     mending : Mending
         Receives the plans.
     state : SearchState
-        Has the best one.
+        Holds the best plan.
     clock : Clock
-        Says how long.
+        Time limits.
     areas : AreaScopes or None
-        Parts of everything with masters of their own once there is a plan.
+        Areas, which get separate masters once there is a plan.
 
     Attributes
     ----------
     lp_supply : FloatArray
         Scaled values of the master's variables in the last master LP; zero before the first.
     violated : bool
-        Whether it violates limits.
+        Whether that LP violates limits.
     pending : FloatArray or None
-        Best prices after the last round, until an integer master chooses among the columns that suit them.
+        Best prices of the last round, until an integer master uses its columns.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class RestrictedMasters:
         self.pending: FloatArray | None = None
 
     def solve_lp(self, workers: Workers, columns: list[Column], penalty: float) -> FloatArray:
-        """Solve the master LP with prices up to a penalty, and note which columns it uses.
+        """Solve the master LP with prices up to a penalty, and note the columns it uses.
 
         Returns
         -------
@@ -167,7 +167,7 @@ class RestrictedMasters:
     def solve_lp_near_best(
         self, workers: Workers, prices: Prices, columns: list[Column], penalty: float
     ) -> float:
-        """Set the next prices by the master LP with prices near the best; its objective."""
+        """Set the next prices from a master LP with prices near the best; return its objective."""
         anywhere = self.solve_lp(workers, columns, penalty)
         near = prices.near(anywhere) & PriceRange.of_penalty(penalty, self._n_linking)
         objective, duals, _ = self._linear(workers, columns, near, anywhere)
@@ -177,7 +177,7 @@ class RestrictedMasters:
     def _linear(
         self, workers: Workers, columns: list[Column], prices: PriceRange, first: FloatArray
     ) -> tuple[float, FloatArray, FloatArray]:
-        """Objective, prices of the linking rows, and values of the master LP; by areas from first prices."""
+        """Return the objective, linking-row prices and values of the master LP; by areas if possible."""
         job, answer = self._master.linear_job(self._master.everything(), columns, prices), None
         if self._area_lp is not None:
             answer = self._area_lp.solve(workers, job, columns, prices, first)
@@ -188,36 +188,36 @@ class RestrictedMasters:
         return answer.objective, answer.row_duals[: self._n_linking], answer.values
 
     def choose_first(self, workers: Workers, prices: FloatArray) -> None:
-        """Let integer masters look for a plan while there is none: again where columns lacked replicas."""
+        """Search a first plan by integer masters, again if columns had to be repaired."""
         for _ in range(FIRST_MASTERS):
             if self._state.incumbent.objective is None:
                 self.choose(workers, prices, FIRST_MASTER_S)
 
     def choose_pending(self, workers: Workers) -> None:
-        """Let integer masters choose among the last columns, if none has done so yet."""
+        """Run integer masters over the latest columns, unless that was done."""
         prices, self.pending = self.pending, None
         if prices is not None:
             self.choose(workers, prices)
 
     def take_pending(self) -> list[MasterJob]:
-        """Integer masters over the last columns, if there have not been any yet."""
+        """Return integer masters over the latest columns, unless there were any."""
         prices, self.pending = self.pending, None
         return [] if prices is None else self.jobs(prices)
 
     def jobs(
         self, prices: FloatArray, seconds: float = math.inf, ranks: Sequence[int] = (0,)
     ) -> list[MasterJob]:
-        """Integer masters over the columns that the master LP and the plan use, and some more.
+        """Return integer masters over the columns of the master LP and of the plan, and some more.
 
         Parameters
         ----------
         prices : FloatArray
-            Of the linking rows, at which the cheapest column of each block is one of them.
+            Prices of the linking rows at which the cheapest column of each block is added.
         seconds : float
-            How long each may take at the most. [s]
+            Time limit of each. [s]
         ranks : Sequence[int]
-            Of several masters of everything that choose at once: each looks at more than the one before.
-            While the plan is far from good, the first looks at no more. A master of an area is the widest.
+            Ranks of simultaneous masters of the whole: each has more columns than the one before. While the
+            plan is far from its bound, the first has no extra columns. Masters of areas have the most.
         """
         selection, everything = self._state.incumbent.selection, self._master.everything()
         if self._areas is None or selection is None:
@@ -231,7 +231,7 @@ class RestrictedMasters:
     def _job(
         self, part: MasterPart, scope: Scope, prices: FloatArray, seconds: float, rank: int
     ) -> MasterJob:
-        """An integer master over a part of everything."""
+        """Return an integer master over one part."""
         state, selection, blocks = self._state, self._state.incumbent.selection, part.blocks.tolist()
         mixed = map(self._pool.current, self._lp_columns)
         always = (*mixed, *(() if selection is None else selection.columns))
@@ -243,13 +243,13 @@ class RestrictedMasters:
             columns = self._pool.by_reduced_cost(blocks, self._lp_duals, extra, columns)
         effort = self._clock.master(min(seconds, part.seconds), state.overtime_s())
         job = self._master.integer_job(scope, columns, effort, selection)
-        # Masters of everything are begun first.
+        # Masters of the whole start first.
         length = math.inf if part is self._whole else float(len(columns))
         return MasterJob(replace(job, length=length), part, scope, columns, len(columns) - known)
 
     def choose(self, workers: Workers, prices: FloatArray, seconds: float = math.inf) -> None:
-        """Let integer masters choose now among the columns that suit some prices, each core among its own."""
-        # What repeats on any number of cores has both on one, one after the other.
+        """Run integer masters now over the columns for these prices, each core with a different number."""
+        # Reproducible runs solve both on one core, one after the other.
         both = workers.count > 1 or self._clock.deterministic
         masters = self.jobs(prices, seconds, range(MASTERS_AT_ONCE) if both else (0,))
         answers = workers.solve([each.job for each in masters])
@@ -258,17 +258,19 @@ class RestrictedMasters:
         self._mending.decide_supply(workers)
 
     def offer(self, answers: Sequence[Answer], masters: Sequence[MasterJob]) -> None:
-        """Keep what integer masters chose, if it is better: the best of everything, or all areas together."""
+        """Keep the answers of integer masters if better: the best of the whole, or all areas together."""
         if masters[0].part is not self._whole:
             self._offer_areas(answers, masters)
             return
         for answer, master in zip(answers, masters, strict=True):
             selection = self._master.chosen(master.scope, master.columns, answer, None)
             if selection is not None and self._mending.offer(selection):
-                self._state.tell("master", f"integer master over {counted(len(master.columns), 'column')}")
+                self._state.tell(
+                    "master", f"solved an integer master over {counted(len(master.columns), 'column')}"
+                )
 
     def _offer_areas(self, answers: Sequence[Answer], masters: Sequence[MasterJob]) -> None:
-        """Keep what masters of areas chose, but where the plan has changed so much that limits are passed."""
+        """Keep the answers of area masters, except where a changed plan makes them violate limits."""
         now, changed = self._state.incumbent.selection, 0
         for answer, master in zip(answers, masters, strict=True):
             better = self._master.chosen(master.scope, master.columns, answer, now)
@@ -276,10 +278,10 @@ class RestrictedMasters:
                 continue
             now, changed = better, changed + 1
         if now is not None and changed and self._mending.offer(now):
-            self._state.tell("master", f"integer masters of {counted(changed, 'area')}")
+            self._state.tell("master", f"solved integer masters of {counted(changed, 'area')}")
 
     def side_jobs(self, masters: Sequence[MasterJob]) -> list[SideJob]:
-        """Masters that run beside other jobs, and what is done with their answers once all are known."""
+        """Return masters as side jobs, with a callback that uses their answers once all have arrived."""
         answers: dict[int, Answer] = {}
 
         def listener(number: int) -> Callable[[Answer], None]:
@@ -295,7 +297,7 @@ class RestrictedMasters:
         return [(each.job, listener(number)) for number, each in enumerate(masters)]
 
     def learn(self, answers: Sequence[Answer], masters: Sequence[MasterJob]) -> None:
-        """Note how many columns pay, from masters of each part that chose at once, the widest last."""
+        """Update the column limits from simultaneous masters of each part, widest last."""
         of_part: dict[int, list[tuple[Answer, MasterJob]]] = {}
         for answer, master in zip(answers, masters, strict=True):
             of_part.setdefault(id(master.part), []).append((answer, master))

@@ -1,4 +1,4 @@
-"""What each variable decides, as arrays that the decomposition works on."""
+"""Roles of variables, as arrays for the decomposition."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from fleetplan.planner.search.blocks.split import MASTER
 from fleetplan.planner.search.solvers.matrix import IntArray
 
 NONE = -1
-"""Number of a service, moment or slot where a variable has none."""
+"""Number of a missing service, moment, region or slot."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VariableRoles:
-    """What each variable of a model decides, in its order; `NONE` where it has no such thing.
+    """Role of each variable of a model, in its order; `NONE` where it has none.
 
-    A variable that is in no group of `Variables` has nothing.
+    A variable outside all groups of `Variables` has none.
 
     Attributes
     ----------
     service, moment, region : IntArray
-        Number of the service that it places, index of the moment, and number of the region where it runs.
+        Numbers of the service it places, of its moment, and of the region where it runs.
     slot : IntArray
-        Number of the candidate and pool whose use it decides.
+        Number of the slot (candidate and pool) whose use it decides.
     home : IntArray
-        Index of the moment whose offline work it leaves in that moment.
+        Moment from which it defers offline work.
     growth : IntArray
-        1 where more of it is more supply, -1 where less of it is, 0 where it is no supply.
+        1 if increasing it adds supply, -1 if decreasing it does, 0 if it is no supply.
     period_of : IntArray
-        Index of the period by moment, shape (n_moments,).
+        Period index by moment, shape (n_moments,).
     """
 
     service: IntArray
@@ -46,23 +46,23 @@ class VariableRoles:
 
     @property
     def block_keys(self) -> IntArray:
-        """Number of what one service does in one moment; `MASTER` for what belongs to no such block_key."""
+        """Return the block key of each variable, from its service and moment; `MASTER` without both."""
         moments = int(self.moment.max(initial=0)) + 1
         placed = (self.service != NONE) & (self.moment != NONE)
         return np.where(placed, self.service * moments + self.moment, MASTER)
 
 
 def roles(problem: Problem, variables: Variables, n_variables: int) -> VariableRoles:
-    """Read what every variable of a model decides.
+    """Return the role of every variable of a model.
 
     Parameters
     ----------
     problem : Problem
         Gives the services of candidates and cells.
     variables : Variables
-        Of the model.
-    n_variables : int
         Variables of the model.
+    n_variables : int
+        Number of variables.
     """
     service, moment, region, slot, home = (np.full(n_variables, NONE, dtype=np.int64) for _ in range(5))
     growth = np.zeros(n_variables, dtype=np.int64)
@@ -83,7 +83,7 @@ def roles(problem: Problem, variables: Variables, n_variables: int) -> VariableR
             home[index] = place.home
         growth[index] = group.growth
     for (cell, k, pair), variable in variables.disaggregated.items():
-        # Requests of another region run where the replicas that they pass between are, as loads of theirs do.
+        # Disaggregated requests run where their replicas are, like loads of other regions.
         place_name = _region_of(problem, variables.kv_pairs[cell, k], pair)
         region[variable.index] = regions.setdefault(place_name, len(regions))
     periods = np.array([each.period for each in problem.moments], dtype=np.int64)
@@ -91,31 +91,31 @@ def roles(problem: Problem, variables: Variables, n_variables: int) -> VariableR
 
 
 def _region_of(problem: Problem, known: KvPairs, pair: int) -> str:
-    """Where the decode replicas of a pair are, the first of them where they are in several regions."""
+    """Return the region of a pair's decode replicas, the first if there are several."""
     _, pool = known.decode[known.pairs[pair].decode].slots[0]
     return problem.pools[pool].region
 
 
 def block_keys(problem: Problem, variables: Variables, n_variables: int) -> IntArray:
-    """Theme of every variable of a model: what one service does in one moment.
+    """Return the block key of every variable: its service and moment.
 
     Parameters
     ----------
     problem, variables, n_variables
-        As `roles` takes them.
+        As in `roles`.
 
     Returns
     -------
     IntArray
-        Numbers of the block_keys, shape (n_variables,); `MASTER` where there is none.
+        Block keys, shape (n_variables,); `MASTER` where there is none.
     """
     return roles(problem, variables, n_variables).block_keys
 
 
 def indicator_variables(variables: Variables) -> frozenset[int]:
-    """Variables that only say which configurations run.
+    """Return the variables that only indicate which configurations run.
 
-    A linear relaxation lets a tenth of a configuration run, so limits on their number say next to nothing in
-    it, and the rows that hold them are up to half of its time.
+    A linear relaxation may run a tenth of a configuration, so limits on their number barely bind there, and
+    the rows with these variables take up to half of its time.
     """
     return frozenset(variable.index for variable in variables.configuration.values())

@@ -1,16 +1,17 @@
 """Rolling-horizon construction of a first plan: moment by moment, the hardest of each period first.
 
-Runs in the worker process, beside other jobs. Where several regions can serve a service, a moment is decided
-service by service, in all regions at once (rolling_services.py): region by region each region would round up
-its part of them. Else each stage decides what runs in one region and how much supply grows for it; what the
-other regions do counts as before until they are decided.
-Where that is impossible the regions of a moment are decided together, and each once more. Earlier stages are
-held. Rows that join a moment to its neighbours wait until both are decided. Rows that sum over many moments
-count the linear relaxation's values for those that are left. Supply only grows, so earlier decisions stay
-possible, and costs a stage what it would cost to have it in every period that is left (rolling_supply.py). A
-stage looks at the slots that the relaxation uses, and at more where these are not enough or where there is
-time; where several moments share the supply of a period and time runs short, at those of earlier moments as
-well. As a last resort it violates limits at a price, for later steps to mend.
+Runs in a worker process, in parallel to other jobs. Where several regions can serve a service, a moment is
+decided service by service in all regions (rolling_services.py); region by region, each would round up its
+share of the replicas. Elsewhere each stage decides what runs in one region and how much supply it adds; the
+other regions keep the values of the relaxation until their turn. If that is impossible, the regions of a
+moment are decided together, then each again.
+
+Earlier stages are fixed. Rows that join a moment to its neighbours wait until both are decided. Rows that sum
+over many moments use the relaxation's values for later moments. Supply only grows, so earlier decisions stay
+feasible; it costs a stage what it would cost in every remaining period (rolling_supply.py). A stage opens the
+slots that the relaxation uses, and more if these do not suffice or time allows. If moments share the supply
+of a period and time runs short, it also opens the slots of earlier moments. As a last resort it violates
+limits at a price, for later steps to repair.
 """
 
 from __future__ import annotations
@@ -31,24 +32,25 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.blocks.composite_jobs import RollingJob
 
 LEAST_ROUGH_S: Final = 5.0
-"""Least time for a plan of all regions of a moment: a company's has one after 1 to 2 s of a core. A stage
-that may violate limits has as much: what nobody decides took neighbourhoods 100 s to mend. [s]"""
+"""Least time for a plan of all regions of a moment, or of a stage that may violate limits. A company's moment
+takes 1 to 2 s of a core; neighbourhoods took 100 s to repair an undecided one. [s]"""
 
 ROUGH_SHARE: Final = 0.36
-"""Most of that, over the time of the construction: a team of 30 s has 4.5 s for all its moments."""
+"""Largest share of the construction's time for it: with 30 s, a team has 4.5 s for all its moments."""
 
 GROUPS_GROWTH, MOST_GROUPS = 2, 6
-"""Factor of the groups of services that a moment is decided in once one was too hard, and their most."""
+"""Factor on the number of service groups per moment after one was too hard, and the largest number."""
 
 STRICT_SHARE: Final = 0.5
-"""Part of a stage's time to keep all limits. Where that is impossible, most stages say so at once."""
+"""Share of a stage's time to satisfy all limits. Most stages without such a plan are proven infeasible at
+once."""
 
 MOST_SHARE: Final = 0.4
-"""Most of the time left that a moment may take while others come after it."""
+"""Largest share of the remaining time for a moment, while others follow."""
 
 KEPT_SHARE: Final = 0.5
-"""Part of an even share of all time that is kept for each of these: what is decided roughly at the end costs
-as much as what the first moments save."""
+"""Share of an even part of the time reserved for each later moment: rough decisions at the end cost as much
+as the first moments save."""
 
 
 def construct(job: RollingJob, solver: Solver) -> Answer:
@@ -57,20 +59,20 @@ def construct(job: RollingJob, solver: Solver) -> Answer:
     Parameters
     ----------
     job : RollingJob
-        The program and its stages.
+        Program and its stages.
     solver : Solver
-        Solves an integer program.
+        Solves integer programs.
 
     Returns
     -------
     Answer
-        The values may pass linking rows, and rows of stages that nobody decided in time.
+        Values that may violate linking rows, and rows of stages that ran out of time.
     """
     return _Construction(job, solver).run()
 
 
 class _Construction:
-    """One construction: in which order, for how long, and what is done where a stage has no answer."""
+    """One construction: order and time of stages, and fallbacks for stages without an answer."""
 
     def __init__(self, job: RollingJob, solver: Solver) -> None:
         self._job = job
@@ -82,7 +84,7 @@ class _Construction:
         self._services = ServiceByService(job, self._decisions)
 
     def run(self) -> Answer:
-        """Decide all stages, then supply and loads once more."""
+        """Decide all stages, then supply and loads again."""
         job, made = self._job, self._decisions
         for number, variables in enumerate(job.stages):
             left = len(job.stages) - number
@@ -94,21 +96,21 @@ class _Construction:
         return Answer(made.values, float(job.cost @ made.values), -np.inf)
 
     def _is_late(self, moments_left: int) -> bool:
-        """Whether less than an even share of the time is left for each moment."""
+        """Return whether less than an even share of the time is left per moment."""
         return self._ends - time.monotonic() < self._limit_s * moments_left / len(self._job.stages)
 
     def _moment(self, variables: Indices, moments_left: int) -> None:
         """Decide one moment, service by service or region by region."""
         if not self._job.by_service or not self._services.decide(variables, self._seconds(moments_left)):
             self._by_region(variables, moments_left)
-        # What stands in no region's service has been decided with those.
+        # Variables of no region's service were decided with these.
         self._decisions.known[variables] = True
 
     def _by_region(self, variables: Indices, moments_left: int) -> None:
-        """Decide what is left of one moment region by region; where that is impossible all together.
+        """Decide the rest of a moment region by region; if that is impossible, all together.
 
-        Then each region comes once more. Where a region is too hard as a whole, some of its services are
-        decided after the others.
+        Then each region is decided again. If a region is too hard as a whole, its services are decided in
+        groups.
         """
         regions = self._in_groups(variables)
         together = len(regions) > 1
@@ -118,10 +120,10 @@ class _Construction:
             seconds = self._seconds(moments_left) / len(waiting)
             found = self._keep(group, StageAttempt(), seconds)
             if found is StageResult.IMPOSSIBLE and rest:
-                # The relaxation opens a pool by a tenth for those that are left, with a tenth of its reserve.
+                # The relaxation opens a tenth of a pool, with a tenth of its reserve, for the undecided rest.
                 found = self._keep(group, StageAttempt(first=True), seconds)
             if found is StageResult.IMPOSSIBLE and together:
-                # What was decided in all regions may leave one no room.
+                # Decisions in other regions may leave this one no room.
                 region = variables[np.isin(self._job.region[variables], self._job.region[group])]
                 if len(region) > len(group):
                     found = self._keep(region, StageAttempt(), seconds)
@@ -140,10 +142,10 @@ class _Construction:
             waiting = rest
 
     def _together(self, variables: Indices, regions: list[Indices], moments_left: int) -> bool:
-        """Decide all regions of a moment: any plan, then the best of each, then of all in the time left."""
+        """Decide all regions of a moment together: any plan first, then improve each region, then all."""
         share_s = self._seconds(moments_left)
         ends = time.monotonic() + share_s
-        # Few slots rarely suffice, and that takes long to be found out.
+        # Few slots rarely suffice, and proving that takes long.
         for width in self._job.widths[-2:]:
             attempt = StageAttempt(width)
             rough = replace(attempt, roughly=True)
@@ -161,9 +163,9 @@ class _Construction:
     def _keep(
         self, variables: Indices, attempt: StageAttempt, seconds: float, decided: Indices | None = None
     ) -> StageResult:
-        """Decide within all limits, among more slots while fewer prove impossible, which is soon said.
+        """Decide within all limits, among more slots while fewer are proven infeasible.
 
-        Where many slots leave no time for any plan, few may.
+        If many slots leave no time for any plan, try few.
         """
         ends = time.monotonic() + seconds
         found = StageResult.IMPOSSIBLE
@@ -181,9 +183,9 @@ class _Construction:
         return found
 
     def _in_groups(self, variables: Indices) -> list[Indices]:
-        """What is left to decide of a moment, in groups: what some services do in a region.
+        """Return the undecided variables of a moment in groups of services of one region.
 
-        What services share in a region, and what several regions share, is decided with each group.
+        Variables that services share in a region, or several regions share, are decided with each group.
         """
         region, service = self._job.region[variables], self._job.service[variables]
         placed = (region >= 0) & (service >= 0)
@@ -199,14 +201,14 @@ class _Construction:
         return groups
 
     def _give(self, variables: Indices, moments_left: int) -> bool:
-        """Decide what cannot keep all limits, or not in time; False where nothing helps in time."""
-        # Among few slots before many are looked at: that takes long, and little is to mend.
+        """Decide a group that cannot satisfy all limits in time, at a penalty; return False if that fails."""
+        # Few slots first: many take long, and there is little to repair.
         ways = (StageAttempt(width, elastic=True) for width in self._job.widths[-2:])
         seconds = max(self._seconds(moments_left), self._rough_s)
         return any(self._decisions.decide(variables, way, seconds) is StageResult.PLAN for way in ways)
 
     def _seconds(self, moments_left: int) -> float:
-        """Time of the next attempt at a moment. [s]"""
+        """Return the time of the next attempt at a moment. [s]"""
         left_s, kept_s = self._ends - time.monotonic(), KEPT_SHARE * self._limit_s / len(self._job.stages)
         if moments_left == 1 or np.isinf(left_s):
             return left_s

@@ -1,10 +1,10 @@
-"""One moment of a rolling construction, service by service, while parts of the replicas of others may run.
+"""One moment of a rolling construction, service by service, with fractional replicas of the others.
 
-HiGHS has poor plans of all services of a moment after half a minute, and good ones of each service after a
-second. Their order decides what that is worth: a service that finds its pools taken needs supply of its own.
-What each has added to the cost is remembered, and those that have added most come first in later moments. The
-first moment, which decides most of the supply, is decided twice: the second time in the order that the first
-one taught (benchmarks/RESULTS.md).
+HiGHS finds poor plans of all services of a moment after half a minute, and good plans of each service after a
+second. Their order matters: a service whose pools are taken needs supply of its own. The construction
+remembers what each service added to the cost, and decides those that added most first in later moments. The
+first moment, which decides most of the supply, is decided twice, the second time in the order learned from
+the first (benchmarks/RESULTS.md).
 """
 
 from __future__ import annotations
@@ -23,48 +23,48 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.blocks.composite_jobs import RollingJob
 
 SERVICE_SHARE, LEAST_SERVICE_SHARE = 0.1, 0.03
-"""Part of a moment's time that one service may take, and the least of it over the time of the construction,
-past the moment's time too. Most take less than a second; one that ran out of time after 0.8 s doubled what
-supply costs a company, whose construction has 108 s."""
+"""Share of a moment's time for one service, and its least share of the construction's time, past the moment's
+time too. Most take less than 1 s; a service cut off after 0.8 s doubled a company's supply cost, with 108 s
+for the construction."""
 
 REMEMBERED_SHARE: Final = 0.02
-"""Share of the moment's cost from which what a service adds is remembered. One that found no room counts as
-one that added so much."""
+"""Share of the moment's cost above which a service's added cost is remembered. A service without room counts
+as adding this share."""
 
 MOST_TOGETHER: Final = 4
-"""Services decided before that a service is decided together with, if alone it finds no room."""
+"""Earlier services that are decided again with a service that finds no room alone."""
 
 MOST_PASSES: Final = 2
-"""How often the first moment is decided."""
+"""Passes over the first moment."""
 
 
 class ServiceByService:
-    """Decides moments.
+    """Decides moments service by service.
 
     Parameters
     ----------
     job : RollingJob
-        The program and its stages.
+        Program and its stages.
     decisions : StageDecisions
-        What is decided so far.
+        Decisions so far.
     """
 
     def __init__(self, job: RollingJob, decisions: StageDecisions) -> None:
         self._job = job
         self._decisions = decisions
-        # What services have added to the cost so far. [objective units]
+        # Cost added by each service so far. [objective units]
         self._added: dict[int, float] = defaultdict(float)
         self._passes = MOST_PASSES
 
     def decide(self, variables: Indices, seconds: float) -> bool:
-        """Decide a moment; False where some service found no room, and is left undecided.
+        """Decide a moment; return False if a service found no room and stays undecided.
 
         Parameters
         ----------
         variables : Indices
-            Of the moment.
+            Variables of the moment.
         seconds : float
-            Time for it. [s]
+            Time limit. [s]
         """
         made = self._decisions
         values, known = made.values.copy(), made.known.copy()
@@ -87,7 +87,7 @@ class ServiceByService:
         return bool(np.isfinite(best))
 
     def _decided(self, variables: Indices, limit_s: float) -> float:
-        """Decide all services once; the cost, infinite where one found no room."""
+        """Decide all services once; return the cost, infinite if one found no room."""
         job, made = self._job, self._decisions
         service = job.service[variables]
         attempt, done, cost, complete = StageAttempt(job.widths[0]), list[int](), np.inf, True

@@ -1,4 +1,4 @@
-"""What a rolling construction has decided so far, and how it decides one stage more."""
+"""State of a rolling construction, and the solve of its next stage."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.blocks.composite_jobs import RollingJob
 
 LEAST_STAGE_S: Final = 1.0
-"""Time of one attempt at a stage at the least, past the limit too: a plan is worth it. [s]"""
+"""Least time of one attempt at a stage, past the limit too: a plan is worth it. [s]"""
 
 ROUGH_PLANS: Final = 2
-"""Plans of all regions of a moment, each better than the one before, after which each region is improved."""
+"""Improving plans of all regions of a moment before each region is improved alone."""
 
 FINISH_S: Final = 2.0
-"""Time to decide supply and loads anew once everything else is decided. [s]"""
+"""Time to decide supply and loads again once everything else is fixed. [s]"""
 
 
 @dataclass(frozen=True, slots=True)
 class StageAttempt:
-    """One way to decide a stage: slots up to a rank, with limits that hold or give, or by any plan at all.
+    """Settings of one attempt at a stage.
 
     Attributes
     ----------
     width : float
-        Rank of a slot up to which it is looked at.
+        Largest rank of the open slots.
     elastic : bool
-        Whether linking rows may pass their limits at a price.
+        Whether linking rows may be violated at a price.
     first : bool
-        Whether the rest of the moment is left what this does not take.
+        Whether to ignore the undecided rest of the moment.
     roughly : bool
-        Whether any plan will do.
+        Whether any plan suffices.
     """
 
     width: float = 0.0
@@ -58,7 +58,7 @@ class StageAttempt:
 
 
 class StageResult(Enum):
-    """What an attempt found: a decision, none in its time, or that there is none."""
+    """Outcome of an attempt: a decision, none in time, or a proof of infeasibility."""
 
     PLAN = auto()
     NOTHING = auto()
@@ -66,19 +66,19 @@ class StageResult(Enum):
 
 
 class StageDecisions:
-    """What is decided so far.
+    """Decisions of a rolling construction so far.
 
     Parameters
     ----------
     job : RollingJob
-        The program and its stages.
+        Program and its stages.
     solver : Solver
-        Solves an integer program.
+        Solves integer programs.
 
     Attributes
     ----------
     values : Array
-        Of all variables; those of the root until something is decided.
+        Values of all variables; those of the root until decided.
     known : Mask
         Which variables are decided.
     """
@@ -94,14 +94,14 @@ class StageDecisions:
         self._spans = spans(job.program, stage)
         self.known = stage < 0
         self._supply = np.flatnonzero(job.growth)
-        # By how much earlier stages have violated the limits of each row: later ones need not make up for it.
+        # Violation of each row's limits by earlier stages, which later ones need not undo.
         self._below, self._above = np.zeros((2, len(job.program.row_lower)))
         self._rank = job.rank
         self._now: Indices = np.zeros(0, dtype=np.int64)
-        # Supply when the moment began, which it may add to.
+        # Supply when the moment began; the moment may add to it.
         self._floor: Array = np.zeros(len(self._supply))
         self._later: Mask = np.zeros(len(self._supply), dtype=bool)
-        # What a stage is told that variables cost, with a look ahead.
+        # Costs that a stage sees, with a look ahead.
         self._cost = job.cost
         self.values = job.root.copy()
         across = self.known & job.program.whole
@@ -115,15 +115,15 @@ class StageDecisions:
         Parameters
         ----------
         variables : Indices
-            What it decides.
+            Variables of the moment.
         periods_left : Collection[int]
-            Periods that have a moment left, its own among them.
+            Periods with an undecided moment, including this one's.
         """
         job = self._job
         self._now = variables
         self._floor = self.values[self._supply]
         self._cost = horizon_cost(job, periods_left)
-        # What stays for longer than in the relaxation has to leave later, after what is decided by now.
+        # Supply kept longer than in the relaxation must leave later, after the decided moments.
         decided = (self.known & (self._stage >= 0)) | (self._stage == self._stage[variables[0]])
         apart = self._parts.apart(self._supply, np.flatnonzero(decided))
         self._later = (job.growth[self._supply] < 0) & apart
@@ -136,18 +136,18 @@ class StageDecisions:
         Parameters
         ----------
         variables : Indices
-            What may change, besides supply.
+            Free variables, in addition to supply.
         attempt : StageAttempt
-            How.
+            Settings of the attempt.
         seconds : float
-            Most time. [s]
+            Time limit. [s]
         decided : Indices, optional
-            What of it is decided for good, while parts of all other replicas may run; everything without it.
+            Variables to decide for good, while other replicas may be fractional; all if missing.
         """
         job = self._job
         free = np.concatenate([variables, self._supply])
         left = ~self.known
-        # What is left of the same moment counts as before.
+        # The undecided rest of this moment keeps its earlier values.
         left[self._now] = False
         waits = self._parts.rows_of(np.flatnonzero(left)) & (self._spans <= FEW_STAGES)
         held = self.values
@@ -163,7 +163,7 @@ class StageDecisions:
         later[len(variables) :] = self._later
         now = np.clip(np.concatenate([self.values[variables], self._floor]), lower, upper)
         lower[growth > 0] = now[growth > 0]
-        # Rounded up, more might leave than there is.
+        # Rounded up, more might leave than exists.
         lower[later] = np.minimum(now, np.floor(job.root[free] + TOLERANCE))[later]
         at_most = (growth < 0) & ~later
         upper[at_most] = now[at_most]
@@ -172,7 +172,7 @@ class StageDecisions:
             row_lower=part.program.row_lower - self._below[part.rows],
             row_upper=part.program.row_upper + self._above[part.rows],
         )
-        # To leave later counts as a cost, though it pays: what that time needs is not known yet.
+        # Leaving later counts as a cost although it saves money: the needs of that time are unknown.
         cost = np.where(later, np.abs(job.cost[free]), self._cost[free])
         if decided is not None:
             shared = (growth != 0) | (job.service[free] < 0)
@@ -214,18 +214,18 @@ class StageDecisions:
         return self._solver(Job(program, cost, limits, start))
 
     def cost_of(self, variables: Indices) -> float:
-        """Cost of what some variables and supply are, with a look ahead. [objective units]"""
+        """Return the cost of these variables and of supply, with a look ahead. [objective units]"""
         free = np.concatenate([variables, self._supply])
         return float(self._cost[free] @ self.values[free])
 
     def note_slots(self, variables: Indices) -> None:
-        """Count the slots that a decided moment uses as the relaxation's."""
+        """Treat the slots that a decided moment uses as the relaxation's."""
         slot = self._job.slot[variables]
         used = slot[(slot >= 0) & (self.values[variables] > TOLERANCE)]
         self._rank = np.where(np.isin(np.arange(len(self._rank)), used), 0.0, self._rank)
 
     def round_up(self, variables: Indices) -> None:
-        """Take the root's values, rounded up: what nobody decided in time is for others to mend."""
+        """Take the root's values, rounded up, for variables that ran out of time; later steps repair them."""
         whole, upper = self._job.program.whole[variables], self._job.program.upper[variables]
         root = self._job.root[variables]
         up = np.minimum(np.ceil(root - TOLERANCE), upper)
@@ -233,12 +233,12 @@ class StageDecisions:
         self.known[variables] = True
 
     def finish(self) -> None:
-        """Decide supply and everything continuous anew, with what runs held."""
+        """Decide supply and continuous variables again, with replicas fixed."""
         job = self._job
         free = np.flatnonzero(~job.program.whole | (job.growth != 0))
         part = self._parts.part(free, self.values)
         violation = self._violation(part.rows)
-        # What keeps all limits must not be told that passing one saves more than it is fined.
+        # Rows within their limits stay strict: a violation must not save more than its penalty.
         elastic = job.linking[part.rows] & (violation > 0)
         own, cost = with_slack(part.program, job.cost[free], elastic, job.penalty[part.rows])
         answer = self._solved(own, cost, FINISH_S)
@@ -247,7 +247,7 @@ class StageDecisions:
             self.values[free] = answer.values[: len(free)]
 
     def _violation(self, rows: Indices) -> float:
-        """What the values pay for the limits that they pass. [objective units]"""
+        """Return the penalty of the limits that the values violate. [objective units]"""
         program = self._job.program
         used = program.rows[rows] @ self.values
         beyond = np.maximum(used - program.row_upper[rows], program.row_lower[rows] - used)

@@ -1,4 +1,4 @@
-"""The supply of a rolling construction: what it begins with, and what a stage is told that more costs."""
+"""Supply of a rolling construction: its start, and the cost of more in the eyes of a stage."""
 
 from __future__ import annotations
 
@@ -14,33 +14,34 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.blocks.composite_jobs import RollingJob
 
 TOLERANCE: Final = 1e-6
-"""How far from a whole number a value may be that stands for it."""
+"""Largest distance from a whole number that still counts as that number."""
 
 TimedSolve = Callable[[Rows, Array, float], Answer]
-"""Solves a program with a cost in so many seconds."""
+"""Function that solves a program with these costs within a time in seconds."""
 
 
 def first_supply(job: RollingJob, parts: Parts, solve: TimedSolve, seconds: float) -> Array:
-    """The supply that stages begin with, and add to what is short: whole units of the root's.
+    """Return the supply from which stages start: the root's, in whole units.
 
-    No more leave than in the root, rounded up: hosts at the end of their lives have to. Whole lots are
-    bought, and fewer than the root has where it parts one among several regions.
+    No more units leave than in the root, rounded up, because hosts at the end of their lives must. Lots are
+    whole, and fewer than in the root where it splits one among regions.
 
     Parameters
     ----------
     job : RollingJob
-        The program, and which of its variables are supply.
+        Program, with the roles of its variables.
     parts : Parts
-        Of the program.
+        Parts of the program.
     solve : callable
         Solves a program.
     seconds : float
-        Time for it. [s]
+        Time limit. [s]
 
     Returns
     -------
     Array
-        Of each variable of supply. Rows of supply alone hold, unless no supply that is no larger keeps them.
+        Values of the supply variables. They satisfy the rows with supply alone, unless no smaller supply
+        does.
     """
     supply = np.flatnonzero(job.growth)
     values, more = job.root[supply], job.growth[supply] > 0
@@ -53,23 +54,23 @@ def first_supply(job: RollingJob, parts: Parts, solve: TimedSolve, seconds: floa
 
 
 def horizon_cost(job: RollingJob, periods_left: Collection[int]) -> Array:
-    """What variables cost a stage that looks ahead: supply is needed in the periods that are left as well.
+    """Return the costs that a stage sees: supply also counts for the remaining periods.
 
-    At its own cost a stage would rent what it lacks for its period alone, and the stages of later periods
-    would rent the same again, though a term of three years or a purchase costs less than all of them. So
-    supply for one of four periods that are left costs four times as much.
+    At its own cost, a stage would rent for one period, and later stages would rent the same again, although a
+    three-year term or a purchase costs less in total. Therefore supply for one of four remaining periods
+    costs four times as much.
 
     Parameters
     ----------
     job : RollingJob
-        Says what variables cost, and in which periods supply helps.
+        Costs of variables, and the periods in which supply counts.
     periods_left : Collection[int]
-        Periods that have a stage left, that of this one among them.
+        Periods with an undecided stage, including this one's.
 
     Returns
     -------
     Array
-        Of all variables. [objective units]
+        Costs of all variables. [objective units]
     """
     left = np.zeros(job.helps.shape[1], dtype=bool)
     left[list(periods_left)] = True

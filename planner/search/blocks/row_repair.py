@@ -1,4 +1,4 @@
-"""Rows that rounding has broken are kept again by small changes of variables that are not whole."""
+"""Repair of rows that rounding broke, by small changes of continuous variables."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from fleetplan.planner.search.solvers.matrix import BoolArray, IntArray, Program
 
 MOST_PASSES: Final = 20
-"""Passes over broken rows: what one changes may break rows of other variables."""
+"""Passes over broken rows: a repair may break other rows."""
 
 LEAST_ROWS, ROWS_SHARE = 1000, 0.01
-"""Broken rows of which more, and more than a share of all, are not broken by rounding."""
+"""Broken rows above which, and share of all rows above which, rounding is not the cause."""
 
 
 class RowRepair:
@@ -21,12 +21,12 @@ class RowRepair:
     Parameters
     ----------
     program : Program
-        Its rows and bounds.
+        Rows and bounds.
     free : BoolArray
-        By variable: whether it may change.
+        Which variables may change.
     part_of_row : IntArray, optional
-        By row: number of its part. Rows of different parts have no variable in common, and one that cannot
-        be kept is no matter to other parts. All rows are one part without it.
+        Part number by row. Rows of different parts share no variable, and a row that cannot be repaired fails
+        its own part only. One part if missing.
     """
 
     def __init__(self, program: Program, free: BoolArray, part_of_row: IntArray | None = None) -> None:
@@ -38,17 +38,17 @@ class RowRepair:
         self._most_rows = np.maximum(LEAST_ROWS, np.round(ROWS_SHARE * size))
 
     def repaired(self, values: IntArray) -> IntArray | None:
-        """Values that keep every row and bound, near some that nearly do; None where that is not enough."""
+        """Return values that satisfy all rows and bounds, near these; None if that fails."""
         found, failed = self.repaired_parts(values)
         return None if failed.any() else found
 
     def repaired_parts(self, values: IntArray) -> tuple[IntArray, BoolArray]:
-        """The same part by part.
+        """Repair part by part.
 
         Returns
         -------
         tuple[IntArray, BoolArray]
-            Values, and by part whether that is not enough: its values are not to be used.
+            Values, and by part whether the repair failed; values of failed parts are unusable.
         """
         program, values, changes = self._program, values.copy(), np.zeros(len(values), dtype=np.int64)
         failed = np.zeros(len(self._most_rows), dtype=bool)
@@ -67,16 +67,16 @@ class RowRepair:
         return values, failed
 
     def _broken(self, values: IntArray, failed: BoolArray) -> IntArray:
-        """Rows that values break, but those of some parts."""
+        """Return the broken rows of parts that have not failed."""
         used = self._program.rows @ values
         broken = (used < self._program.row_lower) | (used > self._program.row_upper)
         found: IntArray = np.flatnonzero(broken & ~failed[self._part])
         return found
 
     def _keep(self, row: int, values: IntArray, changes: IntArray) -> bool:
-        """Change as little as keeps a row; False if that is not enough.
+        """Change a row's variables as little as needed; return False if that fails.
 
-        What was changed least often is changed first: two rows do not ask one variable for both for ever.
+        Variables changed least often come first, so that two rows do not alternate over one variable.
         """
         program, rows = self._program, self._program.rows
         entries = slice(rows.indptr[row], rows.indptr[row + 1])
@@ -101,6 +101,6 @@ class RowRepair:
 
 
 def _quotient(amount: int, coefficient: int) -> int:
-    """How often a coefficient goes into an amount, rounded away from zero."""
+    """Divide an amount by a coefficient, rounding away from zero."""
     often = -(-abs(amount) // abs(coefficient))
     return often if (amount > 0) == (coefficient > 0) else -often

@@ -1,7 +1,7 @@
-"""The search over blocks: the root relaxation, a first plan, then rounds that raise the bound beside plans.
+"""Search over blocks: root relaxation, first plan, then rounds for the bound in parallel to plans.
 
-Rounds price blocks (pricing_search.py), or decide whole supply with cuts of blocks where periods are small
-enough (period_rounds.py). Plans are constructed in first_plans.py and improved in plan_search.py.
+Rounds price blocks (pricing_search.py), or choose whole supply with block cuts if periods are small enough
+(period_rounds.py). Plans are constructed in first_plans.py and improved in plan_search.py.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from fleetplan.planner.search.solvers.seats import SeatsLostError
 from fleetplan.planner.search.solvers.workers import Workers, WorkersStoppedError, ending
 
 GRACE_S: Final = 1.0
-"""Time past the limit after which running jobs are given up. [s]"""
+"""Time past the limit after which running jobs are aborted. [s]"""
 
 
 class BlockSearch:
-    """One search.
+    """One search over blocks.
 
     Parameters
     ----------
     request : Request
-        What is to be solved.
+        Program, limits and callbacks.
     clock : Clock
-        When to stop.
+        Time limits.
     seed : int
-        Of the neighbourhoods.
+        Random seed of the neighbourhoods.
     """
 
     def __init__(self, request: Request, clock: Clock, seed: int) -> None:
@@ -80,7 +80,7 @@ class BlockSearch:
         self._pricing = PricingSearch(self.parts, self._lagrangian, self._plans, self._state, clock, seed)
 
     def run(self, stop: Stop) -> BlockOutcome:
-        """Search until the gap is small enough, the time is over, or somebody stops it."""
+        """Search until the gap is small enough, time is over, or the user stops it."""
         programs = Programs.of(block_programs(self.parts, self._relaxation))
         infeasible = False
         limit_s = math.inf if self._clock.deterministic else self._clock.left_s() + GRACE_S
@@ -94,29 +94,29 @@ class BlockSearch:
             ):
                 infeasible = self._run(workers)
         except WorkersStoppedError:
-            # The best plan so far is what somebody who stops a search wants.
+            # A stopped search returns its best plan.
             pass
         except SeatsLostError as lost:
-            self._state.tell("search", f"given up: {lost}")
+            self._state.tell("search", f"gave up: {lost}")
         self._request.warm_start.memory.keep(self._pool)
         return self._state.outcome(infeasible)
 
     def _run(self, workers: Workers) -> bool:
-        """All stages; True if a relaxation is infeasible."""
+        """Run all stages; return True if a relaxation is infeasible."""
         if self._request.start is not None:
             self._state.incumbent.offer(self._plans.selection_of(self._request.start))
-            self._state.tell("start", "a plan that was known before")
+            self._state.tell("warm start", "loaded a known plan")
         try:
             return self._search(workers)
         except InfeasibleBlockError:
             return True
         except PartFailedError as failed:
-            self._state.tell("pricing", f"given up: {failed}")
+            self._state.tell("pricing", f"gave up: {failed}")
             self._plans.improve_to_the_end(workers)
             return False
 
     def _search(self, workers: Workers) -> bool:
-        """Root relaxation, then bound and plan beside each other; True if a relaxation is infeasible."""
+        """Solve the root relaxation, then search bound and plan; return True if it is infeasible."""
         experienced = self._request.warm_start.memory.recall(self._pool)
         prices = self._root(workers)
         if prices is None:
@@ -129,14 +129,14 @@ class BlockSearch:
         return False
 
     def _in_periods(self) -> bool:
-        """Whether periods are small enough to be decided whole, by the last relaxation."""
+        """Return whether periods are small enough to solve as a whole, given the last relaxation."""
         root = self._plans.root
         if root is None or len(root.duals) != len(self._relaxation.row_lower):
             return False
         return small_periods(self._structure.roles)
 
     def _period_rounds(self, workers: Workers) -> PeriodRounds | None:
-        """Rounds that decide whole supply, where periods are small enough."""
+        """Return rounds that choose whole supply; None if periods are too large."""
         root = self._plans.root
         if root is None or not self._in_periods():
             return None
@@ -147,7 +147,7 @@ class BlockSearch:
         return PeriodRounds(periods, cuts, self._state, self._clock, self._plans)
 
     def _strengthened(self, root: RootRelaxation, workers: Workers) -> tuple[Structure, RootRelaxation]:
-        """The program with cuts, and its linear relaxation; plans are looked for in it from now on."""
+        """Return the program with cover cuts, and its linear relaxation; later plans are searched in it."""
         cover = CoverRows(self.parts.program, self._relaxation)
         look = Strengthening(self._structure, cover, self._request.indicators, self._seed)
         found = look.found(root.values, workers, self._clock)
@@ -158,32 +158,32 @@ class BlockSearch:
         bound = found.relaxation.bound(found.cost, answer.row_duals)
         self._state.raise_bound(bound - BOUND_SAFETY * abs(bound), "linear relaxation")
         n_cuts = len(found.relaxation.row_lower) - len(self._relaxation.row_lower)
-        self._state.tell("root relaxation", f"with {counted(n_cuts, 'cut')} for whole replicas")
+        self._state.tell("root relaxation", f"added {counted(n_cuts, 'cut')} for whole replicas")
         strengthened = self._plans.note_root(answer, found)
         return (self._structure, root) if strengthened is None else (found, strengthened)
 
     def _relaxed(self, workers: Workers) -> Answer:
-        """The linear relaxation, from those of areas where the program falls into some."""
+        """Solve the linear relaxation, starting from those of areas if there are any."""
         job, areas = sifting_job(self._structure, self._request.indicators), self._plans.areas
         if not areas:
             return workers.solve_one(job)
         apart = AreaDecomposition(job.program, job.cost, areas, relaxations_apart(job, areas))
         found = apart.solve(workers)
-        detail = f"of {counted(len(areas), 'area')}"
+        detail = f"relaxed {counted(len(areas), 'area')}"
         if found is not None:
-            self._state.tell("root relaxation", f"{detail}, {counted(apart.rounds, 'round')} of prices")
+            self._state.tell("root relaxation", f"{detail} in {counted(apart.rounds, 'round')} of prices")
             return found
         joined = relaxation_from(job, areas, apart.answers)
         self._state.tell("root relaxation", f"{detail} without joint limits")
         return workers.solve_one(job if joined is None else joined)
 
     def _root(self, workers: Workers) -> Prices | None:
-        """First prices: those that are known, or from a linear relaxation.
+        """Return the first prices: known ones, or those of the linear relaxation.
 
         Returns
         -------
         Prices or None
-            None where the relaxation of everything has no solution.
+            None if the linear relaxation is infeasible.
         """
         cost, linking = self._lagrangian.cost, self.parts.linking_rows
         answer = self._relaxed(workers)
@@ -194,15 +194,15 @@ class BlockSearch:
         self._plans.note_root(answer)
         known = self._request.warm_start.row_duals
         if known is not None:
-            # Rounds at these prove more than the relaxation, which weighs what stays unmet in fractions.
-            self._state.tell("root relaxation", "dual prices known before")
+            # Rounds at known prices prove more than the relaxation, which weighs fractional unmet demand.
+            self._state.tell("root relaxation", "reused known dual prices")
             duals = (known * self._relaxation.row_scale)[linking]
             return Prices(duals, duals, -np.inf)
         bound = self._relaxation.bound(cost, answer.row_duals)
         self._state.raise_bound(bound - BOUND_SAFETY * abs(bound), "linear relaxation")
-        self._state.tell("root relaxation", "linear relaxation of the whole program")
+        self._state.tell("root relaxation", "solved the linear relaxation")
         if self._in_periods():
-            # Deciding what is worth buying leads to better plans, and begins the sooner.
+            # Supply rounds lead to better plans, and should start soon.
             self._plans.construct_in_background(workers)
         else:
             self._plans.construct(workers)

@@ -1,13 +1,12 @@
-"""The linear relaxation, solved among few slots, and among more of them while these would lower it.
+"""Sifting: solve the linear relaxation among few slots, and among more while these lower it.
 
-Runs in a worker process. Every moment is relaxed by itself first, with a share of what supply costs, among
-the slots that moments before it wanted and more. The slots that these optima use are few. All moments are
-relaxed among them, then among the slots that would lower the cost at the prices of that optimum, until none
-is left: that is the optimum among all slots.
+Runs in a worker process. Every moment is relaxed separately first, at a share of the supply's cost, among the
+slots of earlier moments and more. These optima use few slots. All moments are then relaxed among them, and
+among slots with negative reduced cost, until none is left: that is the optimum among all slots.
 
-A year of forty services (8,503 slots, of which moments want 422 and 1,948 are looked at) takes 16 s of a
-core, moments included, instead of 134 s by the simplex method among all slots and 47 s by an interior point.
-Two years of three hundred services take 37 s instead of 57 to 129 s, a year of twelve 1.3 s instead of 2.1 s.
+A year of forty services has 8,503 slots, of which moments use 422 and sifting opens 1,948: it takes 16 s of a
+core, instead of 134 s by the simplex method and 47 s by an interior point. Two years of three hundred
+services take 37 s instead of 57 to 129 s, a year of twelve 1.3 s instead of 2.1 s.
 """
 
 from __future__ import annotations
@@ -35,59 +34,58 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.blocks.composite_jobs import SiftingJob, SlottedJob
 
 VIOLATED: Final = 1e-6
-"""Limits that are violated by no more, all together, are kept. [scaled units]"""
+"""Largest total violation of limits that counts as none. [scaled units]"""
 
 GROWTH: Final = 0.5
-"""Slots that are added at a time, over the number that are there at first. Between 0.25 and 2 no difference
-could be measured."""
+"""Slots added per round, as a share of the first ones. Results do not differ measurably between 0.25 and
+2."""
 
 LEAST_GROWTH: Final = 20
-"""Slots that are added at a time at the least."""
+"""Least slots added per round."""
 
 MOST_ROUNDS: Final = 200
-"""Rounds after which all slots are looked at. The fleets of the benchmarks take 5 to 12."""
+"""Rounds after which all slots are opened. The benchmark fleets take 5 to 12."""
 
 WORTHLESS: Final = 1e-9
-"""Share of what an optimum spends below which what a slot would save at its prices is none."""
+"""Share of the optimum's spending below which a slot's saving counts as zero."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Slotted:
-    """A linear program, and the slots of its variables; -1 for none."""
+    """Linear program with the slot of each variable; -1 for none."""
 
     program: Rows
     cost: Array
     slot: Indices
 
     def of(self, slots: Mask) -> Mask:
-        """Variables of some slots."""
+        """Return which variables belong to these slots."""
         return (self.slot >= 0) & slots[self.slot]
 
 
 def sift(job: SiftingJob, solver: Solver) -> Answer:
-    """Solve a linear relaxation.
+    """Solve a linear relaxation by sifting.
 
     Parameters
     ----------
     job : SiftingJob
-        The program and its moments.
+        Program and its moments.
     solver : Solver
         Solves linear programs.
 
     Returns
     -------
     Answer
-        Values of all variables, and prices of all rows; without values where there are none, or HiGHS gave
-        up.
+        Values of all variables, and prices of all rows; no values if infeasible or HiGHS gave up.
     """
     parts = Parts(job.program)
-    # One that nobody wants where there are none: variables without a slot look up the last one.
+    # One dummy slot if there are none: variables without a slot index the last one.
     open_slots = np.zeros(int(job.slot.max(initial=0)) + 1, dtype=bool)
     supply = np.flatnonzero(job.growth)
     cost = job.cost.copy()
     cost[supply] /= np.maximum(_moments_served(job, supply), 1)
     for moment in np.unique(job.stage[job.stage >= 0]):
-        # The moment has all supply to itself, and nothing is deferred.
+        # The moment gets all supply, and nothing is deferred.
         free = np.flatnonzero((job.stage == moment) | (job.growth != 0))
         others = np.flatnonzero((job.stage >= 0) & (job.stage != moment))
         part = parts.part(free, np.zeros(len(cost)), ~parts.rows_of(others))
@@ -103,12 +101,12 @@ def sift(job: SiftingJob, solver: Solver) -> Answer:
 
 
 def sift_from(job: SlottedJob, solver: Solver) -> Answer:
-    """Solve a linear relaxation from slots that are known, or among all of them where that gives up.
+    """Solve a linear relaxation starting from known slots; among all slots if that fails.
 
     Parameters
     ----------
     job : SlottedJob
-        The program and its slots.
+        Program and its slots.
     solver : Solver
         Solves linear programs.
     """
@@ -116,7 +114,7 @@ def sift_from(job: SlottedJob, solver: Solver) -> Answer:
 
 
 def _moments_served(job: SiftingJob, supply: Indices) -> Array:
-    """In how many moments each variable of supply counts."""
+    """Return in how many moments each supply variable counts."""
     column = job.program.rows.copy()
     column.data = np.ones_like(column.data)
     staged = np.flatnonzero(job.stage >= 0)
@@ -129,15 +127,15 @@ def _moments_served(job: SiftingJob, supply: Indices) -> Array:
 
 
 def _optimum(slotted: _Slotted, open_slots: Mask, solver: Solver, start: Basis | None = None) -> Answer:
-    """The optimum from some slots; among all of them at once where these alone allow none."""
+    """Return the optimum, starting from some slots; among all if these are infeasible."""
     answer = _grown(slotted, open_slots, solver, start)
     return answer if answer.values is not None else solver(Job(slotted.program, slotted.cost, None))
 
 
 def _elastic(job: SiftingJob, open_slots: Mask, solver: Solver) -> Answer:
-    """The optimum from slots that violate limits: more are looked for at a price of that.
+    """Return the optimum, starting from slots that violate limits: more open at a penalty.
 
-    Without values where limits are still violated at the end.
+    No values if limits are still violated at the end.
     """
     n_variables = len(job.cost)
     dearest = float(np.abs(job.cost * np.minimum(job.program.upper, 1.0)).max(initial=1.0))
@@ -154,7 +152,7 @@ def _elastic(job: SiftingJob, open_slots: Mask, solver: Solver) -> Answer:
 
 
 def _without_slack(basis: Basis, wide: Rows, n_variables: int) -> Basis:
-    """A basis without what passes limits: where that is basic, its row is, which it stands for."""
+    """Remove slack variables from a basis: if one is basic, its row becomes basic."""
     rows, slack = basis.rows.copy(), wide.rows[:, n_variables:].tocsc()
     rows[slack[:, np.flatnonzero(basis.columns[n_variables:] == BasisStatus.BASIC)].indices] = (
         BasisStatus.BASIC
@@ -163,13 +161,12 @@ def _without_slack(basis: Basis, wide: Rows, n_variables: int) -> Basis:
 
 
 def _grown(slotted: _Slotted, known: Mask, solver: Solver, start: Basis | None = None) -> Answer:
-    """The optimum among all slots, from those that are known.
+    """Return the optimum among all slots, starting from known ones.
 
     Returns
     -------
     Answer
-        Marked infeasible where those that are known allow no solution; without values also where HiGHS or
-        the rounds gave up.
+        Infeasible if the known slots have no solution; no values if HiGHS or the rounds gave up.
     """
     open_slots = known.copy()
     open_slots[slotted.slot[(slotted.slot >= 0) & (slotted.program.lower > 0)]] = True
@@ -189,7 +186,7 @@ def _grown(slotted: _Slotted, known: Mask, solver: Solver, start: Basis | None =
         price = prices.at(reduced)
         saved[: len(price)] = np.where(open_slots[: len(price)], 0.0, price)
         if not (saved < least).any():
-            # What one load at its most would save is soon said; all loads of a slot together may save more.
+            # The saving of single loads is quick to compute; all loads of a slot together may save more.
             left = _of_closed(slotted, closed, answer.row_duals, solver)
             if left.values is None:
                 return left
@@ -209,13 +206,12 @@ def _grown(slotted: _Slotted, known: Mask, solver: Solver, start: Basis | None =
 
 
 def _of_closed(slotted: _Slotted, closed: Mask, duals: Array, solver: Solver) -> Answer:
-    """What closed slots would save at prices of the rows that they share with what is there.
+    """Return what closed slots would save at the prices of their shared rows.
 
     Returns
     -------
     Answer
-        What each variable would save, by variable, at most 0; and prices of all rows, of those that only
-        closed variables are in as well.
+        Saving of each variable, at most 0, and prices of all rows, including those of closed variables only.
     """
     program = slotted.program
     variables = np.flatnonzero(closed)

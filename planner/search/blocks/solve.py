@@ -1,4 +1,4 @@
-"""A model solved block by block, where it is large enough and falls apart well enough."""
+"""Decomposition of a model into blocks, where it is large enough and has many small blocks."""
 
 from __future__ import annotations
 
@@ -39,32 +39,32 @@ from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.work import building_s
 
 LEAST_VARIABLES: Final = 3000
-"""Models with fewer variables go to one CP-SAT model, which proves most of them optimal."""
+"""Models with fewer variables are solved as a whole by CP-SAT and HiGHS."""
 
 LEAST_BLOCKS: Final = 12
-"""Fewer blocks than this leave nothing to decompose."""
+"""Least number of blocks worth a decomposition."""
 
 LARGEST_BLOCK_SHARE: Final = 0.2
-"""A block with a larger share of the variables is as hard as the whole."""
+"""Largest share of the variables in one block: a larger block is as hard as the whole."""
 
 ENDING_SHARE_OF_TIME: Final = 0.03
-"""Share of the time for making the plan a solution of CP-SAT at the end."""
+"""Share of the time to turn the plan into a CP-SAT solution at the end."""
 
 COMPLETION_LIMIT_S: Final = 10.0
-"""Effort to complete a plan in integers where its columns are not exact together. [s, or solver units]"""
+"""Limit to complete a plan in integers if its columns are not exact together. [s, or solver units]"""
 
 START_LIMIT_S: Final = 5.0
-"""Effort to make a plan of what the plan in force runs. [s, or solver units]"""
+"""Limit to build a plan from the plan in force. [s, or solver units]"""
 
 START_SHARE_OF_TIME: Final = 0.3
-"""Share of the time for that, where there is little."""
+"""Share of the time for that, in short runs."""
 
 CONFIRMATION_LIMIT_S: Final = 10.0
-"""Time for CP-SAT to prove that there is no plan where a relaxation has none, past the limit too. [s]"""
+"""Time for CP-SAT to confirm that there is no plan if a relaxation is infeasible, past the limit too. [s]"""
 
 
 def decomposed(planning: PlanningModel) -> Split | None:
-    """The blocks of a model that is worth solving block by block: large, and of many small blocks."""
+    """Return the blocks of a model that is large and has many small blocks; otherwise None."""
     n_variables = len(planning.model.proto.variables)
     if n_variables < LEAST_VARIABLES:
         return None
@@ -76,10 +76,10 @@ def decomposed(planning: PlanningModel) -> Split | None:
 
 
 def solve_planning(planning: PlanningModel, limits: SolverLimits, enough: Enough) -> ModelOutcome:
-    """Minimise a model, over its blocks where that is worth it; nobody watches.
+    """Minimise a model, in blocks if it is large, without a watcher.
 
-    Where the deadline of the limits counts work, so does the solve, and what it took is noted there: to build
-    the model, too.
+    If the deadline counts work, the solve is reproducible, and its work, with that of building the model, is
+    charged.
     """
     parts, counted = decomposed(planning), limits.latest.spent is not None
     if parts is not None:
@@ -101,32 +101,32 @@ def solve_in_blocks(
     reproducible: bool = False,
     warm_start: WarmStart | None = None,
 ) -> ModelOutcome:
-    """Minimise a model over its blocks.
+    """Minimise a model in blocks.
 
     Parameters
     ----------
     planning : PlanningModel
-        With an objective; its hint, where it is a plan, is the first one.
+        Model with an objective; a hint that is a plan is the first plan.
     parts : Split
         Its blocks.
     limits : SolverLimits
-        When to stop, and where its jobs are done.
+        Time limits, and the seats for jobs.
     enough : callable
-        Whether a gap is small enough.
+        Returns whether a gap is small enough.
     on_step : callable
-        Told after every step.
+        Called after every step.
     reproducible : bool
         Whether the time limit counts work, so that every run takes the same steps.
     warm_start : WarmStart, optional
-        What is known from other solves of the model; its memory receives what this one finds.
+        Columns and prices of earlier solves; its memory receives new columns.
 
     Returns
     -------
     ModelOutcome
-        INFEASIBLE only by two proofs. A bound that a plan contradicts is not told.
+        INFEASIBLE only with two proofs. Bounds that a plan contradicts are dropped.
     """
     processes = min(limits.workers, usable_cores())
-    # What a start takes counts as well.
+    # The time of the start counts too.
     clock = Clock(limits.time_limit_s * (1 - ENDING_SHARE_OF_TIME), reproducible)
     model, variables = planning.model, planning.variables
     program = parts.program
@@ -166,7 +166,7 @@ def solve_in_blocks(
 def _with_plan(
     model: cp_model.CpModel, values: IntArray, found: BlockOutcome, enough: Enough, on_step: Listener
 ) -> ModelOutcome:
-    """Return what blocks found, without a bound that their plan contradicts."""
+    """Return the outcome of blocks, without a bound that their plan contradicts."""
     solver = _accepted(model, values)
     bound = found.bound + model.proto.objective.offset
     objective, proof = solver.objective_value, Proof(bound, found.bound_source)
@@ -185,7 +185,7 @@ def _with_plan(
 
 
 def _to_confirm(limits: SolverLimits, left_s: float) -> SolverLimits:
-    """Limits of what both solvers say of a model for which blocks gave no plan: all the time that is left."""
+    """Return the limits of a confirmation by both solvers: all the remaining time."""
     seconds = max(left_s, min(CONFIRMATION_LIMIT_S, limits.latest.left_s))
     return replace(limits, time_limit_s=max(seconds, LEAST_SEARCH_S), patience=PATIENT, overtime=None)
 
@@ -198,7 +198,7 @@ def _without_a_plan(
     found: BlockOutcome,
     reproducible: bool,
 ) -> ModelOutcome:
-    """What both solvers say of a model for which blocks gave no plan."""
+    """Solve a model as a whole for which blocks found no plan."""
     impossible_by = (HIGHS,) if found.infeasible else ()
     model, continuous = planning.model, planning.continuous
     if reproducible:
@@ -221,10 +221,10 @@ def _values(solver: cp_model.CpSolver) -> IntArray:
 
 
 def _accepted(model: cp_model.CpModel, values: IntArray) -> cp_model.CpSolver:
-    """A plan that keeps all rows as a solution of CP-SAT, which checks it."""
+    """Return a plan as a CP-SAT solution; CP-SAT checks it."""
     fixed = model.clone()
     hint_values(fixed, values.tolist())
-    # Nothing is left to simplify, and presolve has refused plans that hold.
+    # There is nothing to simplify, and presolve has rejected valid plans.
     solver = configured_solver(math.inf, seed=1, workers=1, presolve=False)
     solver.parameters.fix_variables_to_their_hinted_value = True
     status = solver.solve(fixed)
@@ -236,7 +236,7 @@ def _accepted(model: cp_model.CpModel, values: IntArray) -> cp_model.CpSolver:
 def _start(
     model: cp_model.CpModel, program: Program, limits: SolverLimits, reproducible: bool
 ) -> IntArray | None:
-    """The model's hint where it is a plan; where it is part of one, a plan near it that is soon found."""
+    """Return the hint if it is a plan; if it is partial, a plan near it that is quick to find."""
     hinted = model.proto.solution_hint
     if len(hinted.vars) == len(program.cost):
         values = np.zeros(len(program.cost), dtype=np.int64)
@@ -257,7 +257,7 @@ def _start(
 
 
 def _nearest_to_hint(model: cp_model.CpModel) -> cp_model.CpModel:
-    """The model with another objective: the sum of what hinted variables differ from their hints."""
+    """Return the model with another objective: the total difference from the hint."""
     near = model.clone()
     terms: list[cp_model.IntVar] = []
     for index, value in zip(model.proto.solution_hint.vars, model.proto.solution_hint.values, strict=True):
@@ -275,12 +275,12 @@ def _nearest_to_hint(model: cp_model.CpModel) -> cp_model.CpModel:
 
 
 def _without_offset(overtime: Overtime, offset: float) -> Overtime:
-    """Overtime of an objective without its constant part."""
+    """Return overtime for an objective without its constant."""
     seconds = overtime.seconds * (1 - ENDING_SHARE_OF_TIME)
     return Overtime(seconds, lambda objective, bound: overtime.good(objective + offset, bound + offset))
 
 
 def _shifted(step: Step, offset: float) -> Step:
-    """A step with the constant part of the objective."""
+    """Return a step with the constant of the objective added."""
     objective, bound = (None if each is None else each + offset for each in (step.objective, step.bound))
     return replace(step, objective=objective, bound=bound)

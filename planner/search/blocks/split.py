@@ -1,10 +1,9 @@
-"""Which variables are decided together: blocks that only linking rows join, and the master's variables.
+"""Split of a program into blocks: variables connected by rows of one service and moment.
 
-What a variable decides gives it a *block key*, its service and moment, or none (supply, packing). A row
-that stays within one key is a block row; all others are linking rows. Variables of one key that block
-rows join form a block, so regions fall apart by themselves where no row couples them, and a family that
-couples them later makes larger blocks, not wrong ones. Variables that no block row touches belong to the
-master.
+A variable's *block key* is its service and moment; supply and packing variables have none. A row whose
+variables share one key is a block row; all others are linking rows. Variables connected by block rows form a
+block, so regions without common rows become separate blocks. A new constraint family that connects them makes
+blocks larger, not wrong. Variables in no block row belong to the master.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ import scipy.sparse as sp
 from fleetplan.planner.search.solvers.matrix import BoolArray, IntArray, Program
 
 MASTER = -1
-"""Theme and block of variables that no block decides."""
+"""Block key, and block, of variables that no block decides."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Variables that are decided together.
+    """Block: variables that are decided together.
 
     Attributes
     ----------
     variables, rows : IntArray
-        Indices of its variables and of its rows in the program.
+        Indices of its variables and rows in the program.
     """
 
     variables: IntArray
@@ -37,24 +36,24 @@ class Block:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
-    """A program in blocks.
+    """Program in blocks.
 
     Attributes
     ----------
     program : Program
-        The whole.
+        Whole program.
     blocks : tuple[Block, ...]
-        In the order of their first variables.
+        Blocks in the order of their first variables.
     block_of : IntArray
         Block of every variable, or `MASTER`.
     place : IntArray
-        Place of every variable among those of its block; 0 for the master's.
+        Position of every variable in its block; 0 for the master's.
     master_variables : IntArray
         Variables of no block.
     linking_rows : IntArray
         Rows of no block.
     following : array of bool
-        Which of the master's variables have a block_key: they only follow what the blocks of it decide.
+        Which of the master's variables have a block key: they only follow decisions of its blocks.
     """
 
     program: Program
@@ -66,19 +65,19 @@ class Split:
     following: BoolArray
 
     def own_rows(self, rows: sp.csr_array, block: Block) -> sp.csr_array:
-        """The rows of a block over its variables alone: they have no other entries.
+        """Return the rows of a block over its own variables, the only ones with entries.
 
         Parameters
         ----------
         rows : csr_array
             All rows of the program, scaled or not.
         block : Block
-            The block. What it takes does not depend on the size of the program.
+            The block. Time and memory do not depend on the size of the program.
         """
         return self._over_own_variables(rows[block.rows], len(block.variables))
 
     def stacked(self, rows: sp.csr_array) -> sp.csr_array:
-        """The rows of all blocks, in their order, each over the variables of its block alone."""
+        """Return the rows of all blocks, stacked in order, each over its own variables."""
         widest = max((len(block.variables) for block in self.blocks), default=0)
         order = [block.rows for block in self.blocks]
         none = [np.zeros(0, dtype=np.int64)]
@@ -90,7 +89,7 @@ class Split:
 
     @property
     def following_variables(self) -> BoolArray:
-        """By variable: whether it is one of those that only follow."""
+        """Return which variables only follow decisions of blocks."""
         found = np.zeros(len(self.block_of), dtype=bool)
         found[self.master_variables] = self.following
         return found
@@ -98,7 +97,7 @@ class Split:
 
 def components(graph: sp.coo_array) -> IntArray:
     """Return the number of the connected component that each vertex of a graph belongs to."""
-    # It brings scipy.linalg, a tenth of a start; most fleets are solved whole.
+    # Imported here because it loads scipy.linalg, a tenth of the start-up time; most fleets do not need it.
     from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
 
     return connected_components(graph, directed=False)[1].astype(np.int64)
@@ -110,9 +109,9 @@ def split(program: Program, block_keys: Sequence[int] | IntArray) -> Split:
     Parameters
     ----------
     program : Program
-        The whole.
+        Whole program.
     block_keys : Sequence[int]
-        Theme of every variable, or `MASTER`.
+        Block key of every variable, or `MASTER`.
     """
     block_key = np.asarray(block_keys, dtype=np.int64)
     rows = program.rows
@@ -120,7 +119,7 @@ def split(program: Program, block_keys: Sequence[int] | IntArray) -> Split:
     within = _rows_of_one_key(rows, block_key)
     row_of_entry = np.repeat(np.arange(n_rows), np.diff(rows.indptr))
     inner = within[row_of_entry]
-    # Variables and block rows as one graph: its components are the blocks.
+    # Variables and block rows form one graph, whose components are the blocks.
     graph = sp.coo_array(
         (np.ones(int(inner.sum())), (rows.indices[inner], n_variables + row_of_entry[inner])),
         shape=(n_variables + n_rows, n_variables + n_rows),
@@ -153,7 +152,7 @@ def split(program: Program, block_keys: Sequence[int] | IntArray) -> Split:
 
 
 def _rows_of_one_key(rows: sp.csr_array, block_key: IntArray) -> BoolArray:
-    """Whether all variables of a row have one block_key that is not the master's."""
+    """Return which rows have variables of one block key only."""
     n_rows = rows.shape[0]
     filled = np.diff(rows.indptr) > 0
     smallest = np.full(n_rows, MASTER, dtype=np.int64)
@@ -168,7 +167,7 @@ def _rows_of_one_key(rows: sp.csr_array, block_key: IntArray) -> BoolArray:
 
 
 def _grouped(number: IntArray, count: int) -> list[IntArray]:
-    """Indices by their number, those of `MASTER` left out."""
+    """Return the indices of each number, without those of `MASTER`."""
     order = np.argsort(number, kind="stable")
     ends = np.searchsorted(number[order], np.arange(count + 1))
     return [order[ends[each] : ends[each + 1]] for each in range(count)]

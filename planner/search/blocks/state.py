@@ -1,4 +1,4 @@
-"""Where a search over blocks stands: its best plan, its best bound, and whether they are enough."""
+"""State of a search over blocks: best plan, best bound, and when to stop."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from fleetplan.planner.search.blocks.request import BlockOutcome, Request
 from fleetplan.planner.search.solvers.request import Step
 
 FAR_RATIO: Final = 0.1
-"""Gap of a plan that is far from good. A master then runs beside every round, and looks at few columns: the
-cheapest of each block and what the master LP mixes. Unmet demand and cost of a large scarce fleet after
-two rounds: 1.37e14 in 4 s; 1.51e14 in 3 s without the cheapest, 3.96e15 in 4 s with two a block, 2.29e14 in
-14 s among three a block alone. Plans of medium fleets whose gap is 1 to 6 % gain less from it."""
+"""Gap above which a plan is far from its bound. Then a master runs with every round, with few columns: the
+cheapest of each block and those of the master LP. Objective of a large scarce fleet after two rounds: 1.37e14
+in 4 s; 1.51e14 in 3 s without the cheapest, 3.96e15 in 4 s with two per block, 2.29e14 in 14 s with three per
+block and no others. Medium fleets with gaps of 1 to 6 % gain less."""
 
 
 class SearchState:
-    """Holds the best plan and the best bound, tells of them, and says when to end.
+    """Best plan and bound of a search, its progress reports and stop conditions.
 
     Parameters
     ----------
     request : Request
-        What is enough, and who is told.
+        Target gap and callbacks.
     clock : Clock
-        When to stop.
+        Time limits.
     incumbent : Incumbent
-        The best plan.
+        Holds the best plan.
     bound : float
-        What is proven before the search begins. [objective units]
+        Bound known before the search. [objective units]
 
     Attributes
     ----------
     bound : float
-        The best bound. [objective units]
+        Best bound. [objective units]
     """
 
     def __init__(self, request: Request, clock: Clock, incumbent: Incumbent, bound: float) -> None:
@@ -50,18 +50,18 @@ class SearchState:
             self.bound, self._source = bound, source
 
     def tell(self, source: str, detail: str) -> None:
-        """Report a step, with the plan and the bound as they are."""
+        """Report a step with the current plan and bound."""
         found = self.incumbent
         objective = None if found.objective is None else float(found.objective)
         self._request.on_step(Step(source, detail, objective, self.bound, found.values))
 
     def outcome(self, infeasible: bool) -> BlockOutcome:
-        """What the search answers.
+        """Return the outcome of the search.
 
         Parameters
         ----------
         infeasible : bool
-            Whether a relaxation has no solution.
+            Whether a relaxation is infeasible.
         """
         found = self.incumbent
         return BlockOutcome(
@@ -74,37 +74,37 @@ class SearchState:
         )
 
     def far(self) -> bool:
-        """Whether there is a plan, and it is far from good."""
+        """Return whether there is a plan far from its bound."""
         objective = self.incumbent.objective
         return objective is not None and objective - self.bound > FAR_RATIO * abs(objective)
 
     def good(self) -> bool:
-        """Whether the plan does without overtime; without any plan there is nothing to improve."""
+        """Return whether the plan needs no overtime; True without a plan to improve."""
         objective, overtime = self.incumbent.objective, self._request.overtime
         return objective is None or overtime is None or overtime.good(objective, self.bound)
 
     def overtime_s(self) -> float:
-        """How much later than its limit the search would end as its plan is now. [s]"""
+        """Return by how much the search may exceed its limit with the current plan. [s]"""
         overtime = self._request.overtime
         return 0.0 if self._late or overtime is None or self.good() else overtime.seconds
 
     def expired(self) -> bool:
-        """Whether work that is under way should be cut short; counted work is always done."""
+        """Return whether to abort running work; in reproducible runs, never."""
         if self._clock.deterministic:
             return False
         return self._clock.left_s() + self.overtime_s() <= 0 or self._impatient()
 
     def hopeless(self, rounds: int) -> bool:
-        """Whether so many rounds, or so much time, without a plan is reason enough to give up."""
+        """Return whether the search should give up after so many rounds, or so much time, without a plan."""
         without = self.incumbent.objective is None
         return without and (rounds >= self._request.patience.rounds or self._impatient())
 
     def _impatient(self) -> bool:
-        """Whether so much time without a plan is."""
+        """Return whether the time without a plan exceeds the request's patience."""
         return self.incumbent.objective is None and self._clock.spent_s() > self._request.patience.seconds
 
     def finished(self) -> bool:
-        """Whether the search is to end: its time is over, or what it has is enough."""
+        """Return whether the search should end: time is over, or the gap is small enough."""
         if self._clock.left_s() <= 0 and not self._goes_on():
             return True
         if self._late and self.good():
@@ -112,12 +112,12 @@ class SearchState:
         return self.content()
 
     def content(self) -> bool:
-        """Whether plan and bound are as close as was asked."""
+        """Return whether the gap is as small as requested."""
         objective = self.incumbent.objective
         return objective is not None and self._request.enough(objective, self.bound)
 
     def _goes_on(self) -> bool:
-        """Whether the plan is so far from good that the limit is put off: once, until it is good."""
+        """Extend the limit once, for a plan that needs overtime; return whether time is left."""
         more_s = self.overtime_s()
         if not more_s:
             return False

@@ -1,4 +1,4 @@
-"""The linear relaxation with the cuts that count: those that it misses, at its own and at other prices."""
+"""Linear relaxation with cover cuts that it violates, at its own and at other prices."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.search.solvers.workers import Workers
 
 MOST_ROUNDS: Final = 5
-"""Linear relaxations after which no more cuts are looked for at the same prices."""
+"""Relaxations per set of prices, after which the search for cuts ends."""
 
 OTHER_PRICES: Final = 4
-"""Random prices of supply at which cuts are looked for besides. Whole supply is not that of the relaxation,
-and what runs on it misses other cuts: of team 2 eight such prices raise the bound from 877 to 892 thousand
-USD, all 1,220 cuts by coefficients to 893 in half as long again. Four take half as long as eight."""
+"""Random supply prices at which to search more cuts: with whole supply, other cuts bind than in the
+relaxation. For one team, eight such prices raise the bound from 877 to 892 thousand USD, all 1,220 cuts to
+893 in 1.5 times the time. Four take half the time of eight."""
 
 PRICE_SPREAD: Final = 0.7
 """Standard deviation of the logarithm of these prices."""
 
 SHARE_OF_TIME: Final = 0.1
-"""Share of the time limit after which no more cuts are looked for."""
+"""Share of the time limit after which the search for cuts ends."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Strengthening:
-    """Looks for the cuts of a program.
+    """Search for the cover cuts of a program.
 
     Parameters
     ----------
     structure : Structure
         The program.
     cover : CoverRows
-        Its rows that have cuts.
+        Its rows with cover cuts.
     indicators : Collection[int]
-        Variables that only say which configurations run.
+        Variables that only indicate which configurations run.
     seed : int
-        Of the other prices.
+        Random seed of the other prices.
     """
 
     structure: Structure
@@ -52,16 +52,16 @@ class Strengthening:
     seed: int
 
     def found(self, root: FloatArray, workers: Workers, clock: Clock) -> Structure:
-        """The program with its cuts below the other rows.
+        """Return the program with its cuts appended to the rows.
 
         Parameters
         ----------
         root : FloatArray
             Scaled optimum of the linear relaxation.
         workers : Workers
-            Who solves linear relaxations.
+            Processes that solve linear relaxations.
         clock : Clock
-            Says how long.
+            Time limits.
         """
         until = clock.spent_s() + SHARE_OF_TIME * clock.limit_s
         cost, growth = self.structure.cost, self.structure.roles.growth
@@ -79,9 +79,9 @@ class Strengthening:
         return replace(self.structure, relaxation=self.structure.relaxation.with_cuts(cuts.rows, cuts.least))
 
     def _missed(self, prices: list[FloatArray], cuts: Cuts, root: FloatArray, workers: Workers) -> Cuts:
-        """Those known, and the cuts that hold the relaxations at some prices."""
+        """Return the known cuts and those that bind in relaxations at these prices."""
         slot = self.structure.roles.slot
-        # What only follows replicas would double the time.
+        # Following variables would double the time.
         rest = np.concatenate([list(self.indicators), np.flatnonzero(self.structure.following)])
         plain = self.structure.relaxation.without_limits_on(rest.astype(np.int64).tolist())
         first, open_slots = cuts.count, slots_used(self.structure, root)

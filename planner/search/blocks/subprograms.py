@@ -1,4 +1,4 @@
-"""A program in which most variables are held: the part that is left to decide. Knows neither solver."""
+"""Parts of a program in which most variables are fixed. Independent of the solvers."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import scipy.sparse as sp
 from fleetplan.planner.search.solvers.highs_jobs import Array, Indices, Mask, Rows
 
 USED: Final = 1e-7
-"""Value from which a solution uses a variable, and the slot that it decides. [scaled units]"""
+"""Value above which a solution uses a variable, and the slot it decides. [scaled units]"""
 
 FEW_STAGES: Final = 2
-"""Rows of so many stages say what changes from one to the next; those of more limit a sum over many."""
+"""Largest number of stages in a row that joins neighbouring stages; rows of more stages limit a sum."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """What is left of a program to decide.
+    """Undecided part of a program.
 
     Attributes
     ----------
     program : Rows
-        Its rows and variables, the limits of the rows less what is held.
+        Its rows and variables; limits of rows less the fixed values.
     variables, rows : Indices
-        Where its variables and rows stand in the whole program.
+        Positions of its variables and rows in the whole program.
     """
 
     program: Rows
@@ -35,12 +35,12 @@ class Part:
 
 
 class Parts:
-    """Cuts parts out of one program.
+    """Extracts parts of one program.
 
     Parameters
     ----------
     program : Rows
-        The whole.
+        Whole program.
     """
 
     def __init__(self, program: Rows) -> None:
@@ -48,27 +48,27 @@ class Parts:
         self._by_variable: sp.csc_array = program.rows.tocsc()
 
     def rows_of(self, variables: Indices) -> Mask:
-        """Which rows hold any of some variables."""
+        """Return which rows contain any of these variables."""
         touched = np.zeros(self.program.rows.shape[0], dtype=bool)
         touched[self._by_variable[:, variables].indices] = True
         return touched
 
     def apart(self, variables: Indices, others: Indices) -> Mask:
-        """Which of some variables have no row in common with any of the others."""
+        """Return which variables share no row with the others."""
         together = abs(self._by_variable[:, variables][self.rows_of(others)]).sum(axis=0) > 0
         return ~np.asarray(together)
 
     def part(self, variables: Indices, held: Array, rows: Mask | None = None) -> Part:
-        """The part that decides some variables while the others are held at their values.
+        """Return the part that decides some variables, with the others fixed.
 
         Parameters
         ----------
         variables : Indices
-            What is decided.
+            Variables to decide.
         held : Array
-            Values of all variables; those of `variables` are not looked at.
+            Values of all variables; ignored for `variables`.
         rows : Mask, optional
-            Rows that count; all that hold any of the variables without it.
+            Rows to keep; all that contain any of the variables if missing.
         """
         whole = self.program
         kept = np.flatnonzero(self.rows_of(variables) if rows is None else rows & self.rows_of(variables))
@@ -81,28 +81,28 @@ class Parts:
 
 
 def in_order(numbers: Indices) -> Indices:
-    """Distinct numbers, in the order in which they first come."""
+    """Return the distinct numbers in the order of first occurrence."""
     return numbers[np.sort(np.unique(numbers, return_index=True)[1])]
 
 
 def with_slack(program: Rows, cost: Array, elastic: Mask, penalty: Array) -> tuple[Rows, Array]:
-    """A program in which some rows may pass their limits at a price.
+    """Return a program in which some rows may violate their limits at a penalty.
 
     Parameters
     ----------
     program : Rows
         The program.
     cost : Array
-        Of its variables.
+        Costs of its variables.
     elastic : Mask
-        Which of its rows.
+        Rows that may be violated.
     penalty : Array
-        By row: cost of violating its limit by one. [objective units per scaled unit]
+        Penalty by row of violating its limit by one. [objective units per scaled unit]
 
     Returns
     -------
     tuple[Rows, Array]
-        The program with a variable more for each limit of these rows, and the costs.
+        The program with one slack variable per limit of these rows, and its costs.
     """
     n_rows = program.rows.shape[0]
     below, above = _elastic_limits(program, elastic)
@@ -121,7 +121,7 @@ def with_slack(program: Rows, cost: Array, elastic: Mask, penalty: Array) -> tup
 
 
 def slack_of(program: Rows, elastic: Mask, values: Array) -> Array:
-    """What some values pass each limit by that `with_slack` has a variable for, in its order."""
+    """Return the values of the slack variables of `with_slack`, in its order."""
     below, above = _elastic_limits(program, elastic)
     used = program.rows @ values
     short = np.maximum(program.row_lower[below] - used[below], 0.0)
@@ -130,7 +130,7 @@ def slack_of(program: Rows, elastic: Mask, values: Array) -> Array:
 
 
 def _elastic_limits(program: Rows, elastic: Mask) -> tuple[Indices, Indices]:
-    """Elastic rows with a lower limit, and those with an upper one."""
+    """Return the elastic rows with a lower limit, and those with an upper limit."""
     return (
         np.flatnonzero(elastic & np.isfinite(program.row_lower)),
         np.flatnonzero(elastic & np.isfinite(program.row_upper)),
@@ -138,7 +138,7 @@ def _elastic_limits(program: Rows, elastic: Mask) -> tuple[Indices, Indices]:
 
 
 def spans(program: Rows, stage: Indices) -> Indices:
-    """How many stages the variables of each row belong to; variables of stage -1 belong to none."""
+    """Count the stages of each row's variables; stage -1 counts as none."""
     entries = program.rows.tocoo()
     staged = stage[entries.coords[1]]
     inside = staged >= 0
@@ -148,23 +148,23 @@ def spans(program: Rows, stage: Indices) -> Indices:
 
 
 class SlotPrices:
-    """Says what each slot would gain or cost at some prices of rows.
+    """Prices of slots: what each would cost or save at prices of the rows.
 
-    A slot serves by loads that need replicas: the row that ties them tells how many, and a load at its most
-    costs its own reduced cost and that of its replicas. Where several rows tie it, the dearest counts: with
-    limits on percentiles one counts replicas by the line that says what they carry, which cost nothing, and
-    one says what a replica carries at most. By the first alone every slot seems worth looking at.
+    Loads of a slot need replicas, as the row that ties them states; a full load costs its own reduced cost
+    plus that of its replicas. If several rows tie it, the most expensive counts. Limits on percentiles tie
+    loads by two rows: one through the line that limits a replica's load, which costs nothing, and one through
+    the largest load of a replica. By the first alone, every slot would seem worth opening.
 
     Parameters
     ----------
     program : Rows
-        The whole program.
+        Whole program.
     slot : Indices
-        By variable: the slot that it decides; -1 for none.
+        Slot by variable; -1 for none.
     """
 
     def __init__(self, program: Rows, slot: Indices) -> None:
-        # One that nothing decides where there are none: variables without a slot look up the last one.
+        # One dummy slot if there are none: variables without a slot index the last one.
         self._count = int(slot.max(initial=0)) + 1
         entries = program.rows.tocoo()
         row, variable = entries.coords
@@ -177,7 +177,7 @@ class SlotPrices:
         alike[filled] = np.minimum.reduceat(own, begins) == np.maximum.reduceat(own, begins)
         tied = alike[row] & (own >= 0)
         whole = tied & program.whole[variable]
-        # The largest of a row are its replicas; what else is whole in it are indicator_variables.
+        # The largest coefficients of a row are its replicas'; its other whole variables are indicators.
         largest[filled] = np.maximum.reduceat(np.where(whole, size, 0.0), begins)
         replicas = np.full(n_rows, -1, dtype=np.int64)
         biggest = whole & (size == largest[row])
@@ -189,7 +189,7 @@ class SlotPrices:
         self._slot = slot[self._loads]
 
     def at(self, reduced: Array) -> Array:
-        """Least price of each slot from the reduced costs of all variables; infinite without any load."""
+        """Return each slot's least price from the reduced costs of all variables; infinite without loads."""
         prices = np.full(self._count, np.inf)
         replicas = np.full(len(self._loads), -np.inf)
         np.maximum.at(replicas, self._load, reduced[self._replicas] * self._needed)

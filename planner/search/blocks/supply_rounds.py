@@ -1,4 +1,4 @@
-"""Rounds whose bound knows that supply is whole, once pricing has settled (integer_supply.py)."""
+"""Rounds of integer supply, once pricing has settled (integer_supply.py)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.search.blocks.block_pricing import BlockPricing
 from fleetplan.planner.search.blocks.bound import Lagrangian
 from fleetplan.planner.search.blocks.effort import Clock
@@ -22,31 +23,31 @@ from fleetplan.planner.search.solvers.highs_jobs import Answer
 from fleetplan.planner.search.solvers.workers import Workers
 
 SUPPLY_S: Final = 4.0
-"""Time of the program of integer supply. [s]"""
+"""Time limit of the integer supply program. [s]"""
 
 SUPPLY_GAP: Final = 1e-4
-"""Gap at which it is content: the bound loses as much."""
+"""Target gap of that program: the bound loses as much."""
 
 
 class SupplyRounds:
-    """Raises the bound by integer supply, and prices blocks for the best of it.
+    """Rounds that raise the bound by integer supply, and price blocks at the best supply.
 
     Parameters
     ----------
     parts : Split
-        The program in blocks.
+        Program in blocks.
     lagrangian : Lagrangian
-        Prices blocks.
+        Prices linking rows into the objective.
     masters : RestrictedMasters
-        Choose among columns beside it.
+        Choose among columns in parallel.
     blocks : BlockPricing
         Finds columns.
     plans : PlanSearch
-        Says what plan and bound differ by, and receives plans.
+        Gives the open cost, and receives plans.
     state : SearchState
         Receives the bounds.
     clock : Clock
-        Says how long.
+        Time limits.
     """
 
     def __init__(
@@ -66,11 +67,11 @@ class SupplyRounds:
         self._plans = plans
         self._state = state
         self._clock = clock
-        # That of all rounds; each adds cuts to it.
+        # Program of all rounds; each adds cuts.
         self._supply: IntegerSupply | None = None
 
     def round(self, workers: Workers, prices: Prices) -> bool:
-        """Raise the bound by integer supply; False where that does not pay.
+        """Raise the bound by integer supply; return False if that does not pay.
 
         Raises
         ------
@@ -86,10 +87,10 @@ class SupplyRounds:
         return True
 
     def side_jobs(self, prices: Prices) -> list[SideJob]:
-        """The program that says what the best prices prove once supply is whole, where that may be much.
+        """Return the program of integer supply at the best prices as a side job, if it may gain much.
 
-        It takes a second; rounds of scarce fleets settle late. With the prices of the fourth round it raised
-        the bound of one (medium, seed 3) by 1.8 %, where that round, of seven seconds, raised it by 0.4 %.
+        It takes 1 s, while rounds of scarce fleets settle late. At the prices of a medium fleet's fourth
+        round it raised the bound by 1.8 %; that round raised it by 0.4 % in 7 s.
         """
         if not prices.block_bounds.size:
             return []
@@ -97,7 +98,7 @@ class SupplyRounds:
         return [self._side_job(supply)] if supply.pays(self._plans.open_cost()) else []
 
     def _program(self, prices: Prices) -> IntegerSupply:
-        """The program of integer supply, with what the best prices say of the blocks."""
+        """Return the integer supply program with the cuts of the best prices."""
         best = self._lagrangian.price(prices.best)
         supply = IntegerSupply(
             self._parts, self._plans.master, self._lagrangian, best, self._masters.lp_supply
@@ -106,7 +107,7 @@ class SupplyRounds:
         return supply
 
     def _price_for_best(self, workers: Workers, supply: IntegerSupply) -> None:
-        """Find best integer supply for the known cuts, and price the blocks for it."""
+        """Choose the best integer supply for the known cuts, and price the blocks at it."""
         pending = self._masters.take_pending()
         columns = list(self._plans.pool.columns)
         first = [self._side_job(supply)]
@@ -129,15 +130,17 @@ class SupplyRounds:
         if np.isfinite(found.bounds).all():
             supply.cut(priced, found.bounds)
         self._plans.mending.decide_supply(workers)
-        self._state.tell("supply", f"{found.new} new columns of {len(self._plans.pool.columns)}")
+        self._state.tell(
+            "supply", f"found {counted(found.new, 'column')}, {len(self._plans.pool.columns)} in all"
+        )
 
     def _side_job(self, supply: IntegerSupply) -> SideJob:
-        """The program of integer supply, and what is done with its answer."""
+        """Return the integer supply program, with the callback that uses its answer."""
         effort = replace(self._clock.master(SUPPLY_S), gap_ratio=SUPPLY_GAP)
 
         def on_answer(answer: Answer) -> None:
             self._state.raise_bound(supply.bound(answer), "integer supply")
-            # The search may end by it, and the next step be its last.
-            self._state.tell("supply", "best integer supply for the known cuts")
+            # This bound may end the search, so report it as a step.
+            self._state.tell("supply", "chose the best integer supply for the known cuts")
 
         return replace(supply.job(effort), length=math.inf), on_answer

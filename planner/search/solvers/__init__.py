@@ -1,1 +1,1 @@
-"""One model solved: CP-SAT beside HiGHS, reproducibly, stopped by Ctrl-C."""
+"""Solvers of one model: CP-SAT and HiGHS in parallel, or reproducibly; Ctrl-C stops them."""

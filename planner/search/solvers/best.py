@@ -1,4 +1,4 @@
-"""The best plan and the proofs of a model while several solvers search it at once."""
+"""Best plan and proofs of a model, shared by several solvers that search it at once."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from fleetplan.planner.search.solvers.proofs import CPSAT, HIGHS, Proof, Proofs
 from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY
 from fleetplan.planner.search.solvers.request import Enough, Listener, ModelOutcome, ModelStatus, Step
 
-WITHDRAWN: Final = "proof withdrawn: there is a better plan"
-"""What is told of a bound that a plan contradicts."""
+WITHDRAWN: Final = "withdrew a proof that a plan contradicts"
+"""Detail of a step that withdraws a bound."""
 
 
 @dataclass(slots=True)
 class Best:
-    """The best of all solvers; their threads write it under its lock.
+    """Best plan and bound of all solvers; threads write it under its lock.
 
-    `cpsat` is CP-SAT while it runs, `prover` what its proofs count as; `gave_way` says that it ended for a
-    second search of HiGHS.
+    `cpsat` is the CP-SAT solver while it runs, `prover` the name under which its proofs count. `gave_way` is
+    set when it ended for a second search of HiGHS.
     """
 
     enough: Enough
@@ -37,24 +37,24 @@ class Best:
 
     @property
     def told(self) -> Proof:
-        """The best bound that may be told."""
+        """Return the best bound that may be reported."""
         with self.lock:
             return self.proofs.told
 
     def offer_objective(self, objective: float, source: str) -> bool:
-        """Note an objective; True if it is the best so far."""
+        """Store an objective; return whether it is the best so far."""
         with self.lock:
             if self.objective is not None and objective >= self.objective:
                 return False
             self.objective, self.objective_source = objective, source
             false = self.proofs.found(objective)
-            self._tell(source, "a better plan")
+            self._tell(source, "found a better plan")
             for prover in false:
                 self._withdrawn(prover)
             return True
 
     def offer_plan(self, values: cp_model.CpSolver, source: str) -> None:
-        """Keep the values of a plan if it is no worse than the best."""
+        """Keep the values of a plan that is no worse than the best."""
         objective = values.objective_value
         with self.lock:
             if self.values is None or self.objective is None or objective <= self.objective:
@@ -62,68 +62,68 @@ class Best:
                 self.values = values
 
     def offer_bound(self, bound: float, prover: str) -> None:
-        """Note a bound that somebody has proven."""
+        """Store a proven bound."""
         with self.lock:
             before, claimed = self.proofs.told, self.claimed()
             if not self.proofs.prove(prover, bound):
                 self._withdrawn(prover)
             elif self.proofs.told.bound > before.bound:
-                self._tell(self.proofs.told.source, "a better bound")
+                self._tell(self.proofs.told.source, "raised the bound")
             elif self.claimed() and not claimed:
-                self._tell(prover, "a proof to be confirmed")
+                self._tell(prover, "claimed a proof, not yet confirmed")
 
     def offer_infeasible(self, prover: str) -> None:
-        """Note that somebody has proven that there is no plan."""
+        """Store a proof of infeasibility."""
         with self.lock:
             if not self.proofs.prove_infeasible(prover):
                 self._withdrawn(prover)
             elif self.proofs.infeasible:
-                self._tell(prover, "no plan, confirmed")
+                self._tell(prover, "confirmed infeasibility")
             else:
-                self._tell(prover, "no plan, to be confirmed")
+                self._tell(prover, "claimed infeasibility, not yet confirmed")
 
     def closed(self) -> bool:
-        """Whether the plan is good enough by what may be told."""
+        """Return whether the plan is good enough by the reportable bound."""
         with self.lock:
             return self._closes(self.proofs.told.bound)
 
     def settled(self) -> bool:
-        """Whether there is nothing left to find or to prove."""
+        """Return whether nothing is left to find or to prove."""
         with self.lock:
             return self.closed() or (self.proofs.infeasible and self.objective is None)
 
     def claimed(self) -> bool:
-        """Whether CP-SAT with presolve has nothing left to prove, and only a confirmation is missing."""
+        """Return whether CP-SAT with presolve has proven all there is, and only a confirmation is missing."""
         with self.lock:
             if self.settled():
                 return False
             return self.proofs.calls_infeasible(CPSAT) or self._closes(self.proofs.claimed)
 
     def needs_other_proof(self) -> bool:
-        """Whether CP-SAT is to go on without presolve: it has claimed all there is, or a false bound."""
+        """Return whether CP-SAT should go on without presolve: all is claimed, or a claim was false."""
         with self.lock:
             return self.claimed() or not self.proofs.trusts(CPSAT)
 
     def led_by_highs(self) -> bool:
-        """Whether HiGHS has the better plan and the better bound."""
+        """Return whether HiGHS has both the best plan and the best bound."""
         with self.lock:
             if self.values is None or self.objective_source != HIGHS:
                 return False
             return self.proofs.told.source == HIGHS and self.proofs.claimed <= self.proofs.told.bound
 
     def runs(self, solver: cp_model.CpSolver | None, prover: str = CPSAT) -> None:
-        """Note which search of CP-SAT is running; None when it has ended."""
+        """Store which CP-SAT search is running; None when it has ended."""
         with self.lock:
             self.cpsat, self.prover = solver, prover
 
     def stop_cpsat(self) -> None:
-        """End the search of CP-SAT that is running."""
+        """Stop the running CP-SAT search."""
         with self.lock:
             if self.cpsat is not None:
                 self.cpsat.stop_search()
 
     def outcome(self, deterministic_time: float) -> ModelOutcome:
-        """What is known by now."""
+        """Return the outcome so far."""
         with self.lock:
             told, objective = self.proofs.told, self.objective
             if self.values is None or objective is None:
@@ -141,7 +141,7 @@ class Best:
         return bound >= self.objective or self.enough(self.objective, bound)
 
     def _withdrawn(self, prover: str) -> None:
-        """Tell of a false proof; CP-SAT ends a search that began with it."""
+        """Report a false proof, and end a CP-SAT search that started from it."""
         self._tell(prover, WITHDRAWN)
         if prover == self.prover == CPSAT:
             self.stop_cpsat()
@@ -152,7 +152,7 @@ class Best:
 
 
 def proofs_of(model: cp_model.CpModel, continuous: frozenset[int]) -> Proofs:
-    """Nothing is proven of a model but what the limits of its variables say."""
+    """Return the proofs known at first: the bound implied by the variables' limits."""
     objective, variables = model.proto.objective, model.proto.variables
     costs = [
         abs(float(cost)) * (max(variables[j].domain[1], 1) if j in continuous else 1)
@@ -163,7 +163,7 @@ def proofs_of(model: cp_model.CpModel, continuous: frozenset[int]) -> Proofs:
 
 
 def least_of(model: cp_model.CpModel) -> float:
-    """What the limits of the variables alone allow of a model's objective. [objective units]"""
+    """Return the least objective that the variables' limits allow. [objective units]"""
     objective = model.proto.objective
     least: float = objective.offset
     for column, cost in zip(objective.vars, objective.coeffs, strict=True):

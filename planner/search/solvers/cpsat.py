@@ -1,4 +1,4 @@
-"""What every use of CP-SAT shares: its settings, and how it begins with a plan."""
+"""Shared settings of CP-SAT, hints, and solves limited by work."""
 
 from __future__ import annotations
 
@@ -8,44 +8,42 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 LINEARIZATION_LEVEL: Final = 2
-"""Covering rows need the full linear relaxation: without it small fleets stay open for minutes."""
+"""Covering rows need the full linear relaxation: without it, small fleets stay open for minutes."""
 
 SYMMETRY_LEVEL: Final = 0
-"""CP-SAT 9.15 calls some feasible fleets infeasible when its presolve uses symmetries (one of 1,360 random
-fleets; kept as a test). Without them no solve of these fleets got slower."""
+"""CP-SAT 9.15 calls some feasible fleets infeasible if presolve uses symmetries (one of 1,360 random fleets;
+kept as a test). No solve of these fleets is slower without them."""
 
 
 INCLUSION_WORK_LIMIT: Final = 0
-"""Work for the step of presolve that fits at-most-one constraints into linear ones. In CP-SAT 9.15 it cuts
-optima off: one of 1,400 random fleets and two of 600 over two quarters were proven optimal at 1.2 to 4 times
-their least cost (benchmarks/ortools-presolve.md). Without the step they are right, and no slower."""
+"""Work limit of the presolve step that fits at-most-one constraints into linear ones. In CP-SAT 9.15 it cuts
+off optima: one of 1,400 random fleets, and two of 600 over two quarters, were proven optimal at 1.2 to 4
+times their least cost (benchmarks/ortools-presolve.md). Without it results are right, and no slower."""
 
 PRESOLVE_OPERATIONS_A_VARIABLE: Final = 5
-"""Rules that presolve may apply to a model, for each of its variables, where work is limited.
-
-Deterministic time leaves presolve out, and two bounds that tighten each other step by step take seconds:
-50,000 of the 55,000 rules of a model of 942 variables were such steps, and 1.8 s of 2.0 (CP-SAT 9.15).
-"""
+"""Presolve rules per variable where work is limited. Deterministic time ignores presolve, and two bounds that
+tighten each other step by step take seconds: 50,000 of 55,000 rules in a model of 942 variables, and 1.8 of
+2.0 s (CP-SAT 9.15)."""
 
 LEAST_PRESOLVE_OPERATIONS: Final = 2_000
-"""Such rules of small models, at least."""
+"""Least number of presolve rules, for small models."""
 
 LEAST_WITH_NEIGHBOURHOODS_S: Final = 1.0
-"""Shorter runs do without neighbourhoods, which have no time to pay there. CP-SAT 9.15 cannot be stopped in
-the presolve of one: a model of 103 variables, proven after 0.04 s, took 14 s of a limit of 0.1 s. [s]"""
+"""Shorter runs disable neighbourhoods, which do not pay off. CP-SAT 9.15 cannot be stopped in the presolve of
+a neighbourhood: a model of 103 variables, proven after 0.04 s, took 14 s at a limit of 0.1 s. [s]"""
 
 LOOK: Final = 0.05
-"""Work after which a solve whose work is limited is looked at. Most small models are solved by then.
-[deterministic units of CP-SAT]"""
+"""Work after which a work-limited solve is inspected. Most small models are solved by then. [deterministic
+units of CP-SAT]"""
 
 ALL_BUT: Final = 0.9
-"""Share of its limit after which a solve was ended by it, and not by a callback."""
+"""Share of its limit above which a solve was ended by the limit, not by a callback."""
 
 CREEPING_BRANCHES: Final = 500_000
-"""Branches of one unit of work above which a search creeps: it walks along a range of millions of values, a
-branch each, as a linear relaxation that leaves rows out leads it. Such a branch counts for next to nothing
-and takes 15 us: 0.5 units of a model of 1,878 variables took 10 s, and found no plan. With all rows from the
-start the same work took 2 s, and found one. Others make 15,000 to 200,000 branches a unit (CP-SAT 9.15)."""
+"""Branches per unit of work above which a search creeps: it walks along a range of millions of values, one
+branch each, misled by a linear relaxation with lazy rows. Such branches count as little work but take 15 us
+each: in a model of 1,878 variables, 0.5 units took 10 s without a plan, and 2 s with a plan when all rows
+were added at once. Other searches make 15,000 to 200,000 branches per unit (CP-SAT 9.15)."""
 
 
 def configured_solver(
@@ -57,18 +55,18 @@ def configured_solver(
 ) -> cp_model.CpSolver:
     """Return a solver with its limits and the shared settings.
 
-    What it proves with presolve is a claim (search/solvers/proofs.py): it takes another proof to tell it.
+    A proof with presolve is only a claim (search/solvers/proofs.py): reporting it needs a second proof.
 
     Parameters
     ----------
     time_limit_s : float
-        Wall time. [s]
+        Wall time limit. [s]
     seed, workers : int
-        Random seed and parallel searches.
+        Random seed, and number of parallel searches.
     solver : CpSolver, optional
-        One to configure, where somebody holds it already to stop it; a new one otherwise.
+        Solver to configure, if the caller needs to stop it; a new one if missing.
     presolve : bool
-        Whether it simplifies the model first.
+        Whether to simplify the model first.
     """
     solver = solver or cp_model.CpSolver()
     parameters = solver.parameters
@@ -80,13 +78,13 @@ def configured_solver(
     parameters.presolve_inclusion_work_limit = INCLUSION_WORK_LIMIT
     parameters.cp_model_presolve = presolve
     parameters.use_lns = time_limit_s >= LEAST_WITH_NEIGHBOURHOODS_S
-    # Ctrl-C is for the caller, which decides what to keep.
+    # Ctrl-C belongs to the caller, which decides what to keep.
     parameters.catch_sigint_signal = False
     return solver
 
 
 def limit_work(solver: cp_model.CpSolver, model: cp_model.CpModel, amount: float) -> None:
-    """Limit a solve by work, where the clock must not decide. [deterministic units of CP-SAT]"""
+    """Limit a solve by work instead of time. [deterministic units of CP-SAT]"""
     solver.parameters.max_deterministic_time = amount
     operations = PRESOLVE_OPERATIONS_A_VARIABLE * len(model.proto.variables)
     solver.parameters.debug_max_num_presolve_operations = max(operations, LEAST_PRESOLVE_OPERATIONS)
@@ -99,25 +97,25 @@ def solve_by_work(
     callback: cp_model.CpSolverSolutionCallback | None = None,
     over: Callable[[], bool] = lambda: False,
 ) -> tuple[cp_model.CpSolverStatus, float]:
-    """Solve a model for an amount of work; a search that creeps along begins again with all rows.
+    """Solve a model with a limit on work; restart a creeping search with all rows.
 
     Parameters
     ----------
     solver : CpSolver
-        Configured; it has the result.
+        Configured solver; holds the result.
     model : CpModel
-        With an objective.
+        Model with an objective.
     amount : float
-        The limit. [deterministic units of CP-SAT]
+        Work limit. [deterministic units of CP-SAT]
     callback : CpSolverSolutionCallback, optional
-        Told of plans.
+        Called with plans.
     over : callable
-        Whether a stop is requested.
+        Returns whether a stop is requested.
 
     Returns
     -------
     tuple[CpSolverStatus, float]
-        How it ended, and the work that it took.
+        Status, and the work done.
     """
     limit_work(solver, model, min(amount, LOOK))
     status = solver.solve(model, callback)
@@ -142,7 +140,7 @@ def hint(model: cp_model.CpModel, values: cp_model.CpSolver) -> None:
 def hint_values(model: cp_model.CpModel, values: Sequence[int]) -> None:
     """Start the next solve of a model from values of its first variables."""
     model.clear_hints()  # type: ignore[no-untyped-call]
-    # One at a time takes a hundred times as long.
+    # Setting hints one by one takes a hundred times as long.
     hinted = model.proto.solution_hint
     hinted.vars.extend(range(len(values)))
     hinted.values.extend(values)

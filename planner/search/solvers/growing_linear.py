@@ -1,4 +1,4 @@
-"""A linear program that HiGHS solves among some variables, and then among more from where it stands."""
+"""Linear program that HiGHS solves among some variables, then among more, from the last solution."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 PRIMAL: Final = 4
-"""HiGHS's number of its primal simplex, which goes on from a solution: with more variables the last basis
-still is one."""
+"""HiGHS's number for the primal simplex. It continues from a solution, and the last basis stays feasible when
+variables are added."""
 
 
 class GrowingLinear:
-    """A linear program of which the variables that are not there yet are zero.
+    """Linear program whose absent variables are zero.
 
-    Rows that only such variables are in are not there either, unless zero is beyond their limits.
+    Rows with absent variables only are absent too, unless zero violates their limits.
 
     Parameters
     ----------
     program : Rows
         All rows and variables.
     cost : Array
-        Of all variables.
+        Costs of all variables.
     variables : Indices
-        Those that are there at first.
+        Variables present at first.
     note : callable
-        Told of the work of each solution, as `Answer` has it. [s]
+        Called with the work of each solve, as in `Answer`. [s]
     start : Basis, optional
-        Of all variables and rows: what is not there is at its lower bound, or basic.
+        Basis of all variables and rows: absent variables are at their lower bounds, absent rows basic.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class GrowingLinear:
         self._by_variable: sp.csc_array = program.rows.tocsc()
         there = (program.row_lower > 0) | (program.row_upper < 0)
         there[self._by_variable[:, variables].indices] = True
-        # Rows that are there, and by row its number among them; -1 where it is not.
+        # Present rows, and each row's position among them; -1 if absent.
         self._rows = np.flatnonzero(there)
         self._number = np.where(there, np.cumsum(there) - 1, -1).astype(np.int32)
         own = program.among(variables, self._rows)
@@ -61,7 +61,7 @@ class GrowingLinear:
             self._begin_at(start)
 
     def _begin_at(self, start: Basis) -> None:
-        """Begin from a basis; presolve would begin without it."""
+        """Start from a basis; presolve would ignore it."""
         status = {int(each): each for each in highspy.HighsBasisStatus.__members__.values()}
         basis = highspy.HighsBasis()
         basis.col_status = [status[each] for each in start.columns[self._variables].tolist()]
@@ -71,7 +71,7 @@ class GrowingLinear:
         self._solver.setBasis(basis)
 
     def _basis(self) -> Basis:
-        """Where the last solution ended."""
+        """Return the basis of the last solution."""
         basis = self._solver.getBasis()
         columns = np.full(len(self._cost), BasisStatus.LOWER, dtype=np.int8)
         rows = np.full(len(self._number), BasisStatus.BASIC, dtype=np.int8)
@@ -80,7 +80,7 @@ class GrowingLinear:
         return Basis(columns, rows)
 
     def add(self, variables: Indices) -> None:
-        """Add some variables, and the rows that they are in."""
+        """Add variables, and the rows that contain them."""
         program, columns = self._program, self._by_variable[:, variables]
         self._add_rows(np.unique(columns.indices[self._number[columns.indices] < 0]))
         self._solver.addCols(
@@ -96,7 +96,7 @@ class GrowingLinear:
         self._variables = np.concatenate([self._variables, variables])
 
     def _add_rows(self, rows: Indices) -> None:
-        """Add rows that no variable is in so far."""
+        """Add rows without entries so far."""
         lower, upper = self._program.row_lower[rows], self._program.row_upper[rows]
         nothing = np.zeros(0, dtype=np.int32)
         self._solver.addRows(
@@ -106,7 +106,7 @@ class GrowingLinear:
         self._rows = np.concatenate([self._rows, rows])
 
     def solve(self) -> Answer:
-        """The optimum among the variables that are there, with values of all and prices of all rows."""
+        """Return the optimum among present variables, with values of all variables and prices of all rows."""
         solver = self._solver
         solver.run()
         solver.setOptionValue("simplex_strategy", PRIMAL)

@@ -1,4 +1,4 @@
-"""What HiGHS answers to one job: an integer program, a block's among them, a linear one, or many in turn."""
+"""HiGHS's answer to one job: an integer program, a block, a linear program, or a composite job."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ BLOCK_OPTIONS: Final[Options] = {
     "mip_heuristic_run_rins": False,
     "mip_heuristic_run_root_reduced_cost": False,
 }
-"""For blocks of about a hundred variables, which a short tree search solves before heuristics have paid: 21
-instead of 27 ms a block without the last three, in a medium fleet's second round. Presolve pays where the
-search begins with a good column: 8.6 s instead of 12.8 s for 224 blocks; without one 12.4 s."""
+"""For blocks of about a hundred variables, which a short tree search solves before heuristics pay off: 21
+instead of 27 ms per block without the last three. Presolve pays off if the search starts with a good column:
+224 blocks take 8.6 instead of 12.8 s; without a column 12.4 s."""
 
 FEW_CUTS: Final[Options] = {
     "mip_pool_soft_limit": 20,
@@ -46,8 +46,8 @@ FEW_CUTS: Final[Options] = {
     "mip_allow_cut_separation_at_nodes": True,
     "mip_pscost_minreliable": 2,
 }
-"""Replicas are lumpy: cuts raise a block's bound by hundredths where branching closes the rest. 15 to 24 ms a
-block instead of 21 to 29 ms with HiGHS's own settings, to a gap of 0.03 %."""
+"""Replicas are whole units: cuts raise a block's bound by hundredths, branching closes the rest. 15 to 24 ms
+per block instead of 21 to 29 ms with HiGHS's defaults, to a gap of 0.03 %."""
 
 NO_CUTS: Final[Options] = {
     "mip_pool_soft_limit": 1,
@@ -55,11 +55,11 @@ NO_CUTS: Final[Options] = {
     "mip_allow_cut_separation_at_nodes": False,
     "mip_pscost_minreliable": 8,
 }
-"""12 ms instead of 21 ms a block, to a gap of 1 %. The hardest blocks take longer without cuts."""
+"""12 instead of 21 ms per block, to a gap of 1 %. The hardest blocks take longer without cuts."""
 
 ROUNDING: Final[Options] = {"mip_heuristic_run_zi_round": True, "mip_heuristic_run_shifting": True}
-"""For programs of one moment: hundreds of variables that presolve leaves. One of a company with the loss of a
-region (seed 1): a plan after 0.44 s of a core instead of 1.14 s, 168 k instead of 331 k USD after 2.2 s."""
+"""For programs of one moment, with hundreds of variables after presolve. In a company that survives the loss
+of a region, a plan after 0.44 instead of 1.14 s of a core, and 168 instead of 331 k USD after 2.2 s."""
 
 FOR_A_BOUND: Final[Options] = {
     "mip_heuristic_run_rens": False,
@@ -68,25 +68,24 @@ FOR_A_BOUND: Final[Options] = {
     "mip_lp_age_limit": 3,
     "mip_pscost_minreliable": 1,
 }
-"""What is worth buying, of teams' years, seeds 1 to 5, takes 5.8, 5.4, 6.6, 2.4 and 5.4 s of a core instead
-of 6.9, 6.3, 7.5, 4.1 and 17.6 without the first three. With an age limit, by which cuts that do not bind
-leave sooner, the first quarter of seed 5 with cuts of blocks takes 15 instead of 26 s. With the last, by
-which one branching says enough of a variable, seeds 1, 2, 3 and 5 with cuts for whole replicas take 9.5, 4.8,
-5.2 and 4.5 instead of 11.4, 6.8, 5.7 and 6.2 s."""
+"""For supply programs. On five teams' years, the first three options reduce their time from 6.9, 6.3, 7.5,
+4.1 and 17.6 to 5.8, 5.4, 6.6, 2.4 and 5.4 s of a core. The age limit, by which cuts that do not bind leave
+sooner, reduces a quarter with block cuts from 26 to 15 s. The last, by which one branching per variable is
+reliable, reduces four programs with cover cuts from 11.4, 6.8, 5.7 and 6.2 to 9.5, 4.8, 5.2 and 4.5 s."""
 
 FEASIBLE: Final = 1e-6
-"""How far a start may be from its limits; HiGHS allows as much. [scaled units]"""
+"""Largest violation of limits by a start; HiGHS allows as much. [scaled units]"""
 
 LINEAR_ATTEMPTS: Final[tuple[Options, ...]] = (
     {},
     {"presolve": "off"},
     {"presolve": "on", "solver": "ipm"},
 )
-"""Ways to solve a linear program, the next where HiGHS gives up on the one before."""
+"""Options for a linear program, tried in turn while HiGHS gives up."""
 
 
 def solve(job: AnyJob, programs: StackedRows) -> Answer:
-    """Solve one job, which may name one of some programs by its number."""
+    """Solve one job, which may refer to a stacked program by number."""
     if not isinstance(job, Job):
         return _composite(job, programs)
     unit = cost_unit(job.cost)
@@ -106,24 +105,24 @@ def solve(job: AnyJob, programs: StackedRows) -> Answer:
 
 
 def _composite(job: CompositeJob, programs: StackedRows) -> Answer:
-    """Do a job of many programs, whose work is theirs."""
+    """Run a job of many programs, and add up their work."""
     solver = _Counting(programs)
     answer = job.run(solver)
     return replace(answer, work_s=solver.work_s)
 
 
 class _Counting:
-    """Solves the programs of one job, and counts their work.
+    """Solver for the programs of one job that adds up their work.
 
     Parameters
     ----------
     programs : StackedRows
-        Those that have a number.
+        Programs that jobs refer to by number.
 
     Attributes
     ----------
     work_s : float
-        Work so far, as `Answer` has it. [s]
+        Work so far, as in `Answer`. [s]
     """
 
     def __init__(self, programs: StackedRows) -> None:
@@ -140,18 +139,18 @@ class _Counting:
         self.work_s += work_s
 
     def program(self, number: int) -> Rows:
-        """One of the programs that jobs name by number."""
+        """Return the program with this number."""
         return self._programs.program(number)
 
     def growing(
         self, program: Rows, cost: Array, variables: Indices, start: Basis | None = None
     ) -> GrowingLinear:
-        """Begin with some variables of a linear program, and from a basis of all of it where one is known."""
+        """Return a growing linear program that starts with some variables, and from a basis if known."""
         return GrowingLinear(program, cost, variables, self._worked, start)
 
 
 def limit(solver: highspy.Highs, effort: Effort, unit: float) -> None:
-    """Set when HiGHS may stop, with costs in some unit."""
+    """Set HiGHS's limits, for costs in this unit."""
     solver.setOptionValue("mip_rel_gap", effort.gap_ratio)
     if effort.gap:
         solver.setOptionValue("mip_abs_gap", effort.gap / unit)
@@ -168,13 +167,13 @@ def limit(solver: highspy.Highs, effort: Effort, unit: float) -> None:
 
 
 def found_by(solver: highspy.Highs) -> Array | None:
-    """The best solution; None without one."""
+    """Return the best solution; None without one."""
     found = solver.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     return np.array(solver.getSolution().col_value) if found else None
 
 
 def is_infeasible(solver: highspy.Highs) -> bool:
-    """Whether HiGHS says that there is no solution."""
+    """Return whether HiGHS reports infeasibility."""
     return bool(solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible)
 
 
@@ -194,8 +193,8 @@ def _integer(solver: highspy.Highs, rows: Rows, job: Job, unit: float) -> Answer
     )
     objective = np.inf if values is None else float(job.cost @ values)
     if known < np.inf:
-        # What is cheaper than the start by more than the gap was looked for alone: of the rest nothing is
-        # proven, though HiGHS may have found some of it and call it the optimum.
+        # Only solutions cheaper than the start by more than the gap were searched: nothing is proven about
+        # the rest, even if HiGHS finds some of it and calls it optimal.
         bound = min(bound, known - _content(job, known))
         if objective >= known:
             values, objective, infeasible = job.start, known, False
@@ -205,24 +204,23 @@ def _integer(solver: highspy.Highs, rows: Rows, job: Job, unit: float) -> Answer
 
 
 def _content(job: Job, objective: float) -> float:
-    """Gap at which a search ends; none for blocks, whose bounds are wanted. [objective units]"""
+    """Return the gap at which a search ends; 0 for blocks, whose bounds are needed. [objective units]"""
     if job.effort is None or isinstance(job.rows, int):
         return 0.0
     return max(job.effort.gap, job.effort.gap_ratio * abs(objective))
 
 
 def _begin(solver: highspy.Highs, rows: Rows, job: Job, unit: float) -> float:
-    """Tell HiGHS of the start, where there is one.
+    """Pass the start to HiGHS, if there is one.
 
-    HiGHS 1.16.0 may take a start for a cheaper one where presolve changed the program, and then calls it the
-    optimum: one of 9.008 for 8.848, where the best is 8.995 (a master of a medium fleet, 1e12; the tests have
-    a case of six variables). 1.14.0 and 1.15.1 do not. So only the cost of a start is told: nothing dearer is
-    looked for.
+    HiGHS 1.16.0 may price a start too low where presolve changed the program, and then calls it optimal:
+    9.008 as 8.848, with an optimum of 8.995 (1e12 objective units; the tests have a case of six variables).
+    1.14.0 and 1.15.1 do not. Therefore only the cost of the start is passed, as a limit on the objective.
 
     Returns
     -------
     float
-        Cost of the start; infinite where there is none, or it has to be completed. [objective units]
+        Cost of the start; infinite if there is none or it is incomplete. [objective units]
     """
     if job.start is None:
         return np.inf
@@ -237,7 +235,7 @@ def _begin(solver: highspy.Highs, rows: Rows, job: Job, unit: float) -> float:
 
 
 def _holds(rows: Rows, values: Array) -> bool:
-    """Whether some values are a solution. The matrix may be without scipy's operators."""
+    """Return whether values are a solution. The matrix may lack scipy's operators."""
     matrix = rows.rows
     sums = np.concatenate([[0.0], np.cumsum(matrix.data * values[matrix.indices])])
     used = sums[matrix.indptr[1:]] - sums[matrix.indptr[:-1]]
@@ -253,7 +251,7 @@ def _holds(rows: Rows, values: Array) -> bool:
 
 
 def _work_s(solver: highspy.Highs, rows: Rows) -> float:
-    """The work of the last run. [s]"""
+    """Return the work of the last run. [s]"""
     iterations = int(solver.getInfo().simplex_iteration_count)
     return max(0, iterations) * iteration_s(len(rows.rows.data))
 

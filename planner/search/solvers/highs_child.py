@@ -1,9 +1,9 @@
-"""HiGHS in a process of its own: reads jobs from stdin and writes answers to stdout, pickled, one by one.
+"""HiGHS in a child process: reads pickled jobs from stdin and writes answers to stdout, one by one.
 
-It runs apart because highspy and OR-Tools cannot live in one process, and because a search cannot be stopped
-from outside. `StackedRows` that are read hold the programs that jobs name by number from then on. A
-`SearchJob` is the last job of its process: every better plan and bound goes out at once, and requests for
-more searches come in.
+A separate process is needed because highspy and OR-Tools cannot share one, and because a running search
+cannot be stopped otherwise. `StackedRows` replace the programs that jobs refer to by number. A `SearchJob` is
+the last job of its process: it sends every better plan and bound at once, and accepts requests for more
+searches.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from fleetplan.planner.search.solvers.highs_model import cost_unit, model_of
 from fleetplan.planner.search.solvers.large_neighbourhoods import LargeNeighbourhoods
 
 LEAST_INTERVAL_S: Final = 0.1
-"""Between two answers of a search that only raise the bound. [s]"""
+"""Least time between two answers that only raise the bound. [s]"""
 
 NEAR_PATIENCE: Final = 3
-"""Neighbourhoods without a gain after which a search with another seed is worth more: six take small fleets,
-whose plan is the best already, up to a third longer."""
+"""Neighbourhoods without gain after which another seed's search is more useful: with six, small fleets with
+an optimal plan take up to a third longer."""
 
 PARENT_POLL_S: Final = 1.0
-"""How often a child looks whether its parent is still there. [s]"""
+"""How often a child checks that its parent is alive. [s]"""
 
 
 class Searches:
-    """One search of a program, and more of them with other seeds, which tell each other of their plans.
+    """Searches of one program with different seeds, which share their plans.
 
-    A seed is worth a factor of two in time, and half of a search passes without a good plan: the others begin
-    with neighbourhoods of the plan that is known by then. The first search that ends ends all.
+    The seed can double the time of a search, and half of a search often passes without a good plan. Later
+    searches start with neighbourhoods of the best plan so far. The first search to end ends all.
 
     Parameters
     ----------
     job : SearchJob
-        The program.
+        Program to search.
     write : callable
         Sends an answer.
     """
@@ -73,7 +73,7 @@ class Searches:
         self._bound = -highspy.kHighsInf
 
     def run(self, requests: IO[bytes]) -> None:
-        """Run the first search, and one more for each request that is read meanwhile."""
+        """Run the first search, and another for each request that arrives meanwhile."""
         threading.Thread(target=self._start_others, args=(requests,), daemon=True).start()
         self._search(seed=0)
         with self._lock:
@@ -93,7 +93,7 @@ class Searches:
                     other.start()
 
     def _improve_and_search(self, seed: int) -> None:
-        """Improve the plan by neighbourhoods where there is one, until they gain nothing; then search."""
+        """Improve the plan by neighbourhoods until they gain nothing; then search."""
         near = LargeNeighbourhoods(self._job.rows, self._job.cost, seed, NEAR_PATIENCE)
         while not near.over:
             with self._lock:
@@ -106,7 +106,7 @@ class Searches:
         self._search(seed)
 
     def _keep(self, seed: int, objective: float, values: Array, bound: float = -np.inf) -> None:
-        """Keep a plan that is the best, and tell of it."""
+        """Store a plan if it is the best, and report it."""
         with self._lock:
             if objective >= self._least:
                 return
@@ -114,7 +114,7 @@ class Searches:
         self._answer(max(bound, self._bound), values)
 
     def _search(self, seed: int) -> None:
-        """Run a search until it ends or another one has."""
+        """Run a search until it or another one ends."""
         solver, effort = model_of(self._job.rows, self._job.cost / self._unit, linear=False), self._job.effort
         if effort.time_limit_s is not None:
             left_s = effort.time_limit_s - (time.monotonic() - self._started)
@@ -132,7 +132,7 @@ class Searches:
             nonlocal told
             with self._lock:
                 plan = self._plan
-            # Once: HiGHS may have reasons of its own not to take it.
+            # Only once: HiGHS may have reasons to reject it.
             if plan is not None and plan is not told and plan[0] != seed:
                 told = plan
                 event.data_in.setSolution(plan[1])
@@ -152,14 +152,14 @@ class Searches:
         if not late:
             values, bound = found_by(solver), float(solver.getInfo().mip_dual_bound)
             none = is_infeasible(solver) and values is None
-            # With a limit on the objective it says that there is nothing below.
+            # With a limit on the objective, HiGHS reports that there is nothing below it.
             limited = none and bool(np.isfinite(self._job.below))
             self._answer(self._job.below / self._unit if limited else bound, values, none and not limited)
 
     def _answer(self, bound: float, values: Array | None, infeasible: bool = False) -> None:
-        """Send what is known, in the units of the job."""
+        """Send plan and bound in the units of the job."""
         objective = np.inf if values is None else float(self._job.cost @ values)
-        # Above what was looked for nothing is proven.
+        # Nothing is proven above the searched range.
         proven = min(bound * self._unit, self._job.below)
         with self._lock:
             self._answered, self._bound = time.monotonic(), max(self._bound, bound)
@@ -187,21 +187,21 @@ def main(source: IO[bytes], target: IO[bytes]) -> None:
 
 
 def end_with(parent: int) -> None:
-    """End this process once its parent has: it may be far from the end of its job."""
+    """End this process when its parent has ended, even in the middle of a job."""
     while os.getppid() == parent:
         time.sleep(PARENT_POLL_S)
     os._exit(0)
 
 
 if __name__ == "__main__":
-    # Whoever started it hears Ctrl-C and ends it.
+    # The parent handles Ctrl-C and ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=end_with, args=(int(sys.argv[1]),), daemon=True).start()
-    # HiGHS itself prints to standard output now and then; the answers go out by a copy of it.
+    # HiGHS sometimes prints to standard output; answers use a copy of it.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    # A pipe that is closed: nobody waits for answers any more.
+    # Closed pipe: the parent no longer waits for answers.
     with contextlib.suppress(BrokenPipeError):
         main(sys.stdin.buffer, answers)
-    # Not by the interpreter's end: a thread may wait for requests, and a closed pipe would raise once more.
+    # Skip the interpreter's shutdown: a thread may wait for requests, and a closed pipe would raise again.
     os._exit(0)

@@ -1,7 +1,7 @@
-"""Programs that HiGHS solves in child processes, and what it answers.
+"""Jobs that HiGHS solves in child processes, and its answers.
 
-The child (highs_child.py) imports this module. Other modules, scipy among them, are loaded there only when a
-job that was sent refers to them.
+The child (highs_child.py) imports this module. It loads other modules, such as scipy, only when a job needs
+them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Mask = NDArray[np.bool_]
 Statuses = NDArray[np.int8]
 
 ANY_NODES = 2**31 - 1
-"""Nodes of a tree without a limit."""
+"""No limit on nodes."""
 
 
 class CompressedRows(NamedTuple):
-    """The arrays of a sparse matrix by rows, under the names that scipy gives them."""
+    """Arrays of a sparse matrix by rows, with scipy's names."""
 
     shape: tuple[int, int]
     indptr: NDArray[Any]
@@ -36,7 +36,7 @@ class CompressedRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Constraints and bounds of a program; `whole` says which variables are integers."""
+    """Constraints, bounds and integrality (`whole`) of a program."""
 
     rows: sp.csr_array
     row_lower: Array
@@ -46,7 +46,7 @@ class Rows:
     whole: Mask
 
     def among(self, variables: Indices, rows: Indices | None = None) -> Rows:
-        """The same with some variables alone, in some rows or in all, with the limits that these have."""
+        """Return the program restricted to these variables, in these rows or in all."""
         own, limits = self.rows, (self.row_lower, self.row_upper)
         if rows is not None:
             own, limits = own[rows], (self.row_lower[rows], self.row_upper[rows])
@@ -54,11 +54,14 @@ class Rows:
         return Rows(own[:, variables].tocsr(), *limits, *bounds, self.whole[variables])
 
     def within(self, lower: Array, upper: Array) -> Rows:
-        """The same with other bounds of its variables."""
+        """Return the program with other bounds of its variables."""
         return replace(self, lower=lower, upper=upper)
 
     def without_scipy(self) -> Rows:
-        """The same for a child that only passes it on to HiGHS: importing scipy would double its start."""
+        """Return the program without scipy, for a child that only passes it to HiGHS.
+
+        Importing scipy would double the child's start-up time.
+        """
         matrix = self.rows
         plain = CompressedRows(matrix.shape, matrix.indptr, matrix.indices, matrix.data)
         return replace(self, rows=cast("sp.csr_array", plain))
@@ -66,16 +69,16 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StackedRows:
-    """Programs that share nothing, one below the other: few large arrays, of which a program is a slice.
+    """Independent programs stacked in few large arrays, from which each program is a slice.
 
     Attributes
     ----------
     rows : CompressedRows
-        Rows of all programs; the indices are places among the variables of their own program.
+        Rows of all programs; indices are positions among the variables of the row's program.
     row_lower, row_upper, lower, upper, whole
-        As `Rows` has them, of all programs.
+        As in `Rows`, for all programs.
     first_row, first_variable : Indices
-        Where the rows and the variables of each program begin, and where the last ones end.
+        First row and variable of each program, and the end of the last.
     """
 
     rows: CompressedRows
@@ -88,7 +91,7 @@ class StackedRows:
     first_variable: Indices
 
     def program(self, number: int) -> Rows:
-        """One of the programs, which HiGHS takes as it is: its matrix has the fields of scipy's alone."""
+        """Return one program. Its matrix has only the fields of scipy's that HiGHS needs."""
         rows = slice(*self.first_row[number : number + 2])
         variables = slice(*self.first_variable[number : number + 2])
         starts = self.rows.indptr[rows.start : rows.stop + 1]
@@ -106,7 +109,7 @@ class StackedRows:
 
 
 def no_programs() -> StackedRows:
-    """A stack without any program."""
+    """Return an empty stack."""
     none, nothing = np.zeros(0), np.zeros(1, dtype=np.int64)
     rows = CompressedRows((0, 0), nothing, np.zeros(0, dtype=np.int64), none)
     return StackedRows(rows, none, none, none, none, np.zeros(0, dtype=bool), nothing, nothing)
@@ -114,33 +117,32 @@ def no_programs() -> StackedRows:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """When HiGHS may stop.
+    """Stop conditions and options of a HiGHS solve.
 
     Attributes
     ----------
     time_limit_s : float or None
-        Wall time; None where the answer must not depend on the machine. [s]
+        Wall time; None if the answer must not depend on the machine. [s]
     node_limit : int
-        Nodes of its tree.
+        Search nodes.
     gap_ratio : float
-        Gap at which it is content.
+        Relative gap at which to stop.
     cuts : bool
-        Whether it looks for cuts: they pay where a tree is large.
+        Whether to search cuts, which pay off in large trees.
     gap : float
-        Gap at which it is content as well. [objective units]
+        Absolute gap at which to stop. [objective units]
     rounds : bool
-        Whether it also rounds and shifts what linear programs find: it has plans sooner.
+        Whether to round and shift linear solutions, which yields plans sooner.
     improvements : int or None
-        Solutions, each better than the one before, after which it is content; None for no such limit.
+        Number of improving solutions after which to stop; None for no limit.
     restarts : bool
-        Whether it may begin anew once much of a program is fixed. On small fleets a restart costs more than
-        it saves: ten of them, three seeds each, took 68 s without any instead of 83 s.
+        Whether to restart once much of a program is fixed. On small fleets a restart costs more than it
+        saves: ten of them, with three seeds each, take 68 s without and 83 s with restarts.
     for_a_bound : bool
-        Whether its bound is wanted rather than its solution: it branches soon, and looks for solutions by no
-        smaller integer programs beside its tree.
+        Whether to favour the bound over solutions: branch early, without sub-MIP heuristics.
     firm : bool
-        Whether limits give nothing: what is found becomes a plan, and its bound is told to nobody. Where all
-        replicas are full, a plan of programs whose limits give has no whole requests.
+        Whether limits are exact: the solution becomes a plan, and the bound is not reported. If all replicas
+        are full, a plan of programs with relaxed limits has no whole requests.
     """
 
     time_limit_s: float | None
@@ -157,22 +159,22 @@ class Effort:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
-    """One program to solve.
+    """Program to solve.
 
     Attributes
     ----------
     rows : Rows or int
-        The program, or the number of one that the workers were started with.
+        The program, or the number of a stacked program.
     cost : Array
-        Objective.
+        Objective coefficients.
     effort : Effort or None
-        None for the linear relaxation, which is solved to its end.
+        Limits; None for the linear relaxation, which has no limits.
     start : Array or None
-        A solution to begin with.
+        Starting solution.
     length : float
-        About how long it takes compared with others: the longest are begun first, so that all end together.
+        Relative expected duration: the longest jobs start first, so that all end together.
     upper : Array or None
-        Upper bounds of the variables instead of the program's.
+        Upper bounds of the variables that replace the program's.
     """
 
     rows: Rows | int
@@ -185,15 +187,15 @@ class Job:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchJob:
-    """An integer program to search by several HiGHS at once, which answer whenever they know more.
+    """Integer program that several HiGHS searches solve, reporting every improvement.
 
     Attributes
     ----------
     rows, cost, effort
-        As `Job` has them.
+        As in `Job`.
     below : float
-        Only solutions of a lower objective are looked for; infinite for all. Where there is none, it is the
-        bound.
+        Limit on the objective of the solutions to search, and the bound if there are none; infinite for no
+        limit.
     """
 
     rows: Rows
@@ -203,11 +205,11 @@ class SearchJob:
 
 
 ONE_MORE = "one more"
-"""Asks a process with a `SearchJob` for one search more."""
+"""Request to a process with a `SearchJob` for another search."""
 
 
 class BasisStatus(IntEnum):
-    """Where a variable or a row stands, in the numbers of HiGHS; it has others at a limit or free."""
+    """Status of a variable or row, in HiGHS's numbers; HiGHS has others for upper limits and free ones."""
 
     LOWER = 0
     BASIC = 1
@@ -215,12 +217,12 @@ class BasisStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Basis:
-    """Where the simplex method ended, or where it is to begin.
+    """Basis at which the simplex method ended, or should start.
 
     Attributes
     ----------
     columns, rows : Statuses
-        Of variables and rows, in the numbers of HiGHS.
+        Status of variables and rows, in HiGHS's numbering.
     """
 
     columns: Statuses
@@ -228,75 +230,74 @@ class Basis:
 
 
 class GrowingProgram(Protocol):
-    """A linear program that is solved among some variables, and then among more from where it stands."""
+    """Linear program solved among some variables, then among more, from the last solution."""
 
     def add(self, variables: Indices) -> None:
-        """Add some variables; those that are not there are zero."""
+        """Add variables, which were zero so far."""
         ...
 
     def solve(self) -> Answer:
-        """The optimum among those that are there, with values of all variables and prices of all rows."""
+        """Return the optimum among present variables, with values of all variables and prices of all rows."""
         ...
 
 
 class Solver(Protocol):
-    """Solves the programs of a composite job, where it is done."""
+    """Solver for the programs of a composite job, in the process that runs it."""
 
     def __call__(self, job: Job) -> Answer:
         """Solve one program."""
         ...
 
     def program(self, number: int) -> Rows:
-        """One of the programs that jobs name by number."""
+        """Return the program with this number."""
         ...
 
     def growing(
         self, program: Rows, cost: Array, variables: Indices, start: Basis | None = None
     ) -> GrowingProgram:
-        """Begin with some variables of a linear program, and from a basis of all of it where one is known."""
+        """Return a growing linear program that starts with some variables, and from a basis if known."""
         ...
 
 
 class CompositeJob(Protocol):
-    """A job of many programs, each of which follows from the answers to those before."""
+    """Job of many programs, each of which depends on earlier answers."""
 
     @property
     def length(self) -> float:
-        """As `Job` has it."""
+        """Return the expected length, as in `Job`."""
         ...
 
     def run(self, solver: Solver) -> Answer:
-        """Do it."""
+        """Run the job."""
         ...
 
 
 AnyJob = Job | CompositeJob
-"""What a worker does."""
+"""Job for a worker."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """What HiGHS found.
+    """Answer of HiGHS to a job.
 
     Attributes
     ----------
     values : Array or None
-        The best solution.
+        Best solution.
     objective, bound : float
-        Of it, and proven of all; infinite where there is none.
+        Objective of that solution, and a bound on all; infinite if there is none.
     row_duals, reduced_costs : Array or None
-        Of a linear relaxation: what one more unit of a row's limit is worth, by row, and what one more unit
-        of a variable would cost, by variable.
+        For a linear relaxation: dual price by row, and reduced cost by variable.
     infeasible : bool
-        Whether there is no solution, within the tolerances of floating point.
+        Whether there is no solution, within floating-point tolerances.
     nodes : int
-        Of its tree.
+        Search nodes.
     work_s : float
-        Its work as time that is the same on every machine (planner/search/work.py). [s]
+        Work in machine-independent seconds (planner/search/work.py). [s]
     status : str
-        What HiGHS says of the model.
+        Model status reported by HiGHS.
     basis : Basis or None
-        Of a growing linear program: where it ended.
+        For a growing linear program: its final basis.
     """
 
     values: Array | None

@@ -1,8 +1,8 @@
-"""A program as HiGHS takes it.
+"""HiGHS models of programs.
 
-The presolve of HiGHS 1.16 proves false optima where limits hold with nothing to spare
-(benchmarks/highs-presolve.md). An integer program therefore goes to it with a finer tolerance, without
-probing, and, where its bound is told, with limits that give a little: that bound is no better than it is.
+HiGHS 1.16's presolve proves false optima where limits are exactly tight (benchmarks/highs-presolve.md).
+Integer programs therefore use a finer tolerance and no probing, and slightly relaxed limits if their bound is
+reported; this does not raise the bound.
 """
 
 from __future__ import annotations
@@ -15,34 +15,35 @@ import numpy as np
 from fleetplan.planner.search.solvers.highs_jobs import Array, Rows
 
 LIMIT_GIVE: Final = 1e-7
-"""By how much limits of an integer program give. [largest coefficient of the row]
+"""Relaxation of the limits of an integer program. [largest coefficient of the row]
 
-Equations do not, nor limits of zero, which say what needs what: with a remainder left to them, blocks are
-bounded 0.07 % lower in the same time."""
+Equations and limits of zero, which state dependencies, stay exact: relaxing them lowers the bounds of blocks
+by 0.07 % in the same time.
+"""
 
 INTEGER_TOLERANCE: Final = 1e-9
-"""How far HiGHS takes a value for whole, and a limit of an integer program for kept; its own is 1e-6."""
+"""HiGHS's integrality and feasibility tolerance for integer programs; its default is 1e-6."""
 
 PROBING: Final = 1 << 15 | 1 << 17
-"""Bits of the presolve rules of HiGHS 1.16 that are called probing, in presolve and for implications."""
+"""Bits of the probing rules in HiGHS 1.16's presolve, including implications."""
 
 
 def cost_unit(cost: Array) -> float:
-    """Unit in which the largest cost is 1: HiGHS loses its way with costs of 1e11."""
+    """Return the unit in which the largest cost is 1: HiGHS fails numerically with costs of 1e11."""
     return float(np.abs(cost).max(initial=0.0)) or 1.0
 
 
 def model_of(rows: Rows, cost: Array, linear: bool, firm: bool = False) -> highspy.Highs:
-    """HiGHS with a program.
+    """Return a HiGHS instance with a program.
 
     Parameters
     ----------
     rows, cost : Rows, Array
         The program.
     linear : bool
-        Whether parts of whole numbers will do.
+        Whether to drop integrality.
     firm : bool
-        Whether limits of an integer program give nothing.
+        Whether the limits of an integer program stay exact.
     """
     program = highspy.HighsLp()
     program.num_row_, program.num_col_ = rows.rows.shape
@@ -59,8 +60,8 @@ def model_of(rows: Rows, cost: Array, linear: bool, firm: bool = False) -> highs
         program.integrality_ = [integer if whole else continuous for whole in rows.whole]
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
-    # One process a core; also, threads would make the answer depend on the machine. The parallel dual simplex
-    # of HiGHS 1.16 saves a fifth on two idle cores and takes six times as long beside other work.
+    # One thread per process: more would make answers depend on the machine. The parallel dual simplex of
+    # HiGHS 1.16 saves a fifth on two idle cores, but takes six times as long beside other work.
     solver.setOptionValue("threads", 1)
     if not linear:
         solver.setOptionValue("mip_feasibility_tolerance", INTEGER_TOLERANCE)
@@ -70,7 +71,7 @@ def model_of(rows: Rows, cost: Array, linear: bool, firm: bool = False) -> highs
 
 
 def _giving(rows: Rows) -> tuple[Array, Array]:
-    """Lower and upper limits that give a little."""
+    """Return slightly relaxed lower and upper limits."""
     firm = rows.row_lower == rows.row_upper
     less = np.where(firm | (rows.row_lower == 0), 0.0, LIMIT_GIVE)
     more = np.where(firm | (rows.row_upper == 0), 0.0, LIMIT_GIVE)

@@ -1,4 +1,4 @@
-"""A process of HiGHS that answers jobs (highs_child.py), and the programs that it holds for them."""
+"""HiGHS process that answers jobs (highs_child.py), and the programs it has been sent."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from fleetplan.planner.search.solvers.highs_jobs import Answer, StackedRows, no_
 
 
 class ProcessLostError(Exception):
-    """A process has ended without an answer: somebody stopped it, or it was killed."""
+    """A process ended without an answer: it was stopped or killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """Programs that the jobs of one search name by number; a process is sent them once.
+    """Programs that one search's jobs refer to by number; sent to each process once.
 
     Attributes
     ----------
     key : str
-        Of the search.
+        Key of the search.
     pickled : bytes
-        `StackedRows`.
+        Pickled `StackedRows`.
     """
 
     key: str
@@ -37,27 +37,27 @@ class Programs:
 
     @staticmethod
     def of(programs: StackedRows) -> Programs:
-        """Programs under a key that no other search has."""
+        """Return programs under a unique key."""
         return Programs(uuid.uuid4().hex, pickle.dumps(programs, protocol=pickle.HIGHEST_PROTOCOL))
 
 
 MOST_AHEAD_BYTES: Final = 16_384
-"""Jobs that are sent before the answers to others are read. Their answers are as large; a pipe of Linux holds
-four times as much, so that neither side waits for the other for ever. [B]"""
+"""Jobs sent ahead of the answers to earlier ones. Answers have similar sizes, and a Linux pipe holds four
+times as much, so neither side blocks the other. [B]"""
 
 NO_PROGRAMS: Final = Programs("", pickle.dumps(no_programs(), protocol=pickle.HIGHEST_PROTOCOL))
-"""What a process holds when it starts."""
+"""Programs of a process when it starts."""
 
 
 class HighsProcess:
-    """HiGHS in a process of its own, which ends with this one.
+    """HiGHS in a child process, which ends with this one.
 
     Attributes
     ----------
     process : subprocess.Popen
-        With pipes to its input and from its output.
+        Process with pipes to its input and from its output.
     holds : str
-        Key of the programs that it was sent last.
+        Key of the programs it was sent last.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class HighsProcess:
         self.holds = NO_PROGRAMS.key
 
     def ask(self, jobs: Sequence[bytes], programs: Programs) -> list[Answer]:
-        """Send pickled jobs, the next ones while it does one, and wait for their answers.
+        """Send pickled jobs, the next while it works on one, and wait for all answers.
 
         Raises
         ------
@@ -91,23 +91,23 @@ class HighsProcess:
                 target.flush()
                 on_the_way -= len(jobs[len(answers)])
                 answers.append(pickle.load(source))
-        # A pipe that `end` has closed meanwhile is a ValueError; half an answer is a broken pickle.
+        # If `end` closes the pipe meanwhile, that is a ValueError; half an answer is a broken pickle.
         except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
             raise ProcessLostError from error
         return answers
 
     @property
     def lives(self) -> bool:
-        """Whether it can be asked."""
+        """Return whether the process is running."""
         return self.process.poll() is None
 
     def end(self) -> None:
-        """End it, whatever it does, and close its pipes."""
+        """Kill the process and close its pipes."""
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
-                # Part of a job may wait in its buffer, which nobody will read.
+                # Its buffer may hold part of a job that nobody will read.
                 with suppress(BrokenPipeError):
                     pipe.close()
 
@@ -118,7 +118,7 @@ def started_child() -> subprocess.Popen[bytes]:
         [sys.executable, "-m", "fleetplan.planner.search.solvers.highs_child", str(os.getpid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        # A session of its own: Ctrl-C is for the parent, which decides what to keep.
+        # A separate session: Ctrl-C goes to the parent only, which decides what to keep.
         start_new_session=True,
         env=child_environment(),
     )

@@ -1,7 +1,7 @@
-"""A CP-SAT model as HiGHS takes it, and what HiGHS answers in the units of the model.
+"""CP-SAT model as a program for HiGHS, and HiGHS's answers in the model's units.
 
-Loads and rates are continuous for HiGHS: its bound holds for the integer model, which is a restriction, and
-its plans are completed by CP-SAT before they count.
+Loads and rates are continuous for HiGHS. Its bound is valid for the integer model, which is a restriction;
+its plans count once CP-SAT has completed them in integers.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY, relax
 from fleetplan.planner.search.solvers.request import Enough
 
 COMPLETION_GAP: Final = 1e-7
-"""Share of the objective at which a completed plan is good enough. Its replicas are decided, only loads are
-not: to prove the last 3e-8 of a small fleet took 2.5 s, to come this near 3 ms."""
+"""Relative gap at which a completed plan is good enough. Only loads are open: proving the last 3e-8 of a
+small fleet takes 2.5 s, reaching this gap 3 ms."""
 
 GAP_MARGIN: Final = 0.9
-"""Part of the gap that HiGHS is asked for: completing its plan in whole loads costs a little."""
+"""Share of the gap requested from HiGHS: completing its plan in whole loads costs a little."""
 
 GAP_STEPS: Final = 8
-"""Objectives between a bound and a plan at which a gap has to be enough."""
+"""Objectives between bound and plan at which a gap must suffice."""
 
 FINEST_GAP: Final = 1e-6
-"""The smallest gap that it is asked for."""
+"""Smallest requested gap."""
 
 
 @dataclass(frozen=True, slots=True)
 class HighsAnswer:
-    """What HiGHS knows, in units of the CP-SAT objective and variables.
+    """Answer of HiGHS, in units of the CP-SAT objective and variables.
 
     Attributes
     ----------
     bound : float or None
-        No solution has a lower objective.
+        Lower bound on the objective.
     values : list[float] or None
-        By variable, of the best plan with continuous loads.
+        Values of the best plan by variable, with continuous loads.
     infeasible : bool
         Whether there is no plan, within tolerances.
     """
@@ -52,7 +52,7 @@ class HighsAnswer:
     infeasible: bool = False
 
     def besides(self, earlier: HighsAnswer) -> HighsAnswer:
-        """The best of this answer and an earlier one: each is better than those before it."""
+        """Combine this answer with an earlier one: each improves on those before."""
         return HighsAnswer(
             earlier.bound if self.bound is None else self.bound,
             earlier.values if self.values is None else self.values,
@@ -61,23 +61,23 @@ class HighsAnswer:
 
 
 class HighsProgram:
-    """A CP-SAT model as HiGHS takes it.
+    """CP-SAT model as a program for HiGHS.
 
     Parameters
     ----------
     model : CpModel
-        Linear, with an objective.
+        Linear model with an objective.
     continuous : frozenset[int]
-        Indices of the variables that HiGHS need not keep whole.
+        Variables that may be fractional.
 
     Attributes
     ----------
     rows : Rows
-        Constraints and bounds, scaled.
+        Scaled constraints and bounds.
     cost : Array
-        Objective without its constant part, scaled. [objective units]
+        Scaled objective without its constant. [objective units]
     entries : int
-        Coefficients of the rows.
+        Number of coefficients.
     """
 
     def __init__(self, model: cp_model.CpModel, continuous: frozenset[int]) -> None:
@@ -90,15 +90,15 @@ class HighsProgram:
         self.entries = int(program.rows.nnz)
 
     def objective(self, units: float) -> float:
-        """A value of the model's objective, in units of the program's."""
+        """Convert a value of the model's objective to the program's."""
         return units - self._offset
 
     def start(self, values: cp_model.CpSolver) -> Array:
-        """A plan of the model, in units of the program."""
+        """Convert a plan of the model to the program's units."""
         return np.asarray(values.response_proto.solution, dtype=float) / self._scale
 
     def answer(self, found: Answer) -> HighsAnswer:
-        """What HiGHS says, in units of the model."""
+        """Convert an answer to the model's units."""
         bound = found.bound - BOUND_SAFETY * abs(found.bound) + self._offset
         return HighsAnswer(
             bound if math.isfinite(bound) else None,
@@ -108,7 +108,7 @@ class HighsProgram:
 
 
 def gap_for(objective: float, enough: Enough) -> float:
-    """The gap of the program that is enough, with a margin for completing its plan in integers."""
+    """Return the relative gap that is small enough, with a margin for completing the plan in integers."""
     low, high = 0.0, 1.0
     while high - low > FINEST_GAP:
         middle = (low + high) / 2
@@ -117,15 +117,15 @@ def gap_for(objective: float, enough: Enough) -> float:
 
 
 def gap_between(lowest: float, known: float, enough: Enough) -> float:
-    """The gap that is enough for whatever plan is found between a bound and a plan that is known.
+    """Return a gap that is small enough for any plan between a bound and a known plan.
 
-    A gap of cost is one of the whole TCO, of which a program decides a part: the share of that part which is
-    enough is smaller for a poor plan than for a good one.
+    The target gap is a share of the whole TCO, of which the program's objective is a part. The allowed gap of
+    that part is smaller for a poor plan than for a good one.
 
     Returns
     -------
     float
-        With the same margin. [objective units]
+        Absolute gap, with the same margin. [objective units]
     """
     least = known - lowest
     for step in range(GAP_STEPS + 1):
@@ -145,14 +145,14 @@ def complete(
     time_limit_s: float,
     reproducible: bool = False,
 ) -> tuple[cp_model.CpSolver | None, float]:
-    """An exact solution of the integer model with the replicas and units that HiGHS found.
+    """Return an exact solution of the integer model with the replicas and units that HiGHS found.
 
-    The limit is on solver units instead of wall time where the answer must not depend on the machine.
+    In reproducible runs the limit counts solver units instead of wall time.
 
     Returns
     -------
     tuple[CpSolver or None, float]
-        None if rounding the rates down leaves those replicas too few; and the work that it took.
+        None if these replicas are too few for whole loads; and the work done.
     """
     fixed = model.clone()
     fixed.clear_hints()  # type: ignore[no-untyped-call]

@@ -1,6 +1,6 @@
-"""HiGHS racing on a model beside CP-SAT.
+"""HiGHS in a race with CP-SAT on one model.
 
-CP-SAT is quick to find plans and weak at bounds on covering problems; HiGHS is the other way round.
+CP-SAT finds plans quickly but proves weak bounds on covering problems; HiGHS does the opposite.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from fleetplan.planner.search.solvers.highs_program import HighsAnswer, HighsPro
 
 
 class HighsRace:
-    """HiGHS on one model in a child process, for as long as the context lasts.
+    """HiGHS on one model, in a child process that lives as long as the context.
 
     Parameters
     ----------
     model : CpModel
-        Linear, with an objective.
+        Linear model with an objective.
     continuous : frozenset[int]
-        Indices of the variables that HiGHS need not keep whole.
+        Variables that may be fractional.
     time_limit_s : float
-        When the child gives up. [s]
+        Time limit of the child. [s]
     gap_ratio : float
-        When it is content.
+        Target gap.
     on_answer : callable
-        Called from another thread with the newest of what HiGHS has said since the last call.
+        Called from another thread with the combined answers since the last call.
     searches : int
-        How many it begins with, one core each; they differ in their seeds.
+        Number of searches at first, with different seeds and one core each.
     known : float
-        Objective of a plan that is known: only those better by more than the gap are looked for.
+        Objective of a known plan: only plans better by more than the gap are searched.
 
     Attributes
     ----------
     ended : threading.Event
-        Set when HiGHS will say no more, and all of it has been passed on.
+        Set when HiGHS has ended, and all its answers have been passed on.
     """
 
     def __init__(
@@ -82,13 +82,13 @@ class HighsRace:
         self._child.wait()
 
     def search_more(self) -> None:
-        """Begin one search more."""
+        """Start another search."""
         self._said.put(ONE_MORE)
 
     def _talk(self) -> None:
         if self._child.stdin is None:
             raise RuntimeError("the HiGHS process has no pipes")
-        # The race may be called off before the child has read everything.
+        # The context may end before the child has read everything.
         with contextlib.suppress(BrokenPipeError), self._child.stdin as pipe:
             while (said := self._said.get()) is not None:
                 pickle.dump(said, pipe, protocol=pickle.HIGHEST_PROTOCOL)
@@ -98,7 +98,7 @@ class HighsRace:
         if self._child.stdout is None:
             raise RuntimeError("the HiGHS process has no pipes")
         try:
-            # Truncated where the process was ended.
+            # Truncated if the process was ended.
             with self._child.stdout as answers, contextlib.suppress(EOFError, pickle.UnpicklingError):
                 while True:
                     self._heard.put(self._program.answer(pickle.load(answers)))
@@ -107,7 +107,7 @@ class HighsRace:
             self._said.put(None)
 
     def _pass_on(self) -> None:
-        """Pass answers on; of those that came while one was being heard, what is best of them."""
+        """Pass answers on; combine those that arrive while one is handled."""
         try:
             while (answer := self._heard.get()) is not None:
                 while not self._heard.empty():

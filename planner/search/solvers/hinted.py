@@ -1,4 +1,4 @@
-"""The plan that the hints of a model are, or are part of, known before a search begins."""
+"""Plan from the hints of a model, completed before the search begins."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from fleetplan.planner.search.solvers.proofs import CPSAT
 from fleetplan.planner.search.solvers.request import SolverLimits
 
 LIMIT_S: Final = 1.0
-"""Time to complete the plan, and half of what there is at most: most take hundredths. [s]"""
+"""Time limit to complete the plan, and at most half of the available time: most take hundredths. [s]"""
 
 WORK_LIMIT: Final = 0.5
-"""The same where the clock must not decide. [deterministic units of CP-SAT]"""
+"""Work limit in reproducible runs. [deterministic units of CP-SAT]"""
 
 
 def offer_hinted_plan(
     model: cp_model.CpModel, limits: SolverLimits, best: Best, reproducible: bool = False
 ) -> float:
-    """Offer the best plan in which all hinted variables are as hinted, and hint all variables of it.
+    """Offer the best plan with all hinted values, and hint all its variables.
 
-    CP-SAT follows hints, but its searches may lose the plan that they are part of, and HiGHS hears of none.
-    Where no plan has those values, or none is soon found, the hints stay as they are.
+    CP-SAT follows hints, but its searches may lose the plan behind them, and HiGHS gets no hints. If no plan
+    has these values, or none is found soon, the hints stay.
 
     Parameters
     ----------
     model : CpModel
-        With an objective.
+        Model with an objective.
     limits : SolverLimits
-        Of the search that follows.
+        Limits of the search that follows.
     best : Best
-        Hears of the plan.
+        Receives the plan.
     reproducible : bool
-        Whether the clock must not decide.
+        Whether to limit work instead of time.
 
     Returns
     -------
     float
-        What it took. [deterministic units of CP-SAT]
+        Work done. [deterministic units of CP-SAT]
     """
     if not len(model.proto.solution_hint.vars) or limits.stop.requested:
         return 0.0

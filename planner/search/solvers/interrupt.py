@@ -1,7 +1,7 @@
-"""Ctrl-C stops a search and keeps its best plan.
+"""Ctrl-C handling: stop a search and keep its best plan.
 
-Solvers run in a worker thread with their own signal handling switched off (OR-Tools leaves the default
-handler behind, which kills the process at the next Ctrl-C); the main thread waits for the signal.
+Solvers run in a worker thread with their signal handling switched off (OR-Tools leaves the default handler
+behind, which kills the process at the next Ctrl-C); the main thread waits for the signal.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 POLL_S = 0.2
-"""How often the main thread wakes to let a signal in. [s]"""
+"""How often the main thread wakes to receive signals. [s]"""
 
 Result = TypeVar("Result")
 
 
 class Stoppable(Protocol):
-    """A solver that ends early at its best solution."""
+    """Solver that can end early with its best solution."""
 
     def stop_search(self) -> object:
-        """End the search that is running."""
+        """End the running search."""
 
 
 class Stop:
-    """A request to stop that reaches the solver that is running, and every later one."""
+    """Stop request that reaches the running solver and all later ones."""
 
     def __init__(self) -> None:
         self._requested = False
@@ -36,7 +36,7 @@ class Stop:
 
     @property
     def requested(self) -> bool:
-        """Whether somebody asked to stop."""
+        """Return whether a stop was requested."""
         return self._requested
 
     def request(self) -> None:
@@ -48,7 +48,7 @@ class Stop:
 
     @contextmanager
     def reaches(self, solver: Stoppable) -> Iterator[None]:
-        """Let a request stop a solver while it is running."""
+        """Let a stop request reach a solver while it runs."""
         self._note(solver)
         try:
             yield
@@ -63,33 +63,33 @@ class Stop:
 def run_interruptibly(
     work: Callable[[Stop], Result], on_stop: Callable[[], None], keep_best: bool = True
 ) -> Result:
-    """Run a search so that the first Ctrl-C stops it and a second one gives it up.
+    """Run a search so that the first Ctrl-C stops it and the second aborts it.
 
     Parameters
     ----------
     work : callable
-        The search; it returns its best result when its `Stop` is requested.
+        Search function; returns its best result when its `Stop` is requested.
     on_stop : callable
-        Told that the first Ctrl-C was heard.
+        Called after the first Ctrl-C.
     keep_best : bool
-        Whether what a stopped search has found is of use. It is not where the search is one of many: the
-        caller would go on with the next one, and take this one's result for a finished one.
+        Whether the result of a stopped search is useful. It is not if the search is one of many: the caller
+        would continue with the next one and treat this result as complete.
 
     Returns
     -------
     Result
-        Of the work.
+        Result of the search.
 
     Raises
     ------
     KeyboardInterrupt
-        At the second Ctrl-C, or at the first one where nothing is kept.
+        At the second Ctrl-C, or at the first if nothing is kept.
     """
     stop = Stop()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="search") as pool:
         future: Future[Result] | None = None
         try:
-            # Within `try`: the signal may come as soon as the thread runs, and the pool waits for its end.
+            # Inside `try`: the signal may arrive as soon as the thread runs, and the pool waits for its end.
             future = pool.submit(work, stop)
             _wait(future)
         except KeyboardInterrupt:
@@ -106,6 +106,6 @@ def run_interruptibly(
 
 
 def _wait(future: Future[Result]) -> None:
-    """Wait in short steps: a thread that sleeps in a lock hears no signal."""
+    """Wait in short steps: a thread that sleeps in a lock receives no signals."""
     while not future.done():
         wait_for([future], timeout=POLL_S)

@@ -1,4 +1,4 @@
-"""When the jobs of a search were done: what a schedule on other numbers of cores is computed from."""
+"""Times of a search's jobs, from which schedules on other numbers of cores are computed."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class JobTime:
-    """When a job was done.
+    """Time of one job.
 
     Attributes
     ----------
     batch : int
-        Number of the jobs that were given out together.
+        Number of the batch of jobs.
     kind : str
-        The class of the job.
+        Class name of the job.
     seat : int
-        Who did it.
+        Seat that ran it.
     began_s, wall_s : float
-        When it began, by an arbitrary clock, and how long it took: its share, of several on one way. [s]
+        Start by an arbitrary clock, and duration: an even share if several were sent together. [s]
     """
 
     batch: int
@@ -30,8 +30,8 @@ class JobTime:
 
 
 OnJob = Callable[[JobTime], None]
-"""Told of each job that was done, by the thread of its seat."""
+"""Callback for each finished job, called in the thread of its seat."""
 
 
 def nobody(_: JobTime) -> None:
-    """Listen to no times."""
+    """Ignore job times."""

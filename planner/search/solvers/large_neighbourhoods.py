@@ -1,8 +1,8 @@
-"""Large neighbourhood search on any integer program, in the process that solves for it.
+"""Large neighbourhood search on any integer program, in the process that solves it.
 
-Most whole variables keep the values of the best plan, some that rows connect are decided anew, and so on.
-HiGHS has a good bound of a small fleet within seconds, and may take a minute for the plan that this finds in
-ten neighbourhoods (benchmarks/RESULTS.md).
+Most integer variables keep the values of the best plan, some connected ones are reoptimised, and so on. HiGHS
+proves a good bound of a small fleet within seconds, but may need a minute for a plan that this finds in ten
+neighbourhoods (benchmarks/RESULTS.md).
 """
 
 from __future__ import annotations
@@ -24,47 +24,47 @@ from fleetplan.planner.search.solvers.highs_jobs import (
 )
 
 FREE_SHARE: Final = 0.4
-"""Share of the whole variables that the first neighbourhood decides."""
+"""Share of the integer variables that the first neighbourhood frees."""
 
 GROWTH: Final = 1.1
-"""Factor of that share after a neighbourhood of little work, and its inverse after one of much."""
+"""Factor on the share after a neighbourhood of little work, and divisor after one of much."""
 
 LITTLE_WORK_S, MUCH_WORK_S = 0.3, 1.0
-"""Work of a neighbourhood, as `Answer` has it. [s]"""
+"""Work of a neighbourhood that counts as little, and as much, as in `Answer`. [s]"""
 
 MOST_NODES: Final = 60
-"""Nodes of a neighbourhood."""
+"""Search nodes of a neighbourhood."""
 
 GAP: Final = 1e-3
-"""Gap of a neighbourhood; what gains less is no gain."""
+"""Gap of a neighbourhood, and least relative gain that counts."""
 
 WIDEST_ROW: Final = 60
-"""Entries of a row beyond which it connects all with all, such as a budget."""
+"""Most entries of a row that connects variables; longer rows, such as budgets, connect all with all."""
 
 PATIENCE: Final = 6
-"""Neighbourhoods without a gain, one after the other, after which a job tries no more."""
+"""Consecutive neighbourhoods without gain after which a job ends."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class NeighbourhoodsJob:
-    """A plan to improve.
+    """Plan to improve by neighbourhoods.
 
     Attributes
     ----------
     program : Rows
-        The whole program.
+        Whole program.
     cost : Array
-        Objective.
+        Objective coefficients.
     start : Array
         The plan.
     target : float
         Objective that is good enough. [objective units]
     work_limit_s : float
-        Work after which no neighbourhood begins, as `Answer` has it. [s]
+        Work after which no neighbourhood starts, as in `Answer`. [s]
     seed : int
-        Of the neighbourhoods.
+        Random seed of the neighbourhoods.
     length : float
-        As `Job` has it.
+        Expected length, as in `Job`.
     """
 
     program: Rows
@@ -88,18 +88,18 @@ class NeighbourhoodsJob:
 
 
 class LargeNeighbourhoods:
-    """Neighbourhoods of a plan, one after the other.
+    """Generator of neighbourhoods of a plan.
 
     Parameters
     ----------
     program : Rows
-        The whole program.
+        Whole program.
     cost : Array
-        Objective.
+        Objective coefficients.
     seed : int
-        Of what is drawn.
+        Random seed.
     patience : int
-        Neighbourhoods without a gain, one after the other, after which no more are tried.
+        Consecutive neighbourhoods without gain after which the search is over.
     """
 
     def __init__(self, program: Rows, cost: Array, seed: int, patience: int) -> None:
@@ -110,11 +110,11 @@ class LargeNeighbourhoods:
 
     @property
     def over(self) -> bool:
-        """Whether nothing is free to change, or the last neighbourhoods have not gained anything."""
+        """Return whether nothing can change, or the last neighbourhoods gained nothing."""
         return self._idle >= self._patience or not len(self._whole)
 
     def job(self, values: Array) -> Job:
-        """The next one: whole variables keep some values, unless they are free."""
+        """Return the next neighbourhood, in which most integer variables keep these values."""
         program, count = self._program, max(1, round(self._share * len(self._whole)))
         held = program.whole & ~self._graph.around(self._whole, count, self._draw)
         kept = np.round(values)
@@ -122,7 +122,7 @@ class LargeNeighbourhoods:
         return Job(own, self._cost, Effort(None, MOST_NODES, GAP, restarts=False), start=values)
 
     def gains(self, answer: Answer, objective: float) -> bool:
-        """Whether the answer to the last one is better than a plan; the size of the next follows its work."""
+        """Return whether an answer improves on a plan, and adapt the size of the next neighbourhood."""
         gained = answer.values is not None and objective - answer.objective > GAP * abs(objective)
         self._idle = 0 if gained else self._idle + 1
         if answer.work_s < LITTLE_WORK_S:
@@ -133,12 +133,12 @@ class LargeNeighbourhoods:
 
 
 class _Graph:
-    """Which variables rows connect.
+    """Graph of the variables that rows connect.
 
     Parameters
     ----------
     program : Rows
-        Its matrix may be without scipy's operators.
+        The program; its matrix may lack scipy's operators.
     """
 
     def __init__(self, program: Rows) -> None:
@@ -148,33 +148,33 @@ class _Graph:
         narrow = (length <= WIDEST_ROW)[row]
         variable, row = np.asarray(matrix.indices)[narrow].astype(np.int64), row[narrow]
         self._count = matrix.shape[1]
-        # Entries by row, and by variable; where those of each begin.
+        # Entries by row and by variable, with the start of each.
         self._in_row, self._row_begins = variable, np.searchsorted(row, np.arange(len(length) + 1))
         order = np.argsort(variable, kind="stable")
         self._of_variable = row[order]
         self._variable_begins = np.searchsorted(variable[order], np.arange(self._count + 1))
 
     def around(self, whole: Indices, count: int, draw: np.random.Generator) -> Mask:
-        """Variables that rows connect with one of some whole ones, until so many of these are among them."""
+        """Return variables connected to a random integer variable, with this count of integer variables."""
         is_whole, seen = np.zeros(self._count, dtype=bool), np.zeros(self._count, dtype=bool)
         is_whole[whole] = True
         front = draw.choice(whole, 1)
         seen[front] = True
         while (missing := count - int((seen & is_whole).sum())) > 0:
             rows = np.unique(_slices(self._of_variable, self._variable_begins, front))
-            # Half of them: otherwise the same neighbourhood would come around the same variable.
+            # Only half: otherwise the neighbourhood around a variable would always be the same.
             rows = draw.permutation(rows)[: (len(rows) + 1) // 2]
             near = np.unique(_slices(self._in_row, self._row_begins, rows))
             front = draw.permutation(near[~seen[near]])
             if not len(front):
                 front = draw.choice(whole[~seen[whole]], 1)
-            # No more whole ones than are wanted.
+            # Do not exceed the count of integer variables.
             front = front[np.cumsum(is_whole[front]) <= missing]
             seen[front] = True
         return seen
 
 
 def _slices(entries: Indices, begins: Indices, numbers: Indices) -> Indices:
-    """The entries of some rows or variables, one after the other."""
+    """Return the entries of these rows or variables, concatenated."""
     none = np.zeros(0, dtype=np.int64)
     return np.concatenate([none, *(entries[begins[each] : begins[each + 1]] for each in numbers.tolist())])

@@ -1,7 +1,6 @@
-"""A CP-SAT model as a sparse integer matrix: the one view of it that HiGHS and column generation have.
+"""CP-SAT model as a sparse integer matrix: the form that HiGHS and column generation use.
 
-Rows and columns carry no meaning here, so every constraint family, present or future, is covered as long as
-it is linear.
+Rows and columns have no meaning here, so any linear constraint family is supported.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
 
 UNBOUNDED: Final = 2**62
-"""Limits of rows from here on stand for none."""
+"""Row limits of at least this size mean none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """Minimise cost within rows and bounds, all variables whole.
+    """Integer program: minimise cost within rows and bounds.
 
     Attributes
     ----------
     rows : csr_array
         Integer coefficients, shape (n_rows, n_variables).
     row_lower, row_upper : IntArray
-        Limits of the rows, shape (n_rows,); at least `UNBOUNDED` in size where there is none.
+        Limits of the rows, shape (n_rows,); at least `UNBOUNDED` in size if there is none.
     lower, upper : IntArray
         Bounds of the variables, shape (n_variables,).
     cost : IntArray
@@ -49,19 +48,19 @@ class Program:
     cost: IntArray
 
     def holds(self, values: IntArray) -> bool:
-        """Whether values keep all rows and bounds, in exact integers."""
+        """Return whether values satisfy all rows and bounds, in exact integers."""
         within = bool(np.all(values >= self.lower) and np.all(values <= self.upper))
         sums = self.rows @ values
         return within and bool(np.all(sums >= self.row_lower) and np.all(sums <= self.row_upper))
 
     def value(self, values: IntArray) -> int:
-        """The objective, in exact integers. [objective units]"""
+        """Return the objective, in exact integers. [objective units]"""
         used = np.flatnonzero(values * (self.cost != 0))
         return sum(int(self.cost[j]) * int(values[j]) for j in used)
 
 
 def read_program(model: cp_model.CpModel) -> Program:
-    """The matrix of a linear model.
+    """Read the matrix of a linear model.
 
     Raises
     ------
@@ -82,7 +81,7 @@ def read_program(model: cp_model.CpModel) -> Program:
         starts.append(len(columns))
         lower.append(domain[0])
         upper.append(domain[1])
-    # A negative index stands for the complement of a literal, which no row of ours uses.
+    # A negative index means the complement of a literal, which our rows do not use.
     if columns and min(columns) < 0:
         raise ValueError("a row uses the complement of a literal")
     bounds = [variable.domain for variable in proto.variables]
@@ -107,9 +106,9 @@ def read_program(model: cp_model.CpModel) -> Program:
 
 
 def _read_at_once(model: cp_model.CpModel) -> cp_model_pb2.CpModelProto:
-    """A model as protocol buffer of Python, whose fields are read three times as fast as OR-Tools' own."""
+    """Return a model as Python's protocol buffer, whose fields are read three times as fast as OR-Tools'."""
     with tempfile.TemporaryDirectory(prefix="fleetplan-") as folder:
-        # OR-Tools writes models to files alone.
+        # OR-Tools writes models only to files.
         written = Path(folder) / "model.pb"
         if not model.export_to_file(str(written)):
             raise OSError(f"the model was not written to {folder}")

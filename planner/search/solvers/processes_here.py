@@ -1,4 +1,4 @@
-"""Processes of HiGHS for searches that run elsewhere: what a worker of a cluster does for them."""
+"""HiGHS processes of a cluster worker, for searches that run elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fleetplan.planner.search.solvers.highs_process import Programs
 from fleetplan.planner.search.solvers.seats import ProcessSeats
 
 MOST_SEARCHES: Final = 4
-"""Searches whose programs a worker keeps: of one whose client has died, until others come."""
+"""Searches whose programs a worker keeps, because clients may die without cleaning up."""
 
 _PROGRAMS: Final[dict[str, Programs]] = {}
 _RUNNING: Final[defaultdict[str, set[ProcessSeats]]] = defaultdict(set)
@@ -20,29 +20,29 @@ _LOCK: Final = threading.Lock()
 
 
 class UnknownProgramsError(Exception):
-    """A worker was not sent the programs of a search."""
+    """A worker lacks the programs of a search."""
 
 
 def answers_here(jobs: Sequence[bytes], key: str, programs: Programs | None) -> bytes:
-    """Answers of a process of this machine, pickled, which then waits for some seconds for more jobs.
+    """Answer jobs in a process of this machine, which then waits a few seconds for more; pickled.
 
     Parameters
     ----------
     jobs : Sequence[bytes]
-        Pickled; done one after the other.
+        Pickled jobs, done one by one.
     key : str
-        Of the search.
+        Key of the search.
     programs : Programs or None
-        That they name by number; None for those that this worker was sent before.
+        Programs that jobs refer to by number; None if this worker has them.
 
     Raises
     ------
     UnknownProgramsError
-        If it was sent none, and has to be.
+        If the worker lacks the programs.
     ProcessLostError
         If `end_running` was called for the search.
     SeatsLostError
-        If the process is killed each time.
+        If the process is killed at each attempt.
     """
     with _LOCK:
         known = _PROGRAMS.setdefault(key, programs) if programs is not None else _PROGRAMS.get(key)
@@ -66,7 +66,7 @@ def answers_here(jobs: Sequence[bytes], key: str, programs: Programs | None) -> 
 
 
 async def end_running(key: str) -> None:
-    """End the processes that do jobs of a search now, and forget it; for the event loop of a worker."""
+    """End the processes of a search and forget its programs; runs in a worker's event loop."""
     with _LOCK:
         _PROGRAMS.pop(key, None)
         running = _RUNNING.pop(key, set())

@@ -1,8 +1,8 @@
-"""What is proven of one model, by whom, and which of it may be told.
+"""Proofs about one model, their sources, and which may be reported.
 
-The presolve of CP-SAT 9.15 cuts optima off and calls feasible models infeasible
-(benchmarks/ortools-presolve.md). So what CP-SAT proves with presolve is a *claim*: it counts once a proof
-that does not rest on that presolve confirms it. HiGHS and CP-SAT without presolve give such proofs.
+CP-SAT 9.15's presolve cuts off optima and calls feasible models infeasible (benchmarks/ortools-presolve.md).
+Proofs of CP-SAT with presolve are therefore *claims*: they count once a proof without that presolve confirms
+them, by HiGHS or by CP-SAT without presolve.
 """
 
 from __future__ import annotations
@@ -15,26 +15,25 @@ CPSAT: Final = "CP-SAT"
 WITHOUT_PRESOLVE: Final = "CP-SAT without presolve"
 HIGHS: Final = "HiGHS"
 VARIABLES: Final = "bounds of the variables"
-"""Who proves something of a model. The last one needs no solver and cannot be wrong."""
+"""Sources of proofs. The last needs no solver and cannot be wrong."""
 
 CONFIRMED_RATIO: Final = 2e-6
-"""Share of its size by which a claim may lie above the bound that confirms it. HiGHS lowers its bound by half
-of that for its tolerances and stops its search the other half below its optimum. The false bounds that were
-seen were 16 % to 300 % off."""
+"""Relative excess of a claim over the bound that confirms it. HiGHS lowers its bound by half of it for its
+tolerances, and stops up to the other half below its optimum. The false bounds seen were 16 % to 300 % off."""
 
 LARGEST_CONTRADICTION: Final = 1e-5
-"""Share of its cost by which a plan may lie below a bound of HiGHS, which computes with tolerances."""
+"""Relative amount by which a plan may lie below a bound of HiGHS, which computes with tolerances."""
 
 EXACT_RATIO: Final = 1e-9
-"""The same below a bound of CP-SAT, which computes in integers: the float rounding of what it says."""
+"""The same for CP-SAT, which computes in integers: float rounding of its output."""
 
 PROOFS_OF_INFEASIBILITY: Final = 2
-"""Independent proofs that there is no plan, before that is told."""
+"""Independent proofs required to report infeasibility."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A lower bound on what is minimised, and where it is from. [objective units]"""
+    """Lower bound on the objective, and its source. [objective units]"""
 
     bound: float
     source: str
@@ -42,14 +41,14 @@ class Proof:
 
 @dataclass(slots=True)
 class Proofs:
-    """The proofs of one model.
+    """Proofs about one model.
 
     Parameters
     ----------
     least : float
-        What the limits of the variables alone allow. [objective units]
+        Least objective that the variables' limits allow. [objective units]
     grain : float
-        What HiGHS cannot tell from zero. [objective units]
+        Amount that HiGHS cannot distinguish from zero. [objective units]
     """
 
     least: float
@@ -60,7 +59,7 @@ class Proofs:
     _distrusted: set[str] = field(default_factory=set)
 
     def prove(self, prover: str, bound: float) -> bool:
-        """Note a lower bound; False where a plan contradicts it, so that its prover is distrusted."""
+        """Store a lower bound; return False if a plan contradicts it, which discredits the prover."""
         if prover in self._distrusted or math.isnan(bound):
             return True
         if self.contradicts(prover, bound):
@@ -70,7 +69,7 @@ class Proofs:
         return True
 
     def prove_infeasible(self, prover: str) -> bool:
-        """Note a proof that there is no plan; False where there is one, so that its prover is distrusted."""
+        """Store a proof of infeasibility; return False if a plan contradicts it and discredits the prover."""
         if prover in self._distrusted:
             return True
         if self._objective < math.inf:
@@ -80,7 +79,7 @@ class Proofs:
         return True
 
     def found(self, objective: float) -> tuple[str, ...]:
-        """Note a plan; the provers that it contradicts, which are distrusted from now on."""
+        """Store a plan; return the provers that it contradicts, which are discredited from now on."""
         self._objective = min(self._objective, objective)
         false = [prover for prover, bound in self._bounds.items() if self.contradicts(prover, bound)]
         false += sorted(self._infeasible - set(false))
@@ -89,18 +88,18 @@ class Proofs:
         return tuple(false)
 
     def contradicts(self, prover: str, bound: float) -> bool:
-        """Whether a plan lies further below a bound than its prover's tolerances explain."""
+        """Return whether a plan lies below a bound by more than its prover's tolerances."""
         if prover == HIGHS:
             return contradicted(bound, self._objective, self.grain)
         return bound - self._objective > EXACT_RATIO * abs(self._objective)
 
     def trusts(self, prover: str) -> bool:
-        """Whether no plan has contradicted a prover."""
+        """Return whether no plan has contradicted a prover."""
         return prover not in self._distrusted
 
     @property
     def told(self) -> Proof:
-        """The best bound that may be told: no claim without its confirmation."""
+        """Return the best reportable bound: no claim without confirmation."""
         best = Proof(self.least, VARIABLES)
         for prover in (HIGHS, WITHOUT_PRESOLVE):
             bound = self._bounds.get(prover, -math.inf)
@@ -114,24 +113,24 @@ class Proofs:
 
     @property
     def claimed(self) -> float:
-        """The best bound that anyone trusted has proven, confirmed or not. [objective units]"""
+        """Return the best bound of any trusted prover, confirmed or not. [objective units]"""
         return max(self.least, *self._bounds.values()) if self._bounds else self.least
 
     @property
     def infeasible(self) -> bool:
-        """Whether there is no plan, by two proofs."""
+        """Return whether infeasibility has two proofs."""
         return len(self._infeasible) >= PROOFS_OF_INFEASIBILITY
 
     @property
     def infeasible_by(self) -> str:
-        """Who has proven that there is no plan."""
+        """Return the provers of infeasibility."""
         others = sorted(self._infeasible - {CPSAT})
         if CPSAT in self._infeasible and others:
             return f"{CPSAT}, confirmed {_how(others[0])}"
         return " and ".join(sorted(self._infeasible))
 
     def calls_infeasible(self, prover: str) -> bool:
-        """Whether a prover has proven that there is no plan."""
+        """Return whether a prover has proven infeasibility."""
         return prover in self._infeasible
 
     def _withdraw(self, prover: str) -> None:
@@ -141,14 +140,14 @@ class Proofs:
 
 
 def contradicted(bound: float, objective: float, grain: float = 0.0) -> bool:
-    """Whether a plan lies further below a bound in floating point than its tolerances explain.
+    """Return whether a plan lies below a floating-point bound by more than its tolerances.
 
     Parameters
     ----------
     bound, objective : float
-        Of whoever computes in floating point, and of a plan. [any one unit]
+        Floating-point bound, and objective of the plan. [any common unit]
     grain : float
-        What the former cannot tell from zero. [the same unit]
+        Amount that the prover cannot distinguish from zero. [same unit]
     """
     return bound - objective > LARGEST_CONTRADICTION * abs(objective) + grain
 

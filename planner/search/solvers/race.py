@@ -1,4 +1,4 @@
-"""One model, two solvers: CP-SAT finds plans, HiGHS raises the bound, whichever proves enough ends it."""
+"""Race of two solvers on one model: CP-SAT finds plans, HiGHS raises the bound."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ from fleetplan.planner.search.solvers.proofs import CPSAT, HIGHS, WITHOUT_PRESOL
 from fleetplan.planner.search.solvers.request import Enough, Listener, ModelOutcome, SolverLimits
 
 ALONE_S = 0.1
-"""CP-SAT runs alone for so long: most small models are proved optimal before HiGHS has started. [s]"""
+"""Time for CP-SAT alone: most small models are proven optimal before HiGHS has started. [s]"""
 
 SEARCHES_OF_HIGHS = 2
-"""With different seeds, and a core for each: alone on two cores they prove small fleets in a third less time
-than one. More than two have not been measured."""
+"""HiGHS searches with different seeds, one core each: on two cores, two prove small fleets in a third less
+time than one. More are not measured."""
 
 TURN_S = 0.1
-"""Where there is no core for the second one, CP-SAT gives its own up to it once HiGHS has both the better
-plan and the better bound; it is looked at so often. With three searches on two cores small fleets take
-longer (benchmarks/RESULTS.md). [s]"""
+"""Interval to check whether CP-SAT should give its core to a second HiGHS search, because HiGHS has both the
+better plan and the better bound. Three searches on two cores would slow down small fleets
+(benchmarks/RESULTS.md). [s]"""
 
 LEAST_RACE_S = 1.0
-"""With less time CP-SAT goes on alone: HiGHS takes a quarter of a second to start. [s]"""
+"""Least remaining time for the race: HiGHS takes a quarter of a second to start. [s]"""
 
 LATE_COMPLETION_S = 0.5
-"""A plan that HiGHS has found in time may be completed for so long, at the limit. [s]"""
+"""Time past the limit to complete a plan that HiGHS found in time. [s]"""
 
 POLL_S = 0.02
-"""How often a solve that waits for HiGHS looks up. [s]"""
+"""Polling interval while waiting for HiGHS. [s]"""
 
 FIRST_PLAN_GRACE_S = 10.0
 """Time past the limit to find a first plan. [s]"""
 
 LEAST_CONFIRMATION_S = 0.5
-"""Time that CP-SAT without presolve has, past the limit too, to confirm what it has claimed with it: nine of
-ten small fleets take as long for it as for the claim, some hundredths. [s]"""
+"""Time for CP-SAT without presolve to confirm a claim, past the limit too: for nine of ten small fleets it
+takes as long as the claim, some hundredths of a second. [s]"""
 
 LEAST_SEARCH_S = 0.05
-"""With less time left no search begins. [s]"""
+"""Least remaining time to start a search. [s]"""
 
 COMPLETION_LIMIT_S = 2.0
-"""Time to complete a plan of HiGHS in integers: most take hundredths, and some that keep their rows within
-tolerances alone would take for ever. [s]"""
+"""Time limit to complete a plan of HiGHS in integers: most take hundredths, but a plan that satisfies its
+rows only within tolerances may never complete. [s]"""
 
 FIRST_PLAN_LIMIT_S = 2.0
-"""Time for a plan of a part that has none yet when a stop is requested. [s]"""
+"""Time to find a first plan of a part after a stop request. [s]"""
 
 
 def solve_model(
@@ -73,22 +73,22 @@ def solve_model(
     Parameters
     ----------
     model : CpModel
-        Linear, with an objective.
+        Linear model with an objective.
     continuous : frozenset[int]
-        Indices of the variables that HiGHS need not keep whole.
+        Variables that may be fractional for HiGHS.
     limits : SolverLimits
-        When to stop.
+        Time limit and stop conditions.
     enough : callable
-        Whether a gap is small enough.
+        Returns whether a gap is small enough.
     on_step : callable
-        Told of every improvement, and of every proof that a plan contradicts.
+        Called on every improvement, and on every proof that a plan contradicts.
     impossible_by : Collection[str]
-        Who has proven already that there is no plan.
+        Provers of infeasibility so far.
 
     Returns
     -------
     ModelOutcome
-        Its bound, and INFEASIBLE, never rest on CP-SAT's presolve alone (planner/search/solvers/proofs.py).
+        Its bound, or INFEASIBLE, never rests on CP-SAT's presolve alone (planner/search/solvers/proofs.py).
     """
     started = time.monotonic()
     best = Best(enough, on_step, proofs_of(model, continuous))
@@ -111,21 +111,21 @@ def solve_model(
 def _search(
     model: cp_model.CpModel, limits: SolverLimits, best: Best, deadline: float, confirmation_s: float = 0.0
 ) -> float:
-    """Run CP-SAT with presolve, and without where that is all that is missing or has proven something false.
+    """Run CP-SAT with presolve, then without if only a confirmation is missing or a claim was false.
 
     Parameters
     ----------
     model, limits, best
-        What is solved.
+        Model, limits, and shared results.
     deadline : float
-        When it ends. [s]
+        End of the search. [s]
     confirmation_s : float
-        Time without presolve at the least, past the deadline too. [s]
+        Least time without presolve, past the deadline too. [s]
 
     Returns
     -------
     float
-        What it took. [CP-SAT's deterministic units]
+        Work done. [CP-SAT's deterministic units]
     """
     presolve = not best.needs_other_proof()
     spent = _run(model, limits, deadline - time.monotonic(), best, presolve)
@@ -141,12 +141,12 @@ def _search(
 def _race(
     model: cp_model.CpModel, continuous: frozenset[int], limits: SolverLimits, best: Best, started: float
 ) -> float:
-    """Run CP-SAT and HiGHS side by side, as many searches as there are cores for.
+    """Run CP-SAT and HiGHS in parallel, with as many searches as there are cores.
 
     Returns
     -------
     float
-        What CP-SAT took. [its deterministic units]
+        Work of CP-SAT. [its deterministic units]
     """
     deadline = started + limits.time_limit_s
     if best.values is not None:
@@ -187,7 +187,7 @@ def _race(
         _wait_for(race, best, limits.stop, deadline)
         if best.settled() or limits.stop.requested or deadline - time.monotonic() <= ALONE_S:
             return spent
-        # HiGHS computes with tolerances: what it leaves open in exact integers is CP-SAT's.
+        # HiGHS computes with tolerances: CP-SAT closes the rest in exact integers.
         best.gave_way = False
         hint(model, best.values)
         return spent + _search(model, beside, best, deadline)
@@ -195,7 +195,7 @@ def _race(
 
 @contextmanager
 def _impatience(best: Best, seconds: float) -> Iterator[None]:
-    """End a search that has found no plan after some time."""
+    """End a search that has found no plan within a time."""
 
     def give_up() -> None:
         if best.objective is None:
@@ -233,13 +233,13 @@ def _making_way(best: Best, race: HighsRace) -> Iterator[None]:
 
 
 def _wait_for(race: HighsRace, best: Best, stop: Stop, deadline: float) -> None:
-    """Wait until HiGHS has ended or found enough, or the time has."""
+    """Wait until HiGHS has ended, the gap is closed, or time is over."""
     while not (race.ended.wait(POLL_S) or best.settled() or stop.requested or time.monotonic() > deadline):
         pass
 
 
 def _first_plan(model: cp_model.CpModel, limits: SolverLimits, best: Best) -> None:
-    """Go on past the limit to a first plan: a short limit is no reason to come back with nothing."""
+    """Search a first plan past the limit, so that a short limit does not return nothing."""
     grace_s = min(FIRST_PLAN_GRACE_S, limits.latest.left_s)
     known = best.settled() or best.values is not None
     if known or limits.patience.ends or grace_s < LEAST_SEARCH_S:
@@ -257,7 +257,7 @@ def _run(
     presolve: bool,
     solver: cp_model.CpSolver | None = None,
 ) -> float:
-    """Run CP-SAT, its plans and proofs noted; what it took. [its deterministic units]"""
+    """Run CP-SAT, and store its plans and proofs; return its work. [CP-SAT's deterministic units]"""
     if limits.stop.requested:
         time_limit_s = min(time_limit_s, FIRST_PLAN_LIMIT_S)
     prover = CPSAT if presolve else WITHOUT_PRESOLVE
@@ -281,7 +281,7 @@ def _run(
 
 
 class _Report(cp_model.CpSolverSolutionCallback):
-    """Notes every better plan and bound, and stops where there is nothing left to find."""
+    """Callback that stores better plans and bounds, and stops when nothing is left to find."""
 
     def __init__(self, solver: cp_model.CpSolver, best: Best, prover: str) -> None:
         super().__init__()
@@ -290,13 +290,13 @@ class _Report(cp_model.CpSolverSolutionCallback):
         self.prover = prover
 
     def on_solution_callback(self) -> None:
-        """Note the plan that was just found."""
-        # A plan of HiGHS may be better; then this one is no news.
+        """Store the plan just found."""
+        # A plan of HiGHS may be better; then this one changes nothing.
         self.best.offer_objective(self.objective_value, CPSAT)
         self.on_bound(self.best_objective_bound)
 
     def on_bound(self, bound: float) -> None:
-        """Note a better bound."""
+        """Store a better bound."""
         self.best.offer_bound(bound, self.prover)
         if self.best.settled() or (self.prover == CPSAT and self.best.needs_other_proof()):
             self.solver.stop_search()

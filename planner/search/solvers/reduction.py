@@ -1,4 +1,4 @@
-"""A program with the same solutions whose rows say less: bounds are told by the variables themselves."""
+"""Presolve of a program: turn single-variable rows into bounds, and remove fixed variables."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import numpy as np
 from fleetplan.planner.search.solvers.matrix import UNBOUNDED, BoolArray, IntArray, Program
 
 MOST_PASSES: Final = 5
-"""Each may leave rows of one variable, or variables of one value, for the next."""
+"""Largest number of passes: each may create more single-variable rows or fixed variables."""
 
 
 def reduced(program: Program) -> Program:
-    """Turn rows of one variable into its bounds, and take variables that these fix out of the other rows.
+    """Turn rows of one variable into its bounds, and remove variables that these fix from the other rows.
 
-    The rows and variables keep their places, and the solutions are the same. A block row that only a fixed
-    variable made a linking row is the block's own after that, such as the work of a day of one moment.
+    Rows, variables and solutions stay the same. A row that was a linking row only because of a fixed
+    variable, such as the offline work of a day with one moment, becomes a block row.
 
     Parameters
     ----------
     program : Program
-        Any; one whose bounds contradict each other is returned as it is.
+        Any program; returned unchanged if its bounds contradict each other.
 
     Returns
     -------
     Program
-        The reduced one.
+        Reduced program.
     """
     rows = program.rows.copy()
     rows.eliminate_zeros()
     found = replace(program, rows=rows)
-    # What a stage of a search holds at one value is free in the next, whose blocks should be the same.
+    # A variable fixed in one stage of a search may be free in the next; blocks should stay the same.
     open_before = program.lower < program.upper
     for _ in range(MOST_PASSES):
         before = found.rows.nnz
@@ -46,7 +46,7 @@ def reduced(program: Program) -> Program:
 
 
 def _with_bounds_of_rows(program: Program) -> Program:
-    """Rows of one variable as its bounds, and empty themselves."""
+    """Turn rows of one variable into bounds, and empty them."""
     rows = program.rows
     alone = np.flatnonzero(np.diff(rows.indptr) == 1)
     variable, coefficient = rows.indices[rows.indptr[alone]], rows.data[rows.indptr[alone]]
@@ -54,7 +54,7 @@ def _with_bounds_of_rows(program: Program) -> Program:
     at_least, at_most = least > -UNBOUNDED, most < UNBOUNDED
     up = coefficient > 0
     lower, upper = program.lower.copy(), program.upper.copy()
-    # Limits are divided upwards or downwards to whole values, as they bound from below or above.
+    # Quotients are rounded up for lower bounds and down for upper bounds.
     for limit, told, below in ((least, at_least, up), (most, at_most, ~up)):
         np.maximum.at(lower, variable[told & below], _ceil(limit, coefficient, told & below))
         np.minimum.at(upper, variable[told & ~below], _floor(limit, coefficient, told & ~below))
@@ -75,7 +75,7 @@ def _floor(limit: IntArray, coefficient: IntArray, picked: BoolArray) -> IntArra
 
 
 def _without_fixed(program: Program, which: BoolArray) -> Program:
-    """Rows without those variables of some that can have one value alone; limits take what these add."""
+    """Remove those of the given variables that have one value only, and adjust the limits."""
     fixed = which & (program.lower == program.upper)
     rows = program.rows.copy()
     added = rows @ np.where(fixed, program.lower, 0)

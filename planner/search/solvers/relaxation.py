@@ -1,4 +1,4 @@
-"""A program in floating point for HiGHS: scaled, with loads and rates continuous."""
+"""Relaxation of a program for HiGHS: floating point, scaled, with continuous loads and rates."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from fleetplan.planner.search.solvers.highs_jobs import Rows
 from fleetplan.planner.search.solvers.matrix import UNBOUNDED, BoolArray, FloatArray, Program
 
 BOUND_SAFETY: Final = 1e-6
-"""Share that a bound of HiGHS is lowered by: it computes with tolerances of that size."""
+"""Relative amount by which bounds of HiGHS are lowered, the size of its tolerances."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relaxation:
-    """A relaxation of an integer program: some variables need not be whole.
+    """Relaxation of an integer program, with some continuous variables.
 
-    A continuous variable runs from 0 to about 1, a row is divided by its largest coefficient.
+    Continuous variables are scaled to the range 0 to about 1, rows to a largest coefficient of 1.
 
     Attributes
     ----------
     rows : csr_array
         Scaled coefficients, shape (n_rows, n_variables).
     row_lower, row_upper : FloatArray
-        Scaled limits of the rows; infinite where there is none.
+        Scaled limits of the rows; infinite if there is none.
     lower, upper : FloatArray
         Scaled bounds of the variables.
     whole : array of bool
-        Which variables are whole.
+        Integer variables.
     variable_scale, row_scale : FloatArray
-        What variables were multiplied and rows divided by.
+        Factors of variables and divisors of rows.
     """
 
     rows: sp.csr_array
@@ -47,36 +47,36 @@ class Relaxation:
 
     @property
     def program(self) -> Rows:
-        """The relaxation as HiGHS takes it."""
+        """Return the relaxation as HiGHS's program."""
         limits = (self.row_lower, self.row_upper, self.lower, self.upper)
         return Rows(self.rows, *limits, self.whole)
 
     def bound(self, cost: FloatArray, duals: FloatArray) -> float:
-        """What any solution costs at least, by prices of its rows, however these were found.
+        """Return a lower bound on any solution, from any prices of the rows.
 
-        At the prices of a linear optimum this is the optimum. The objective that a solver gives is no bound
-        beyond its tolerances: beside prices of a million times the cost it was twice what a plan costs.
+        At the prices of a linear optimum, the bound equals the optimum. A solver's objective is a bound only
+        up to its tolerances: with prices of a million times the cost, it was twice the cost of a plan.
 
         Parameters
         ----------
         cost : FloatArray
-            Of the variables, scaled.
+            Scaled costs of the variables.
         duals : FloatArray
-            What one more unit of each scaled row's limit costs.
+            Dual price of each scaled row.
         """
         prices, worth = priced_limits(duals, self.row_lower, self.row_upper)
         reduced = cost - self.rows.T @ prices
         return worth + float(np.minimum(reduced * self.lower, reduced * self.upper).sum())
 
     def with_cuts(self, rows: sp.csr_array, least: FloatArray) -> Relaxation:
-        """The same with `rows @ x >= least` below its rows.
+        """Return the relaxation with the rows `rows @ x >= least` appended.
 
         Parameters
         ----------
         rows : csr_array
-            Over scaled variables, shape (n_cuts, n_variables); not scaled themselves.
+            Coefficients over scaled variables, shape (n_cuts, n_variables); the rows are not scaled.
         least : FloatArray
-            Shape (n_cuts,).
+            Lower limits, shape (n_cuts,).
         """
         return replace(
             self,
@@ -87,7 +87,7 @@ class Relaxation:
         )
 
     def without_limits_on(self, variables: Collection[int]) -> Relaxation:
-        """The same without the limits of the rows that hold any of some variables."""
+        """Return the relaxation without the limits of rows that contain any of these variables."""
         row_lower, row_upper = self.row_lower.copy(), self.row_upper.copy()
         loose = self.rows.tocsc()[:, list(variables)].indices
         row_lower[loose], row_upper[loose] = -np.inf, np.inf
@@ -97,7 +97,7 @@ class Relaxation:
 def priced_limits(
     duals: FloatArray, row_lower: FloatArray, row_upper: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Prices that rows may have, as a limit that does not exist has none, and the worth of their limits."""
+    """Return prices with valid signs, 0 for missing limits, and the value of the limits at these prices."""
     lowest = np.where(np.isfinite(row_upper), -np.inf, 0.0)
     highest = np.where(np.isfinite(row_lower), np.inf, 0.0)
     prices = np.clip(duals, lowest, highest)
@@ -106,14 +106,14 @@ def priced_limits(
 
 
 def relax(program: Program, continuous: Collection[int]) -> Relaxation:
-    """The relaxation of a program.
+    """Return the relaxation of a program.
 
     Parameters
     ----------
     program : Program
-        In whole numbers.
+        Integer program.
     continuous : Collection[int]
-        Variables that need not be whole.
+        Variables that may be fractional.
     """
     whole = np.ones(len(program.cost), dtype=bool)
     whole[list(continuous)] = False

@@ -1,9 +1,9 @@
-"""Solving a model so that the same question gets the same answer, on any machine and beside anything else.
+"""Reproducible solves: the same question gets the same answer on any machine under any load.
 
-The race of two solvers (search/solvers/race.py) is quicker, but which of them is first decides which plan
-within the gap comes out. Here CP-SAT searches with one worker for an amount of its own deterministic time,
-then HiGHS proves for a few nodes, large neighbourhoods improve the plan, and HiGHS goes on to the gap or to
-so many nodes. None of them looks at the clock.
+The race of two solvers (search/solvers/race.py) is faster, but the winner decides which plan within the gap
+is returned. Here, CP-SAT searches with one worker within a limit of deterministic time; HiGHS proves for a
+few nodes; large neighbourhoods improve the plan; and HiGHS continues to the gap or a node limit. None of them
+uses the clock.
 """
 
 from __future__ import annotations
@@ -33,36 +33,36 @@ from fleetplan.planner.search.solvers.workers import Workers, WorkersStoppedErro
 from fleetplan.planner.search.work import nodes_within
 
 FIRST_SEARCH: Final = 0.5
-"""CP-SAT's share before HiGHS is asked: enough for small fleets. [deterministic units of CP-SAT]"""
+"""CP-SAT's work before HiGHS starts: enough for small fleets. [deterministic units of CP-SAT]"""
 
 SECOND_PROOF: Final = 20.0
-"""Its share to confirm without presolve what it has proven with it. [the same]"""
+"""CP-SAT's work without presolve to confirm its own claims. [deterministic units of CP-SAT]"""
 
 COMPLETION_LIMIT: Final = 2.0
-"""Effort to complete a plan of HiGHS in integers: most take hundredths. [solver units]"""
+"""Work to complete a plan of HiGHS in integers: most take hundredths. [solver units]"""
 
 LATE_COMPLETION: Final = 0.5
-"""The same at the limit. [solver units]"""
+"""Least work for that, at the limit. [solver units]"""
 
 FIRST_NODES: Final = 50
-"""Nodes after which the plan is improved before HiGHS goes on; most small fleets take fewer."""
+"""HiGHS nodes before the plan is improved; most small fleets need fewer."""
 
 IMPROVING_SHARE: Final = 0.3
-"""Most of the work that is left for improving a plan."""
+"""Largest share of the remaining work to improve a plan."""
 
 COARSE_GAP: Final = 0.05
-"""Gap that HiGHS is asked for where no plan is known yet: the plan tells what gap is enough."""
+"""HiGHS's target gap without a plan: a plan tells which gap is small enough."""
 
 
 class _UntilEnough(cp_model.CpSolverSolutionCallback):
-    """Stops the search at the gap."""
+    """Callback that stops the search at the target gap."""
 
     def __init__(self, enough: Enough) -> None:
         super().__init__()
         self.enough = enough
 
     def on_solution_callback(self) -> None:
-        """Stop where plan and bound are close enough."""
+        """Stop if plan and bound are close enough."""
         if self.enough(self.objective_value, self.best_objective_bound):
             self.stop_search()
 
@@ -74,20 +74,20 @@ def solve_reproducibly(
     enough: Enough,
     impossible_by: Collection[str] = (),
 ) -> ModelOutcome:
-    """Minimise a model.
+    """Minimise a model reproducibly.
 
     Parameters
     ----------
     model : CpModel
-        Linear, with an objective.
+        Linear model with an objective.
     continuous : frozenset[int]
-        Indices of the variables that HiGHS need not keep whole.
+        Variables that may be fractional for HiGHS.
     limits : SolverLimits
-        The time limit counts work (planner/search/work.py), so that it may be reached.
+        The time limit counts work (planner/search/work.py).
     enough : callable
-        Whether a gap is small enough.
+        Returns whether a gap is small enough.
     impossible_by : Collection[str]
-        Who has proven already that there is no plan.
+        Provers of infeasibility so far.
 
     Raises
     ------
@@ -110,16 +110,16 @@ def solve_reproducibly(
 
 
 class _Highs:
-    """HiGHS proves for a few nodes; then the plan is improved, and HiGHS proves from there to the end.
+    """HiGHS proves for a few nodes, the plan is improved, and HiGHS proves to the end.
 
     Parameters
     ----------
     model, continuous, limits
-        What is solved, and how long.
+        Model and limits.
     best : Best
-        Receives what is found.
+        Receives plans and bounds.
     spent : float
-        What others have spent before. [s]
+        Work done before. [s]
     """
 
     def __init__(
@@ -135,8 +135,8 @@ class _Highs:
         self._spent = spent
 
     def run(self) -> float:
-        """Prove, improve and prove; what all has taken, others before among it. [s]"""
-        # What one run finds says which gap is enough for the next.
+        """Prove, improve and prove again; return the total work, with the work before. [s]"""
+        # Each run tells the next which gap is small enough.
         for nodes in (FIRST_NODES, ANY_NODES, ANY_NODES):
             if self._open:
                 self._prove(nodes)
@@ -146,12 +146,12 @@ class _Highs:
 
     @property
     def _open(self) -> bool:
-        """Whether something is left to find, and time for it."""
+        """Return whether something is left to find, and work to spend."""
         return not self._best.settled() and self._left_s > 0
 
     @property
     def _left_s(self) -> float:
-        """Work that is left; less while there is no plan, where that ends a search. [s]"""
+        """Return the remaining work; less while there is no plan, if patience is limited. [s]"""
         limits = self._limits
         most_s = limits.time_limit_s
         if self._best.objective is None:
@@ -159,7 +159,7 @@ class _Highs:
         return most_s - self._spent
 
     def _prove(self, nodes: int) -> None:
-        """Run HiGHS from the best plan to its gap, or to so many nodes or the work that is left."""
+        """Run HiGHS from the best plan to the target gap, the node limit or the work limit."""
         best, program = self._best, self._program
         ratio, gap = COARSE_GAP, 0.0
         start: Array | None = None
@@ -178,7 +178,7 @@ class _Highs:
             best.offer_infeasible(HIGHS)
 
     def _improve(self) -> None:
-        """Improve the best plan by neighbourhoods, where there is one."""
+        """Improve the best plan by neighbourhoods, if there is one."""
         best, program = self._best, self._program
         if best.objective is None or best.values is None:
             return
@@ -207,12 +207,12 @@ class _Highs:
             self._best.offer_plan(exact, HIGHS)
 
     def _done(self, job: AnyJob) -> Answer:
-        """The answer of a process to a job, whose work counts.
+        """Return a process's answer to a job, and charge its work.
 
         Raises
         ------
         KeyboardInterrupt
-            If a stop is requested: what is known by then would not be reproducible.
+            If a stop is requested: a partial result would not be reproducible.
         """
         try:
             with Workers(ProcessSeats(1)) as workers, ending(workers, self._limits.stop, math.inf):
@@ -224,7 +224,7 @@ class _Highs:
 
 
 def _search(model: cp_model.CpModel, limits: SolverLimits, best: Best, amount: float, prover: str) -> float:
-    """Run CP-SAT with one worker for an amount of deterministic time; what it took of that."""
+    """Run CP-SAT with one worker within a work limit; return the work done."""
     solver = configured_solver(math.inf, limits.seed, workers=1, presolve=prover == CPSAT)
     enough = _UntilEnough(best.enough)
     with limits.stop.reaches(solver):

@@ -1,4 +1,4 @@
-"""What is asked of a solve of one model, and what it answers."""
+"""Request and outcome of a solve of one model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fleetplan.planner.search.solvers.seats import OpenSeats
 
 
 class ModelStatus(StrEnum):
-    """What is known of a model."""
+    """State of knowledge about a model."""
 
     SOLVED = "solved"
     FOUND = "found"
@@ -29,20 +29,20 @@ class ModelStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelOutcome:
-    """What one model gave.
+    """Outcome of a solve of one model.
 
     Attributes
     ----------
     status : ModelStatus
-        SOLVED where the gap is closed.
+        SOLVED if the gap is closed.
     values : CpSolver or None
-        Holds the values of the best solution.
+        Solver with the values of the best solution.
     objective, bound : float or None
         In units of the model's objective.
     bound_source : str
-        Who proved the bound, or that there is no plan; never CP-SAT with presolve alone.
+        Source of the bound, or of the proof of infeasibility; never CP-SAT with presolve alone.
     deterministic_time : float
-        Of CP-SAT. [solver units]
+        CP-SAT's work. [solver units]
     """
 
     status: ModelStatus
@@ -55,14 +55,14 @@ class ModelOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a solve goes on without any plan; then it gives up, without a word on whether there is one.
+    """Limits of a solve without any plan; it then gives up, without a proof of infeasibility.
 
     Attributes
     ----------
     rounds : float
-        Of a search over blocks; infinite if it never gives up.
+        Rounds of a search over blocks; infinite for no limit.
     seconds : float
-        Wall time, or work where the clock must not decide; infinite if it never gives up. [s]
+        Wall time, or work in reproducible runs; infinite for no limit. [s]
     """
 
     rounds: float = math.inf
@@ -70,7 +70,7 @@ class Patience:
 
     @property
     def ends(self) -> bool:
-        """Whether there is any limit."""
+        """Return whether there is a limit."""
         return min(self.rounds, self.seconds) < math.inf
 
 
@@ -78,19 +78,19 @@ PATIENT: Final = Patience()
 
 
 Enough = Callable[[float, float], bool]
-"""Whether an objective and a bound are close enough to stop."""
+"""Function that returns whether an objective and a bound are close enough to stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overtime:
-    """More time for a search over blocks whose plan is far from good when its time is over, until it is.
+    """Extra time for a search over blocks whose plan is far from its bound at the time limit.
 
     Attributes
     ----------
     seconds : float
-        So much more at the most. [s]
+        Largest extra time. [s]
     good : callable
-        Whether objective and bound are close enough to do without.
+        Returns whether objective and bound are close enough without extra time.
     """
 
     seconds: float
@@ -99,27 +99,27 @@ class Overtime:
 
 @dataclass(frozen=True, slots=True)
 class SolverLimits:
-    """Limits of one model.
+    """Limits of a solve of one model.
 
     Attributes
     ----------
     time_limit_s : float
-        Wall time; at most `FIRST_PLAN_GRACE_S` more where there is no plan by then, unless patience ends
-        or the question is over. [s]
+        Wall time; without a plan, up to `FIRST_PLAN_GRACE_S` more, unless patience or the deadline ends it.
+        [s]
     seed, workers : int
-        Of CP-SAT.
+        CP-SAT's random seed and threads.
     stop : Stop
         Ends the solve at its best solution.
     patience : Patience
         When to give up without a plan.
     overtime : Overtime or None
-        For a plan that is far from good by then.
+        Extra time for a plan far from its bound.
     latest : Deadline
-        When the question is over that the model is a part of.
+        Deadline of the question that the model belongs to.
     seats : callable or None
-        Opens the seats of a search over blocks; None for processes, as many as workers and cores.
+        Opens the seats of a search over blocks; None for local processes, as many as workers and cores.
     on_job : callable
-        Told of the times of each job of a search over blocks.
+        Called with the times of each job of a search over blocks.
     """
 
     time_limit_s: float
@@ -135,19 +135,19 @@ class SolverLimits:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a part of a search did.
+    """Step of a search, for its log.
 
     Attributes
     ----------
     source : str
-        The part: CP-SAT or HiGHS on the whole model; root relaxation, pricing, master or neighbourhood on its
-        blocks.
+        Search component: CP-SAT or HiGHS on the whole model; root relaxation, pricing, master or
+        neighbourhood on its blocks.
     detail : str
         What it did.
     objective, bound : float or None
-        The best ones after it.
+        Best values after the step.
     values : array of int or None
-        Of all variables in the best plan, where the part of the search tells them.
+        Values of all variables in the best plan, if the component reports them.
     """
 
     source: str
@@ -158,4 +158,4 @@ class Step:
 
 
 Listener = Callable[[Step], None]
-"""Told of every better objective or bound."""
+"""Callback for every better objective or bound."""

@@ -1,6 +1,6 @@
-"""Where the jobs of a search are done: several at a time, one a seat.
+"""Seats, where the jobs of a search run: one job per seat at a time.
 
-A seat is a process of this machine (`ProcessSeats`), or a thread of a cluster (search/cluster_seats.py).
+A seat is a process of this machine (`ProcessSeats`) or a thread of a cluster (search/cluster_seats.py).
 """
 
 from __future__ import annotations
@@ -18,43 +18,44 @@ from fleetplan.planner.search.solvers.highs_process import (
 from fleetplan.planner.search.solvers.idle_processes import IDLE
 
 ATTEMPTS: Final = 3
-"""Processes that a job may lose before it is given up."""
+"""Processes that a job may kill before the search gives up."""
 
 
 BATCHES_A_PROCESS: Final = 4
-"""Jobs that wait are at least so many batches for each process, so that all end together."""
+"""Least number of batches per process into which waiting jobs are divided, so that all processes end
+together."""
 
 BATCH_S: Final = 0.1
-"""Time of the jobs that a process is given at once. Of jobs of 1 ms the client then works 0.10 ms for each
-instead of 0.15 ms, and two processes do a fifth more. [s]"""
+"""Time of the jobs sent to a process at once. For jobs of 1 ms, batches reduce the client's time per job from
+0.15 to 0.10 ms, and two processes do a fifth more. [s]"""
 
 
 class SeatsLostError(Exception):
-    """Nothing answers jobs any more; what was answered stays valid."""
+    """No seat answers jobs any more; earlier answers stay valid."""
 
 
 class Seats(Protocol):
-    """Seats for one search."""
+    """Seats of one search."""
 
     @property
     def count(self) -> int:
-        """Jobs that are done at a time; it may grow."""
+        """Return the number of jobs that run in parallel; it may grow."""
         ...
 
     def batch(self, waiting: int, job_s: float) -> int:
-        """How many short jobs are worth one way to a seat.
+        """Return how many short jobs to send to a seat at once.
 
         Parameters
         ----------
         waiting : int
-            Jobs that wait.
+            Number of waiting jobs.
         job_s : float
-            What those before them took; infinite where none are done. [s]
+            Average time of the jobs so far; infinite if none is done. [s]
         """
         ...
 
     def ask(self, seat: int, jobs: Sequence[bytes]) -> list[Answer]:
-        """Let a seat do pickled jobs, one after the other.
+        """Run pickled jobs on a seat, one by one.
 
         Raises
         ------
@@ -68,32 +69,32 @@ class Seats(Protocol):
         ...
 
     def end(self) -> None:
-        """End whatever is running; nothing is asked any more."""
+        """Abort all jobs; no more may be sent."""
         ...
 
     def leave(self) -> None:
-        """Let go of the seats: everything was answered."""
+        """Release the seats after all jobs are answered."""
         ...
 
 
 OpenSeats = Callable[[Programs], Seats]
-"""Opens the seats of a search, whose jobs name these programs by number."""
+"""Function that opens the seats of a search, given the programs of its jobs."""
 
 
 class ProcessSeats:
-    """Processes of this machine.
+    """Seats that are processes of this machine.
 
     Parameters
     ----------
     count : int
-        Processes.
+        Number of processes.
     programs : Programs
-        That jobs name by number.
+        Programs that jobs refer to by number.
 
     Attributes
     ----------
     processes : list[HighsProcess]
-        By seat. One that is killed is replaced, and its job done again.
+        Processes by seat. A killed one is replaced, and its job repeated.
     """
 
     def __init__(self, count: int, programs: Programs = NO_PROGRAMS) -> None:
@@ -103,15 +104,15 @@ class ProcessSeats:
 
     @property
     def count(self) -> int:
-        """Number of processes."""
+        """Return the number of processes."""
         return len(self.processes)
 
     def batch(self, waiting: int, job_s: float) -> int:
-        """Some while many short ones wait; one where a job that waits might find another process free."""
+        """Return several jobs while many short ones wait; one if another process might be free."""
         return max(1, int(min(waiting // (BATCHES_A_PROCESS * self.count), BATCH_S / job_s)))
 
     def ask(self, seat: int, jobs: Sequence[bytes]) -> list[Answer]:
-        """Let a process do jobs; `Seats` says more."""
+        """Run jobs in a process, as `Seats` describes."""
         for _ in range(ATTEMPTS):
             process = self.processes[seat]
             try:
@@ -129,12 +130,12 @@ class ProcessSeats:
             process.end()
 
     def leave(self) -> None:
-        """Let the processes wait for the next search."""
+        """Return the processes to the pool of idle ones."""
         for process in self.processes:
             IDLE.give(process)
 
     def _replace(self, seat: int, process: HighsProcess, lost: ProcessLostError) -> None:
-        """Put a new process in the seat of one that was killed; raises if it ended by itself: a bug."""
+        """Replace a killed process; raises if it ended without a signal, which is a bug."""
         if process.process.wait() >= 0:
             raise RuntimeError("a solver process ended unexpectedly") from lost
         process.end()

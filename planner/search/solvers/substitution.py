@@ -1,9 +1,9 @@
-"""Variables that a row holds above a sum, written as that sum and what exceeds it: a row less for each.
+"""Substitute variables bounded below by a sum: write them as the sum plus an excess, and drop the row.
 
-A replica carries no more load than it can, `load <= rate * replicas`. Where replicas need not be whole, what
-they exceed that by is as good a variable as their number, and its row is its lower bound. HiGHS's presolve
-leaves such rows. A team's supply has 2,500 rows of which 1,100 are left so; it is decided in 3.4 to 4.1 s of
-a core instead of 5.7 to 5.8.
+A replica carries at most its rate of load, `load <= rate * replicas`. If replicas may be fractional, their
+excess over that is as good a variable as their number, and the row becomes its lower bound. HiGHS's presolve
+keeps such rows. For a team's supply program, 1,100 of 2,500 rows remain, and it takes 3.4 to 4.1 s of a core
+instead of 5.7 to 5.8 s.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntAr
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Substitution:
-    """A program in which some variables are what they exceed a sum of others by.
+    """Program in which some variables are replaced by their excess over a sum of others.
 
-    Upper bounds of such variables are left out, so it is a relaxation of the program that it came from.
+    Upper bounds of these variables are dropped, so it is a relaxation of the original.
 
     Attributes
     ----------
     rows : Rows
         The program.
     cost : FloatArray
-        Of its variables.
+        Costs of its variables.
     sums : csr_array
-        What a substituted variable is at least, by variable: zero rows for the others.
+        Lower bound of each substituted variable as a sum; zero rows for the others.
     """
 
     rows: Rows
@@ -38,25 +38,25 @@ class Substitution:
     sums: sp.csr_array
 
     def values(self, found: FloatArray) -> FloatArray:
-        """Values of the variables as they were."""
+        """Return the values of the original variables."""
         values: FloatArray = found + self.sums @ found
         return values
 
     def found(self, values: FloatArray) -> FloatArray:
-        """Values of its own variables, from those of the variables as they were."""
+        """Return the values of its variables, from those of the original ones."""
         found: FloatArray = values - self.sums @ values
         return found
 
 
 def substitute(rows: Rows, cost: FloatArray) -> Substitution:
-    """Substitute every continuous variable that a row holds above a sum of other continuous ones.
+    """Substitute every continuous variable that a row bounds below by a sum of continuous ones.
 
     Parameters
     ----------
     rows : Rows
         The program.
     cost : FloatArray
-        Of its variables.
+        Costs of its variables.
     """
     row, variable = _bounding(rows)
     matrix = rows.rows
@@ -87,7 +87,7 @@ def substitute(rows: Rows, cost: FloatArray) -> Substitution:
 
 
 def _bounding(rows: Rows) -> tuple[IntArray, IntArray]:
-    """Rows `sum - scale * variable <= 0`, one for each such variable, none of which is in another's sum."""
+    """Return rows `sum - scale * variable <= 0`, one per variable, none of which is in another's sum."""
     entries = rows.rows.tocoo()
     row, column = (each.astype(np.int64) for each in entries.coords)
     n_rows, n_variables = rows.rows.shape
@@ -95,7 +95,7 @@ def _bounding(rows: Rows) -> tuple[IntArray, IntArray]:
     above = (rows.row_upper == 0) & np.isneginf(rows.row_lower)
     above &= np.bincount(row[negative], minlength=n_rows) == 1
     above &= np.bincount(row, rows.whole[column], minlength=n_rows) == 0
-    # Values below zero would make a sum less than its variable may be.
+    # With values below zero, a sum might be less than its variable may be.
     above &= np.bincount(row, rows.lower[column] != 0, minlength=n_rows) == 0
     holding = negative & above[row]
     variable, first = np.unique(column[holding], return_index=True)
@@ -111,7 +111,7 @@ def _bounding(rows: Rows) -> tuple[IntArray, IntArray]:
 def _sums_hold(
     bounded: BoolArray, row: IntArray, column: IntArray, in_sum: BoolArray, n_rows: int
 ) -> BoolArray:
-    """Rows whose sums hold a variable that another row bounds."""
+    """Return the rows whose sums contain a variable bounded by another row."""
     found = np.zeros(n_rows, dtype=bool)
     found[row[in_sum & bounded[column]]] = True
     return found

@@ -1,4 +1,4 @@
-"""Those who do the jobs of a search, as many at a time as there are seats, for as long as it lasts."""
+"""Job queue of a search: gives jobs to its seats while it lasts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from fleetplan.planner.search.solvers.job_times import JobTime, OnJob, nobody
 from fleetplan.planner.search.solvers.seats import Seats
 
 UNKNOWN: Final = Answer(None, math.inf, -math.inf)
-"""Answer to a job that nobody had the time for."""
+"""Answer to a job that ran out of time."""
 
 
 LEAST_WITH_BACKGROUND: Final = 2
-"""Processes of which one may have a job in the background."""
+"""Least number of processes to run a job in the background."""
 
 
 class WorkersStoppedError(Exception):
@@ -35,11 +35,11 @@ class Batch:
     Attributes
     ----------
     jobs : Sequence
-        In their order.
+        Jobs in order.
     number : int
-        Place among the batches of its workers.
+        Number of the batch.
     answers : dict[int, Answer]
-        By number of the job: those that were handed on so far.
+        Answers passed on so far, by number of the job.
     """
 
     def __init__(
@@ -54,33 +54,33 @@ class Batch:
         self.answers: dict[int, Answer] = {}
         self._expired = expired
         self._on_answer = on_answer
-        # The longest first. Seats take from it, and count those that they have done.
+        # Longest first. Seats take from it, and count finished jobs.
         self._waiting = deque(sorted(range(len(jobs)), key=lambda each: -jobs[each].length))
         self._unfinished = len(jobs)
         self._took_s = 0.0
 
     @property
     def waiting(self) -> int:
-        """Jobs that no seat has begun."""
+        """Return the number of jobs that no seat has begun."""
         return len(self._waiting)
 
     @property
     def running(self) -> bool:
-        """Whether some job has no answer yet, handed on or not."""
+        """Return whether a job has no answer yet, passed on or not."""
         return self._unfinished > 0
 
     @property
     def complete(self) -> bool:
-        """Whether all answers were handed on."""
+        """Return whether all answers were passed on."""
         return len(self.answers) == len(self.jobs)
 
     @property
     def ordered(self) -> list[Answer]:
-        """All answers, in the order of the jobs."""
+        """Return all answers, in the order of the jobs."""
         return [self.answers[number] for number in range(len(self.jobs))]
 
     def take(self, size: int) -> list[int]:
-        """Take the jobs of one way to a seat: a long one alone, or some short ones."""
+        """Take the jobs of one batch to a seat: a single unbounded one, or several short ones."""
         numbers: list[int] = []
         while self._waiting and len(numbers) < size:
             numbers.append(self._waiting.popleft())
@@ -89,39 +89,39 @@ class Batch:
         return numbers
 
     def done_by(self, ask: Callable[[list[bytes]], list[Answer]], numbers: Sequence[int]) -> list[Answer]:
-        """Answers to some jobs: nothing known once the time is over."""
+        """Return the answers to these jobs; `UNKNOWN` once time is over."""
         if self._expired():
             return [UNKNOWN] * len(numbers)
         return ask([pickled(self.jobs[number]) for number in numbers])
 
     def finish(self, count: int, took_s: float) -> None:
-        """Count jobs that are done, and what they took a seat. [s]"""
+        """Count finished jobs, and their time on a seat. [s]"""
         self._unfinished -= count
         self._took_s += took_s
 
     @property
     def job_s(self) -> float:
-        """What a job takes a seat; infinite before the first is done. [s]"""
+        """Return the average time of a job on a seat; infinite before the first is done. [s]"""
         done = len(self.jobs) - self._unfinished
         return self._took_s / done if done else math.inf
 
     def hand_on(self, number: int, answer: Answer) -> None:
-        """Tell whoever gave the jobs of an answer."""
+        """Pass an answer on to the caller's callback."""
         self.answers[number] = answer
         self._on_answer(number, answer)
 
 
 class Workers:
-    """Gives jobs to seats, each to the next one that is free.
+    """Job queue that gives each job to the next free seat.
 
     Parameters
     ----------
     seats : Seats
-        Where they are done.
+        Seats that run the jobs.
     note : callable
-        Told of all answers to every batch, to count the work.
+        Called with all answers of every batch, to charge the work.
     on_job : callable
-        Told of each job that was done, with its times.
+        Called with the times of each finished job.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Workers:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Leave the seats to the next search, or end what they do if some answer was not waited for."""
+        """Release the seats, or abort their jobs if an answer was not waited for."""
         with self._lock:
             if self._stopped or self._open or kind is not None:
                 self.stop_search()
@@ -158,11 +158,11 @@ class Workers:
 
     @property
     def count(self) -> int:
-        """Jobs that are done at a time."""
+        """Return the number of jobs that run in parallel."""
         return self._seats.count
 
     def stop_search(self) -> None:
-        """End what is running; a running `wait` raises."""
+        """Abort running jobs; a running `wait` raises."""
         with self._lock:
             self._stopped = True
             if not self._left:
@@ -175,18 +175,18 @@ class Workers:
         on_answer: Callable[[int, Answer], None] = lambda _, __: None,
         urgent: bool = False,
     ) -> Batch:
-        """Give out jobs, and go on; those of earlier batches come first, unless these are urgent.
+        """Queue jobs without waiting, after those of earlier batches unless urgent.
 
         Parameters
         ----------
         jobs : Sequence[AnyJob]
-            What to solve: each at the next seat that is free, the longest first.
+            Jobs; each goes to the next free seat, the longest first.
         expired : callable
-            Asked before each job; once it says so, those that are left are answered with nothing known.
+            Checked before each job; once it returns True, the rest is answered `UNKNOWN`.
         on_answer : callable
-            Told the number of each job and its answer, while somebody waits for this batch or a later one.
+            Called with the number and the answer of each job, during a wait for this or a later batch.
         urgent : bool
-            Whether these jobs come before all that wait.
+            Whether to run these jobs before all waiting ones.
         """
         batch = Batch(self._given, jobs, expired, on_answer)
         self._given += 1
@@ -203,16 +203,16 @@ class Workers:
     def wait(
         self, batch: Batch, enough: Callable[[], bool] = lambda: False, most_s: float = math.inf
     ) -> None:
-        """Wait for the answers to a batch; hand on those of others that come meanwhile.
+        """Wait for the answers to a batch; pass on those of others that arrive meanwhile.
 
         Parameters
         ----------
         batch : Batch
-            What `give` returned.
+            Batch returned by `give`.
         enough : callable
-            Asked after each answer whether to go on without the others, which are handed on later.
+            Checked after each answer: whether to return early; the rest is passed on later.
         most_s : float
-            How long to wait at the most. [s]
+            Largest time to wait. [s]
 
         Raises
         ------
@@ -241,7 +241,7 @@ class Workers:
         expired: Callable[[], bool] = lambda: False,
         on_answer: Callable[[int, Answer], None] = lambda _, __: None,
     ) -> list[Answer]:
-        """Answers to jobs, in their order; `give` and `wait` say more."""
+        """Return the answers to jobs in order; arguments as for `give`."""
         batch = self.give(jobs, expired, on_answer)
         self.wait(batch)
         return batch.ordered
@@ -251,12 +251,12 @@ class Workers:
         return self.solve([job])[0]
 
     def begin(self, job: AnyJob) -> Batch:
-        """Solve one job beside those that are given next; the next one of this kind waits for its answer.
+        """Solve one job in the background; the next background job must wait for its answer.
 
         Raises
         ------
         ValueError
-            If there is no other process, or one has such a job already.
+            If there is no second process, or a background job is running.
         """
         if self.count < LEAST_WITH_BACKGROUND or (self._background and not self._background.complete):
             raise ValueError("a job in the background needs a process of its own")
@@ -264,13 +264,13 @@ class Workers:
         return self._background
 
     def _serve(self, seat: int) -> None:
-        """Let a seat do jobs while some wait."""
+        """Run jobs on a seat while some wait."""
         while (taken := self._take(seat)) is not None:
             batch, numbers = taken
             began_s = time.monotonic()
             try:
                 answers = batch.done_by(lambda jobs: self._seats.ask(seat, jobs), numbers)
-            # Whatever it is, nobody must wait for an answer that does not come.
+            # After any error, nobody must wait for an answer that does not come.
             except Exception as error:
                 self._failure = error
                 self._answered.put(error)
@@ -284,7 +284,7 @@ class Workers:
                 self._answered.put((batch, number, answer))
 
     def _take(self, seat: int) -> tuple[Batch, list[int]] | None:
-        """The next jobs for a seat; None where none wait, and the seat is free again."""
+        """Return the next jobs for a seat; None, and free the seat, if none wait."""
         with self._lock:
             for batch in self._open:
                 if batch.waiting and self._failure is None:
@@ -294,22 +294,22 @@ class Workers:
 
 
 def pickled(job: AnyJob) -> bytes:
-    """A job as it travels."""
+    """Pickle a job for a worker."""
     return pickle.dumps(job, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 @contextmanager
 def ending(workers: Workers, stop: Stop, limit_s: float) -> Iterator[None]:
-    """Let somebody who stops the search end the workers, and the clock: HiGHS may not heed its own.
+    """Let a stop request or the clock end the workers, since HiGHS may ignore its own limit.
 
     Parameters
     ----------
     workers : Workers
-        Who solve meanwhile.
+        Workers to end.
     stop : Stop
-        May have been requested already.
+        Stop request, which may have been made already.
     limit_s : float
-        Time after which they are ended; infinite for no limit. [s]
+        Time limit; infinite for none. [s]
     """
     overtime = threading.Timer(limit_s, workers.stop_search)
     overtime.daemon = True

@@ -88,5 +88,5 @@ def test_a_search_over_blocks_begins_with_the_plan_in_force(
     # The start has all of its time, which a busy machine needs; the search ends with it.
     limits = SearchLimits(START_LIMIT_S / START_SHARE_OF_TIME, 0.0, 1, 2)
     search(replace(problem, begins_with=plan), limits, watch, stop)
-    assert seen[0].source == "start"
+    assert seen[0].source == "warm start"
     assert seen[0].objective_usd == pytest.approx(plan.objective_usd, rel=0.01)

@@ -42,7 +42,7 @@ def test_steps_lead_to_the_optimum_and_no_bound_passes_it(seed: int, counted: bo
     outcome = block_solve.solve_in_blocks(planning, parts_of(planning), limits, enough, seen.append, counted)
     details = [step.detail for step in seen if step.source == "periods"]
     # Parts of replicas leave a gap in all of these fleets, of 5 % in one.
-    assert any("periods decided whole" in detail for detail in details)
+    assert any("supply with whole replicas" in detail for detail in details)
     assert outcome.objective is not None
     assert outcome.bound is not None
     assert all(step.bound is None or step.bound <= best + TOLERANCE * abs(best) for step in seen)
@@ -76,7 +76,7 @@ def test_the_best_supply_leads_to_a_plan_where_no_construction_by_the_relaxation
         planning, parts_of(planning), limits, lambda plan, _: plan < math.inf, seen.append, counted
     )
     first = next(step for step in seen if step.objective is not None)
-    assert first.detail == "plan moment by moment for the best supply"
+    assert first.detail == "built a plan moment by moment for the best supply"
     assert outcome.objective is not None
     assert outcome.objective >= best - TOLERANCE * abs(best)
 

@@ -75,7 +75,7 @@ def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float, lar
 
     known, steps = solved(times * linear.row_duals)
     usual, _ = solved(None)
-    assert steps[0].detail == "dual prices known before"
+    assert steps[0].detail == "reused known dual prices"
     assert None not in (known.objective, known.bound, usual.objective, usual.bound)
     assert steps[0].bound is not None
     assert steps[0].bound <= known.bound <= usual.objective

@@ -190,7 +190,7 @@ def test_a_part_that_fails_is_given_up_and_the_search_goes_on(
     result = search(build_problem(case.fleet, case.candidates), limits, steps.append)
     assert result.solution is not None
     told = [step.detail for step in steps]
-    given_up = told.index("given up: HiGHS did not solve the master LP: Unbounded")
+    given_up = told.index("gave up: HiGHS did not solve the master LP: Unbounded")
     # Work goes on until its limit.
     assert result.deterministic_time >= 0.9 * limit_s
     assert all(step.source in ("neighbourhood", "construction") for step in steps[given_up + 1 :])
@@ -212,10 +212,10 @@ def test_explain_search_and_deterministic_are_switches_that_act(tmp_path: Path) 
 
 def test_explain_search_tells_the_steps_of_a_search_without_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     def without_plan(_: object, __: object, log: SearchLog, *___: object) -> None:
-        log(Progress("cost", 1.0, None, 5.0, "construction", "no plan moment by moment"))
+        log(Progress("cost", 1.0, None, 5.0, "construction", "found no plan moment by moment"))
         raise NoPlanFoundError("no plan within 1 s; raise --time-limit")
 
     monkeypatch.setattr(api, "plan_fleet", without_plan)
     ended = CliRunner().invoke(app, ["solve", str(TINY), "--explain-search"])
     assert isinstance(ended.exception, NoPlanFoundError)
-    assert "no plan moment by moment" in ended.stderr
+    assert "found no plan moment by moment" in ended.stderr

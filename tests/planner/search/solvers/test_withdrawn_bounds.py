@@ -74,8 +74,8 @@ def test_what_the_scenarios_prove_is_not_told_where_a_plan_costs_less() -> None:
 
 def test_a_bound_that_is_taken_back_is_shown_as_such() -> None:
     steps = [
-        Progress("cost", 0.1, 300.0, 200.0, "CP-SAT, confirmed by HiGHS", "a better bound"),
-        Progress("cost", 0.2, 150.0, 100.0, "HiGHS", "a better plan"),
+        Progress("cost", 0.1, 300.0, 200.0, "CP-SAT, confirmed by HiGHS", "raised the bound"),
+        Progress("cost", 0.2, 150.0, 100.0, "HiGHS", "found a better plan"),
         Progress("cost", 0.2, 150.0, 100.0, "CP-SAT", WITHDRAWN),
     ]
     written = io.StringIO()
