@@ -1,9 +1,8 @@
-"""The mathematical model: variables, constraint families, objectives, and integers of floats.
+"""Mathematical model: variables, constraint families, objectives, and conversion of floats to integers.
 
-In: a `Problem`. Out: a `PlanningModel` for CP-SAT, and the `Solution` that a solver finds of it.
-FORMULATION.md states every row. Entry points: `build.build_model`, `groups` (the one list of variables),
-`Solution`, `objective.tco.total_cost`, `objective.goals.goal_of`; `constraints` holds one family a
-module.
+In: a `Problem`. Out: a `PlanningModel` for CP-SAT, and the `Solution` that a solver finds. FORMULATION.md
+states every row. Entry points: `build.build_model`, `groups` (the list of all variables), `Solution`,
+`objective.tco.total_cost`, `objective.goals.goal_of`; `constraints` has one module per family.
 """
 
 from fleetplan.planner.formulation.bounds import needed_at_peak, replicas_for_load

@@ -1,4 +1,4 @@
-"""How much of everything a plan can want: bounds of variables that demand and supply imply."""
+"""Bounds of variables implied by demand and supply."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from fleetplan.planner.problem.supply import SupplyPool
 from fleetplan.planner.units import exact
 
 UNLIMITED_UNITS = 1_000_000
-"""Bound of an offer without a maximum, where the demand gives no smaller one. [units]"""
+"""Bound of an offer without a maximum, unless demand implies a smaller one. [units]"""
 
 Served = Mapping[tuple[str, str, int], tuple[int, ...]]
-"""Indices of the cells by the service, a region whose pools may serve them, and the moment."""
+"""Cell indices by service, region whose pools may serve them, and moment."""
 
 
 @memoised
 def served_cells(problem: Problem) -> Served:
-    """Cells by who may serve them, in the order of the cells."""
+    """Return the cells by service, serving region and moment, in the order of the cells."""
     groups: dict[tuple[str, str, int], list[int]] = {}
     for index, cell in enumerate(problem.cells):
         for region in problem.serving_regions(cell):
@@ -31,7 +31,7 @@ def served_cells(problem: Problem) -> Served:
 
 
 def replicas_needed(problem: Problem, cells: Iterable[Cell], candidate_index: int) -> int:
-    """Most replicas of one candidate that cells of its service can use: what serves all of them alone."""
+    """Return the largest useful number of a candidate's replicas: enough to serve all these cells alone."""
     candidate = problem.candidates[candidate_index]
     planned_ratio = exact_planned_ratio(problem.services[candidate.service].headroom)
     load = sum(
@@ -43,12 +43,12 @@ def replicas_needed(problem: Problem, cells: Iterable[Cell], candidate_index: in
         ),
         start=exact(0.0),
     )
-    # One more replica than the load: rates are rounded down to whole units.
+    # One more replica than the load, because rates are rounded down to whole units.
     return math.ceil(replicas_for_load(candidate, load)) + 1 if load > 0 else 0
 
 
 def replicas_for_load(candidate: Candidate, load: Fraction) -> Fraction:
-    """Fewest replicas of one pool that carry a load; more than it where latencies are limited under load."""
+    """Return the fewest replicas of one pool that carry a load; more than the load under latency limits."""
     by_line = (
         max((load + exact(line.loss)) / exact(line.slope), Fraction(line.least)) for line in candidate.pooling
     )
@@ -58,9 +58,9 @@ def replicas_for_load(candidate: Candidate, load: Fraction) -> Fraction:
 def most_replicas(
     problem: Problem, served: Served, place: tuple[str, int], candidate_index: int, pool_index: int
 ) -> int:
-    """Most replicas of one candidate in one pool that a plan may want at a place: a region and a moment.
+    """Return the largest useful number of a candidate's replicas in a pool, by region and moment.
 
-    Where starting a replica costs, replicas of another moment's demand may stand idle in this one.
+    Where starts cost money, replicas for another moment's demand may idle in this one.
     """
     region, moment = place
     needed = _needed_by_moment(problem, served, candidate_index, region)
@@ -71,7 +71,7 @@ def most_replicas(
 
 @memoised
 def _most_before(problem: Problem) -> dict[tuple[int, int], int]:
-    """Most replicas that ran in any part of the day before the first period, by candidate and pool."""
+    """Return the largest number of replicas before the first period, by candidate and pool."""
     most: dict[tuple[int, int], int] = {}
     for (c, p, _), n in (problem.running_before or {}).items():
         most[c, p] = max(n, most.get((c, p), 0))
@@ -79,13 +79,13 @@ def _most_before(problem: Problem) -> dict[tuple[int, int], int]:
 
 
 def needed_at_peak(problem: Problem, candidate_index: int, region: str) -> int:
-    """Fewest replicas of a candidate with which a region serves all that it may, when that is most."""
-    # One less than what bounds them, which leaves room for rounding.
+    """Return the fewest replicas of a candidate that serve a region's peak demand."""
+    # The bound has one replica more, as room for rounding.
     return max(*_needed_by_moment(problem, served_cells(problem), candidate_index, region), 1) - 1
 
 
 def _needed_by_moment(problem: Problem, served: Served, candidate_index: int, region: str) -> tuple[int, ...]:
-    """Most replicas of a candidate in a region that each moment's demand can use; every pool asks for it."""
+    """Return the largest useful number of replicas by moment; cached, because every pool needs it."""
     known = _needs(problem)
     if (candidate_index, region) not in known:
         service = problem.candidates[candidate_index].service
@@ -102,12 +102,12 @@ def _needed_by_moment(problem: Problem, served: Served, candidate_index: int, re
 
 @memoised
 def _needs(_: Problem) -> dict[tuple[int, str], tuple[int, ...]]:
-    """Replicas that are needed, by candidate and region, as far as they have been asked for."""
+    """Return the cache of replica numbers by candidate and region."""
     return {}
 
 
 def most_units(problem: Problem, pool_index: int, period: int) -> int:
-    """Most units that a pool can hold in a period."""
+    """Return the most units that a pool can have in a period."""
     pool = problem.pools[pool_index]
     units = pool.existing_units - pool.maintenance_in(period)
     for acquisition in pool.acquisitions:
@@ -119,7 +119,7 @@ def most_units(problem: Problem, pool_index: int, period: int) -> int:
 
 
 def units_that_serve_everything(problem: Problem, served: Served, pool_index: int) -> int:
-    """Units that would hold all replicas that any plan without waste puts into this pool."""
+    """Return the units for all replicas that a plan without waste puts into this pool."""
     pool = problem.pools[pool_index]
     if problem.keeps_idle_replicas:
         return _units_with_idle_replicas(problem, served, pool_index)
@@ -132,7 +132,7 @@ def units_that_serve_everything(problem: Problem, served: Served, pool_index: in
 
 
 def units_after_loss(problem: Problem, pool_index: int) -> int:
-    """Units that would hold all replicas of the protected services of all regions."""
+    """Return the units for all replicas of the protected services of all regions."""
     most: dict[int, Fraction] = {}
     for cell, _ in joint_cells(problem):
         units = _units_for_cell(problem, problem.pools[pool_index], cell)
@@ -141,9 +141,9 @@ def units_after_loss(problem: Problem, pool_index: int) -> int:
 
 
 def _units_with_idle_replicas(problem: Problem, served: Served, pool_index: int) -> int:
-    """Bound the units where idle replicas of another moment may run beside those that serve."""
+    """Return the units for all replicas where idle replicas of another moment may stay."""
     pool = problem.pools[pool_index]
-    # The same in every moment.
+    # The same for every moment.
     needed = {
         c: most_replicas(problem, served, (pool.region, 0), c, pool_index)
         for service in _services_in(problem).get(pool.region, ())
@@ -159,7 +159,7 @@ def _units_with_idle_replicas(problem: Problem, served: Served, pool_index: int)
 
 @memoised
 def _services_in(problem: Problem) -> dict[str, tuple[str, ...]]:
-    """Services that the pools of a region may serve, by the region."""
+    """Return the services that the pools of each region may serve."""
     services: dict[str, dict[str, None]] = {}
     for service, region, _ in served_cells(problem):
         services.setdefault(region, {})[service] = None
@@ -167,7 +167,7 @@ def _services_in(problem: Problem) -> dict[str, tuple[str, ...]]:
 
 
 def _units_for_cell(problem: Problem, pool: SupplyPool, cell: Cell) -> Fraction:
-    """Units of a pool for one cell: each class and phase on the candidate that takes the most."""
+    """Return the units for one cell, with each class and phase on the candidate that needs most."""
     known = _known_units(problem)
     key = (cell.service, cell.most_requests_per_s, pool.hardware, pool.accelerators_per_unit)
     if key not in known:
@@ -177,7 +177,7 @@ def _units_for_cell(problem: Problem, pool: SupplyPool, cell: Cell) -> Fraction:
 
 @memoised
 def _known_units(problem: Problem) -> dict[tuple[str, tuple[float, ...], str, int], Fraction]:
-    """Units for cells that were asked for before, the same in all pools of one hardware; empty at first."""
+    """Return the cache of units by cell; the same in all pools of one hardware."""
     return {}
 
 
@@ -190,9 +190,9 @@ def _most_units(problem: Problem, pool: SupplyPool, cell: Cell) -> Fraction:
         if candidate.hardware != pool.hardware:
             continue
         units_per_replica = pool.units_per_replica(candidate.accelerators)
-        # A mix of candidates leaves a part of a replica, one of rounded rates and a part of a unit each.
+        # A mix of candidates may leave part of a replica, one of rounded rates, and part of a unit each.
         rounding += 2 * units_per_replica + 1
-        # A pool of its own loses as much again as one that serves everything.
+        # A separate pool loses as much again as one that serves everything.
         rounding += units_per_replica * sum(
             exact(line.loss) / exact(line.slope) + line.least for line in candidate.pooling
         )

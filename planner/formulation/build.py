@@ -1,4 +1,4 @@
-"""Assembly of the CP-SAT model: variables, then one module per constraint family, then the objective."""
+"""Assembly of the CP-SAT model: variables, one module per constraint family, then the objective."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ FAMILIES: Final[tuple[ModuleType, ...]] = (
     must_use,
     regret,
 )
-"""The constraint families, in the order of planner/formulation/FORMULATION.md."""
+"""Constraint families, in the order of planner/formulation/FORMULATION.md."""
 
 
 @dataclass(frozen=True)
 class PlanningModel:
-    """A CP-SAT model with the variables that its solution is read from."""
+    """CP-SAT model with its problem and variables."""
 
     problem: Problem
     model: cp_model.CpModel
@@ -67,26 +67,26 @@ class PlanningModel:
 
     @cached_property
     def continuous(self) -> frozenset[int]:
-        """Indices of the variables that a relaxation need not keep whole."""
+        """Return the indices of variables that may be fractional in a relaxation."""
         return continuous_indices(self.variables)
 
     @cached_property
     def total_cost(self) -> cp_model.LinearExprT:
-        """Variable part of the expected TCO. [objective units]"""
+        """Return the variable part of the expected TCO. [objective units]"""
         return total_cost(self.problem, self.variables)
 
 
 def build_model(problem: Problem, allow_unmet: bool, without: Collection[ModuleType] = ()) -> PlanningModel:
-    """All constraints of a problem, without an objective.
+    """Build all constraints of a problem, without an objective.
 
     Parameters
     ----------
     problem : Problem
         Sets and data.
     allow_unmet : bool
-        Whether demand may stay unserved.
+        Whether demand may stay unmet.
     without : Collection[ModuleType]
-        Families to leave out, to find out what they cost.
+        Families to leave out, for example to measure what they cost.
     """
     model = cp_model.CpModel()
     variables = create_variables(model, problem, allow_unmet, bounded_by_supply=capacity not in without)
@@ -101,9 +101,9 @@ def build_model(problem: Problem, allow_unmet: bool, without: Collection[ModuleT
 def decide(
     families: Iterable[ModuleType], model: cp_model.CpModel, problem: Problem, variables: Variables
 ) -> None:
-    """Let families with a function `decide` make their variables before any row is added.
+    """Call `decide` of families that have it: they create their variables before any row is added.
 
-    The rows of budgets and of the regret sum up all that costs, whatever family comes after them.
+    The rows of budgets and of regret sum the costs of all families.
     """
     for family in families:
         if hasattr(family, "decide"):
@@ -111,11 +111,11 @@ def decide(
 
 
 def state_linearly(model: cp_model.CpModel) -> None:
-    """Turn rows without variables into linear ones; OR-Tools states them as clauses.
+    """Turn rows without variables into linear rows; OR-Tools states them as clauses.
 
-    A limit on nothing, such as the power of a region without a pool, is true or false at once: Python sums no
-    terms to a plain 0, so that OR-Tools is given a truth value. Whoever reads the rows expects linear ones;
-    reading `constraint.linear` of a clause turns it into a row that nothing keeps.
+    A limit on no variable, such as the power of a region without pools, is true or false at once: Python sums
+    no terms to 0, so OR-Tools receives a truth value. Code that reads rows expects linear ones, and reading
+    `constraint.linear` of a clause makes it an unsatisfiable row.
     """
     proto = model.proto
     for constraint in proto.constraints:

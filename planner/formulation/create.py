@@ -1,4 +1,4 @@
-"""One variable for every decision that a problem leaves open."""
+"""Creation of one variable per open decision of a problem."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from fleetplan.planner.problem.load_units import load_parts
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 REGRET_RANGE = 100
-"""Bound of a regret over the largest cost of the best plan for one scenario."""
+"""Bound of the regret, as a multiple of the most expensive scenario's cost."""
 
 REGRET_ROUNDING_RATIO = 1e-5
-"""Share of that cost by which a regret may be below what is proven of each scenario, for whole load units."""
+"""Share of that cost by which the regret may lie below the proven minimum, for whole load units."""
 
 
 def create_variables(
     model: cp_model.CpModel, problem: Problem, allow_unmet: bool, bounded_by_supply: bool = True
 ) -> Variables:
-    """Variables for every decision that the problem leaves open.
+    """Create the variables of every open decision.
 
     Parameters
     ----------
@@ -43,14 +43,14 @@ def create_variables(
     problem : Problem
         Sets and data.
     allow_unmet : bool
-        Whether demand may stay unserved.
+        Whether demand may stay unmet.
     bounded_by_supply : bool
-        Whether replicas are bounded by what their pool can hold; without that only by the demand.
+        Whether the capacity of pools limits replicas; demand always does.
 
     Returns
     -------
     Variables
-        A candidate gets variables only where its region has demand and a pool of its hardware.
+        A candidate has variables only where its region has demand and a pool of its hardware.
     """
     variables = Variables(kv_pairs=cell_pairs(problem))
     scales = rate_scales(problem)
@@ -87,11 +87,11 @@ def create_variables(
 
 
 def _regret(model: cp_model.CpModel, problem: Problem, allow_unmet: bool) -> cp_model.IntVar:
-    """The largest regret.
+    """Create the variable of the largest regret.
 
-    None is more than many times what the dearest scenario costs, nor less than all of that. Sales of hosts
-    may bring more than all else costs, so what stands counts at its full price. Where everything is served,
-    no scenario costs less than is proven of it alone.
+    Its bounds are a multiple of the most expensive scenario's cost in both directions. Sales of hosts may
+    exceed all other costs, so existing hosts count at full price. If all demand is served, no scenario costs
+    less than its proven minimum.
     """
     best = tuple((problem.scenario_optima or {}).values())
     dearest_usd = max(abs(each.usd) for each in best)
@@ -107,7 +107,7 @@ def _regret(model: cp_model.CpModel, problem: Problem, allow_unmet: bool) -> cp_
 def _create_work_variables(
     model: cp_model.CpModel, problem: Problem, variables: Variables, scales: Mapping[str, RateScale]
 ) -> None:
-    """The work of offline services: how fast each moment serves it, and from which moment it is."""
+    """Create the variables of offline work: the rate in each moment, and deferred work between moments."""
     hours = hours_of_day(problem)
     by_place = {(cell.service, cell.region, cell.moment): i for i, cell in enumerate(problem.cells)}
     for i, cell in enumerate(problem.cells):
@@ -115,13 +115,13 @@ def _create_work_variables(
         if service.offline is None:
             continue
         places = work_places(problem.moments, service.offline.deadline_hours)[cell.moment]
-        # A moment into which nothing can be put off has no cell.
+        # A moment that accepts no deferred work has no cell.
         keys = [(cell.service, cell.region, m) for m in places]
         cells = [by_place[key] for key in keys if key in by_place]
         for k, demand in enumerate(cell.requests_per_s):
             label, scale = cell_label(problem, cell, k), scales[cell.service]
             most = scale.demand_units(cell.most_requests_per_s[k])
-            # Rounding up what arises in each moment may take one unit more from each of them.
+            # Rounding up each moment's work may add one unit per moment.
             variables.worked[i, k] = model.new_int_var(0, most + len(cells), f"worked[{label}]")
             arising = hours[cell.moment] * scale.demand_units(demand)
             for j in cells if arising else ():
@@ -132,7 +132,7 @@ def _create_work_variables(
 
 
 def _create_change_variables(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
-    """Replicas that start, in every moment that has one before it or a plan in force."""
+    """Create the variables of starting replicas, in moments with an earlier one or a plan in force."""
     for (c, p, m), replicas in variables.replicas.items():
         if problem.moments[m].before is not None or problem.running_before is not None:
             label = replica_label(problem, (c, p, m))
@@ -141,7 +141,7 @@ def _create_change_variables(model: cp_model.CpModel, problem: Problem, variable
 
 
 def _create_tide_variables(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
-    """Replicas that start from one slice of the day to the next; none on days of a single slice."""
+    """Create the variables of replicas that start between slices; days with one slice have none."""
     for key, replicas in variables.replicas.items():
         if problem.moments[key[2]].slice_before is None:
             continue
@@ -156,7 +156,7 @@ def _create_idle_moments(
     served: Served,
     bounded_by_supply: bool,
 ) -> None:
-    """Replicas in moments without demand: they may stay for the demand of a later one."""
+    """Create replicas in moments without demand: they may stay for a later moment's demand."""
     for service, region in dict.fromkeys((service, region) for service, region, _ in served):
         for m in range(len(problem.moments)):
             if (service, region, m) not in served:
@@ -172,7 +172,7 @@ def _create_service_variables(
     group: tuple[str, str, int],
     bounded_by_supply: bool,
 ) -> None:
-    """Replicas of a service in the pools of one region and moment, and the loads of the cells they serve."""
+    """Create a service's replicas in the pools of a region and moment, with the loads of their cells."""
     service, region, m = group
     limit = problem.fleet.policy.max_configs_per_service_region
     for c in problem.candidates_of(service):
@@ -210,7 +210,7 @@ def _create_loads(
     place: tuple[int, int, int],
     replicas: int,
 ) -> None:
-    """Load of every class of a cell on the replicas of a candidate in a pool: (candidate, pool, cell)."""
+    """Create the load of every class of a cell on replicas, given as (candidate, pool, cell)."""
     c, p, cell_index = place
     cell = problem.cells[cell_index]
     service, scale = problem.services[cell.service], rate_scales(problem)[cell.service]
@@ -220,8 +220,8 @@ def _create_loads(
         served = rate_units(problem, c, k)
         demand_units = scale.demand_units(cell.most_requests_per_s[k])
         if served and demand_units and problem.may_serve((c, p), k, cell.region):
-            # No more than the class needs: a fast replica of a small service would else make
-            # sums that pass 64 bits.
+            # At most what the class needs: a fast replica of a small service would otherwise make sums
+            # overflow 64 bits.
             needed_load = -(-demand_units * LOAD_UNITS_PER_REPLICA // served)
             held = replicas * LOAD_UNITS_PER_REPLICA * load_parts(problem)[c][k]
             variables.load[c, k, p, cell_index] = model.new_int_var(
@@ -234,10 +234,10 @@ def _create_loads(
 def _create_supply_variables(
     model: cp_model.CpModel, problem: Problem, variables: Variables, served: Served
 ) -> None:
-    """Acquisitions, and the use of pools that keep a reserve."""
+    """Create acquisitions, retirements, and the use of pools that keep a reserve."""
     for p, pool in enumerate(problem.pools):
         if pool.region not in problem.regions:
-            # Another part of the fleet decides it.
+            # Another part of the fleet decides this pool.
             continue
         most = max(units_that_serve_everything(problem, served, p), units_after_loss(problem, p))
         for a, acquisition in enumerate(pool.acquisitions):
@@ -274,7 +274,7 @@ def _create_supply_variables(
                 )
         if pool.reserve_units and pool.may_stay_empty:
             for m, moment in enumerate(problem.moments):
-                # Where more than the reserve stands for good, using the pool takes nothing that is wanted.
+                # If more than the reserve always stays, using the pool costs no wanted unit.
                 stays = pool.existing_units - pool.maintenance_in(moment.period) > pool.reserve_units
                 if pool.retirement is not None or not stays:
                     variables.in_use[p, m] = model.new_bool_var(f"in_use[{pool.name},{moment.label}]")

@@ -1,7 +1,7 @@
-"""All groups of decision variables, and what is asked of them together.
+"""List of all decision groups, with queries over them.
 
-`Decisions` is the one list of the groups (planner/formulation/variables.py). Whoever needs all variables, the
-continuous ones, those whose values make a plan, or the service and moment of a variable asks here.
+`Decisions` defines the groups (planner/formulation/variables.py). Functions here return all variables, the
+continuous ones, those that make up a plan, or the service and moment of each.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ GROUPS: Final = tuple(groups_of(Decisions))
 """Every group, once."""
 
 KEPT: Final = tuple(group for group in GROUPS if group.kept)
-"""Those whose values make a plan."""
+"""Groups whose values make up a plan."""
 
 
 def members(group: DecisionGroup, variables: Variables) -> Mapping[Any, cp_model.IntVar]:
-    """The variables of a group by their keys."""
+    """Return the variables of a group by key."""
     found: Mapping[Any, cp_model.IntVar] = getattr(variables, group.name)
     return found
 
 
 def all_variables(variables: Variables) -> Iterator[cp_model.IntVar]:
-    """Every variable of all groups."""
+    """Yield all variables of all groups."""
     for group in GROUPS:
         yield from members(group, variables).values()
 
 
 def continuous_indices(variables: Variables) -> frozenset[int]:
-    """Indices of the variables that a relaxation need not keep whole."""
+    """Return the indices of variables that may be fractional in a relaxation."""
     return frozenset(
         variable.index
         for group in GROUPS
@@ -47,7 +47,7 @@ def continuous_indices(variables: Variables) -> frozenset[int]:
 def places(
     problem: Problem, variables: Variables
 ) -> Iterator[tuple[DecisionGroup, DecisionPlace, cp_model.IntVar]]:
-    """Every variable with its group and its place."""
+    """Yield every variable with its group and its place."""
     for group in GROUPS:
         place = group.placer(problem)
         for key, variable in members(group, variables).items():

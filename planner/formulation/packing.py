@@ -1,10 +1,10 @@
-"""How replicas share hosts and pods.
+"""Packing of replicas into hosts and pods.
 
-Where the sizes that are smaller than a unit divide each other and the unit (1, 2, 4 in a host of 8),
-replicas fit whenever their accelerators add up: packing is exactly linear. Otherwise (16 in a pod of 72,
-3 in a host of 8) a unit is divided by one of finitely many patterns. Where those are too many to list, a unit
-is filled step by step: a flow from 0 to its accelerators whose arcs are replicas (J. M. Valério de Carvalho,
-Annals of Operations Research 86, 1999).
+If the sizes smaller than a unit divide each other and the unit (1, 2, 4 in a host of 8), replicas fit
+whenever their accelerators add up: packing is linear. Otherwise (16 in a pod of 72, 3 in a host of 8) a unit
+is divided by one of finitely many patterns. If there are too many patterns to list, a unit is filled step by
+step: a flow from 0 to its accelerators whose arcs are replicas (J. M. Valério de Carvalho, Annals of
+Operations Research 86, 1999).
 """
 
 from __future__ import annotations
@@ -14,25 +14,24 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 MAX_PATTERNS = 20_000
-"""Patterns of one unit beyond which it is filled step by step."""
+"""Number of patterns of a unit above which it is filled step by step."""
 
 MAX_STEPS = 20_000
-"""Steps beyond which packing is refused rather than approximated: units of thousands of accelerators."""
+"""Number of steps above which packing is refused, not approximated: units of thousands of accelerators."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How the replica sizes of one pool share its units.
+    """How the replica sizes of a pool share its units.
 
     Attributes
     ----------
     pattern_sizes : tuple[int, ...]
-        Sizes that need patterns, the largest first; empty where packing is linear. [accelerators]
+        Sizes that need patterns, largest first; empty if packing is linear. [accelerators]
     patterns : tuple[tuple[int, ...], ...]
-        How many replicas of each pattern size one unit takes, maximal ones only; empty where they are too
-        many.
+        Replicas of each pattern size per unit, maximal patterns only; empty if there are too many.
     steps : tuple[tuple[int, int], ...]
-        Instead of patterns: accelerators that are taken, and the size of a replica that may come next.
+        In place of patterns: accelerators used, and the size of a replica that may follow.
     """
 
     pattern_sizes: tuple[int, ...]
@@ -41,26 +40,25 @@ class Packing:
 
 
 def packing(accelerators_per_unit: int, sizes: Iterable[int]) -> Packing:
-    """Find the sizes that need patterns.
+    """Return the sizes that need patterns, with their patterns or steps.
 
     Parameters
     ----------
     accelerators_per_unit : int
         Accelerators of a host or pod.
     sizes : Iterable[int]
-        Accelerators of the replicas that may run there; larger ones than a unit take whole units and
-        are left out.
+        Accelerators of the replicas that may run there; larger ones use whole units and are ignored.
 
     Returns
     -------
     Packing
-        The smallest sizes that divide each other, the unit and all larger ones stay linear: they fill
-        what the patterns leave, in any order.
+        The smallest sizes that divide each other, the unit and all larger sizes stay linear: they fill the
+        space that patterns leave, in any order.
 
     Raises
     ------
     ValueError
-        If a unit is filled in more than `MAX_STEPS` steps.
+        If filling a unit takes more than `MAX_STEPS` steps.
     """
     return _packing(accelerators_per_unit, tuple(sorted({s for s in sizes if s < accelerators_per_unit})))
 
@@ -81,12 +79,12 @@ def _packing(unit: int, sizes: tuple[int, ...]) -> Packing:
 
 
 def _steps(unit: int, sizes: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """Every step in filling a unit, the largest replicas first."""
+    """Return every step of filling a unit, largest replicas first."""
     found: list[tuple[int, int]] = []
     reached = [0]
     for size in sizes:
         known = set(reached)
-        # What a step reaches is looked at in turn: any number of replicas of a size may follow each other.
+        # Newly reached levels join the loop: any number of replicas of a size may follow each other.
         for taken in reached:
             if taken + size <= unit:
                 found.append((taken, size))
@@ -94,14 +92,14 @@ def _steps(unit: int, sizes: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
                     known.add(taken + size)
                     reached.append(taken + size)
         if len(found) > MAX_STEPS:
-            raise ValueError(f"replicas of {', '.join(map(str, sizes))} share it in too many ways")
+            raise ValueError(f"replicas of {', '.join(map(str, sizes))} can share it in too many ways")
     return tuple(found)
 
 
 def _extend(left: int, sizes: tuple[int, ...], chosen: tuple[int, ...], found: list[tuple[int, ...]]) -> None:
-    """All maximal ways to fill `left` accelerators, largest size first; or one more than may be."""
+    """Append all maximal ways to fill `left` accelerators, largest size first; stop above the limit."""
     if len(chosen) == len(sizes) - 1:
-        # The smallest size takes all that is left, so nothing more fits: the pattern is maximal.
+        # The smallest size takes the rest, so nothing more fits: the pattern is maximal.
         found.append((*chosen, left // sizes[-1]))
         return
     size = sizes[len(chosen)]

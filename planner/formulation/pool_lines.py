@@ -1,9 +1,9 @@
-"""What one of a set of replicas carries at most, from the lines of its candidate and what it may serve.
+"""Largest load per replica, given the candidate's lines and the demand.
 
-Lines say what a pool carries where latencies are limited under load: a large one more a replica than a small
-one. A linear relaxation takes a part of the largest pool for a small one, and chooses what to run and to buy
-by that. Years of three teams with limits on percentiles had gaps of 7.8 to 24 % after 60 s, and 2.4 to 10 %
-once it knew how large a pool the demand asks for (benchmarks/RESULTS.md).
+Lines state what a pool carries under latency limits: a large pool carries more per replica than a small one.
+A linear relaxation uses part of the largest pool in place of a small one, and decides replicas and purchases
+by that. Limiting the pool to the size that demand requires reduces the gaps of three teams' years with
+percentile limits from 7.8 to 24 % to 2.4 to 10 % after 60 s (benchmarks/RESULTS.md).
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ from fleetplan.planner.formulation.scaling import line_units
 
 
 def most_a_replica(lines: Sequence[CapacityLine], asked: int, most: int, parts: int = 1) -> int:
-    """Load that a replica carries at most, whatever the size of its pool, rounded up. [parts of load units]
+    """Return the largest load per replica for any pool size, rounded up. [parts of load units]
 
-    A pool that carries all that is asked for carries no more, so the most is reached there or one replica
-    before.
+    A pool that carries all demand carries no more when larger, so the maximum is there or one replica before.
 
     Parameters
     ----------
     lines : Sequence[CapacityLine]
-        Of its candidate.
+        Lines of the candidate.
     asked : int
-        Load of all that the pool may serve. [parts of load units]
+        Demand that the pool may serve. [parts of load units]
     most : int
         Replicas of the largest pool.
     parts : int
-        Parts of a load unit.
+        Parts per load unit.
     """
     found = 0
     for line in lines:

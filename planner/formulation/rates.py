@@ -1,4 +1,4 @@
-"""Whole units of rates and hours, the same for all rows of a problem."""
+"""Integer units of rates and hours, shared by all rows of a problem."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.units import exact
 
 HOUR_RESOLUTION: Final = 10**5
-"""Steps of the longest moment where hours are no small whole numbers: a thousandth of an hour is exact."""
+"""Steps of the longest moment where hours have no small common unit: a thousandth of an hour is exact."""
 
 
 @memoised
 def rate_scales(problem: Problem) -> dict[str, RateScale]:
-    """Integer rate units of every service that has demand."""
+    """Return the integer rate units of every service with demand."""
     largest = largest_demands(problem)
     return {service: RateScale(rate, problem.services[service].headroom) for service, rate in largest.items()}
 
 
 def rate_units(problem: Problem, c: int, k: int) -> int:
-    """What `LOAD_UNITS_PER_REPLICA` units of load of a class serve, rounded down. [rate units]"""
+    """Return the rate that `LOAD_UNITS_PER_REPLICA` units of a class serve, rounded down. [rate units]"""
     candidate = problem.candidates[c]
     scale = rate_scales(problem)[candidate.service]
     return scale.rate_units(candidate.requests_per_s[k], load_parts(problem)[c][k])
 
 
 def rate_units_at_most(problem: Problem, c: int, k: int) -> int:
-    """The same rounded up: for limits on what may be served. [rate units]"""
+    """Return that rate rounded up, for upper limits on served traffic. [rate units]"""
     candidate = problem.candidates[c]
     scale = rate_scales(problem)[candidate.service]
     return scale.rate_units_at_most(candidate.requests_per_s[k], load_parts(problem)[c][k])
 
 
 def hour_weights(problem: Problem) -> list[int]:
-    """Hours of each moment on a mean day as small whole numbers in their exact ratio."""
+    """Return the hours of each moment on a mean day as small integers in exact ratio."""
     return whole_weights([moment.hours_of_mean_day for moment in problem.moments])
 
 
 def hours_of_day(problem: Problem) -> list[int]:
-    """Hours of each moment as whole numbers in their exact ratio, for rows over the moments of one day.
+    """Return the hours of each moment as integers in exact ratio, for rows over one day's moments.
 
-    Those of a mean day are far apart where a kind of day is rare, and small ones would be rounded.
+    Hours of a mean day differ widely where a kind of day is rare, and small ones would be rounded.
     """
     return whole_weights([exact(moment.hours) for moment in problem.moments], HOUR_RESOLUTION)

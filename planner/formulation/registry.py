@@ -1,4 +1,4 @@
-"""Groups of decisions: the meaning of their keys, read from the fields of a dataclass."""
+"""Decision groups: the meaning of their keys, read from the fields of a dataclass."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from fleetplan.planner.problem import Problem, Slot
 
 _GROUP: Final = "group"
-"""Where a field keeps what it says of its group."""
+"""Metadata key of a field's group."""
 
 
 class KeyPart(Enum):
@@ -27,20 +27,20 @@ class KeyPart(Enum):
 
 
 class DecisionPlace(NamedTuple):
-    """Service, moment and slot that one variable decides about.
+    """Service, moment and slot of a decision.
 
     Attributes
     ----------
     service : str or None
-        The service that it places; None for supply and for what services share.
+        Service that it places; None for supply and for what services share.
     moment : int or None
-        Index of the moment; None where it concerns several.
+        Moment index; None if it concerns several.
     slot : Slot or None
-        The candidate and the pool whose use it decides.
+        Candidate and pool whose use it decides.
     home : int or None
-        Index of the moment whose offline work it leaves in that moment.
+        Index of the moment whose offline work it keeps in that moment.
     region : str or None
-        The region of its pool, else of its demand; None where it concerns several.
+        Region of its pool, else of its demand; None if it concerns several.
     """
 
     service: str | None = None
@@ -59,13 +59,13 @@ class DecisionGroup:
     name : str
         Name of the field of `Decisions`.
     key : tuple[KeyPart, ...]
-        What the parts of a variable's key name.
+        Meaning of the parts of a variable's key.
     continuous : bool
-        Whether a relaxation may take fractions: loads and rates, which are finely divided anyway.
+        Whether a relaxation may use fractions: loads and rates, which are finely divided.
     kept : bool
-        Whether a plan is made of its values, so that a `Solution` holds them.
+        Whether its values are part of a plan, so that a `Solution` stores them.
     growth : int
-        1 where more of it is more supply, -1 where it is less, 0 where it is no supply.
+        1 if increasing it adds supply, -1 if decreasing it does, 0 if it is no supply.
     """
 
     name: str
@@ -75,9 +75,9 @@ class DecisionGroup:
     growth: int = 0
 
     def placer(self, problem: Problem) -> Callable[[tuple[Any, ...]], DecisionPlace]:
-        """Return what reads from a variable's key what it decides about.
+        """Return a function that reads a decision's place from its key.
 
-        Work that one cell leaves to another is in no one moment.
+        Work deferred from one cell to another belongs to no single moment.
         """
         at = {part: position for position, part in enumerate(self.key)}
         c, p, m, i = (
@@ -116,14 +116,14 @@ class DecisionGroup:
         moments: Sequence[int] | None = None,
         cells: Sequence[int] | None = None,
     ) -> dict[Any, int]:
-        """Values of a part of a problem by the keys of the whole.
+        """Return the values of a part of a problem by the keys of the whole.
 
         Parameters
         ----------
         values : Mapping
-            By the keys of the part.
+            Values by the keys of the part.
         moments, cells : Sequence[int] or None
-            For each moment and cell of the part its index in the whole; None where they are the same.
+            Index in the whole of each moment and cell of the part; None if they are the same.
         """
         number = {KeyPart.MOMENT: moments, KeyPart.CELL: cells}
         maps = [number.get(part) for part in self.key]
@@ -133,14 +133,14 @@ class DecisionGroup:
         }
 
     def of_part(self, values: Mapping[Any, int], cells: Sequence[int]) -> dict[Any, int]:
-        """Values of the whole by the keys of a part, without those of cells that are not its own.
+        """Return the values of the whole by the keys of a part, without those of other cells.
 
         Parameters
         ----------
         values : Mapping
-            By the keys of the whole.
+            Values by the keys of the whole.
         cells : Sequence[int]
-            For each cell of the part its index in the whole.
+            Index in the whole of each cell of the part.
         """
         index = {whole: own for own, whole in enumerate(cells)}
         at = [place for place, part in enumerate(self.key) if part is KeyPart.CELL]
@@ -152,13 +152,13 @@ class DecisionGroup:
 
 
 def decided(*key: KeyPart, continuous: bool = False, kept: bool = False, growth: int = 0) -> Any:
-    """A field of decisions by their keys; the arguments are those of `DecisionGroup`."""
+    """Return a dataclass field of decisions by key; arguments as in `DecisionGroup`."""
     said = {"key": key, "continuous": continuous, "kept": kept, "growth": growth}
     return field(default_factory=dict, metadata={_GROUP: said})
 
 
 def groups_of(kind: type) -> Iterator[DecisionGroup]:
-    """The groups that the fields of a dataclass say, in their order."""
+    """Yield the groups that the fields of a dataclass declare, in order."""
     for each in fields(kind):
         if _GROUP in each.metadata:
             yield DecisionGroup(each.name, **each.metadata[_GROUP])

@@ -1,8 +1,8 @@
-"""The only place where floats become integers.
+"""Conversion of floats to integers; no other module does it.
 
-Rates are rounded down and demand up, so a plan of the integer model holds in unrounded numbers. Figures
-are taken at their decimal value (2.3 is 23/10, not the nearest binary fraction): a fleet in which two
-replicas of 7.3 requests/s serve 14.6 requests/s exactly stays feasible.
+Rates are rounded down and demand up, so plans of the integer model are valid in unrounded numbers. Figures
+count at their decimal value (2.3 is 23/10, not the nearest binary fraction): a fleet in which two replicas of
+7.3 requests/s serve exactly 14.6 requests/s stays feasible.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from fleetplan.planner.problem.load_units import FASTEST_RATIO
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION, exact
 
 DEMAND_RESOLUTION: Final = 10**8
-"""Rate units that the largest demand of a service is divided into: 1e-8 of it is the rounding."""
+"""Rate units of a service's largest demand: rounding is 1e-8 of it."""
 
 WATTS_PER_KW: Final = 1000
 
 WEIGHT_RESOLUTION: Final = 1_000
-"""Steps of the largest weight where weights are no small whole numbers. The weights only rank unmet demand
-of different moments; the sums they multiply must stay below `LARGEST_SUM`."""
+"""Steps of the largest weight where weights have no small common unit. Weights only rank the unmet demand of
+moments; their sums must stay below `LARGEST_SUM`."""
 
 ROW_DIGITS: Final = 6
-"""Digits that the smallest weight of a row keeps: rounding moves it by less than 1e-6 of itself."""
+"""Digits of a row's smallest weight: rounding changes it by less than 1e-6 of itself."""
 
 LARGEST_SUM: Final = 2**62
-"""Sums of coefficients times bounds must stay below; CP-SAT computes in 64-bit integers."""
+"""Limit of sums of coefficients times bounds; CP-SAT computes in 64-bit integers."""
 
 
 def exact_planned_ratio(headroom: float) -> Fraction:
-    """Capacity planned for a unit of demand."""
+    """Return the planned capacity per unit of demand."""
     return 1 + exact(headroom)
 
 
 @lru_cache(maxsize=2**16)
 def _scaled(requests_per_s: float, headroom: float, exponent: int) -> Fraction:
-    """A rate with its headroom, in rate units; the same ones come up in every pool."""
+    """Return a rate with its headroom in rate units; cached, because all pools need the same rates."""
     return exact(requests_per_s) * exact_planned_ratio(headroom) * Fraction(10) ** exponent
 
 
@@ -50,9 +50,9 @@ class RateScale:
     Parameters
     ----------
     largest_requests_per_s : float
-        The largest demand of the service, its headroom included; it becomes about `DEMAND_RESOLUTION` units.
+        Largest demand of the service, headroom included; becomes about `DEMAND_RESOLUTION` units.
     headroom : float
-        Capacity that is planned beyond demand, as a share of it.
+        Capacity planned above demand, as a share of it.
     """
 
     __slots__ = (
@@ -71,50 +71,53 @@ class RateScale:
         self.units_per_request_per_s = Fraction(10) ** self.exponent
 
     def demand_units(self, requests_per_s: float) -> int:
-        """Demand with its headroom, rounded up. [rate units]"""
+        """Return a demand with its headroom, rounded up. [rate units]"""
         return math.ceil(_scaled(requests_per_s, self.headroom, self.exponent))
 
     def rate_units(self, requests_per_s: float, parts: int = 1) -> int:
-        """Rate of a part of a replica, `FASTEST_RATIO` demands in all at most, rounded down. [rate units]"""
+        """Return the rate of a part of a replica, rounded down. [rate units]
+
+        A replica's rate is capped at `FASTEST_RATIO` times the largest demand.
+        """
         rate = _scaled(min(requests_per_s, self.fastest_requests_per_s), 0.0, self.exponent)
-        # To divide fractions takes ten times as long as to divide their whole numbers.
+        # Dividing fractions takes ten times as long as dividing their integers.
         return rate.numerator // (rate.denominator * parts)
 
     def rate_units_at_most(self, requests_per_s: float, parts: int = 1) -> int:
-        """The same rounded up: for limits on what it may serve. [rate units]"""
+        """Return that rate rounded up, for upper limits on served traffic. [rate units]"""
         rate = _scaled(min(requests_per_s, self.fastest_requests_per_s), 0.0, self.exponent)
         return -(-rate.numerator // (rate.denominator * parts))
 
     def requests_per_s(self, units: float) -> float:
-        """Rate units back to requests per second."""
+        """Convert rate units back to requests per second."""
         return float(units / self.units_per_request_per_s)
 
 
 def line_units(line: CapacityLine, parts: int = 1) -> tuple[int, int]:
-    """Load of a replica more by a line, rounded down, and its loss, rounded up. [parts of load units]"""
+    """Return a line's load per added replica, rounded down, and loss, rounded up. [parts of load units]"""
     units = LOAD_UNITS_PER_REPLICA * parts
     return math.floor(exact(line.slope) * units), math.ceil(exact(line.loss) * units)
 
 
 def usd_units(usd: float) -> int:
-    """Cost coefficient of the objective, rounded to the nearest unit."""
+    """Return the cost coefficient of the objective, rounded to the nearest unit."""
     return round(exact(usd) * USD_RESOLUTION)
 
 
 def whole_row(weights: Sequence[Fraction], bounds: Sequence[int], limit: Fraction) -> tuple[list[int], int]:
-    """Whole numbers of a row ``sum weight * x <= limit`` that holds unrounded where they hold.
+    """Return integers of a row ``sum weight * x <= limit`` that imply the unrounded row.
 
-    Weights are rounded up, the limit down. They are multiples of a unit that whole load units and short
-    decimals fill exactly, fine enough that the smallest weight keeps `ROW_DIGITS` digits where 64 bits allow.
+    Weights are rounded up, the limit down, to a unit that whole load units and short decimals express
+    exactly. It is fine enough to keep `ROW_DIGITS` digits of the smallest weight, as far as 64 bits allow.
 
     Parameters
     ----------
     weights : Sequence[Fraction]
-        One a variable.
+        One weight per variable.
     bounds : Sequence[int]
         Largest values of the variables.
     limit : Fraction
-        In the unit of the weights times the variables.
+        In the unit of weights times variables.
     """
     sizes = [abs(weight) for weight in weights if weight]
     largest = (abs(weight) * bound for weight, bound in zip(weights, bounds, strict=True))
@@ -129,17 +132,16 @@ def whole_row(weights: Sequence[Fraction], bounds: Sequence[int], limit: Fractio
 def whole_limit(
     weights: Sequence[Fraction], bounds: Sequence[int], limit: Fraction, error: Fraction
 ) -> tuple[list[int], int]:
-    """Whole numbers of a row ``sum weight * x <= limit`` that holds where the unrounded one does.
+    """Return integers of a row ``sum weight * x <= limit`` that the unrounded row implies.
 
-    Weights are rounded down, the limit up, in a unit in which all of that is at most an error, where 64 bits
-    allow.
+    Weights are rounded down, the limit up, in a unit that limits the total error, as far as 64 bits allow.
 
     Parameters
     ----------
     weights, bounds, limit
-        As `whole_row` has them.
+        As in `whole_row`.
     error : Fraction
-        By how much what keeps the whole row may pass the limit.
+        Largest excess over the limit that the integer row may allow.
     """
     total = sum((abs(weight) * bound for weight, bound in zip(weights, bounds, strict=True)), abs(limit))
     used = sum(bound for weight, bound in zip(weights, bounds, strict=True) if weight)
@@ -150,7 +152,7 @@ def whole_limit(
 
 
 def whole_weights(values: Sequence[Fraction], resolution: int = WEIGHT_RESOLUTION) -> list[int]:
-    """Small whole numbers in the ratio of some weights: exactly, or in so many steps of the largest."""
+    """Return small integers in the ratio of these values, exact or rounded to `resolution` steps."""
     multiple = math.lcm(*(value.denominator for value in values))
     whole = [int(value * multiple) for value in values]
     divisor = math.gcd(*whole) or 1
@@ -160,7 +162,7 @@ def whole_weights(values: Sequence[Fraction], resolution: int = WEIGHT_RESOLUTIO
 
 
 def watts_per_accelerator(kw_per_replica: float, accelerators: int) -> int:
-    """Power of one accelerator in whole watts, rounded up.
+    """Return the power of one accelerator in whole watts, rounded up.
 
     A row takes ``accelerators`` times this, so the rounding is additive in the accelerator count and
     dominance pruning stays exact.
@@ -169,10 +171,10 @@ def watts_per_accelerator(kw_per_replica: float, accelerators: int) -> int:
 
 
 def watts_ceil(watts: float) -> int:
-    """A draw in whole watts, rounded up."""
+    """Return a draw in whole watts, rounded up."""
     return math.ceil(exact(watts))
 
 
 def watts_floor(facility_kw: float, pue: float) -> int:
-    """IT power that a facility's power limit leaves, in whole watts, rounded down."""
+    """Return the IT power within a facility's power limit, in whole watts, rounded down."""
     return math.floor(exact(facility_kw) / exact(pue) * WATTS_PER_KW)

@@ -1,4 +1,4 @@
-"""Raw values of a model's variables, and the value that they reach of an objective."""
+"""Values of a model's variables, and the goal value they reach."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from fleetplan.planner.formulation.variables import Decisions, Variables
 
 @dataclass(frozen=True, slots=True)
 class Solution(Decisions[int]):
-    """Raw values of a model's variables, of every group that is `kept`; zeros are left out."""
+    """Values of a model's variables, for every group that is `kept`, without zeros."""
 
     def add(
         self, part: Solution, moments: Sequence[int] | None = None, cells: Sequence[int] | None = None
     ) -> None:
-        """Take in what is decided for a part of the problem.
+        """Add the decisions on a part of the problem.
 
         Parameters
         ----------
         part : Solution
-            By the keys of the part.
+            Decisions by the keys of the part.
         moments, cells : Sequence[int] or None
-            For each moment and cell of the part its index here; None where they are the same.
+            Index here of each moment and cell of the part; None if they are the same.
         """
         for group in KEPT:
             getattr(self, group.name).update(group.renumbered(getattr(part, group.name), moments, cells))
 
     def of_part(self, cells: Sequence[int]) -> Solution:
-        """What is decided for a part of the problem, with some of its cells, and for pools of all parts.
+        """Return the decisions on a part of the problem: those of its cells, and of the pools of all parts.
 
         Parameters
         ----------
         cells : Sequence[int]
-            For each cell of the part its index here.
+            Index here of each cell of the part.
         """
         return Solution(**{group.name: group.of_part(getattr(self, group.name), cells) for group in KEPT})
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Value that a plan reaches of an objective before TCO.
+    """Value of a goal that a plan reaches.
 
     Attributes
     ----------
     goal : Goal
-        The objective.
+        The goal.
     value, bound : float
-        Of the plan, and proven of all plans. [unit of the goal]
+        Value of the plan, and bound proven for all plans. [unit of the goal]
     """
 
     goal: Goal
@@ -60,12 +60,12 @@ class Reached:
 
     @property
     def gap(self) -> float:
-        """How far the plan may be from the best one, as a share of the larger figure."""
+        """Return the gap to the best plan, as a share of the larger value."""
         return self.goal.told_gap(self.value, self.bound)
 
 
 def values_of(variables: Variables, solver: cp_model.CpSolver) -> Solution:
-    """The values of a model's variables in a solver's best solution."""
+    """Return the values of a model's variables in a solver's best solution."""
     return Solution(
         **{
             group.name: {

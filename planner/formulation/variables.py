@@ -1,4 +1,4 @@
-"""The decisions of a plan as CP-SAT variables, by their keys, and the labels that solvers name them by."""
+"""Decisions of a plan as CP-SAT variables by key, and their labels in solvers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LineKey = tuple[int, int, int, int]
 """(candidate index, pool index, moment index, line index)"""
 
 LoadKey = tuple[int, int, int, int]
-"""(candidate index, class index, pool index, cell index); the cell has the moment and the origin"""
+"""(candidate index, class index, pool index, cell index); the cell gives moment and origin"""
 
 AcquireKey = tuple[int, int, int]
 """(pool index, acquisition index, period index: of the order for a purchase, of the use for rent)"""
@@ -34,55 +34,54 @@ _C, _P, _M, _I, _S = KeyPart.CANDIDATE, KeyPart.POOL, KeyPart.MOMENT, KeyPart.CE
 _R, _X = KeyPart.REGION, KeyPart.OTHER
 
 Value = TypeVar("Value")
-"""A variable of the model, or what it is in a solution."""
+"""Variable of the model, or its value in a solution."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decisions(Generic[Value]):
-    """Everything that is decided, by groups: a field with the parts of its keys is all that a group takes.
+    """All decisions by group; a new group is one field with the parts of its keys.
 
     Attributes
     ----------
     replicas : dict[ReplicaKey, Value]
         Replicas of a candidate in a pool and moment.
     load : dict[LoadKey, Value]
-        Load that a class of a cell puts on these replicas. [load units]
+        Load of a class of a cell on these replicas. [load units]
     disaggregated : dict[PairKey, Value]
         Rate served by a pair of groups of prefill and decode replicas. [rate units]
     unmet : dict[CellClassKey, Value]
-        Rate left unserved; absent where the policy forbids it. [rate units]
+        Unmet rate; absent if the policy forbids it. [rate units]
     worked : dict[CellClassKey, Value]
         Rate at which a moment serves an offline service. [rate units]
     put_off : dict[tuple[int, int, int], Value]
-        Work by (cell in which it arises, cell in which it is done, class). [rate units x hour weights]
+        Work by (cell where it arises, cell where it is done, class). [rate units x hour weights]
     switched : dict[ReplicaKey, Value]
-        Replicas that did not run in the slice before; where changes within a day count.
+        Replicas that did not run in the slice before, if changes within a day count.
     acquired : dict[AcquireKey, Value]
         Units ordered for purchase in a period, or rented for it.
     in_use : dict[tuple[int, int], Value]
-        Whether a pool with a reserve runs anything in a moment.
+        Whether a pool with a reserve runs any replica in a moment.
     hosts_in_use : dict[tuple[int, int], Value]
-        Units of a pool and moment that replicas may fill; where its reserve is in per cent of them.
+        Units of a pool and moment that replicas may fill, if its reserve is a percentage of them.
     configuration : dict[tuple[int, str, int], Value]
-        Whether a candidate runs in a region and moment, where the policy limits their number.
+        Whether a candidate runs in a region and moment, if the policy limits their number.
     packed : dict[tuple[int, int, tuple[int, ...]], Value]
-        Units of a pool and moment that are divided by a packing pattern.
+        Units of a pool and moment divided by a packing pattern.
     started : dict[ReplicaKey, Value]
-        Replicas that did not run in the period before; where changes count.
+        Replicas that did not run in the period before, if changes count.
     surviving, surviving_load, surviving_separate : dict
-        Replicas by (lost region, candidate, pool, moment) after the loss of a region, their loads by class,
-        and the rates by (lost region, service, class, pair, moment) that separate phases serve then.
+        After the loss of a region: replicas by (lost region, candidate, pool, moment), their loads by class,
+        and the rates of separate phases by (lost region, service, class, pair, moment).
     surviving_pooled, surviving_pooled_replicas : dict
-        What `pooled` and `pooled_replicas` are, after the loss of a region.
+        `pooled` and `pooled_replicas` after the loss of a region.
     retired : dict[tuple[int, int], Value]
         Existing units that leave a pool at the start of a period.
     pooled, pooled_replicas : dict[LineKey, Value]
-        Whether a set of replicas carries what one of its lines says, and how many replicas then do; where
-        latencies are limited under load.
+        Whether a line applies to a set of replicas, and to how many, under latency limits.
     lots : dict[AcquireKey, Value]
-        Lots of an offer whose units come together.
+        Lots of an offer whose units come in lots.
     regret : dict[str, Value]
-        The largest extra cost of any demand scenario, as `largest`; where it is minimised. [objective units]
+        Largest extra cost of any demand scenario, as `largest`, if regret is minimised. [objective units]
     """
 
     replicas: dict[ReplicaKey, Value] = decided(_C, _P, _M, kept=True)
@@ -116,29 +115,29 @@ class Decisions(Generic[Value]):
 
 @dataclass(frozen=True, slots=True)
 class Variables(Decisions[cp_model.IntVar]):
-    """All variables of one model, by what they decide.
+    """All variables of one model.
 
     Attributes
     ----------
     kv_pairs : dict[CellClassKey, KvPairs]
-        Which prefill replicas may hand over to which decode replicas.
+        Pairs of prefill and decode replicas that may hand over requests.
     """
 
     kv_pairs: dict[CellClassKey, KvPairs] = field(default_factory=dict)
 
 
 def replica_label(problem: Problem, key: ReplicaKey) -> str:
-    """Label of a set of replicas in solver names."""
+    """Return the solver label of a set of replicas."""
     c, p, m = key
     return f"{problem.candidates[c].label},{problem.pools[p].name},{problem.moments[m].label}"
 
 
 def with_label(label: str, more: str) -> str:
-    """A label with one more part, where there is one."""
+    """Return a label, extended by another part if it is not empty."""
     return f"{label},{more}" if more else label
 
 
 def cell_label(problem: Problem, cell: Cell, class_index: int) -> str:
-    """Label of a demand cell and class in solver names."""
+    """Return the solver label of a cell and class."""
     request_class = problem.services[cell.service].classes[class_index].name
     return f"{cell.service},{request_class},{cell.region},{problem.moments[cell.moment].label}"

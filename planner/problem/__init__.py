@@ -1,8 +1,8 @@
 """Sets and data of a planning problem: candidates, supply, demand by moment, the plan in force.
 
-In: a resolved fleet and its candidates. Out: a `Problem`, which the model, the verifier and the questions
-share. Entry points: `build_problem`, `plan_in_force.with_baseline`, `independent_parts.components`. Knows no
-solver; floats stay floats.
+In: a resolved fleet and its candidates. Out: a `Problem`, shared by the model, the verifier and the
+questions. Entry points: `build_problem`, `plan_in_force.with_baseline`, `independent_parts.components`.
+Independent of the solvers; floats stay floats.
 """
 
 from fleetplan.planner.problem.candidate import (

@@ -1,4 +1,4 @@
-"""A serving configuration that a plan may run, and what tells it from others."""
+"""Serving configuration that a plan may run, and its identifying key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fleetplan.perfmodel.queueing import CapacityLine
 
 
 class Phase(StrEnum):
-    """Which part of a request a replica serves."""
+    """Phase of a request that a replica serves."""
 
     PREFILL = "prefill"
     DECODE = "decode"
@@ -20,7 +20,7 @@ class Phase(StrEnum):
 
 
 LATENCY_TOLERANCE_MS: Final = 1e-6
-"""What rounding may make of a latency that meets its limit exactly. [ms]"""
+"""Rounding tolerance of a latency that meets its limit exactly. [ms]"""
 
 Slot = tuple[int, int]
 """(candidate index, pool index)"""
@@ -31,7 +31,7 @@ ConfigurationKey = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class ProvenanceShares:
-    """Which share of a candidate's latency rests on which kind of number; the shares add to one."""
+    """Shares of a candidate's latency by source of the number; they add up to one."""
 
     measured: float = 0.0
     interpolated: float = 0.0
@@ -42,42 +42,41 @@ class ProvenanceShares:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One serving configuration of a service on one hardware that meets the SLO and fits memory.
+    """Serving configuration of a service on one hardware that meets the SLO and fits memory.
 
     Attributes
     ----------
     service, hardware, config : str
-        What runs where; `config` is the label of the configuration.
+        Service, hardware, and label of the configuration.
     phase : Phase
-        Part of a request that a replica serves.
+        Phase of a request that a replica serves.
     accelerators : int
         Accelerators of one replica.
     requests_per_s : tuple[float, ...]
-        What one replica sustains within the SLO when it serves one class alone, in the order of the
-        service's classes; 0 where it cannot serve the class. [requests/s]
+        Rate that one replica sustains within the SLO if it serves one class alone, in the order of the
+        service's classes; 0 if it cannot serve the class. [requests/s]
     ttft_ms, tpot_ms : tuple[float | None, ...]
-        Latency by class; None where the phase has none or nothing is known.
+        Latency by class; None if unknown or not part of the phase.
     power_kw : float or None
-        IT power of one replica at full load; None where nothing is known. [kW]
+        IT power of one replica at full load; None if unknown. [kW]
     provenance : ProvenanceShares
-        How the rates were obtained.
+        Sources of the rates.
     variant : str
-        Name of the service's variant that it runs; empty where the service has none.
+        Name of the service's variant; empty if it has none.
     kv_gb : tuple[float | None, ...]
-        KV cache that a request of a class brings from prefill to decode; empty or None where nothing is
-        known. [GB]
+        KV cache of a request that passes from prefill to decode, by class; empty or None if unknown. [GB]
     pooling : tuple[CapacityLine, ...]
-        Where latencies are limited under load: a pool carries what the best of these lines says. Without any
-        it carries the rates of all its replicas.
+        Lines of load that a pool carries under latency limits, of which the best applies; without lines it
+        carries the rates of all its replicas.
     batch : tuple[int or None, ...]
-        Sequences of a rank and micro-batch by class; empty or None where nothing is known.
+        Sequences per rank and micro-batch, by class; empty or None if unknown.
     configuration : Configuration or None
-        What `config` is the label of; None for the names of engine tables.
+        Configuration with the label `config`; None for names in engine tables.
     uncapped_kw : float or None
-        `power_kw` without the power cap of the hardware; None where it has none. [kW]
+        `power_kw` without the hardware's power cap; None without a cap. [kW]
     reach_ms : float or None
-        Time of the longest way to another region over which its limits on TTFT under load hold; None where
-        none holds under load. [ms]
+        Longest round trip to another region at which its TTFT limits under load are met; None without such
+        limits. [ms]
     """
 
     service: str
@@ -100,7 +99,7 @@ class Candidate:
 
     @property
     def charged_kw(self) -> float | None:
-        """IT power at full load that energy is charged for; a power cap does not lower it. [kW]"""
+        """Return the IT power at full load charged for energy; a power cap does not reduce it. [kW]"""
         return self.power_kw if self.uncapped_kw is None else self.uncapped_kw
 
     def running(self, configuration: Configuration) -> Candidate:
@@ -114,27 +113,27 @@ class Candidate:
 
     @property
     def key(self) -> ConfigurationKey:
-        """Service, phase, hardware and configuration, as a plan names them."""
+        """Return service, phase, hardware and configuration, as a plan names them."""
         return self.service, self.phase.value, self.hardware, self.config
 
     def carried(self, replicas: int) -> float:
-        """Load that a pool carries, in replicas that serve `requests_per_s`."""
+        """Return the load that a pool carries, in replicas at `requests_per_s`."""
         return max((line.at(replicas) for line in self.pooling), default=float(replicas))
 
     def spare_ms(self, k: int, limit_ms: float | None) -> float:
-        """Time that it leaves for the way to another region, or of a KV cache. [ms]
+        """Return the time left for the way to another region, or for a KV cache. [ms]
 
         Parameters
         ----------
         k : int
-            The class that it serves.
+            Index of the class.
         limit_ms : float or None
-            Limit on the TTFT of the service, less the time outside inference; None where it has none. [ms]
+            TTFT limit of the service, less the time outside inference; None without a limit. [ms]
 
         Returns
         -------
         float
-            Infinite where nothing limits TTFT.
+            Infinite if TTFT is unlimited.
         """
         reach_ms = math.inf if self.reach_ms is None else self.reach_ms
         ttft_ms = self.ttft_ms[k]
@@ -144,5 +143,5 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        """Name of the candidate in the solver and in messages."""
+        """Return the candidate's name in solvers and messages."""
         return f"{self.service},{self.phase},{self.hardware},{self.config}"

@@ -1,10 +1,9 @@
 """Cost of capacity and energy by period and kind, from the formulas in fleet/tco.py.
 
 Kinds are depreciation, resale, interest, tax deferral, property tax, rent, hosting, maintenance, idle energy,
-network, software and staff. Idle energy is what capacity draws whether it serves or not; more than that
-follows the traffic, priced apart.
-Where a rent includes energy it includes hosting and network too. All figures are present values at the start
-of the horizon, a period paid at its end.
+network, software and staff. Idle energy is the draw of capacity regardless of traffic; energy above it
+follows the traffic and is priced separately. A rent that includes energy also includes hosting and network.
+All figures are present values at the start of the horizon, with each period paid at its end.
 """
 
 from __future__ import annotations
@@ -16,23 +15,23 @@ from fleetplan.fleet import tco
 from fleetplan.fleet.inventory import Finance, Hardware, Offer, Owned, Pool, Region
 
 CostKinds = Mapping[str, tuple[float, ...]]
-"""USD by kind of cost; one figure a period."""
+"""USD by kind of cost, one figure per period."""
 
 CostTable = Mapping[str, tuple[tuple[float, ...], ...]]
-"""USD by kind of cost, by the period of an order (or use, for rent), and by the period that is charged."""
+"""USD by kind of cost, by period of the order (or use, for rent), and by period charged."""
 
 CAPITAL_KINDS: Final = ("depreciation", "resale", "interest", "tax_deferral")
-"""Kinds that follow from what was paid for hosts; all others are operating cost."""
+"""Kinds of cost that follow from the price of hosts; all others are operating cost."""
 
 
 IDLE_ENERGY: Final = "idle_energy"
-"""Kind of the energy that capacity draws whether it serves or not."""
+"""Kind of the energy that capacity draws regardless of traffic."""
 
 
 def existing_pool_usd(
     pool: Pool, hardware: Hardware, region: Region, periods: Sequence[str], finance: Finance
 ) -> CostKinds:
-    """Cost of what stands in a pool already, by kind and period, used or not. [USD]"""
+    """Return the cost of a pool's existing hosts by kind and period, used or not. [USD]"""
     hosts = pool.accelerators / hardware.accelerators_per_host
     every, calendar = range(len(periods)), finance.calendar
     if pool.rented is not None:
@@ -64,10 +63,10 @@ def existing_pool_usd(
 def retirement_usd(
     pool: Pool, hardware: Hardware, region: Region, periods: Sequence[str], finance: Finance
 ) -> CostTable:
-    """Change of cost from retiring one host, by kind, period of retirement and period charged. [USD]
+    """Return the cost change from retiring one host, by kind, period of retirement and period charged. [USD]
 
-    From its retirement on nothing is charged for the host. At its start what the books still hold of an owned
-    one is written off at once, and the sale is earned.
+    Charges end with the retirement. At its start, the book value of an owned host is written off at once, and
+    the sale is earned.
     """
     hosts = pool.hosts
     every = range(len(periods))
@@ -87,10 +86,10 @@ def retirement_usd(
 
 
 def leaving_usd(pool: Pool, periods: Sequence[str], finance: Finance) -> CostKinds:
-    """Cost at once of a host that leaves, by kind and by the period at whose start it leaves. [USD]
+    """Return the immediate cost of retiring a host, by kind and by period at whose start it leaves. [USD]
 
-    What the books still hold is written off, and the sale is earned; a rented one costs nothing more. The
-    start of a period is the end of the one before.
+    The book value is written off, and the sale is earned; a rented host costs nothing more. The start of a
+    period is the end of the one before.
     """
     if pool.owned is None:
         return {}
@@ -108,7 +107,7 @@ def leaving_usd(pool: Pool, periods: Sequence[str], finance: Finance) -> CostKin
 
 
 def _books_usd(bought: Owned | Offer, ages: Sequence[int], interest: float) -> list[float]:
-    """What the books hold of a host at each age. [USD]"""
+    """Return the book value of a host at each age. [USD]"""
     price, life = bought.capex_usd_per_host or 0.0, bought.life_periods
     residual, by_age = bought.residual_ratio, bought.value_by_age
     return [tco.book_value_usd(price, life, age, residual, interest, by_age) for age in ages]
@@ -117,7 +116,7 @@ def _books_usd(bought: Owned | Offer, ages: Sequence[int], interest: float) -> l
 def _property_tax_usd(
     bought: Owned | Offer, ages: Sequence[int], finance: Finance
 ) -> dict[str, tuple[float, ...]]:
-    """Property tax of a host in the periods that begin at these ages; no kind where there is none. [USD]"""
+    """Return the property tax of a host in periods that begin at these ages; empty without tax. [USD]"""
     yearly = finance.property_tax_ratio_per_year
     if not yearly:
         return {}
@@ -126,7 +125,7 @@ def _property_tax_usd(
 
 
 def _loan_interest_usd(price_usd: float, finance: Finance, ages: Sequence[int]) -> CostKinds:
-    """Interest on the loan of a purchase in periods at these ages; no kind where there is none. [USD]"""
+    """Return the loan interest of a purchase in periods at these ages; empty without a loan. [USD]"""
     loan = finance.loan
     if loan is None or not loan.interest_rate_per_year:
         return {}
@@ -136,10 +135,10 @@ def _loan_interest_usd(price_usd: float, finance: Finance, ages: Sequence[int]) 
 def acquisition_usd(
     offer: Offer, hardware: Hardware, region: Region, periods: Sequence[str], finance: Finance
 ) -> CostTable:
-    """Cost of one unit, by kind, by the period of its order or use, and by the period charged. [USD]
+    """Return the cost of one unit, by kind, by period of order or use, and by period charged. [USD]
 
-    A purchase costs its write-off, hosting, maintenance, property tax and the interest of its loan in every
-    period from its arrival to the end of the horizon; rent costs the periods of its term.
+    A purchase costs its write-off, hosting, maintenance, property tax and loan interest in every period from
+    its arrival to the end of the horizon; rent costs the periods of its term.
     """
     every = range(len(periods))
     cards = offer.accelerators_per_unit
@@ -149,7 +148,7 @@ def acquisition_usd(
     }
     if offer.rent_usd_per_accelerator_hour is not None:
         rent = offer.rent_usd_per_accelerator_hour
-        # The price of the first period holds for the term.
+        # The price of the first period applies to the whole term.
         served = [[q <= period < q + offer.term_periods for period in every] for q in every]
         priced: list[CostKinds] = [
             {"rent": (tco.rent_usd(rent[q], cards, finance.calendar),) * len(periods)} for q in every
@@ -179,7 +178,7 @@ def acquisition_usd(
 
 
 def _capital_usd(offer: Offer, ordered: int, n_periods: int, finance: Finance) -> CostKinds:
-    """Write-off, property tax, interest and tax deferral of a purchase, by period. [USD]"""
+    """Return write-off, property tax, interest and tax deferral of a purchase, by period. [USD]"""
     ages = [period - ordered - offer.lead_time_periods for period in range(n_periods)]
     write_off = tco.purchase_write_off_usd(offer, ordered, n_periods, interest_per_period(finance))
     interest = _loan_interest_usd(offer.capex_usd_per_host or 0.0, finance, ages)
@@ -188,7 +187,7 @@ def _capital_usd(offer: Offer, ordered: int, n_periods: int, finance: Finance) -
 
 
 def _tax_deferral_usd(offer: Offer, write_off: Sequence[float], finance: Finance) -> CostKinds:
-    """What deducting a purchase at other times than it is written off costs; no kind without income tax."""
+    """Return the cost of deducting a purchase later than its write-off; empty without income tax. [USD]"""
     tax = finance.income_tax
     if tax is None:
         return {}
@@ -198,7 +197,7 @@ def _tax_deferral_usd(offer: Offer, write_off: Sequence[float], finance: Finance
 
 
 def energy_usd_per_kw(region: Region, n_periods: int, included: bool, finance: Finance) -> tuple[float, ...]:
-    """Cost of one kW of IT load over each period; 0 where rent includes it or energy has no price. [USD]"""
+    """Return the cost of one kW of IT load per period; 0 if rent includes it or energy has no price. [USD]"""
     if included or region.energy_usd_per_kwh is None:
         return (0.0,) * n_periods
     prices = zip(region.energy_usd_per_kwh, _worth(finance, n_periods), strict=True)
@@ -208,14 +207,14 @@ def energy_usd_per_kw(region: Region, n_periods: int, included: bool, finance: F
 
 
 def interest_per_period(finance: Finance) -> float:
-    """Interest of the write-off; 0 is the straight line."""
+    """Return the interest per period of the write-off; 0 for straight-line depreciation."""
     if finance.method != "annuity":
         return 0.0
     return tco.interest_per_period(finance.discount_rate_per_year, finance.calendar)
 
 
 def _worth(finance: Finance, n_periods: int) -> list[float]:
-    """Present value of a dollar of each period's cost."""
+    """Return the present value of a dollar of each period's cost."""
     rate, calendar = finance.discount_rate_per_year, finance.calendar
     return [tco.present_value_ratio(rate, q + 1, calendar) for q in range(n_periods)]
 
@@ -232,9 +231,9 @@ def _each_period(kinds: Mapping[str, float], n_periods: int) -> CostKinds:
 
 
 def _per_host_usd(finance: Finance, hosts: float, included: bool) -> dict[str, float]:
-    """Network, software and staff cost of hosts per period; kinds without cost are left out.
+    """Return network, software and staff cost of hosts per period, without kinds that cost nothing.
 
-    `included` tells whether a rent pays for energy and hosting, and so for the network.
+    `included` states whether a rent pays for energy and hosting, and thus for the network.
     """
     network = 0.0 if included else finance.network_usd_per_host_quarter
     host_quarters = hosts * finance.calendar.quarters
@@ -247,7 +246,7 @@ def _per_host_usd(finance: Finance, hosts: float, included: bool) -> dict[str, f
 
 
 def _idle_energy_usd(hardware: Hardware, region: Region, accelerators: int, finance: Finance) -> CostKinds:
-    """What installed accelerators draw whether they serve or not; no kind where it costs nothing. [USD]"""
+    """Return the cost of the idle draw of installed accelerators; empty if it costs nothing. [USD]"""
     idle_kw = tco.it_power_kw(hardware.idle_w_per_accelerator, accelerators)
     prices = region.energy_usd_per_kwh
     if prices is None or not any(prices) or not idle_kw:
@@ -257,7 +256,7 @@ def _idle_energy_usd(hardware: Hardware, region: Region, accelerators: int, fina
 
 
 def _hosting_usd(hardware: Hardware, region: Region, accelerators: int, finance: Finance) -> float:
-    """Hosting of installed accelerators for one period; 0 where their power is not known. [USD]"""
+    """Return the hosting cost of installed accelerators for one period; 0 if their power is unknown. [USD]"""
     if hardware.installed_w_per_accelerator is None:
         return 0.0
     power_kw = tco.it_power_kw(hardware.installed_w_per_accelerator, accelerators)

@@ -1,8 +1,7 @@
-"""When offline work may be done: which slices of the day its deadline reaches.
+"""Deferral of offline work: the slices of the day within its deadline.
 
-The requests that arise evenly in one slice and are put off to another are worked off in the order in which
-they arose, evenly over that slice. The first of them waits from start to start, the last one from end to
-end, and any other for a time between these two.
+Requests that arrive evenly in one slice and are deferred to another are served in order of arrival, evenly
+over that slice. The first waits from start to start, the last from end to end, any other in between.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from fleetplan.planner.problem.moments import Moment
 
 
 def longest_wait_hours(moments: Sequence[Moment], arises_in: int, done_in: int) -> float:
-    """Longest wait of a request that arises in one moment and is done in another of the same day. [h]
+    """Return the longest wait of a request that arises in one moment and is done in another of the day. [h]
 
     Parameters
     ----------
     moments : Sequence[Moment]
-        All moments; those of a day follow one another.
+        All moments; those of a day are consecutive.
     arises_in, done_in : int
-        Two of the same period and demand scenario. What comes earlier in the day is that of the next day.
+        Two moments of the same period and demand scenario. An earlier slice counts as that of the next day.
     """
     if arises_in == done_in:
         return 0.0
@@ -31,7 +30,7 @@ def longest_wait_hours(moments: Sequence[Moment], arises_in: int, done_in: int) 
 
 
 def work_places(moments: Sequence[Moment], deadline_hours: float) -> Mapping[int, tuple[int, ...]]:
-    """Moments in which the work of each moment may be done. [h]
+    """Return the moments in which the work of each moment may be done.
 
     Parameters
     ----------
@@ -58,7 +57,7 @@ def _same_day(moments: Sequence[Moment], m: int) -> list[int]:
 
 
 def _starts(moments: Sequence[Moment], m: int) -> dict[int, float]:
-    """When each moment of a day starts, after the start of its first one. [h]"""
+    """Return the start of each moment of a day, relative to its first. [h]"""
     starts, hours = {}, 0.0
     for other in _same_day(moments, m):
         starts[other] = hours

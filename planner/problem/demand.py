@@ -17,14 +17,14 @@ class Cell:
     Attributes
     ----------
     service, region : str
-        Whose demand and where it arises.
+        Service, and region where the demand arises.
     moment : int
-        Index into the moments.
+        Moment index.
     requests_per_s : tuple[float, ...]
-        Demand by class, without headroom; of an offline service what arises. [requests/s]
+        Demand by class, without headroom; for offline services, the arrival rate. [requests/s]
     most_requests_per_s : tuple[float, ...]
-        What the moment may serve at most: the demand, and of an offline service what other moments may put
-        off to this one too. [requests/s]
+        Largest rate that the moment may serve: demand, plus work of an offline service that other moments may
+        defer to it. [requests/s]
     """
 
     service: str
@@ -35,7 +35,7 @@ class Cell:
 
 
 def moment_demand(service: Service, periods: Sequence[str], moment: Moment) -> dict[tuple[str, str], float]:
-    """Demand of a service in a moment by (region, class), headroom not included. [requests/s]"""
+    """Return the demand of a service in a moment by (region, class), without headroom. [requests/s]"""
     here = periods[moment.period]
     demand = service.demand.of(moment.case)
     return {(region, name): rate for (region, period, name), rate in demand.items() if period == here}
@@ -44,7 +44,7 @@ def moment_demand(service: Service, periods: Sequence[str], moment: Moment) -> d
 def cells_of(
     service: Service, region: str, periods: Sequence[str], moments: Sequence[Moment]
 ) -> Iterator[Cell]:
-    """Cells of a service in a region, those left out in which there is nothing to serve."""
+    """Yield the cells of a service in a region that have demand or may receive deferred work."""
     names = [request_class.name for request_class in service.classes]
     rates = []
     for moment in moments:
@@ -59,7 +59,7 @@ def cells_of(
 def _put_together(
     rates: Sequence[tuple[float, ...]], moments: Sequence[Moment], deadline_hours: float
 ) -> list[tuple[float, ...]]:
-    """The rates at which moments serve if all that may be put off to them is. [requests/s]"""
+    """Return the rates of moments if all work that may be deferred to them is. [requests/s]"""
     places = work_places(moments, deadline_hours)
     return [
         tuple(

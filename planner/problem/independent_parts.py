@@ -1,4 +1,4 @@
-"""Parts of a problem that share nothing, solved one by one: their optima add up to the optimum of all."""
+"""Independent parts of a problem, solved one by one: their optima add up to the optimum of the whole."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from fleetplan.planner.problem.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """Regions that are coupled among themselves and with no other.
+    """Regions that are coupled with each other and with no others.
 
     Attributes
     ----------
     problem : Problem
-        The whole problem with these regions and their cells alone; candidates and pools keep their indices.
+        The problem restricted to these regions and their cells; candidates and pools keep their indices.
     cell_indices : tuple[int, ...]
-        Where each cell stands in the whole problem.
+        Index of each cell in the whole problem.
     fixed_usd : float
-        Cost of what exists in these regions. [USD]
+        Cost of existing hosts in these regions. [USD]
     """
 
     problem: Problem
@@ -29,28 +29,28 @@ class Component:
 
 
 def components(problem: Problem, maxima: bool = True) -> list[Component]:
-    """Split a problem by regions.
+    """Split a problem into independent groups of regions.
 
-    Regions are coupled by offers with a maximum that serve several of them, by services that one serves for
-    another, and all of them by a budget or by services that outlive the loss of a region. Power and packing
-    end at the region, so nothing else couples them.
+    Regions are coupled by offers with a maximum that serve several, and by services that one region serves
+    for another; all are coupled by a budget, and by services that survive the loss of a region. Power and
+    packing are limits of single regions.
 
     Parameters
     ----------
     problem : Problem
-        The whole.
+        The whole problem.
     maxima : bool
-        Whether maxima of offers couple regions. The parts are otherwise a relaxation: each has every offer
-        for itself.
+        Whether maxima of offers couple regions. Without them, the parts are a relaxation: each has every
+        offer for itself.
 
     Returns
     -------
     list[Component]
-        In the order of the regions; regions without demand are left out, their fixed cost goes to none. One
-        of everything where there is no demand at all.
+        Parts in the order of the regions. Regions without demand are left out, and their fixed cost belongs
+        to no part. Without any demand, one part of everything.
     """
     if not problem.cells:
-        # Nothing is asked for: what stands may still be sold.
+        # Without demand, existing hosts may still be sold.
         return [Component(problem, (), sum(sum(pool.fixed_usd) for pool in problem.pools))]
     parent = {name: name for name in problem.regions}
 
@@ -84,7 +84,7 @@ def components(problem: Problem, maxima: bool = True) -> list[Component]:
 
 
 def _regions_without_demand(problem: Problem) -> list[list[str]]:
-    """Regions that ask for nothing and have a say, each with one that has demand, to be decided there.
+    """Return regions without demand that affect the plan, each paired with one that has demand.
 
     Their hosts may leave, or draw idle power that a limit or an objective counts.
     """
@@ -107,16 +107,16 @@ def _regions_without_demand(problem: Problem) -> list[list[str]]:
 
 
 def _coupled_regions(problem: Problem) -> list[list[str]]:
-    """Groups of regions that share anything but the maximum of an offer."""
+    """Return groups of regions coupled by anything but the maximum of an offer."""
     budget = problem.fleet.budget
     limits = (budget.capex_usd, budget.opex_usd, budget.tco_usd, *budget.capex_usd_by_period)
     if any(limit is not None for limit in limits):
         return [list(problem.regions)]
     if problem.fleet.policy.survive_region_loss or problem.fleet.policy.must_use:
-        # Each region serves what another one loses; what must be used may be used in any.
+        # Each region serves for a lost one, and a requirement may be met in any region.
         return [list(problem.regions)]
     if problem.minimises_regret or problem.fixed_supply is not None:
-        # A regret is one of the whole fleet; what is bought already costs where nothing is asked for, too.
+        # Regret concerns the whole fleet, and fixed purchases cost money in regions without demand too.
         return [list(problem.regions)]
     served_elsewhere = dict.fromkeys(
         tuple(regions) for cell in problem.cells if len(regions := problem.serving_regions(cell)) > 1
@@ -125,7 +125,7 @@ def _coupled_regions(problem: Problem) -> list[list[str]]:
 
 
 def _sharing_an_offer(problem: Problem) -> list[list[str]]:
-    """Regions of each offer with a maximum that feeds several of them."""
+    """Return the regions of each offer with a maximum that feeds several of them."""
     return [
         own
         for offer in problem.fleet.offers

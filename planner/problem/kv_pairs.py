@@ -1,8 +1,8 @@
-"""Which prefill replicas may hand requests over to which decode replicas, and over which links.
+"""Pairs of prefill and decode replicas that may hand over requests, and the links between them.
 
-The pairs follow from the variant that both run, the reach of a KV transfer, the hardware that is declared
-compatible, the links between regions, and the time that a transfer may take. Replicas that pair alike are
-one group, so that a fleet in which everything pairs within its region has one pair, and no variable more.
+Pairs depend on the variant of both, the reach of a KV transfer, the hardware declared compatible, the links
+between regions, and the time that a transfer may take. Replicas with the same partners form one group, so a
+fleet in which everything pairs within its region has one pair and no extra variables.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fleetplan.planner.problem.candidate import Phase, Slot
 from fleetplan.planner.problem.problem import Problem
 
 Kind: TypeAlias = tuple[str, int, tuple[bool, ...], float | None]
-"""What decides about the pairs of a slot: its variant, its pool, which added times it can bear, its cache."""
+"""Properties of a slot that decide its pairs: variant, pool, added times it can afford, and KV cache."""
 
 Partners: TypeAlias = Mapping[Kind, tuple[int, ...]]
 """Links to every kind that a kind pairs with."""
@@ -23,14 +23,14 @@ Partners: TypeAlias = Mapping[Kind, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class SlotGroup:
-    """Slots that pair alike.
+    """Slots with the same partners.
 
     Attributes
     ----------
     slots : tuple[Slot, ...]
         Candidates in pools.
     label : str
-        In solver names; empty for the only group of a phase.
+        Label in solvers; empty for the only group of a phase.
     """
 
     slots: tuple[Slot, ...]
@@ -39,18 +39,18 @@ class SlotGroup:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A group of prefill slots and one of decode slots between which requests may pass.
+    """Group of prefill slots and group of decode slots between which requests may pass.
 
     Attributes
     ----------
     prefill, decode : int
         Indices of the groups.
     links : tuple[int, ...]
-        Indices of the fleet's KV links that every such request loads.
+        Indices of the fleet's KV links that each request uses.
     kv_gb : float or None
-        KV cache of a request; None where no link counts it. [GB]
+        KV cache of a request; None if no link counts it. [GB]
     label : str
-        In solver names; empty for the only pair.
+        Label in solvers; empty for the only pair.
     """
 
     prefill: int
@@ -67,7 +67,7 @@ class KvPairs:
     Attributes
     ----------
     prefill, decode : tuple[SlotGroup, ...]
-        Groups that pair with at least one other.
+        Groups with at least one partner.
     pairs : tuple[Pair, ...]
         Their pairs.
     """
@@ -77,11 +77,11 @@ class KvPairs:
     pairs: tuple[Pair, ...] = ()
 
     def groups(self, phase: Phase) -> tuple[SlotGroup, ...]:
-        """Groups of a phase."""
+        """Return the groups of a phase."""
         return self.prefill if phase is Phase.PREFILL else self.decode
 
     def pairs_of(self, phase: Phase, group: int) -> list[int]:
-        """Indices of the pairs that a group is part of."""
+        """Return the indices of a group's pairs."""
         return [
             index
             for index, pair in enumerate(self.pairs)
@@ -90,7 +90,7 @@ class KvPairs:
 
 
 def cell_pairs(problem: Problem) -> dict[tuple[int, int], KvPairs]:
-    """Pairs of every cell and class, by (cell index, class index)."""
+    """Return the pairs of every cell and class, by (cell index, class index)."""
     known: dict[tuple[str, str, int], KvPairs] = {}
     found = {}
     for index, cell in enumerate(problem.cells):
@@ -104,7 +104,7 @@ def cell_pairs(problem: Problem) -> dict[tuple[int, int], KvPairs]:
 
 
 def _spare(problem: Problem, k: int, origin: str) -> Callable[[Slot], float]:
-    """Time of a slot's TTFT limit that is left for a transfer, for requests of a region. [ms]"""
+    """Return a function from slots to the time that their TTFT limit leaves for a transfer. [ms]"""
 
     def spare_ms(slot: Slot) -> float:
         return problem.spare_ms(slot[0], k) - problem.round_trip_ms(origin, problem.pools[slot[1]].region)
@@ -113,7 +113,7 @@ def _spare(problem: Problem, k: int, origin: str) -> Callable[[Slot], float]:
 
 
 def surviving_pairs(problem: Problem, service: str, k: int, lost: str) -> KvPairs:
-    """Pairs of a class of a service in the regions that are left; no time of the way counts then."""
+    """Return the pairs of a class in the regions that remain; travel time does not count then."""
     slots = [
         (c, p)
         for c in problem.candidates_of(service)
@@ -128,7 +128,7 @@ def surviving_pairs(problem: Problem, service: str, k: int, lost: str) -> KvPair
 def kv_pairs_of(
     problem: Problem, slots: Sequence[Slot], k: int, spare_ms: Callable[[Slot], float]
 ) -> KvPairs:
-    """Groups and pairs among slots that can serve a class.
+    """Return groups and pairs among slots that can serve a class.
 
     Parameters
     ----------
@@ -137,9 +137,9 @@ def kv_pairs_of(
     slots : Sequence[Slot]
         Candidates of one service in pools.
     k : int
-        The class.
+        Index of the class.
     spare_ms : callable
-        Time that a prefill slot's TTFT limit leaves for a transfer. [ms]
+        Time left for a transfer within a prefill slot's TTFT limit. [ms]
     """
     prefill: dict[Kind, list[Slot]] = {}
     decode: dict[Kind, list[Slot]] = {}
@@ -167,18 +167,18 @@ def kv_pairs_of(
 
 
 def _added_times(problem: Problem, sender: int, receivers: Sequence[int]) -> tuple[float, ...]:
-    """Times that the ways from a pool to others add. [ms]"""
+    """Return the distinct times added by the links from a pool to others. [ms]"""
     ways = (links_between(problem, sender, receiver) for receiver in receivers)
     return tuple(sorted({time for links in ways if links and (time := added_ms(problem, links))}))
 
 
 def added_ms(problem: Problem, links: Sequence[int]) -> float:
-    """Time that links add to a transfer. [ms]"""
+    """Return the time that links add to a transfer. [ms]"""
     return sum(problem.fleet.kv_links[index].added_ms for index in links)
 
 
 def links_between(problem: Problem, prefill: int, decode: int) -> tuple[int, ...] | None:
-    """Links that a transfer between two pools loads; None where there is no way."""
+    """Return the links that a transfer between two pools uses; None if it is impossible."""
     sender, receiver = problem.pools[prefill], problem.pools[decode]
     policy = problem.fleet.policy
     if not policy.may_pair(sender.hardware, receiver.hardware):
@@ -201,7 +201,7 @@ def _grouped(
     decode: Mapping[Kind, Sequence[Slot]],
     partners: Mapping[Kind, Partners],
 ) -> KvPairs:
-    """Kinds with the same partners over the same links become one group."""
+    """Group kinds that have the same partners over the same links."""
     senders: dict[tuple[object, ...], list[Kind]] = {}
     for kind, own in partners.items():
         if own:
@@ -236,7 +236,7 @@ def _slots(kinds: Mapping[Kind, Sequence[Slot]], group: Sequence[Kind]) -> tuple
 
 
 def _labels(problem: Problem, groups: Sequence[Sequence[Kind]]) -> list[str]:
-    """Names of groups: their pools, with variants where there are some, numbered where that is not enough."""
+    """Return group names: their pools, with variants if any, numbered if ambiguous."""
     if len(groups) == 1:
         return [""]
     names = []

@@ -1,7 +1,8 @@
-"""Load units: the steps in which the load of a replica is divided among classes, regions and pools.
+"""Load units: the steps in which a replica's load is divided among classes, regions and pools.
 
-A replica has `LOAD_UNITS_PER_REPLICA` of them. Of one that does far more than its service asks for, a unit
-would serve much of the demand; it has more, so that a unit serves at most 7e-5 of the largest demand.
+A replica has `LOAD_UNITS_PER_REPLICA` of them. For a replica that serves far more than its service's demand,
+one unit would be a large part of the demand; such replicas have more units, so that one serves at most 7e-5
+of the largest demand.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from fleetplan.planner.problem.problem import Problem
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 MOST_PARTS: Final = 2**16
-"""Parts of a load unit at most: what a replica holds in them stays far below 64 bits, and what fills one far
-above the tolerance of a row in HiGHS, 1e-6 of a replica."""
+"""Most parts of a load unit: a replica's load in parts stays far below 64 bits, and one part stays far above
+HiGHS's row tolerance of 1e-6 of a replica."""
 
 FASTEST_RATIO: Final = 4 * MOST_PARTS
-"""A replica that does more than so many times the largest demand of its service counts as doing that: a load
-then takes 4e-6 of it too much at most, less than one load unit, and sums stay within 64 bits."""
+"""Cap of a replica's rate, as a multiple of its service's largest demand: loads are then too large by at most
+4e-6, less than one load unit, and sums stay within 64 bits."""
 
 
 def parts_of_load_unit(requests_per_s: float, largest_requests_per_s: float) -> int:
-    """Parts that a load unit of a replica has, so that one serves little of the largest demand.
+    """Return the parts of a replica's load unit, so that one part serves little of the largest demand.
 
-    A power of two: 1 for a replica that does up to four times that demand. Of faster ones a part serves
-    between 2 and 4 demands over the load units of a replica, 7e-5 of one at most.
+    A power of two: 1 for a replica of up to four times that demand. For faster ones, a part serves 2 to 4
+    demands over the load units of a replica, at most 7e-5 of one.
     """
     most = FASTEST_RATIO * largest_requests_per_s
     wholes = int(min(requests_per_s, most) / largest_requests_per_s) // 2
@@ -36,7 +37,7 @@ def parts_of_load_unit(requests_per_s: float, largest_requests_per_s: float) -> 
 
 @memoised
 def largest_demands(problem: Problem) -> dict[str, float]:
-    """Largest demand of every service that has any, of a class in a region and moment, with its headroom."""
+    """Return the largest demand of each service with any, by class, region and moment, headroom included."""
     if problem.unit_demands is not None:
         return dict(problem.unit_demands)
     largest: dict[str, float] = {}
@@ -49,20 +50,20 @@ def largest_demands(problem: Problem) -> dict[str, float]:
 
 
 def part_of(problem: Problem, **changes: Any) -> Problem:
-    """A part of a problem, in the units of the whole.
+    """Return a part of a problem, in the units of the whole.
 
-    Units of rates and loads go by the largest demand. What is found of a part is read as a decision on the
-    whole; in units of its own, ten requests/s that stay unmet would be read as a hundred.
+    Units of rates and loads depend on the largest demand. Results of a part are read as decisions on the
+    whole; in the part's own units, ten unmet requests/s would be read as a hundred.
     """
     return replace(problem, unit_demands=largest_demands(problem), **changes)
 
 
 @memoised
 def load_parts(problem: Problem) -> tuple[tuple[int, ...], ...]:
-    """Parts that a load unit has by candidate and class: more than one where a replica is far too fast.
+    """Return the parts per load unit by candidate and class: more than one if a replica is far too fast.
 
-    Energy and data are paid by load. A replica of 8,600 requests/s whose service asks for 0.5 would pay for
-    0.155 at a time, up to 30 % more than it serves.
+    Energy and data are charged by load. A replica of 8,600 requests/s for a demand of 0.5 would be charged in
+    steps of 0.155, up to 30 % more than it serves.
     """
     largest = largest_demands(problem)
     return tuple(
@@ -75,12 +76,12 @@ def load_parts(problem: Problem) -> tuple[tuple[int, ...], ...]:
 
 
 def load_units(problem: Problem, c: int, k: int) -> float:
-    """Units of load of a class that fill a replica: what it serves, over what one of them does."""
+    """Return the load units of a class that fill a replica: its rate over that of one unit."""
     return _units(problem, problem.candidates[c].requests_per_s[k], problem.candidates[c].service)
 
 
 def units_requests_per_s(problem: Problem, candidate: Candidate) -> tuple[float, ...]:
-    """What one load unit serves, by class. [requests/s]"""
+    """Return the rate of one load unit by class. [requests/s]"""
     return tuple(rate / _units(problem, rate, candidate.service) for rate in candidate.requests_per_s)
 
 

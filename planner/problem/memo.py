@@ -12,14 +12,16 @@ Figure = TypeVar("Figure")
 
 
 def memoised(compute: Callable[[Source], Figure]) -> Callable[[Source], Figure]:
-    """Let a function of one argument that never changes answer from memory.
+    """Cache the results of a function of one immutable argument.
 
     Parameters
     ----------
     compute : callable
-        Its argument is told apart by identity, and can be referred to weakly. Nobody may change its answer.
+        Function whose argument is identified by identity and weakly referable. Its result must not be
+        changed.
     """
-    # By number: a dictionary of weak references takes four times as long, and a model asks millions of times.
+    # Keyed by id: a dictionary of weak references takes four times as long, and a model calls this millions
+    # of times.
     known: dict[int, Figure] = {}
 
     @wraps(compute)

@@ -1,7 +1,7 @@
-"""Moments: a period, the part of its days, and the demand that turns out, for which placements are decided.
+"""Moments: combinations of period, slice of the day and demand scenario, for which placements are decided.
 
-What is bought, rented and retired belongs to periods; what runs belongs to moments. A fleet without
-time-of-day slices and with one demand has one moment a period, so that both have the same index.
+Purchases, rents and retirements belong to periods, placements to moments. A fleet without slices and
+scenarios has one moment per period, with the same index.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fleetplan.planner.units import exact
 
 
 class RowMoment(TypedDict):
-    """Fields of a row of a plan that belongs to a moment."""
+    """Fields that identify the moment of a plan row."""
 
     period: str
     slice: str | None
@@ -31,26 +31,26 @@ class Moment:
     Attributes
     ----------
     period : int
-        Index into the periods: what stands then can be used.
+        Period index: its installed units can be used.
     day_label : str
-        The period, with the demand scenario where there are several; in solver names.
+        Period, with the demand scenario if there are several; used in solver names.
     before : int or None
-        Index of the moment one period earlier, in the same slice and scenario; None in the first period.
+        Index of the same slice and scenario one period earlier; None in the first period.
     slice_before : int or None
-        Index of the moment one slice earlier, for the first slice the last one of a day of the same kind;
-        None where the day is whole.
+        Index of the slice before, where the last slice of the same kind of day precedes the first; None if
+        the day is whole.
     hours : float
-        Of a day. [h]
+        Length within a day. [h]
     probability : float
-        Of its demand scenario, 0 to 1.
+        Probability of its demand scenario, 0 to 1.
     slice : str or None
-        Part of the day; None where it is the whole day.
+        Slice of the day; None for the whole day.
     day_kind : str or None
-        Kind of day that it is a part of; None where all days are alike.
+        Kind of day that it belongs to; None if all days are equal.
     days_share : Fraction
-        Share of all days that are of the kind.
+        Share of days of this kind.
     scenario : str or None
-        Demand scenario; None where demand is certain.
+        Demand scenario; None if demand is certain.
     """
 
     period: int
@@ -66,37 +66,37 @@ class Moment:
 
     @property
     def label(self) -> str:
-        """The period, with the demand scenario and the slice where there are several; in solver names."""
+        """Return the period, with demand scenario and slice if there are several; used in solver names."""
         return self.day_label if self.slice is None else f"{self.day_label},{self.slice}"
 
     @property
     def hours_share(self) -> float:
-        """Share of the period's hours, 0 to 1."""
+        """Return the share of the period's hours, 0 to 1."""
         return self.hours / HOURS_PER_DAY * float(self.days_share)
 
     @property
     def weight(self) -> float:
-        """Share of the period's expected cost that a steady cost of the moment is; a period's add to 1."""
+        """Return the share of a steady cost in the period's expected cost; a period's moments add up to 1."""
         return self.hours_share * self.probability
 
     @property
     def exact_weight(self) -> Fraction:
-        """Weight as the fraction that the fleet file gives."""
+        """Return the weight as an exact fraction of the fleet file's numbers."""
         return self.hours_of_mean_day / exact(HOURS_PER_DAY) * exact(self.probability)
 
     @property
     def hours_of_mean_day(self) -> Fraction:
-        """Hours of a day in the mean of all kinds of days. [h]"""
+        """Return the hours of a day, averaged over all kinds of days. [h]"""
         return exact(self.hours) * self.days_share
 
     @property
     def case(self) -> DemandCase:
-        """Slice and demand scenario, as the demand of a service names them."""
+        """Return slice and demand scenario, as a service's demand names them."""
         return self.slice, self.scenario
 
 
 def fleet_moments(fleet: Fleet) -> tuple[Moment, ...]:
-    """The moments of a fleet: period by period, in it scenario by scenario, in that slice by slice."""
+    """Return the moments of a fleet, ordered by period, scenario and slice."""
     cases = demand_cases(fleet.slices, fleet.demand_scenarios)
     before = _slices_before(fleet.slices)
     moments: list[Moment] = []
@@ -124,10 +124,10 @@ def fleet_moments(fleet: Fleet) -> tuple[Moment, ...]:
 
 
 def _slices_before(slices: Sequence[Slice]) -> list[int]:
-    """Position of the slice before each one.
+    """Return the position of the slice before each.
 
-    The first slice of a day comes after the last one of the day before, which is of the same kind: how often
-    days of two kinds follow each other is left out.
+    The first slice of a day follows the last of a day of the same kind; transitions between kinds of days are
+    ignored.
     """
     of_kind: dict[str | None, list[int]] = {}
     for position, part in enumerate(slices):

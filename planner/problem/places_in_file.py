@@ -1,4 +1,4 @@
-"""Where in its file a fleet states what only its evaluation or its model finds to be wrong."""
+"""Positions in the fleet file, for errors that only evaluation or modelling detects."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from fleetplan.scenarios.expand import expand
 
 
 def item_issue(fleet: Fleet, block: str, name: str, key: str, message: str, hint: str = "") -> Issue:
-    """Return an issue at a key of a named item, placed by line and column.
+    """Return an issue at a key of a named item, with line and column.
 
-    The resolved fleet knows no places, so its file is read once more, with its scenarios and assignments.
+    A resolved fleet has no positions, so its file is read again, with its scenarios and assignments.
 
     Parameters
     ----------
     fleet : Fleet
-        What is planned.
+        Fleet to plan.
     block, name, key : str
-        List of the file, its item, and what of it is wrong; all of the item without a key.
+        List in the file, name of its item, and key; the whole item without a key.
     message, hint : str
-        What is wrong, and how to mend it.
+        What is wrong, and how to fix it.
     """
     label = f"{block}.{name}.{key}" if key else f"{block}.{name}"
     nowhere = Issue(str(fleet.path), 1, 1, label, message, hint)
     try:
         document = expand(read_document(fleet.path), fleet.scenarios, fleet.assignments)
     except InputError:
-        # A fleet that was made in Python, or whose file is gone or has changed since.
+        # A fleet made in Python, or whose file is missing or has changed.
         return nowhere
     items = document.node((block,))
     names = [item.name for item in items.items] if items is not None else []
@@ -38,5 +38,5 @@ def item_issue(fleet: Fleet, block: str, name: str, key: str, message: str, hint
 
 
 def service_issue(fleet: Fleet, service: str, key: str, message: str, hint: str = "") -> Issue:
-    """Return an issue at a key of a service, placed by line and column."""
+    """Return an issue at a key of a service, with line and column."""
     return item_issue(fleet, "services", service, key, message, hint)

@@ -1,4 +1,4 @@
-"""The plan in force: what runs before the first period, against which changes are counted."""
+"""Plan in force: what runs before the first period, the reference for changes."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from fleetplan.planner.problem.problem import Problem
 
 
 def period_in_force(plan: Plan, periods: Sequence[str], calendar: Calendar) -> str | None:
-    """The period of a plan that runs when a horizon begins.
+    """Return the period of a plan that runs when a horizon begins.
 
     Parameters
     ----------
     plan : Plan
         The plan in force.
     periods : Sequence[str]
-        The horizon that is planned anew.
+        Periods of the new horizon.
     calendar : Calendar
-        Its calendar; periods of the plan in force may be longer or shorter.
+        Calendar of the horizon; periods of the plan in force may be longer or shorter.
 
     Returns
     -------
     str or None
-        Its last period that begins before the horizon; the first of the horizon itself where it has none
-        before; None where it has neither.
+        Its last period that begins before the horizon; otherwise the first period of the horizon if it has
+        that; otherwise None.
     """
     first = calendar.first_month(periods[0])
     earlier = [
@@ -43,25 +43,25 @@ def period_in_force(plan: Plan, periods: Sequence[str], calendar: Calendar) -> s
 
 
 def configurations_in_force(plan: Plan) -> frozenset[ConfigurationKey]:
-    """Configurations that a plan runs; these stay candidates even where others dominate them."""
+    """Return the configurations that a plan runs, which stay candidates even if dominated."""
     return frozenset((row.service, row.phase, row.hardware, row.config) for row in plan.placements)
 
 
 def with_baseline(problem: Problem, plan: Plan) -> tuple[Problem, tuple[str, ...]]:
-    """The problem with the replicas of the plan in force, and what of them has no place in it.
+    """Return the problem with the replicas of the plan in force, and warnings about those it cannot keep.
 
     Parameters
     ----------
     problem : Problem
-        Its candidates include those of the plan in force that still meet the SLO.
+        Problem whose candidates include those of the plan in force that still meet the SLO.
     plan : Plan
         The plan in force.
 
     Returns
     -------
     tuple[Problem, tuple[str, ...]]
-        What is not a candidate any more, or stands in a pool that the fleet does not have, ends before the
-        first period; a warning says so.
+        Replicas of former candidates, or in missing pools, end before the first period; a warning reports
+        each.
     """
     period = period_in_force(plan, problem.periods, problem.fleet.calendar)
     candidates = {candidate.key: c for c, candidate in enumerate(problem.candidates)}
@@ -91,7 +91,7 @@ def with_baseline(problem: Problem, plan: Plan) -> tuple[Problem, tuple[str, ...
 
 
 def _rows_of_slice(rows: Sequence[Placement], slice_name: str | None) -> list[Placement]:
-    """Rows of a plan in a part of the day; its largest rows where its day has no such part."""
+    """Return a plan's rows in a slice of the day; its largest rows if its day lacks that slice."""
     if slice_name in {row.slice for row in rows}:
         return [row for row in rows if row.slice == slice_name]
     most: dict[tuple[str, str, str, str, str], Placement] = {}

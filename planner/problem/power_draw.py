@@ -1,12 +1,12 @@
-"""What accelerators draw: idle power at all times, and more of it with their load.
+"""Power draw of accelerators: idle power at all times, more in proportion to load.
 
-An accelerator that stands draws its idle power, whether a replica runs on it or not; a replica at full load
+An installed accelerator draws its idle power, whether a replica runs on it or not; a replica at full load
 draws its own power, and in between in proportion to its load::
 
-    draw = idle * accelerators that stand + (power - idle) * load
+    draw = idle * installed accelerators + (power - idle) * load
 
-so that a replica without load costs no more and no less than an empty accelerator. The power is that without
-a cap: a cap limits what a region must carry, and makes no request cheaper.
+A replica without load therefore costs the same as an empty accelerator. The power is that without a cap: a
+cap limits the peak of a region but does not make requests cheaper.
 """
 
 from __future__ import annotations
@@ -19,19 +19,22 @@ from fleetplan.planner.problem.supply import SupplyPool
 
 
 def load_kw(problem: Problem, candidate: Candidate) -> float:
-    """IT power above idle that a replica at full load is charged for; 0 where there is none. [kW]"""
+    """Return the IT power above idle for which a replica at full load is charged; 0 if none. [kW]"""
     idle_w = problem.hardware[candidate.hardware].idle_w_per_accelerator
     return max((candidate.charged_kw or 0.0) - it_power_kw(idle_w, candidate.accelerators), 0.0)
 
 
 def carried_kw(problem: Problem, candidate: Candidate) -> float:
-    """IT power above idle of a replica at full load that a region must carry, within its cap. [kW]"""
+    """Return the IT power above idle of a replica at full load, within its cap. [kW]
+
+    A region must carry it.
+    """
     idle_w = problem.hardware[candidate.hardware].idle_w_per_accelerator
     return max((candidate.power_kw or 0.0) - it_power_kw(idle_w, candidate.accelerators), 0.0)
 
 
 def idle_kwh(problem: Problem, pool: SupplyPool, accelerators: float) -> float:
-    """Energy of so many idle accelerators of a pool over a period, at the meter of the site. [kWh]"""
+    """Return the energy of idle accelerators of a pool over a period, at the site's meter. [kWh]"""
     idle_w = problem.hardware[pool.hardware].idle_w_per_accelerator
     pue = problem.regions[pool.region].pue
     return idle_w * accelerators / W_PER_KW * pue * problem.fleet.calendar.hours

@@ -1,7 +1,7 @@
-"""The planning problem: candidates, supply pools and demand, as the model and the verifier share them.
+"""Planning problem: candidates, supply pools and demand, shared by the model and the verifier.
 
-Nothing here knows a solver. `build_problem` turns a resolved fleet and its candidates into sets and data;
-floats stay floats (planner/formulation/scaling.py alone makes integers of them).
+Independent of the solvers. `build_problem` turns a resolved fleet and its candidates into sets and data;
+floats stay floats (only planner/formulation/scaling.py converts them to integers).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from fleetplan.planner.problem.supply import SupplyPool, supply_pools
 
 @dataclass(frozen=True, slots=True)
 class KnownBound:
-    """A lower bound on TCO, proven of a problem that has all plans of this one, none of them dearer.
+    """Lower bound on TCO, proven for a problem that contains all plans of this one at no higher cost.
 
     Attributes
     ----------
     usd : float
-        No plan that serves everything costs less. [USD]
+        Least TCO of plans that serve all demand. [USD]
     source : str
-        Who proved it.
+        Component that proved it.
     """
 
     usd: float
@@ -37,7 +37,7 @@ class KnownBound:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Problem:
-    """Everything that a plan is decided on and checked against; told apart by identity."""
+    """All inputs on which a plan is decided and verified; compared by identity."""
 
     fleet: Fleet
     services: Mapping[str, Service]
@@ -45,65 +45,66 @@ class Problem:
     hardware: Mapping[str, Hardware]
     periods: tuple[str, ...]
     moments: tuple[Moment, ...]
-    """In the order of their periods; supply is decided by period, what runs by moment."""
+    """In the order of their periods; supply is decided by period, placements by moment."""
     candidates: tuple[Candidate, ...]
     pools: tuple[SupplyPool, ...]
     cells: tuple[Cell, ...]
     running_before: Mapping[tuple[int, int, str | None], int] | None = None
-    """Replicas of the plan in force by (candidate index, pool index, slice); None where there is none."""
+    """Replicas of the plan in force by (candidate index, pool index, slice); None without one."""
     begins_with: Plan | None = None
-    """Where a search begins: the plan in force, or the best one that is known; it decides nothing."""
+    """Plan from which the search starts: the plan in force, or the best known one; it constrains nothing."""
     bounded_by: KnownBound | None = None
-    """A bound that is known before the search."""
+    """Bound known before the search."""
     scenario_optima: Mapping[str, ScenarioOptimum] | None = None
-    """What would be best for each demand scenario alone; None where that is not known."""
+    """Optimum of each demand scenario alone; None if unknown."""
     fixed_supply: FixedSupply | None = None
-    """What was bought, rented and retired already; None where that is to be decided."""
+    """Purchases, rents and retirements that are fixed; None if open."""
     unit_demands: Mapping[str, float] | None = None
-    """Largest demand of each service, by which rates and loads are counted; None for that of the cells.
+    """Largest demand of each service, which sets the units of rates and loads; None for that of the cells.
     [requests/s]"""
     strict_budgets: bool = False
-    """Whether limits of cost leave no load unit for rounding (planner/formulation/constraints/budgets.py)."""
+    """Whether budgets allow no load unit for rounding (planner/formulation/constraints/budgets.py)."""
 
     @property
     def counts_changes(self) -> bool:
-        """Whether it matters which replicas start from one period to the next."""
+        """Return whether starts of replicas between periods cost money or are reported."""
         if self.running_before is not None:
             return True
         return len(self.periods) > 1 and self.fleet.policy.transition_usd_per_accelerator > 0
 
     @property
     def counts_tides(self) -> bool:
-        """Whether it matters which replicas start from one slice of the day to the next."""
+        """Return whether starts of replicas between slices of the day cost money or are limited."""
         return len(self.fleet.slices) > 1 and self.fleet.policy.tidal.counts
 
     @property
     def keeps_idle_replicas(self) -> bool:
-        """Whether a replica may run without traffic, because starting it anew is limited or costs."""
+        """Return whether a replica may idle because starting it again is limited or costs money."""
         return self.counts_changes or self.counts_tides
 
     @property
     def minimises_regret(self) -> bool:
-        """Whether the largest regret over the demand scenarios comes before TCO."""
+        """Return whether the largest regret over the demand scenarios comes before TCO."""
         return self.fleet.demand_objective == "least-regret" and self.scenario_optima is not None
 
     @property
     def bound_by_scenarios(self) -> bool:
-        """Whether a plan for all demand scenarios is bounded by the best plan of each, which is known."""
+        """Return whether known scenario optima bound the plans for all demand scenarios."""
         return self.scenario_optima is not None and self.scenarios_are_bounds
 
     @property
     def scenarios_are_bounds(self) -> bool:
-        """Whether no plan for all demand scenarios costs less in one of them than the best plan for it alone.
+        """Return whether a joint plan costs at least as much in each scenario as that scenario's optimum.
 
-        A limit of operating cost holds in the mean of the scenarios, what must be used is used in some, and a
-        goal before TCO is reached in all together: in one of them a plan may do without.
+        Not with a limit on operating cost, which applies to the mean of the scenarios; a requirement, which
+        is met in some; or a goal before TCO, which is reached in all together: a joint plan may ignore these
+        in one scenario.
         """
         fleet = self.fleet
         return fleet.objective == "tco" and fleet.budget.opex_usd is None and not fleet.policy.must_use
 
     def serving_regions(self, cell: Cell) -> tuple[str, ...]:
-        """Regions whose pools may serve the demand of a cell, or decode what those have prefilled."""
+        """Return the regions whose pools may serve a cell's demand, or decode what those prefill."""
         first = (cell.region, *self.services[cell.service].serve_from.get(cell.region, ()))
         if self.fleet.policy.kv_transfer != "cross-region":
             return first
@@ -111,7 +112,7 @@ class Problem:
         return tuple(dict.fromkeys((*first, *linked)))
 
     def slots(self, cell: Cell) -> list[Slot]:
-        """Candidates of a cell's service in the pools of the regions that may serve it."""
+        """Return the candidates of a cell's service in the pools of the regions that may serve it."""
         return [
             (c, p)
             for c in self.candidates_of(cell.service)
@@ -120,10 +121,10 @@ class Problem:
         ]
 
     def may_serve(self, slot: Slot, k: int, origin: str) -> bool:
-        """Whether a candidate in a pool can serve a class of its service for the requests of a region.
+        """Return whether a candidate in a pool can serve a class of its service for requests of a region.
 
-        The first token must come in time after the way to another region; what follows it may be decoded
-        wherever the KV cache goes.
+        The first token must arrive in time after the way to another region; decode may run wherever the KV
+        cache can go.
         """
         candidate, region = self.candidates[slot[0]], self.pools[slot[1]].region
         if candidate.requests_per_s[k] <= 0:
@@ -135,37 +136,37 @@ class Problem:
         return self.spare_ms(slot[0], k) >= self.round_trip_ms(origin, region)
 
     def quality(self, candidate: Candidate) -> float:
-        """Score of the variant that a candidate runs."""
+        """Return the quality score of a candidate's variant."""
         variants = self.services[candidate.service].variants
         return next(variant.quality for variant in variants if variant.name == candidate.variant)
 
     def spare_ms(self, c: int, k: int) -> float:
-        """Time that a candidate leaves of its service's TTFT limit; infinite without a limit. [ms]"""
+        """Return the time that a candidate leaves within its TTFT limit; infinite without a limit. [ms]"""
         candidate = self.candidates[c]
         return candidate.spare_ms(k, self.services[candidate.service].inner_ttft_ms)
 
     def round_trip_ms(self, origin: str, region: str) -> float:
-        """Way from a region to another one and back; 0 within one. [ms]"""
+        """Return the round-trip time between regions; 0 within one. [ms]"""
         return 0.0 if origin == region else self.regions[origin].round_trip_ms[region]
 
     def day_of(self, moment: int) -> tuple[int, ...]:
-        """Indices of the moments of the same period and demand scenario: the slices of a day."""
+        """Return the indices of the moments of the same period and demand scenario: the slices of a day."""
         day = self.moments[moment].day_label
         return tuple(m for m, other in enumerate(self.moments) if other.day_label == day)
 
     def moment_index(self, row: AtMoment) -> int | None:
-        """Index of the moment that a row of a plan names; None where there is none of that name."""
+        """Return the index of the moment that a plan row names; None if there is none."""
         return next(
             (m for m, moment in enumerate(self.moments) if self.moment_key(moment) == row.moment_key), None
         )
 
     def moment_of(self, row: AtMoment) -> Moment:
-        """The moment that a row of a plan names.
+        """Return the moment that a plan row names.
 
         Raises
         ------
         ValueError
-            If there is none of that name.
+            If there is no such moment.
         """
         index = self.moment_index(row)
         if index is None:
@@ -173,32 +174,32 @@ class Problem:
         return self.moments[index]
 
     def moment_key(self, moment: Moment) -> MomentKey:
-        """Period, slice and demand scenario of a moment, as rows of a plan name them."""
+        """Return a moment's period, slice and demand scenario, as plan rows name them."""
         return self.periods[moment.period], moment.slice, moment.scenario
 
     def row_moment(self, m: int) -> RowMoment:
-        """Return the fields by which rows of a plan name a moment."""
+        """Return the fields by which plan rows name a moment."""
         period, part, scenario = self.moment_key(self.moments[m])
         return {"period": period, "slice": part, "scenario": scenario}
 
     def demand(self, service: str, moment: int) -> dict[tuple[str, str], float]:
-        """Demand of a service in a moment by (region, class), wherever it arises. [requests/s]"""
+        """Return the demand of a service in a moment by (region, class). [requests/s]"""
         return moment_demand(self.services[service], self.periods, self.moments[moment])
 
     def pools_for(self, candidate: Candidate, region: str) -> list[int]:
-        """Indices of the pools of a region that can host a candidate."""
+        """Return the indices of a region's pools that can host a candidate."""
         if not self.services[candidate.service].may_run_in(region):
             return []
         return _pools_by_place(self).get((region, candidate.hardware), [])
 
     def candidates_of(self, service: str) -> list[int]:
-        """Indices of the candidates of a service."""
+        """Return the indices of a service's candidates."""
         return _candidates_by_service(self).get(service, [])
 
 
 @memoised
 def _linked_regions(problem: Problem) -> dict[str, tuple[str, ...]]:
-    """Regions that links lead to, by the region that they lead from."""
+    """Return the regions that links lead to, by region of origin."""
     places = {pool.name: pool.region for pool in problem.pools} | {name: name for name in problem.regions}
     found: dict[str, list[str]] = {}
     for link in problem.fleet.kv_links:
@@ -209,7 +210,7 @@ def _linked_regions(problem: Problem) -> dict[str, tuple[str, ...]]:
 
 @memoised
 def _pools_by_place(problem: Problem) -> dict[tuple[str, str], list[int]]:
-    """Indices of the pools by region and hardware."""
+    """Return the indices of the pools by region and hardware."""
     found: dict[tuple[str, str], list[int]] = {}
     for index, pool in enumerate(problem.pools):
         found.setdefault((pool.region, pool.hardware), []).append(index)
@@ -218,7 +219,7 @@ def _pools_by_place(problem: Problem) -> dict[tuple[str, str], list[int]]:
 
 @memoised
 def _candidates_by_service(problem: Problem) -> dict[str, list[int]]:
-    """Indices of the candidates by service."""
+    """Return the indices of the candidates by service."""
     found: dict[str, list[int]] = {}
     for index, candidate in enumerate(problem.candidates):
         found.setdefault(candidate.service, []).append(index)
@@ -226,19 +227,19 @@ def _candidates_by_service(problem: Problem) -> dict[str, list[int]]:
 
 
 def build_problem(fleet: Fleet, candidates: Sequence[Candidate]) -> Problem:
-    """Sets and data of the planning problem.
+    """Build the sets and data of the planning problem.
 
     Parameters
     ----------
     fleet : Fleet
-        The resolved fleet.
+        Resolved fleet.
     candidates : Sequence[Candidate]
         Feasible configurations of all services.
 
     Returns
     -------
     Problem
-        Candidates without a pool that could host them are kept; they simply get no variable.
+        Includes candidates that no pool could host; they get no variables.
     """
     services = {service.name: service for service in fleet.services}
     moments = fleet_moments(fleet)
@@ -262,11 +263,11 @@ def build_problem(fleet: Fleet, candidates: Sequence[Candidate]) -> Problem:
 
 
 def find_candidate(problem: Problem, row: Placement) -> Candidate | None:
-    """The candidate that a placement runs, or None if the problem has none of that name."""
+    """Return the candidate that a placement runs; None if there is none of that name."""
     return _candidates_by_key(problem).get(row.key)
 
 
 @memoised
 def _candidates_by_key(problem: Problem) -> dict[ConfigurationKey, Candidate]:
-    """Candidates by what a plan names them; the first of several alike."""
+    """Return the candidates by key; the first of several with the same key."""
     return {candidate.key: candidate for candidate in reversed(problem.candidates)}

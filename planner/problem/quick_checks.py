@@ -1,4 +1,4 @@
-"""Demand that no configuration can serve where it arises, seen without a solver."""
+"""Demand that no configuration can serve, detected without a solver."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fleetplan.planner.problem.problem import Problem
 
 
 def unservable(problem: Problem) -> tuple[str, ...]:
-    """Why a problem has no plan, where a glance at its candidates shows it.
+    """Return reasons why a problem has no plan, as far as its candidates show.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ def unservable(problem: Problem) -> tuple[str, ...]:
     Returns
     -------
     tuple[str, ...]
-        One sentence for each service and class, with its regions; empty proves nothing.
+        One sentence per service and class, with its regions; empty proves nothing.
     """
     regions: dict[tuple[str, str], dict[str, None]] = {}
     for cell in problem.cells:
@@ -31,7 +31,7 @@ def unservable(problem: Problem) -> tuple[str, ...]:
 
 
 def _may_be_served(problem: Problem, cell: Cell, k: int) -> bool:
-    """Whether aggregated replicas, or both phases, have some pool in the region."""
+    """Return whether aggregated replicas, or both phases, have a pool in a serving region."""
     phases = {
         candidate.phase
         for candidate in map(problem.candidates.__getitem__, problem.candidates_of(cell.service))
@@ -52,5 +52,5 @@ def _missing(problem: Problem, cell: Cell, k: int) -> str:
         names = ", ".join(sorted({candidate.hardware for candidate in able}))
         return f"the region has no pool or offer of suitable hardware ({names})"
     if phases:
-        return f"only {' and '.join(sorted(phases))} is left, not the other phase"
-    return "no configuration that is allowed meets its limits and fits memory"
+        return f"only {' and '.join(sorted(phases))} configurations remain, none of the other phase"
+    return "no allowed configuration meets its limits and fits memory"

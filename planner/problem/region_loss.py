@@ -1,4 +1,4 @@
-"""Demand after the loss of a region: that of protected services, from all regions."""
+"""Demand after the loss of a region: protected services, summed over all regions."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from fleetplan.planner.problem.problem import Problem
 
 
 def protected_services(problem: Problem) -> tuple[str, ...]:
-    """Services that outlive the loss of any one region, in the order of the fleet."""
+    """Return the services that survive the loss of any one region, in the order of the fleet."""
     protected = problem.fleet.policy.survive_region_loss
     return tuple(service.name for service in problem.fleet.services if service.name in protected)
 
 
 def joint_cells(problem: Problem) -> list[tuple[Cell, tuple[int, ...]]]:
-    """Demand of each protected service and moment over all regions, with the cells that it comes from.
+    """Return each protected service's demand by moment over all regions, with the cells it comes from.
 
-    The region of a joint cell is empty: what is left of the fleet serves it as a whole.
+    The region of a joint cell is empty: the rest of the fleet serves it as a whole.
     """
     found = []
     for name in protected_services(problem):

@@ -1,4 +1,4 @@
-"""Best plan for one demand scenario alone, and supply that is decided already."""
+"""Optimum of one demand scenario, and fixed supply."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from fleetplan.planner.plan import UNMET_GAP_RATIO, Plan
 
 @dataclass(frozen=True, slots=True)
 class FixedSupply:
-    """Purchases, rents and retirements that cannot be changed any more.
+    """Purchases, rents and retirements that can no longer change.
 
     Attributes
     ----------
     acquired : Mapping[tuple[int, int, int], int]
-        Units by (pool index, acquisition index, period index); none where left out.
+        Units by (pool index, acquisition index, period index); 0 if missing.
     retired : Mapping[tuple[int, int], int]
-        Units that leave by (pool index, period index); none where left out.
+        Retired units by (pool index, period index); 0 if missing.
     """
 
     acquired: Mapping[tuple[int, int, int], int]
@@ -26,20 +26,20 @@ class FixedSupply:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioOptimum:
-    """The best plan for one demand scenario alone.
+    """Best plan for one demand scenario alone.
 
     Attributes
     ----------
     usd, bound_usd : float
-        Its TCO, and what no plan for this scenario is below. [USD]
+        Its TCO, and a lower bound for this scenario. [USD]
     unmet_requests_per_s : float
-        What it leaves unserved, the mean over the horizon. [requests/s]
+        Unmet demand, averaged over the horizon. [requests/s]
     supply : FixedSupply
-        What it buys, rents and retires.
+        Its purchases, rents and retirements.
     unmet_gap : float
-        Share of what it leaves unserved that another plan might serve, which may cost more.
+        Share of its unmet demand that another plan might serve, possibly at a higher cost.
     plan : Plan or None
-        All of it, where searches of other scenarios may begin with what it runs.
+        The plan itself, if searches of other scenarios may start from it.
     """
 
     usd: float
@@ -51,5 +51,8 @@ class ScenarioOptimum:
 
     @property
     def unmet_is_least(self) -> bool:
-        """Whether no plan for the scenario alone serves more: its best then costs no more than this one."""
+        """Return whether unmet demand is minimal for this scenario.
+
+        Only then does the scenario's optimum cost no more than this plan.
+        """
         return self.unmet_gap <= UNMET_GAP_RATIO

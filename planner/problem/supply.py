@@ -1,4 +1,4 @@
-"""Supply pools: what stands and what offers bring, packed and billed alike, with its cost by period."""
+"""Supply pools: existing hosts and offers with the same packing and billing, and their cost by period."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from fleetplan.planner.units import exact
 
 @dataclass(frozen=True, slots=True)
 class Acquisition:
-    """An offer, as far as it feeds one supply pool.
+    """Offer, as it applies to one supply pool.
 
     Attributes
     ----------
     offer : Offer
-        The offer of the fleet file.
+        Offer of the fleet file.
     unit_cost_by_period : CostTable
-        Cost of one unit by kind, by the period of its order or use, and by the period charged. [USD]
+        Cost of one unit by kind, by period of order or use, and by period charged. [USD]
     unit_cost_kinds : Mapping[str, tuple[float, ...]]
-        Cost over the horizon of one unit, by kind of cost (depreciation, rent, hosting, maintenance) and
-        by the period of its order (purchase) or use (rent). [USD]
+        Cost of one unit over the horizon, by kind of cost (depreciation, rent, hosting, maintenance) and by
+        period of order (purchase) or use (rent). [USD]
     unit_usd : tuple[float, ...]
-        The sum of the kinds. [USD]
+        Sum of the kinds. [USD]
     capex_usd_per_unit : float
         Cash at the order; 0 for rent. [USD]
     """
@@ -38,21 +38,21 @@ class Acquisition:
     capex_usd_per_unit: float
 
     def useful_in(self, period: int, n_periods: int) -> bool:
-        """Whether ordering (renting) in a period brings anything within the horizon."""
+        """Return whether ordering (or renting) in a period yields capacity within the horizon."""
         lead = self.offer.lead_time_periods
         if self.offer.capex_usd_per_host is not None:
             return period + lead < n_periods
         return period >= lead
 
     def serves(self, ordered: int, period: int) -> bool:
-        """Whether a unit ordered (rented) in one period stands in the pool in another."""
+        """Return whether a unit ordered (or rented) in one period is in the pool in another."""
         if self.offer.capex_usd_per_host is None:
             return ordered <= period < ordered + self.offer.term_periods
-        # A written-off host still serves.
+        # A fully depreciated host still serves.
         return period >= ordered + self.offer.lead_time_periods
 
     def counts_in(self, ordered: int, period: int) -> bool:
-        """Whether a unit ordered (rented) in one period counts against the maximum of another."""
+        """Return whether a unit ordered (or rented) in one period counts against the maximum of another."""
         if self.offer.capex_usd_per_host is None:
             return self.serves(ordered, period)
         return ordered == period
@@ -60,20 +60,20 @@ class Acquisition:
 
 @dataclass(frozen=True, slots=True)
 class Retirement:
-    """How existing units of a pool may leave it: sold, worn out, or given back as their lease ends.
+    """How existing units may leave a pool: sold, worn out, or returned at the end of their lease.
 
     Attributes
     ----------
     unit_cost_by_period : CostTable
-        What retiring one unit changes, by kind, by the period of it and by the period charged. [USD]
+        Cost change from retiring one unit, by kind, period of retirement and period charged. [USD]
     unit_usd : tuple[float, ...]
-        The sum by the period of the retirement. [USD]
+        Sum by period of retirement. [USD]
     leaving_cost_kinds : CostKinds
-        The part of it that is charged at once, by kind: what the books still hold, less the sale. [USD]
+        Part charged at once, by kind: book value less the sale. [USD]
     by_choice : bool
         Whether units may leave before the end of life.
     end_period : int or None
-        Index of the first period in which all existing units are gone.
+        Index of the first period without any existing units.
     """
 
     unit_cost_by_period: costs.CostTable
@@ -83,11 +83,11 @@ class Retirement:
     end_period: int | None
 
     def leaving_usd(self, period: int) -> float:
-        """Cost at once of a unit that leaves at the start of a period. [USD]"""
+        """Return the immediate cost of a unit that leaves at the start of a period. [USD]"""
         return sum(values[period] for values in self.leaving_cost_kinds.values())
 
     def possible_in(self, period: int) -> bool:
-        """Whether units may leave at the start of a period."""
+        """Return whether units may leave at the start of a period."""
         if self.end_period is not None and period >= self.end_period:
             return period == self.end_period
         return self.by_choice
@@ -100,27 +100,27 @@ class SupplyPool:
     Attributes
     ----------
     name, region, hardware : str
-        Name in placements, and where and what it is.
+        Name in placements, region, and hardware.
     accelerators_per_unit : int
-        Accelerators of one packing unit: a host, a pod, or 1 where single accelerators are rented.
+        Accelerators of one packing unit: a host, a pod, or 1 if single accelerators are rented.
     existing_units : int
-        Units that are there from the first period on.
+        Units that exist in the first period.
     reserve_units : int
         Units kept free for repair while the pool is in use.
     reserve_percent : float
-        Units kept free in per cent of those in use, rounded up to whole units; one of the two is 0. [%]
+        Units kept free, in per cent of those in use, rounded up to whole units; one of the two is 0. [%]
     acquisitions : tuple[Acquisition, ...]
         Offers that add units to this pool.
     fixed_usd : tuple[float, ...]
-        Cost of the existing units by period, whether used or not. [USD]
+        Cost of the existing units by period, used or not. [USD]
     fixed_cost_kinds : Mapping[str, tuple[float, ...]]
         The same by kind of cost (depreciation, rent, hosting, maintenance).
     energy_usd_per_kw : tuple[float, ...]
-        Cost of one kW of IT load over one period; 0 where energy is part of the rent. [USD/kW]
+        Cost of one kW of IT load over one period; 0 if rent includes energy. [USD/kW]
     spot_max_share : float or None
-        Most of a service that may run here, where the capacity may be taken away.
+        Largest share of a service that may run on this spot capacity.
     retirement : Retirement or None
-        How existing units may leave; None where they stay.
+        How existing units may leave; None if they stay.
     """
 
     name: str
@@ -136,36 +136,36 @@ class SupplyPool:
     retirement: Retirement | None = None
     spot_max_share: float | None = None
     maintenance_units: tuple[int, ...] = ()
-    """Existing units that are out of service by period; empty where none ever are."""
+    """Existing units out of service by period; empty if never."""
     reserve_percent: float = 0.0
 
     def reserve_of(self, in_use: int) -> int:
-        """Units kept free while so many are in use."""
+        """Return the units kept free for a number of units in use."""
         return self.reserve_units + math.ceil(self.reserve_ratio * in_use)
 
     @property
     def reserve_ratio(self) -> Fraction:
-        """Units kept free for each unit in use, before they are rounded up."""
+        """Return the units kept free per unit in use, before rounding up."""
         return exact(self.reserve_percent) / 100
 
     def maintenance_in(self, period: int) -> int:
-        """Existing units that are out of service in a period."""
+        """Return the existing units out of service in a period."""
         return self.maintenance_units[period] if self.maintenance_units else 0
 
     @property
     def may_stay_empty(self) -> bool:
-        """Whether a plan decides if there is anything in the pool; only then its reserve is optional."""
+        """Return whether the plan decides if the pool has units; only then its reserve is optional."""
         return bool(self.acquisitions) or self.retirement is not None
 
     def footprint_accelerators(self, accelerators: int) -> int:
-        """Accelerators that a replica blocks: whole units where it is larger than one."""
+        """Return the accelerators that a replica blocks: whole units if it is larger than one."""
         unit = self.accelerators_per_unit
         if accelerators <= unit:
             return accelerators
         return -(-accelerators // unit) * unit
 
     def units_per_replica(self, accelerators: int) -> Fraction:
-        """Units that a replica takes in a pool that runs nothing else."""
+        """Return the units that a replica takes in a pool without other replicas."""
         unit = self.accelerators_per_unit
         if accelerators >= unit:
             return Fraction(-(-accelerators // unit))
@@ -173,9 +173,9 @@ class SupplyPool:
 
 
 def supply_pools(fleet: Fleet) -> list[SupplyPool]:
-    """Existing pools with the offers that may join them, then new pools for the offers that join none.
+    """Return existing pools with the offers that may join them, then new pools for the other offers.
 
-    Which of several pools an offer joins is decided by the plan, not by the order of the file.
+    If an offer may join several pools, the plan decides which, not the order of the file.
     """
     pools: list[SupplyPool] = []
     placed: set[tuple[str, str]] = set()
@@ -200,7 +200,10 @@ def supply_pools(fleet: Fleet) -> list[SupplyPool]:
 
 
 def _packed_and_billed(offer: Offer) -> tuple[str, str, int, bool, float | None]:
-    """Key of offers that form one pool; spot capacity is apart, so that its share can be limited."""
+    """Return the key of offers that form one pool.
+
+    Spot capacity is separate, so that its share can be limited.
+    """
     return (
         offer.hardware,
         offer.unit,
@@ -211,7 +214,7 @@ def _packed_and_billed(offer: Offer) -> tuple[str, str, int, bool, float | None]
 
 
 def _joins(offer: Offer, pool: Pool) -> bool:
-    """Whether what an offer brings is packed and billed like the pool."""
+    """Return whether an offer's units are packed and billed like the pool."""
     if offer.spot_max_share is not None:
         return False
     included = pool.rented is not None and pool.rented.energy_included
@@ -246,7 +249,7 @@ def _existing_pool(fleet: Fleet, pool: Pool, offers: Sequence[Offer]) -> SupplyP
 
 
 def _retirement(fleet: Fleet, pool: Pool, region: Region, hardware: Hardware) -> Retirement | None:
-    """How the hosts of a pool may leave; None where none may and none must within the horizon."""
+    """Return how a pool's hosts may leave; None if none may or must within the horizon."""
     if not pool.hosts:
         return None
     end = None if pool.end is None else fleet.calendar.index(pool.end)
@@ -279,7 +282,7 @@ def _new_pool(fleet: Fleet, region_name: str, offers: Sequence[Offer]) -> Supply
         hardware=first.hardware,
         accelerators_per_unit=first.accelerators_per_unit,
         existing_units=0,
-        # Single accelerators are replaced by the provider, so no host is kept free for them.
+        # The provider replaces single accelerators, so no host is kept free for them.
         reserve_units=fleet.policy.reserve_hosts_per_pool if by_host else 0,
         reserve_percent=fleet.policy.reserve_percent_per_pool if by_host else 0.0,
         acquisitions=_acquisitions(fleet, region, hardware, offers),

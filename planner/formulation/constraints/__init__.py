@@ -1,1 +1,1 @@
-"""One constraint family a module, its formula in the docstring."""
+"""One constraint family per module, with its formula in the docstring."""

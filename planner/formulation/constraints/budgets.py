@@ -1,16 +1,16 @@
-r"""Family 6, budgets: capital, operating cost and TCO stay within their limits.
+r"""Family 6, budgets: limits on capital expenditure, operating cost and TCO.
 
-With fixed cost C of what exists (its operating part C_op) and order period q::
+With fixed cost C of existing hosts (operating part C_op) and order period q::
 
     sum_p capex[o] acquired[o,p,q] <= capex limit of q                    capex[period]
     sum_{q} of the same            <= capex limit                         capex[horizon]
     C_op + operating cost          <= opex limit                          opex[horizon]
     C + cost                       <= TCO limit                           tco[horizon]
 
-In the last two rows the traffic is charged by its rate (objective/traffic.py): a plan costs no more than they
-say. A budget equal to the cost of a plan admits that plan, though it may not be written in whole load units:
-the rows leave a load unit of each class that others than the cheapest replicas may serve. Where a plan takes
-more than the limit that way, the search looks for one without them (`Problem.strict_budgets`).
+The last two rows charge traffic by its rate (objective/traffic.py), so a plan costs at most what they state.
+A budget equal to a plan's cost must admit that plan, even if whole load units cannot express it: the rows
+allow one load unit of each class on other than the cheapest replicas. If a plan exceeds the limit that way,
+the search repeats without this allowance (`Problem.strict_budgets`).
 """
 
 from __future__ import annotations
@@ -37,15 +37,16 @@ from fleetplan.planner.problem.capacity_costs import CAPITAL_KINDS
 from fleetplan.planner.units import exact
 
 ROUNDING_RATIO: Final = 1e-7
-"""Share of a limit for rates in whole units and for floats: a plan keeps its own cost as a limit."""
+"""Relative tolerance of a limit, for rates in whole units and for floats: a plan's own cost is a valid
+limit."""
 
 ERROR_RATIO: Final = 5e-7
-"""Share of a limit that the whole numbers of its row may let pass. With `ROUNDING_RATIO` it is less than the
-verifier allows."""
+"""Relative excess that rounding of the row to integers may allow. With `ROUNDING_RATIO`, it stays below the
+verifier's tolerance."""
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
-    """Add the rows of the budgets that are given."""
+    """Add a row for each budget."""
     budget = problem.fleet.budget
     capex = {
         (p, a, q): usd_units(problem.pools[p].acquisitions[a].capex_usd_per_unit)
@@ -77,7 +78,7 @@ def _limit(
     amounts: tuple[float, float],
     name: str,
 ) -> None:
-    """Let fixed cost, a sum of costs and those of the traffic be at most a limit."""
+    """Limit the sum of fixed, variable and traffic costs."""
     (sums, traffic), (fixed, limit) = costs, amounts
     terms = [*sums, *traffic.terms]
     bounds = [int(variable.proto.domain[1]) for variable, _ in terms]
@@ -91,7 +92,7 @@ def _limit(
 
 
 def _fixed_operating_usd(problem: Problem) -> float:
-    """Cost of what exists without its depreciation. [USD]"""
+    """Return the operating cost of existing hosts. [USD]"""
     return sum(
         sum(values)
         for pool in problem.pools
@@ -101,7 +102,7 @@ def _fixed_operating_usd(problem: Problem) -> float:
 
 
 def _operating_terms(problem: Problem, variables: Variables) -> list[Term]:
-    """Rent, hosting and maintenance of what the plan adds and retires. [USD]"""
+    """Return rent, hosting and maintenance of acquired and retired units. [USD]"""
     return [
         (
             variable,

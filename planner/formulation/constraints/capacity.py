@@ -1,39 +1,40 @@
-r"""Family 3, capacity: replicas fit the units of a pool, packed by host or pod, less the reserve.
+r"""Family 3, capacity: replicas fit into the units of a pool, packed by host or pod, less the reserve.
 
-For each pool p with H accelerators a unit and each moment m of period q, with footprint a'[c] (the replica's
-accelerators, or whole units where it is larger than one)::
+For each pool p with H accelerators per unit, each moment m of period q, and footprint a'[c] (the replica's
+accelerators, or whole units for a replica larger than one)::
 
     sum_c a'[c] n[c,p,m] <= H (E[p,q] - left + arrived - reserve[p] in_use[p,m])   capacity[...]
     sum_c a'[c] n[c,p,m] <= H (N - reserve[p]) in_use[p,m]                     in_use[...]
     (reserve[p] + 1) in_use[p,m] <= E[p,q] - left + arrived                    in_use_units[...]
     N sum_c a'[c] n[c,p,m] <= H (N - reserve[p]) (E[p,q] - left + arrived)     reserve[...]
 
-Where the reserve is in per cent of the units in use, hosts_in_use units may be filled, and the rows have them
-for the units less the reserve. Both are whole, so that the reserve is rounded up to whole units::
+If the reserve is a percentage of the units in use, hosts_in_use units may be filled and replace the units
+less the reserve in these rows. Both are whole, so the reserve is rounded up to whole units::
 
     (100 + percent[p]) hosts_in_use[p,m] <= 100 (E[p,q] - left + arrived)      reserve_percent[...]
 
-A pool that runs nothing needs no spare host. It has N units at most, and where the reserve is one of N, a
-unit serves N - 1 of N parts at most: the last row is the convex hull of what whole units may fill. Without it
-the linear relaxation pays for a sliver of the reserve. For each cell, class k and phase, the rate that a pool
-in use serves is at most the demand (of offline work, what the moment may serve at most). The next row does
-the same for demands; its last sum is one load unit of rounding for each load::
+An idle pool needs no spare host. A pool has at most N units. With a reserve of one unit of N, a unit serves
+at most N - 1 of N parts: the last row is the convex hull of what whole units may hold, without which the
+linear relaxation pays for a fraction of the reserve. The next row states, for each cell, class k and phase,
+that a pool in use serves at most the demand (of offline work, the most that the moment may serve); its last
+sum is one load unit of rounding per load::
 
     sum_{c in phase} mu[c,k] w[c,k,p,i] <= (S D[i,k] + sum_c mu[c,k]) in_use[p,m]   in_use_share[...]
 
-Where the sizes do not divide each other, packed[p,m,t] units are divided by pattern t, which holds
+If replica sizes do not divide each other, packed[p,m,t] units are divided by pattern t, which holds
 fits[t,size] replicas of a size::
 
     sum_{c of one size} n[c,p,m] <= sum_t fits[t,size] packed[p,m,t]           slots[...]
     sum_t packed[p,m,t] <= units - whole units of larger replicas              patterns[...]
 
-Where patterns are too many, packed[p,m,a,s] replicas of size s stand behind a accelerators of their units::
+If there are too many patterns, packed[p,m,a,s] replicas of size s are placed after a accelerators of their
+units::
 
     sum_{c of size s} n[c,p,m] <= sum_a packed[p,m,a,s]                        slots[...]
     sum_s packed[p,m,0,s] <= units - whole units of larger replicas            patterns[...]
     sum_s packed[p,m,a,s] <= sum_s packed[p,m,a-s,s]                           filled[...]
 
-What is out for maintenance in a period is taken from E in all of these.
+Units in maintenance are subtracted from E in all rows.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
 
 
 def _add_shares(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
-    """Rows that tie the use of a pool to the share of the demand that it serves."""
+    """Add rows that tie the use of a pool to its share of the demand."""
     scales = rate_scales(problem)
     served: dict[tuple[int, int, Phase, int], list[LoadKey]] = {}
     for key in variables.load:
@@ -110,7 +111,7 @@ def _add_shares(model: cp_model.CpModel, problem: Problem, variables: Variables)
 
 
 def arrived_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_model.LinearExpr:
-    """Units of a pool that offers have brought by a period: bought ones stay, rented ones do not."""
+    """Return the units of a pool that arrived by a period: purchases stay, rentals end."""
     return cp_model.LinearExpr.sum(
         [
             variable
@@ -121,14 +122,14 @@ def arrived_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_
 
 
 def installed_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_model.LinearExpr:
-    """Units installed in a pool in a period, the reserve included."""
+    """Return the units installed in a pool in a period, the reserve included."""
     left = [variable for (pool, when), variable in variables.retired.items() if pool == p and when <= q]
     existing = problem.pools[p].existing_units
     return arrived_units(problem, variables, p, q) + existing - cp_model.LinearExpr.sum(left)
 
 
 def most_installed(problem: Problem, variables: Variables, p: int, q: int) -> int:
-    """Units that a pool may have in a period at most, less those in maintenance."""
+    """Return the most units that a pool may have in a period, less those in maintenance."""
     pool = problem.pools[p]
     arrived: dict[int, int] = {}
     for (at, a, ordered), variable in variables.acquired.items():
@@ -138,14 +139,14 @@ def most_installed(problem: Problem, variables: Variables, p: int, q: int) -> in
     for a, units in arrived.items():
         offer = pool.acquisitions[a].offer
         limit = offer.max_units[q]
-        # A maximum of what is rented is one of all terms that run; of what is bought, of each order.
+        # The maximum limits all running terms of rentals, and each order of purchases.
         bought = offer.capex_usd_per_host is not None
         most += units if bought or limit is None else min(units, limit)
     return most
 
 
 def available_units(problem: Problem, variables: Variables, p: int, m: int) -> cp_model.LinearExpr:
-    """Units of a pool that may run replicas in a moment."""
+    """Return the units of a pool that may run replicas in a moment."""
     if (p, m) in variables.hosts_in_use:
         return cp_model.LinearExpr.sum([variables.hosts_in_use[p, m]])
     pool, q = problem.pools[p], problem.moments[m].period
@@ -163,7 +164,7 @@ def add_patterns(
     units: cp_model.LinearExpr,
     label: str,
 ) -> dict[tuple[int, ...], cp_model.IntVar]:
-    """Add slots of the sizes that do not divide each other.
+    """Add packing rows for replica sizes that do not divide each other.
 
     Parameters
     ----------
@@ -178,17 +179,17 @@ def add_patterns(
     units : LinearExpr
         Units that may run them.
     label : str
-        Of the rows.
+        Label of the rows.
 
     Returns
     -------
     dict[tuple[int, ...], IntVar]
-        Units by packing pattern, or replicas by step; empty where the sizes divide each other.
+        Units by packing pattern, or replicas by step; empty if the sizes divide each other.
 
     Raises
     ------
     InputError
-        A unit of thousands of accelerators is shared in too many ways.
+        If a unit of thousands of accelerators can be shared in too many ways.
     """
     p, m = place
     unit = problem.pools[p].accelerators_per_unit
@@ -227,7 +228,7 @@ def add_patterns(
 def _add_filled(
     model: cp_model.CpModel, steps: Mapping[tuple[int, ...], cp_model.IntVar], label: str
 ) -> None:
-    """Let replicas stand behind others only where those stand."""
+    """Allow replicas after others only where those are placed."""
     before: dict[int, list[cp_model.IntVar]] = {}
     behind: dict[int, list[cp_model.IntVar]] = {}
     for (taken, size), count in steps.items():

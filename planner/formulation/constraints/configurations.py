@@ -1,4 +1,4 @@
-r"""Family 9, configurations: a service runs at most K distinct configurations in a region and moment.
+r"""Family 9, configurations: a service runs at most K distinct configurations per region and moment.
 
 For each service s, region r and moment m::
 
@@ -18,7 +18,7 @@ from fleetplan.planner.problem import Problem
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
-    """Add the rows where the policy limits the number of configurations."""
+    """Add the rows if the policy limits the number of configurations."""
     limit = problem.fleet.policy.max_configs_per_service_region
     if limit is None:
         return

@@ -1,18 +1,18 @@
-r"""Family 1, coverage: every class of every service is served in both phases, where it is asked for.
+r"""Family 1, coverage: every class of every service is served in both phases where it has demand.
 
-For each cell (service s, region r, moment m) and class k, with load w in load units, rate
-:math:`\mu` of one replica and S load units a replica::
+For each cell (service s, region r, moment m) and class k, with load w in load units, rate :math:`\mu` of one
+replica and S load units per replica::
 
     sum_{c in aggregated} mu[c,k] w[c,k] + S sum_e d[k,e] + S u[k] >= S D[k]   coverage[...]
     sum_{c in prefill group}  mu[c,k] w[c,k]   >= S sum_{e of the group} d[k,e]   prefill[...]
     sum_{c in decode group}   mu[c,k] w[c,k]   >= S sum_{e of the group} d[k,e]   decode[...]
 
-d[k,e] is the rate that passes between a pair e of groups of prefill and decode replicas, so the same share of
-the traffic is disaggregated in both phases; u is unmet demand; D is demand with its headroom. See
-planner/problem/kv_pairs.py for the pairs; a region in which all replicas pair has one. For an offline
+d[k,e] is the rate that passes through a pair e of groups of prefill and decode replicas, so both phases
+disaggregate the same share of the traffic; u is unmet demand; D is demand with its headroom.
+planner/problem/kv_pairs.py defines the pairs; a region in which all replicas pair has one. For an offline
 service, S worked (family 13) replaces S D - S u.
 
-What these rows imply for whole replicas is in planner/formulation/constraints/whole_replicas.py.
+planner/formulation/constraints/whole_replicas.py states the implications for whole replicas.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
             label = cell_label(problem, cell, k)
             served = _served(problem, variables, cell_index, k)
             total = cp_model.LinearExpr.sum
-            # Where a variable does not exist its sum is empty, so zero.
+            # Missing variables leave empty sums, which are zero.
             missing = [(cell_index, k)] if worked is None else []
             unmet = total([variables.unmet[key] for key in missing if key in variables.unmet])
             known = variables.kv_pairs[cell_index, k]
@@ -65,7 +65,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
 def _served(
     problem: Problem, variables: Variables, cell_index: int, k: int
 ) -> dict[Slot, cp_model.LinearExpr]:
-    """Rate that the loads of a class make, by candidate and pool. [rate units times load units]"""
+    """Return the rate served by a class's loads, by candidate and pool. [rate units times load units]"""
     served: dict[Slot, cp_model.LinearExpr] = {}
     for c, p in problem.slots(problem.cells[cell_index]):
         if (c, k, p, cell_index) in variables.load:

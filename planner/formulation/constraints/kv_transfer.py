@@ -1,12 +1,12 @@
-r"""Family 4, KV transfer: links carry the caches that pass over them from prefill to decode.
+r"""Family 4, KV transfer: bandwidth of the links that carry KV caches from prefill to decode.
 
-Which replicas may pass requests to which (reach, hardware, variant, time) makes the pairs of family 1. For
-each link with a capacity, and each moment m, with d the rate that passes between a pair e of groups over
-the link and gb the cache of a request::
+Reach, hardware, variant and time decide which replicas may hand over requests: the pairs of family 1. For
+each link with a capacity and each moment m, with d the rate that passes through a pair e of groups over the
+link and gb the cache of a request::
 
     sum_{i in m, k, e over the link} gb[e,k] d[i,k,e] <= GB/s of the link kv_link[...]
 
-d holds the headroom of its service, so a link carries the planned capacity, as replicas do. Rates are in rate
+d includes its service's headroom, so links carry the planned capacity, as replicas do. Rates are in rate
 units of their service; coefficients are rounded up and the limit down.
 """
 
@@ -24,7 +24,7 @@ from fleetplan.planner.units import exact
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
-    """Add one row for every link and moment in which anything may pass over it."""
+    """Add one row for every link and moment that requests may use."""
     if not problem.fleet.kv_links:
         return
     scales = rate_scales(problem)

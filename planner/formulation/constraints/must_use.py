@@ -1,16 +1,15 @@
-r"""Family 14, must use: what a question forces into the plan serves a share of some class of some cell.
+r"""Family 14, must use: a configuration or offer that a question forces into the plan serves some share.
 
-For each requirement x, cell i and class k with something that matches x, in group g of a phase, load
-units S, y = must_use_here[x,i,k,g] and the share asked for::
+For each requirement x, and each cell i and class k with a match for x in group g of a phase, with load units
+S, y = must_use_here[x,i,k,g] and the required share::
 
     sum_{c in g that match} mu[c,k] w[c,k,p,i] >= S share D[i,k] y               must_use_load[...]
     sum_{pairs of g} d[i,k,pair]               >= share D[i,k] y           must_use_passed[...]
     sum_{c in aggregated} mu[c,k] w[c,k,p,i]   <= S (1 - share) D y + U (1 - y)  must_use_apart[...]
     sum_{i,k,g} y >= 1                                                        must_use[...]
 
-The second and third row are those of separate phases: requests pass through the group, and aggregated
-replicas leave them to it, so that the load of the first row is traffic and not a spare. Of an offer the last
-row counts units::
+The second and third rows apply to separate phases: requests pass through the group, and aggregated replicas
+leave them to it, so that the load of the first row is real traffic. For an offer, the last row counts units::
 
     sum_{p,q} acquired[o,p,q] >= 1                                             must_use[...]
 """
@@ -37,7 +36,7 @@ Slot = tuple[int, int]
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
-    """Add the rows of everything that must be used; a problem with any is in one part (`components`)."""
+    """Add the rows of every requirement; a problem with any is not split into parts (`components`)."""
     for required in problem.fleet.policy.must_use:
         if required.offer is not None:
             terms = [
@@ -51,7 +50,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
 
 
 def matches(problem: Problem, required: MustUse, c: int, p: int) -> bool:
-    """Whether a candidate in a pool is what must be used."""
+    """Return whether a candidate in a pool matches a requirement."""
     candidate, pool = problem.candidates[c], problem.pools[p]
     return (
         required.service in (None, candidate.service)
@@ -65,7 +64,7 @@ def matches(problem: Problem, required: MustUse, c: int, p: int) -> bool:
 def _served(
     model: cp_model.CpModel, problem: Problem, variables: Variables, required: MustUse
 ) -> list[cp_model.IntVar]:
-    """Whether each class of each cell is served by what must be used, group by group."""
+    """Return indicators of whether each class of each cell is served by a match, by group."""
     scales = rate_scales(problem)
     loads: dict[Place, list[LoadKey]] = defaultdict(list)
     for c, k, p, i in variables.load:
@@ -103,7 +102,7 @@ def _served(
 def _groups(
     variables: Variables, i: int, k: int, phase: Phase
 ) -> Iterator[tuple[str, cp_model.LinearExprT, frozenset[Slot] | None]]:
-    """Groups of replicas of a phase: a label, the rate that passes through, and their slots (None is all)."""
+    """Yield the groups of a phase: a label, the rate that passes through, and their slots (None for all)."""
     if phase is Phase.AGGREGATED:
         yield "", 0, None
         return
@@ -117,7 +116,7 @@ def _groups(
 
 
 def _rate(problem: Problem, variables: Variables, keys: Sequence[LoadKey]) -> cp_model.LinearExpr:
-    """What loads serve. [rate units * load units]"""
+    """Return the rate that these loads serve. [rate units * load units]"""
     return cp_model.LinearExpr.weighted_sum(
         [variables.load[key] for key in keys],
         [rate_units(problem, key[0], key[1]) for key in keys],
@@ -125,5 +124,5 @@ def _rate(problem: Problem, variables: Variables, keys: Sequence[LoadKey]) -> cp
 
 
 def _most(problem: Problem, variables: Variables, keys: Sequence[LoadKey]) -> int:
-    """The most that they can. [the same]"""
+    """Return the largest rate that these loads can serve. [rate units * load units]"""
     return sum(rate_units(problem, key[0], key[1]) * variables.load[key].proto.domain[1] for key in keys)

@@ -1,14 +1,13 @@
-r"""Family 13, offline work: the work of a day is done before its deadline, where there is room for it.
+r"""Family 13, offline work: each day's work is done before its deadline, in moments with spare capacity.
 
-For each cell i of an offline service (service, region and moment of h[i] hours) and class k, with D the rate
-at which requests arise, put_off[i,j] the work of cell i that is done in cell j, and J(i) the cells of the
-same day that the deadline reaches (planner/problem/deferral.py)::
+For each cell i of an offline service (service, region and moment of h[i] hours) and class k, with D the
+arrival rate, put_off[i,j] the work of cell i done in cell j, and J(i) the cells of the same day within the
+deadline (planner/problem/deferral.py)::
 
     sum_{j in J(i)} put_off[i,j,k] + h[i] u[i,k] >= h[i] D[i,k]           work[...]
     h[j] worked[j,k] >= sum_{i: j in J(i)} put_off[i,j,k]                 worked[...]
 
-worked is the rate at which the moment serves the class; in the coverage rows it replaces the demand of online
-services.
+worked is the rate at which the moment serves the class; it replaces demand in the coverage rows.
 """
 
 from __future__ import annotations

@@ -1,21 +1,20 @@
-r"""Family 11, placement rules: one pool serves at most a share of a service, by policy or as spot capacity.
+r"""Family 11, placement rules: a pool serves at most a share of a service, by policy or as spot capacity.
 
-For each service s, moment m, pool p and phase, with D the demand of all regions and classes, S load units a
+For each service s, moment m, pool p and phase, with D the demand of all regions and classes, S load units per
 replica, and mu rounded up::
 
     sum_{c in phase or aggregated, k} mu[c,k] w[c,k,p,i] <= S share D[s,m] + sum mu[c,k]  share[...]
 
-The last sum is one load unit for each load: without it a share that is met exactly could not be written in
-whole load units. It must serve nobody, though, or plans would run one more configuration for its rounding.
-So take a part T of the traffic: that of cells which share pools, of one cell, or of a class of one. For every
-set A of pools that is too small for T, what is above their shares is served elsewhere or unmet. This holds
-without rounding, as the loads of other pools may be larger than what they serve::
+The last sum is one load unit per load; without it, whole load units could not meet a share exactly. It must
+not serve demand, though, or plans would run one more configuration for its rounding. Therefore, for a part T
+of the traffic (cells that share pools, one cell, or one class of a cell) and every set A of pools that is too
+small for T, the excess over the pools' shares is served elsewhere or unmet. This is valid without rounding,
+as loads of other pools may exceed what they serve::
 
     sum_{p not in A, c in phase or agg} mu w + S u[T] >= S (D[T] - sum_{p in A} share D)    elsewhere[...]
 
-An offline service has one row a day instead, over its moments weighted with their hours:
-a pool does at most that share of a day's work. Maintenance windows lower what a pool holds, so they are part
-of family 3.
+An offline service has one row per day instead, over its moments weighted by their hours: a pool does at most
+that share of a day's work. Maintenance windows reduce a pool's units and belong to family 3.
 """
 
 from __future__ import annotations
@@ -36,7 +35,8 @@ from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, exact
 
 MOST_SETS: Final = 64
-"""Sets of pools that one part of the traffic has rows for, small ones first; others have `share` alone."""
+"""Most pool sets with `elsewhere` rows per part of the traffic, small sets first; others have only
+`share`."""
 
 Source: TypeAlias = tuple[int, int]
 """(cell index, class index)"""
@@ -55,7 +55,7 @@ class _Served:
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
-    """Add one row for every service, phase, pool and moment (day), where the share of the pool is limited."""
+    """Add one row per service, phase, pool and moment (or day) where the pool's share is limited."""
     scales, hours = rate_scales(problem), hour_weights(problem)
     for (name, phase, p, moments), keys in _loads(problem, variables).items():
         share = max_share(problem, p)
@@ -81,20 +81,20 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
 
 
 def max_share(problem: Problem, p: int) -> float | None:
-    """Most of a service that a pool may serve: by the policy, and where it may be taken away."""
+    """Return the largest share of a service that a pool may serve, by policy or as spot capacity."""
     limits = (problem.fleet.policy.max_share_per_pool, problem.pools[p].spot_max_share)
     return min((limit for limit in limits if limit is not None), default=None)
 
 
 def limited_together(problem: Problem, service: str, moment: int) -> tuple[int, ...]:
-    """Moments whose traffic a limited share counts together: each alone, of an offline service the day."""
+    """Return the moments that a share limit counts together: one, or the day of an offline service."""
     return (moment,) if problem.services[service].offline is None else problem.day_of(moment)
 
 
 def _loads(
     problem: Problem, variables: Variables
 ) -> dict[tuple[str, Phase, int, tuple[int, ...]], list[LoadKey]]:
-    """Loads that carry a phase of a service in a pool and moments; aggregated ones carry both."""
+    """Return the loads that carry a phase of a service in a pool and moments; aggregated ones carry both."""
     found: dict[tuple[str, Phase, int, tuple[int, ...]], list[LoadKey]] = {}
     for key in variables.load:
         c, _, p, cell = key
@@ -107,7 +107,7 @@ def _loads(
 
 
 def _add_elsewhere(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
-    """Add what other pools serve at least, for every set of pools that are too few for some traffic."""
+    """Add the least traffic of other pools, for every set of pools too small for some traffic."""
     if all(max_share(problem, p) is None for p in range(len(problem.pools))):
         return
     scales = rate_scales(problem)
@@ -141,7 +141,7 @@ def _add_elsewhere(model: cp_model.CpModel, problem: Problem, variables: Variabl
 
 
 def _served_by_phase(problem: Problem, variables: Variables) -> Iterator[_Served]:
-    """Loads of every service that is served at once, by phase and moment."""
+    """Yield the loads of every online service, by phase and moment."""
     found: dict[tuple[str, Phase, int], _Served] = {}
     for (c, k, p, cell), load in variables.load.items():
         candidate, moment = problem.candidates[c], problem.cells[cell].moment
@@ -157,7 +157,7 @@ def _served_by_phase(problem: Problem, variables: Variables) -> Iterator[_Served
 
 
 def _parts(served: _Served) -> list[tuple[Source, ...]]:
-    """Parts of the traffic: of cells that share pools, of each cell, of each of its classes."""
+    """Return parts of the traffic: cells that share pools, each cell, and each class of a cell."""
     cells: dict[int, list[Source]] = defaultdict(list)
     for source in sorted(served.loads):
         cells[source[0]].append(source)
@@ -180,7 +180,7 @@ def _parts(served: _Served) -> list[tuple[Source, ...]]:
 def _too_few(
     problem: Problem, pools: Collection[int], whole: int, demand: int
 ) -> Iterator[tuple[tuple[int, ...], Fraction]]:
-    """Sets of limited pools that may not serve a demand alone, with what they may serve. [rate units]"""
+    """Yield the sets of limited pools too small for a demand, with the rate they may serve. [rate units]"""
     shares = {p: share for p in sorted(pools) if (share := max_share(problem, p)) is not None}
     sets = (chosen for size in range(1, len(shares) + 1) for chosen in itertools.combinations(shares, size))
     for chosen in itertools.islice(sets, MOST_SETS):
@@ -190,7 +190,7 @@ def _too_few(
 
 
 def _part_label(problem: Problem, sources: Collection[Source]) -> str:
-    """Regions and classes of a part of the traffic."""
+    """Return the regions and classes of a part of the traffic as a label."""
     regions = dict.fromkeys(problem.cells[cell].region for cell, _ in sources)
     service = problem.services[problem.cells[next(iter(sources))[0]].service]
     classes = dict.fromkeys(service.classes[k].name for _, k in sources)

@@ -1,13 +1,13 @@
-r"""Family 5, power: what stands in a region stays within its facility power.
+r"""Family 5, power: accelerators in a region stay within its facility power.
 
-For each region r and moment m of a period q with a limit L, in whole watts of a busy accelerator (watts[c])
-and of an idle one (idle[p]), with H accelerators in each unit::
+For each region r with a limit L in moment m of period q, in whole watts of a busy accelerator (watts[c]) and
+of an idle one (idle[p]), with H accelerators per unit::
 
     sum_{c,p in r} a[c] (watts[c] - idle[p]) n[c,p,m]
       + sum_{p in r} H idle[p] (E[p] - left[p,q] + arrived[p,q]) <= L / PUE                 power[...]
 
-Replicas count at full load, because the site must carry their peak; all other accelerators that stand there
-count at idle, those in reserve and out of service too.
+Replicas count at full load, because the site must carry their peak. All other accelerators count at idle
+power, including those in reserve and out of service.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ def watts_drawn(
     running: Mapping[tuple[int, int], cp_model.IntVar],
     place: tuple[str, int],
 ) -> cp_model.LinearExprT:
-    """IT power of a region in a period: replicas at full load, all else that stands there at idle. [W]
+    """Return the IT power of a region in a period: replicas at full load, the rest at idle. [W]
 
     Parameters
     ----------
     problem : Problem
         Sets and data.
     variables : Variables
-        What stands.
+        Variables of the installed units.
     running : Mapping[tuple[int, int], IntVar]
-        Replicas by candidate and pool index; those of other regions are left out.
+        Replicas by candidate and pool index; those of other regions are ignored.
     place : tuple[str, int]
         Region and period index.
     """

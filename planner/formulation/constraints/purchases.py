@@ -1,7 +1,7 @@
-r"""Family 7, purchases: an offer brings at most its maximum, over all the pools that it feeds, in whole lots.
+r"""Family 7, purchases: an offer brings at most its maximum, over all its pools, in whole lots.
 
-For each offer o and period q: what is ordered in it (purchase), or held in it from terms that began in it or
-before (rent). A purchase stands in the pool from its lead time on, a rental for its term::
+For each offer o and period q, the units ordered in q (purchase), or held in q under terms that began by q
+(rent). Purchases arrive after their lead time, rentals stay for their term::
 
     sum_{p, t counts in q} acquired[o,p,t] <= max[o,q]                    offer[...]
     acquired[o,p,q] = lot[o] lots[o,p,q]                                  lot[...]

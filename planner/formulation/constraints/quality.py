@@ -1,19 +1,18 @@
-r"""Family 12, quality: requests have at least the average quality that their service asks for.
+r"""Family 12, quality: requests have at least the average quality that their service requires.
 
-For each cell i of a service with an average floor, with the score of its variants, the load w of
-aggregated replicas in load units S, and the rate d that passes between prefill and decode replicas of a
-variant::
+For each cell i of a service with an average floor, with the score of its variants, the load w of aggregated
+replicas in load units S, and the rate d that passes between prefill and decode replicas of a variant::
 
     sum_{variants, c in aggregated of it, k} (score - floor) mu[c,k] w[c,k] / S
         + sum_{variants, k, e of it} (score - floor) d[i,k,e] >= 0        quality[...]
 
-Traffic above the demand, which rows of coverage allow, would shift the average, so that for these cells and
-each class k, with the demand D and the unmet demand u::
+Coverage rows allow traffic above demand, which would shift the average. Therefore these cells have, for each
+class k with demand D and unmet demand u::
 
     sum_{c in aggregated} mu w[c,k] + S sum_e d[k,e] + S u[k] <= S D[k] + sum mu   quality_traffic[...]
 
-where the last sum is one load unit for each load, without which a demand could not be met in whole ones.
-A floor for every request needs no row: variants below it are no candidates.
+The last sum is one load unit per load, without which whole load units could not meet a demand. A floor for
+every request needs no row: lower variants are not candidates.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
 def _add_traffic(
     model: cp_model.CpModel, problem: Problem, variables: Variables, cell_index: int, k: int
 ) -> None:
-    """No more is served of a class than is asked for, but for a load unit of each load."""
+    """Limit the served rate of a class to its demand, plus one load unit per load."""
     cell = problem.cells[cell_index]
     scale = rate_scales(problem)[cell.service]
     units = scale.demand_units(cell.requests_per_s[k])

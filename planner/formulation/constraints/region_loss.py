@@ -1,7 +1,7 @@
-r"""Family 10, loss of a region: whatever region is lost, the rest serves the protected services.
+r"""Family 10, loss of a region: whatever region is lost, the others serve the protected services.
 
-For each lost region z, protected service s, moment m and class k, with replicas n' and loads w' of what then
-runs in the other regions, S load units a replica, d'[e] what passes between a pair e of groups of prefill and
+For each lost region z, protected service s, moment m and class k, with replicas n' and loads w' in the other
+regions after the loss, S load units per replica, d'[e] the rate through a pair e of groups of prefill and
 decode replicas, and D the demand of all regions::
 
     sum_{c in aggregated} mu w' + S sum_e d'[e] + S sum_r u[r] >= S sum_r D[r]   surviving_coverage[...]
@@ -12,12 +12,11 @@ decode replicas, and D the demand of all regions::
     sum_{c,p in r} a[c] (watts[c] - idle[p]) n'[c,p]
       + sum_{p in r} H idle[p] units[p,m] <= limit[r,m] / PUE[r]                 surviving_power[...]
 
-Services that are not protected then stop, and hosts in reserve may serve: it is an emergency. What stands is
-what the plan has in any case, so the loss costs the units that are bought and rented for it, no more. The
-limits on configurations, on the share of a pool and of the links do not hold then, and the way to another
-region adds nothing to TTFT. Limits under load hold: a pool carries what its lines say, as in family 2, with
-the rows `surviving_pooled[...]`, `surviving_one_line[...]`, `surviving_pooled_replicas[...]` and
-`surviving_share[...]`.
+Other services stop then, and reserve hosts may serve, because it is an emergency. Installed units are those
+of the plan, so a loss costs only the units that are bought and rented for it. Limits on configurations, pool
+shares and links do not apply, and the way to another region adds nothing to TTFT. Latency limits under load
+apply: a pool carries what its lines allow, as in family 2, with the rows `surviving_pooled[...]`,
+`surviving_one_line[...]`, `surviving_pooled_replicas[...]` and `surviving_share[...]`.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
 def _create_replicas(
     model: cp_model.CpModel, problem: Problem, variables: Variables, lost: str, cell: Cell, scale: RateScale
 ) -> None:
-    """Replicas and loads of a protected service in what is left, with the rows that tie them."""
+    """Create the replicas and loads of a protected service after a loss, with the rows that tie them."""
     names = [request_class.name for request_class in problem.services[cell.service].classes]
     for c in problem.candidates_of(cell.service):
         candidate = problem.candidates[c]
@@ -103,7 +102,7 @@ def _line_variables(
     bound: int,
     label: str,
 ) -> tuple[cp_model.IntVar, cp_model.IntVar]:
-    """Whether a line is chosen for what survives in a pool, and for how many replicas."""
+    """Create the choice of a line after a loss, and the replicas it applies to."""
     by_line = model.new_bool_var(f"surviving_pooled[{label}]")
     count = model.new_int_var(0, bound, f"surviving_pooled_replicas[{label}]")
     variables.surviving_pooled[key] = by_line
@@ -120,7 +119,7 @@ def _cover(
     parts: tuple[int, ...],
     k: int,
 ) -> None:
-    """All demand of a class is served in what is left, each request's phases within one region."""
+    """Serve all demand of a class after a loss, with both phases of a request in one region."""
     scale = rate_scales(problem)[cell.service]
     demand = sum(scale.demand_units(problem.cells[index].requests_per_s[k]) for index in parts)
     if not demand:
@@ -155,7 +154,7 @@ def _cover(
 
 
 def _hold(model: cp_model.CpModel, problem: Problem, variables: Variables, lost: str) -> None:
-    """Limit the replicas after the loss to the units of their pools."""
+    """Limit the replicas after a loss to the units of their pools."""
     hosted: dict[tuple[int, int], dict[int, cp_model.IntVar]] = defaultdict(dict)
     for (gone, c, p, m), replicas in variables.surviving.items():
         if gone == lost:
@@ -173,7 +172,7 @@ def _hold(model: cp_model.CpModel, problem: Problem, variables: Variables, lost:
 
 
 def _power(model: cp_model.CpModel, problem: Problem, variables: Variables, lost: str) -> None:
-    """Limit the replicas after the loss, and idle accelerators, to the power of their region."""
+    """Limit the replicas after a loss, with idle accelerators, to their region's power."""
     for region in problem.regions.values():
         if region.power_kw is None or region.name == lost:
             continue

@@ -1,11 +1,11 @@
-r"""Objective least regret: no scenario's extra cost over what would have been best for it exceeds the regret.
+r"""Objective least regret: no scenario's extra cost over its own optimum exceeds the regret.
 
-For each demand scenario s, with C + cost[s] the TCO where s turns out (supply, and what runs in its moments
-at its full cost) and V[s] the TCO of the best plan that is known for s alone::
+For each demand scenario s, with C + cost[s] the TCO if s occurs (supply, plus the full running cost of its
+moments) and V[s] the TCO of the best known plan for s alone::
 
     C + cost[s] - V[s] <= regret                                          regret[...]
 
-The regret is then minimised. Without the objective, or without every V, there is no such row.
+The regret is then minimised. Without this objective, or without every V, there is no row.
 """
 
 from __future__ import annotations

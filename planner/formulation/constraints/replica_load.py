@@ -1,13 +1,13 @@
 r"""Family 2, replica load: the loads of all classes on a set of replicas add up to at most their number.
 
-For each candidate c, pool p and moment m, with S load units a replica and cells i of that moment::
+For each candidate c, pool p and moment m, with S load units per replica and cells i of that moment::
 
     sum_{k,i} w[c,k,p,i] <= S n[c,p,m]                                    replica_load[...]
 
-Where latencies are limited under load a pool carries less than its replicas do: requests that come together
-wait, in a small pool longer than in a large one. The load of a pool as a function of its replicas lies above
-each of a few lines l with a slope and a loss in replicas, from pools of `least` replicas on. pooled tells
-which line is chosen, and pooled_replicas counts the replicas that it bounds::
+Under latency limits a pool carries less than its replicas alone: requests that arrive together wait, longer
+in a small pool than in a large one. The load of a pool, as a function of its replicas, lies above each of a
+few lines l with a slope and a loss in replicas, for pools of at least `least` replicas. pooled indicates the
+chosen line, and pooled_replicas counts the replicas to which it applies::
 
     sum_{k,i} w[c,k,p,i] <= sum_l (floor(S slope[c,l]) pooled_replicas[l] - ceil(S loss[c,l]) pooled[l])
                                                                           replica_load[...]
@@ -16,11 +16,11 @@ which line is chosen, and pooled_replicas counts the replicas that it bounds::
     sum_l pooled_replicas[l] <= n[c,p,m]                                  pooled_replicas[...]
     sum_{k,i} w[c,k,p,i] <= most[c,p,m] n[c,p,m]                          replica_share[...]
 
-The last row follows from the others for whole replicas, with most the largest load of a replica in any pool
-that is no larger than demand asks for. A linear relaxation would take a part of a large pool for a small one.
+The last row follows from the others for whole replicas, with `most` the largest load per replica in any pool
+no larger than demand requires. A linear relaxation would use part of a large pool in place of a small one.
 
-A class that takes mu[c,k] requests/s alone uses 1/mu of a replica for each request/s: replicas are
-shared by classes, which is what lets small requests run on small accelerators.
+A class with a rate of mu[c,k] requests/s uses 1/mu of a replica per request/s: classes share replicas, which
+lets small requests run on small accelerators.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from fleetplan.planner.problem.load_units import load_parts
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 LineVariables = Sequence[tuple[cp_model.IntVar, cp_model.IntVar]]
-"""Whether a set of replicas carries what a line says, and how many replicas then do; one pair a line."""
+"""For each line: whether it is chosen, and the replicas to which it applies."""
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
@@ -70,18 +70,18 @@ def share_of_replicas(
     loads: Sequence[tuple[int, cp_model.IntVar]],
     parts: int = 1,
 ) -> cp_model.LinearExpr:
-    """The most that a set of replicas carries, whatever line is chosen. [parts of load units]
+    """Return the largest load of a set of replicas, whatever line is chosen. [parts of load units]
 
     Parameters
     ----------
     lines : Sequence[CapacityLine]
-        What a pool carries where latencies are limited under load.
+        Lines of a pool under latency limits.
     replicas : IntVar
-        How many there are.
+        Number of replicas.
     loads : Sequence[tuple[int, IntVar]]
-        All that they may carry, each with its unit in parts of load units.
+        Loads on them, each with its unit in parts of load units.
     parts : int
-        Parts of a load unit.
+        Parts per load unit.
     """
     asked = sum(size * load.proto.domain[1] for size, load in loads)
     return most_a_replica(lines, asked, replicas.proto.domain[1], parts) * replicas
@@ -96,22 +96,22 @@ def carried_load(
     prefix: str = "",
     parts: int = 1,
 ) -> cp_model.LinearExpr:
-    """Load that a set of replicas carries, by the line chosen where there are any. [parts of load units]
+    """Return the load that replicas carry, by the chosen line if there are any. [parts of load units]
 
     Parameters
     ----------
     model : CpModel
         Receives the rows of the choice.
     lines : Sequence[CapacityLine]
-        What a pool carries where latencies are limited under load; none without.
+        Lines of a pool under latency limits; empty without limits.
     replicas : IntVar
-        How many there are.
+        Number of replicas.
     chosen : LineVariables
-        The choice, a pair a line.
+        Choice of a line, one pair per line.
     label, prefix : str
-        What the rows are called: the prefix before their usual names.
+        Label of the rows, and prefix of their names.
     parts : int
-        Parts of a load unit.
+        Parts per load unit.
     """
     if not lines:
         return LOAD_UNITS_PER_REPLICA * parts * replicas

@@ -1,7 +1,7 @@
-r"""Family 7, retirement: owned units leave once, by choice, and all of them at their end of life.
+r"""Family 7, retirement: owned units leave at most once, by choice, and all of them at their end of life.
 
-For each owned pool p with E units that may or must leave, and the period e of its end of life; a unit that
-left at the start of a period is gone in it and in all later ones (family 3)::
+For each owned pool p with E units that may or must leave, and the period e of its end of life. A unit that
+leaves at the start of a period is absent in it and later (family 3)::
 
     sum_q retired[p,q] <= E[p]                                            retired_units[...]
     sum_{q <= e} retired[p,q] >= E[p]                                     end_of_life[...]
@@ -24,5 +24,5 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
         gone = cp_model.LinearExpr.sum(leaving)
         model.add(gone <= pool.existing_units).with_name(f"retired_units[{pool.name}]")
         if pool.retirement.end_period is not None:
-            # Nothing leaves after the end of life, so all that left did so by then.
+            # Nothing leaves after the end of life, so all have left by then.
             model.add(gone >= pool.existing_units).with_name(f"end_of_life[{pool.name}]")

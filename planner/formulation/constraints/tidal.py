@@ -1,13 +1,14 @@
-r"""Family 8, transitions within a day: replicas that start from one slice to the next cost, or are limited.
+r"""Family 8, transitions within a day: starts of replicas from slice to slice cost money, or are limited.
 
-For each candidate c, pool p and moment m, with m' the slice before it (before the first slice comes the last
-one), the share of the policy, H accelerators a unit, and the units that stand in the pool in period q::
+For each candidate c, pool p and moment m, with m' the slice before it (the last slice precedes the first),
+the policy's share, H accelerators per unit, and the units installed in the pool in period q::
 
     switched[c,p,m] >= n[c,p,m] - n[c,p,m']                               tide[...]
     sum_c a[c] switched[c,p,m] <= share H units[p,q]                      tide_limit[...]
 
-Days of a kind that has one slice have no such replicas. Every day of the period is alike, so what starts in a
-slice starts in it every day. Without a cost and a limit replicas are free to change, and neither row exists.
+Kinds of days with one slice have no such rows. One representative day per kind repeats through the period, so
+a replica that starts in a slice starts every day. Without cost and limit, replicas change freely and no row
+exists.
 """
 
 from __future__ import annotations

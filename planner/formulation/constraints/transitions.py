@@ -1,12 +1,12 @@
 r"""Family 8, transitions: replicas that did not run in the period before are counted, and charged.
 
-For each candidate c, pool p and moment m, with m' the moment before it (one period earlier), and n[c,p,m']
-from the plan in force where there is one::
+For each candidate c, pool p and moment m, with m' the same moment one period earlier, or n[c,p,m'] from the
+plan in force::
 
     started[c,p,m] >= n[c,p,m] - n[c,p,m']                                transition[...]
 
-Accelerators change hands where a replica starts; one that ends frees them at no cost. A replica may stand
-idle for a period instead, on accelerators that are kept for it.
+Accelerators change hands when a replica starts; ending one is free. A replica may instead idle for a period
+on reserved accelerators.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fleetplan.planner.problem import Problem
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
-    """Add one row for every set of replicas that has a moment before it."""
+    """Add one row for every set of replicas with an earlier moment."""
     before = problem.running_before or {}
     for (c, p, m), started in variables.started.items():
         replicas, earlier = variables.replicas[c, p, m], problem.moments[m].before

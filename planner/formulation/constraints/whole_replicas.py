@@ -1,19 +1,19 @@
-r"""Rows in whole replicas that coverage and replica load imply, for the solver to cut on.
+r"""Rows in whole replicas that coverage and replica load imply, from which solvers derive cuts.
 
-Demand D[k] of a cell is measured in one unit for all its classes k, by weights. As many replicas as it
-takes must run, whatever they are loaded with::
+Weights convert the demand D[k] of all classes k of a cell to one unit. The replicas needed for it must run,
+whatever their loads::
 
     sum_{c in phase or aggregated} most[c] n[c] + sum_k weight[k] u[k] >= sum_k weight[k] D[k]
                                                                           replicas_<phase>[...]
     most[c] = max sum_k weight[k] mu[c,k] w[k] / S   with   sum_k w[k] <= S,   w[k] <= bound of class k
 
-with loads w in load units, S of them a replica, rates :math:`\mu` and unmet demand u. The most that n
-replicas do is concave in n, so n times what one does is no less. There is a row for each candidate: by
-weights :math:`1 / \mu` demand counts in replicas of it. Those that weigh the classes alike share one; of a
-service of one class there is one in each phase.
+with loads w in load units, S of them per replica, rates :math:`\mu` and unmet demand u. The most that n
+replicas serve is concave in n, so n times one replica's most is an upper bound. There is one row per
+candidate: with weights :math:`1 / \mu`, demand counts in its replicas. Candidates with equal weights share a
+row; a service of one class has one row per phase.
 
-No plan is lost or gained by these rows. For a fleet of five services HiGHS took 3,400 nodes without them, in
-the mean of three seeds, and 1,500 with them and no restarts, in that of eight (benchmarks/RESULTS.md).
+The rows do not change the feasible plans. A fleet of five services took HiGHS 1,500 nodes with them and
+without restarts (mean of eight seeds), and 3,400 without them (mean of three; benchmarks/RESULTS.md).
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ from fleetplan.planner.problem.load_units import load_parts
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 LARGEST_WEIGHT: Final = 1000
-"""Weight of the class of which a candidate serves the least; those of others are whole too. Of 30, 100, 300
-and 1,000 it did best on four small fleets, by no more than seeds of HiGHS differ."""
+"""Weight of the class that a candidate serves slowest; the others are integers relative to it. Values of 30,
+100, 300 and 1,000 differ on four small fleets by no more than HiGHS's seeds; 1,000 is best."""
 
 MOST_SETS: Final = 10_000
-"""In models of more sets of replicas only services of one class get the rows. At 22,000 sets a linear
-relaxation took 29 s with those of several classes, 15 s without; at 4,000 it took no longer. Nothing between
-was measured."""
+"""Sets of replicas above which only services of one class get these rows. At 22,000 sets, a linear relaxation
+took 29 s with the rows of several classes and 15 s without; at 4,000 there was no difference. Sizes in
+between are not measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Team:
-    """The replicas of a candidate in a pool, and what one may do for the classes of a cell.
+    """Replicas of a candidate in a pool, and the most one serves of each class of a cell.
 
     Attributes
     ----------
     replicas : IntVar
-        How many there are.
+        Number of replicas.
     rates : dict[int, int]
-        Of one replica by class. [rate units]
+        Rate of one replica by class. [rate units]
     most_loads : dict[int, int]
-        The most that a class loads all of them with. [load units]
+        Largest load of each class on all of them. [load units]
     """
 
     replicas: cp_model.IntVar
@@ -60,14 +60,14 @@ class _Team:
     most_loads: dict[int, int]
 
     def weights(self) -> tuple[tuple[int, int], ...]:
-        """Weights by class in whose measure one replica does as much of one class as of another."""
+        """Return class weights with which one replica serves as much of every class."""
         least = min(self.rates.values())
         weights = {k: max(1, round(LARGEST_WEIGHT * least / rate)) for k, rate in self.rates.items()}
         common = math.gcd(*weights.values())
         return tuple((k, weight // common) for k, weight in sorted(weights.items()))
 
     def most(self, weights: Mapping[int, int]) -> int:
-        """The most that one replica does, rounded up. [rate units times weights]"""
+        """Return the most that one replica serves, rounded up. [rate units times weights]"""
         left, done = LOAD_UNITS_PER_REPLICA, 0
         worth = {k: weight * self.rates[k] for k, weight in weights.items() if k in self.rates}
         for k in sorted(worth, key=lambda k: -worth[k]):
@@ -90,15 +90,15 @@ def add_rows(
     Parameters
     ----------
     model : CpModel
-        Receives them.
+        Receives the rows.
     problem : Problem
         Sets and data.
     variables : Variables
-        Its decisions.
+        Variables of the model.
     cell_index : int
-        The cell.
+        Index of the cell.
     asked, unmet : Mapping[int, LinearExprT]
-        By class, what has to be served and what may be left of it. [rate units]
+        Demand by class, and the part of it that may stay unmet. [rate units]
     """
     if len(asked) > 1 and len(variables.replicas) > MOST_SETS:
         return
@@ -106,7 +106,7 @@ def add_rows(
     total = cp_model.LinearExpr.sum
     for phase in (Phase.PREFILL, Phase.DECODE):
         teams = _teams(problem, variables, cell_index, phase, asked.keys())
-        # A class that nobody serves has no weight in any row: its coverage says that it stays unmet.
+        # A class that no replica serves has no weight in any row: its coverage row makes it unmet.
         for number, measure in enumerate(dict.fromkeys(team.weights() for team in teams)):
             weights = dict(measure)
             done = total([team.most(weights) * team.replicas for team in teams])
@@ -121,7 +121,7 @@ def add_rows(
 def _teams(
     problem: Problem, variables: Variables, cell_index: int, phase: Phase, classes: Collection[int]
 ) -> list[_Team]:
-    """All replicas that may serve the cell in a phase, alone or with the other one."""
+    """Return all replicas that may serve the cell in a phase, alone or aggregated."""
     cell = problem.cells[cell_index]
     scale = rate_scales(problem)[cell.service]
     teams = []

@@ -1,4 +1,4 @@
-"""Network cost of requests that are served outside the region they arrive in."""
+"""Network cost of requests served outside the region they arrive in."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ MB_PER_GB: Final = 1000.0
 
 
 def data_usd_per_request_per_s(problem: Problem, service: str, way: tuple[str, str], m: int) -> float:
-    """Expected cost of a steady request/s over the hours of a moment, at its present value. [USD]
+    """Return the expected present cost of a steady request/s over a moment. [USD]
 
     Parameters
     ----------
     problem : Problem
         Sets and data.
     service : str
-        Whose requests they are.
+        Service of the requests.
     way : tuple[str, str]
-        The region that they come from and the one that serves them.
+        Region of origin, and serving region.
     m : int
-        Index of the moment.
+        Moment index.
     """
     origin, region = way
     price = problem.regions[origin].network_usd_per_gb.get(region, 0.0) if origin != region else 0.0
@@ -36,7 +36,7 @@ def data_usd_per_request_per_s(problem: Problem, service: str, way: tuple[str, s
 
 
 def data_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
-    """Network cost of one load unit; of separate phases, the request travels to its prefill. [USD]"""
+    """Return the network cost of one load unit; of separate phases, prefill pays for the request. [USD]"""
     c, k, p, index = key
     candidate, cell = problem.candidates[c], problem.cells[index]
     if candidate.phase is Phase.DECODE:

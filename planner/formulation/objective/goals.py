@@ -1,7 +1,7 @@
-r"""Objectives besides TCO: what a plan is best at first, with TCO to choose among equals.
+r"""Goals besides TCO: optimised first, with TCO as the second objective.
 
-With the load w, the replicas n and the unmet demand u of a moment m, h its share of the horizon's hours times
-its probability, the accelerators u that stand, and P the periods::
+With load w, replicas n and unmet demand u of a moment m, h its share of the horizon's hours times its
+probability, installed accelerators u, and P the number of periods::
 
     served        max sum h g[s] (D - u) / (1 + headroom[s]) / P        requests/s, each weighted with g[s]
     energy        min sum h' (kW[c] - a[c] idle) PUE w / (1 + headroom[s]) + sum h' idle PUE u
@@ -11,9 +11,9 @@ its probability, the accelerators u that stand, and P the periods::
     accelerators  min sum h a'[c] n / P                                 accelerators, the mean of the periods
     least-regret  min regret (constraints/regret.py)                    USD
 
-g[s] is what the fleet file says a request counts, else 1 / priority. Energy is that of the served traffic
-and of what stands idle, paid for by a rent or not. Each is a whole number of objective units in the model and
-a figure with a unit outside of it.
+g[s] is the weight of a request in the fleet file, or 1 / priority. Energy covers served traffic and idle
+accelerators, whether or not a rent pays for it. Goals are integers in objective units in the model, and
+numbers with a unit elsewhere.
 """
 
 from __future__ import annotations
@@ -44,47 +44,47 @@ from fleetplan.planner.problem.supply import SupplyPool
 from fleetplan.planner.units import USD_RESOLUTION, exact
 
 MOST_ACCELERATOR_UNITS: Final = 10**6
-"""Objective units an accelerator, where the weights of the moments have no smaller common unit."""
+"""Most objective units per accelerator, where the moments' weights have no smaller common unit."""
 
 ROUNDING_RATIO: Final = 1e-5
-"""Share of the energy or carbon within which two plans draw the same: some load units."""
+"""Relative difference of energy or carbon below which plans count as equal: a few load units."""
 
 USED_UNITS: Final = 10**16
-"""Objective units of energy or carbon for all that could be drawn: 1e-8 of a demand, a rate unit, is some
-units of it, and sums stay within 64 bits."""
+"""Objective units of the largest possible energy or carbon: a rate unit, 1e-8 of a demand, is some of them,
+and sums stay within 64 bits."""
 
 SERVED_SCALE_RATIO: Final = 1e-6
-"""What a gap of served demand is a share of at least, over the whole demand: what is served is that less what
-is unmet, and near 0 the floats of both leave 1e-16 of it."""
+"""Least base of a gap of served demand, as a share of the whole demand: served demand is demand less unmet
+demand, and near 0 float noise of 1e-16 of the demand remains."""
 
 SERVED_DIGITS: Final = 6
-"""The smallest weight of a rate unit of served demand has so many digits: coarser ones order services
-wrongly, and what a plan is said to reach is then off by more than the solver's figures may be."""
+"""Digits of the smallest weight of a rate unit of served demand: fewer would misorder services and make the
+reported value less accurate than the solver's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """An objective besides TCO, of one problem.
+    """Goal: an objective besides TCO, for one problem.
 
     Attributes
     ----------
     name : str
-        As the fleet file has it.
+        Name in the fleet file.
     unit : str
-        Of its figures.
+        Unit of its values.
     resolution : int
-        Objective units for one of them.
+        Objective units per unit of the goal.
     most : float
-        What would be reached if nothing were minimised: the whole demand, for `served`; 0 elsewhere.
+        Value if nothing were minimised: the whole demand for `served`; 0 otherwise.
     scale : float
-        What a gap is a share of at least: a regret near 0 is compared with the cost of a scenario, served
-        demand near 0 with a little of the whole demand.
+        Least base of a gap: the cost of a scenario for a regret near 0, a little of the whole demand for
+        served demand near 0.
     unproven : float
-        By how much more a plan may miss the best: a regret counts from the best plans that were found for
-        each scenario alone, and there may be cheaper ones.
+        Additional amount by which a plan may miss the optimum: regret is relative to the best plans found for
+        each scenario, and cheaper ones may exist.
     provable : bool
-        Whether what is proven in the model holds: not of a regret that counts from a plan for one scenario
-        that may serve too little, and cost too little.
+        Whether bounds of the model are valid: not for a regret relative to a plan that serves too little and
+        therefore costs too little.
     """
 
     name: str
@@ -97,16 +97,16 @@ class Goal:
 
     @property
     def rising(self) -> bool:
-        """Whether more of it is better."""
+        """Return whether more is better."""
         return self.name == "served"
 
     def figure(self, units: float) -> float:
-        """Convert a value of the model's minimised objective to the unit of the goal."""
+        """Convert a value of the minimised objective to the unit of the goal."""
         value = units / self.resolution
         return self.most - value if self.rising else value
 
     def rounding_units(self, units: float) -> float:
-        """How far plans may be apart that reach the same: whole load units tell them apart. [objective units]
+        """Return the difference below which plans count as equal, due to whole load units. [objective units]
 
         Only energy and carbon are counted by load unit.
         """
@@ -115,12 +115,12 @@ class Goal:
         return ROUNDING_RATIO * abs(self.figure(units)) * self.resolution
 
     def gap(self, value: float, bound: float) -> float:
-        """How far a plan may be from the best one, as a share of the larger figure."""
+        """Return the gap to the best plan, as a share of the larger value."""
         largest = max(abs(value), abs(bound), self.scale)
         return abs(bound - value) / largest if largest > 0 else 0.0
 
     def told_gap(self, value: float, bound: float) -> float:
-        """The same with what the search of this goal cannot close."""
+        """Return the gap including what this goal's search cannot close."""
         return self.gap(value + self.unproven, bound)
 
 
@@ -131,11 +131,11 @@ UNITS: Final[Mapping[str, str]] = {
     "accelerators": "accelerators",
     "least-regret": "USD",
 }
-"""Units of the objectives besides TCO."""
+"""Units of the goals."""
 
 
 def goal_of(problem: Problem) -> Goal | None:
-    """Return the goal that a problem optimises before TCO; None where TCO comes first."""
+    """Return the goal that a problem optimises before TCO; None if TCO comes first."""
     if problem.minimises_regret:
         best = (problem.scenario_optima or {}).values()
         least, unproven = min(abs(each.usd) for each in best), max(each.usd - each.bound_usd for each in best)
@@ -159,12 +159,12 @@ def goal_of(problem: Problem) -> Goal | None:
 
 
 def goal_units(problem: Problem, variables: Variables, goal: Goal) -> cp_model.LinearExprT:
-    """The goal as the sum that is minimised. [objective units]"""
+    """Return the goal as the sum to minimise. [objective units]"""
     return _SUMS[goal.name](problem, variables, goal)
 
 
 def energy_kwh_per_load_unit(problem: Problem, key: LoadKey) -> float:
-    """Expected energy above idle of one load unit over the hours of its moment, at the site's meter. [kWh]"""
+    """Return the expected energy above idle of one load unit over its moment, at the site's meter. [kWh]"""
     c, k, p, cell = key
     candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
     if candidate.power_kw is None:
@@ -176,7 +176,7 @@ def energy_kwh_per_load_unit(problem: Problem, key: LoadKey) -> float:
 
 
 def grid_kg_per_kwh(problem: Problem, region: str, period: int) -> float:
-    """Carbon intensity of a region's grid in a period. [kg CO2/kWh]"""
+    """Return the carbon intensity of a region's grid in a period. [kg CO2/kWh]"""
     grid = problem.regions[region].grid_kg_co2_per_kwh
     if grid is None:
         raise ValueError(f"{region} has no carbon intensity")
@@ -184,7 +184,7 @@ def grid_kg_per_kwh(problem: Problem, region: str, period: int) -> float:
 
 
 def _idle_by_period(problem: Problem, name: str, pool: SupplyPool) -> tuple[float, ...]:
-    """Energy or carbon of one unit of a pool that runs nothing. [kWh or kg CO2]"""
+    """Return the energy or carbon of one idle unit of a pool, by period. [kWh or kg CO2]"""
     kwh = idle_kwh(problem, pool, pool.accelerators_per_unit)
     periods = range(len(problem.periods))
     if name == "carbon" and kwh:
@@ -193,7 +193,7 @@ def _idle_by_period(problem: Problem, name: str, pool: SupplyPool) -> tuple[floa
 
 
 def _idle_of_existing(problem: Problem, name: str) -> float:
-    """Energy or carbon of all units that stand before anything is decided, idle. [kWh or kg CO2]"""
+    """Return the energy or carbon of all existing units at idle. [kWh or kg CO2]"""
     return sum(
         pool.existing_units * sum(_idle_by_period(problem, name, pool))
         for pool in problem.pools
@@ -202,7 +202,7 @@ def _idle_of_existing(problem: Problem, name: str) -> float:
 
 
 def _idle_terms(problem: Problem, variables: Variables, goal: Goal) -> Iterator[Term]:
-    """Units that come and go, with what one of each draws idle. [kWh or kg CO2]"""
+    """Yield acquired and retired units with the idle draw of one. [kWh or kg CO2]"""
     for (p, a, ordered), units in variables.acquired.items():
         idle = _idle_by_period(problem, goal.name, problem.pools[p])
         acquisition = problem.pools[p].acquisitions[a]
@@ -212,7 +212,7 @@ def _idle_terms(problem: Problem, variables: Variables, goal: Goal) -> Iterator[
 
 
 def _used_per_load_unit(problem: Problem, name: str, key: LoadKey) -> float:
-    """Energy [kWh] or carbon [kg CO2] of one load unit."""
+    """Return the energy [kWh] or carbon [kg CO2] of one load unit."""
     kwh = energy_kwh_per_load_unit(problem, key)
     if name == "energy":
         return kwh
@@ -263,26 +263,26 @@ _SUMS: Final[Mapping[str, Callable[[Problem, Variables, Goal], cp_model.LinearEx
 
 
 def _weight(problem: Problem, cell_index: int) -> float:
-    """Weight of a request/s of a cell in the mean over the horizon."""
+    """Return the weight of a cell's request/s in the mean over the horizon."""
     cell = problem.cells[cell_index]
     share = problem.moments[cell.moment].weight / len(problem.periods)
     return problem.services[cell.service].served_weight * share
 
 
 def _whole_demand(problem: Problem) -> float:
-    """Demand of all cells. [weighted requests/s]"""
+    """Return the demand of all cells. [weighted requests/s]"""
     return sum(_weight(problem, i) * sum(cell.requests_per_s) for i, cell in enumerate(problem.cells))
 
 
 def _accelerator_resolution(problem: Problem) -> int:
-    """Objective units an accelerator: a common unit of the moments' shares, so that equal plans are equal."""
+    """Return objective units per accelerator, a common unit of the moments' shares."""
     shares = (moment.exact_weight / len(problem.periods) for moment in problem.moments)
     return min(math.lcm(*(share.denominator for share in shares)), MOST_ACCELERATOR_UNITS)
 
 
 @memoised
 def _used_resolution(problem: Problem) -> int:
-    """Objective units a kWh, or a kg of CO2: `USED_UNITS` for all that may serve or stand idle."""
+    """Return objective units per kWh or kg CO2: `USED_UNITS` for all that may serve or idle."""
     name, served = problem.fleet.objective, served_cells(problem)
     total = _idle_of_existing(problem, name)
     for p, pool in enumerate(problem.pools):
@@ -302,7 +302,7 @@ def _used_resolution(problem: Problem) -> int:
 
 
 def _served_resolution(problem: Problem) -> int:
-    """Objective units of a weighted request/s: as fine as 64 bits allow, and no finer than weights need."""
+    """Return objective units per weighted request/s: as fine as 64 bits allow and weights need."""
     smallest = min(
         (
             _weight(problem, i) / problem.services[cell.service].planned_ratio
@@ -313,6 +313,6 @@ def _served_resolution(problem: Problem) -> int:
     )
     digits = SERVED_DIGITS + max(math.ceil(-math.log10(smallest)), 0)
     finest = max((scale.exponent for scale in rate_scales(problem).values()), default=0) + digits
-    # Demand is rounded up by cell and class; a factor of two is more than that.
+    # Demand is rounded up by cell and class; a factor of two covers that.
     largest = math.floor(math.log10(LARGEST_SUM / max(2 * _whole_demand(problem), 1.0)))
     return int(10 ** max(min(finest, largest), 0))

@@ -1,16 +1,16 @@
-r"""Objective terms: unmet demand by priority first, then total cost of ownership.
+r"""Objective terms: unmet demand by priority, and total cost of ownership.
 
-TCO over the horizon is the fixed cost of what exists, and the price of each decision times its number::
+TCO over the horizon is the fixed cost of existing hosts, plus the price of each decision times its value::
 
     fixed + sum usd acquired[o,p,q] + sum usd retired[p,q] + sum usd w[c,k,p,i] / (1 + headroom[s])
       + sum usd a[c] started[c,p,m] + sum usd a[c] switched[c,p,m]
 
-Charges of acquired and retired units, with their idle power, are in planner/formulation/objective/supply.py.
-A load unit costs its energy above idle (power of the replica above idle * PUE * price * hours / load units a
-replica) and the data of requests from other regions. Headroom draws its idle power alone, because it is
-capacity, not traffic. The cost of a moment is weighted with its share of the period's hours times the
-probability of its demand; that of replicas that start within the day with the days of the period. All cost is
-at its present value at the start of the horizon.
+planner/formulation/objective/supply.py has the charges of acquired and retired units, idle power included. A
+load unit costs its energy above idle (power of the replica above idle * PUE * price * hours / load units per
+replica) and the data of requests from other regions. Headroom draws only idle power, because it is capacity,
+not traffic. Costs of a moment are weighted by its share of the period's hours times the probability of its
+demand; starts within the day by the days of the period. All costs are present values at the start of the
+horizon.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.problem.power_draw import load_kw
 
 Term: TypeAlias = tuple[cp_model.IntVar, float]
-"""A variable, and what one of it costs or draws."""
+"""Variable, and the cost or draw of one unit."""
 
 Prices: TypeAlias = Mapping[str, Callable[[Problem, Any], float]]
-"""What one of each group of decisions costs, by its name and its key. [USD]"""
+"""Price function of each group of decisions, by name and key. [USD]"""
 
 
 def energy_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
-    """Expected cost of the energy above idle of one load unit over the hours of its moment. [USD]"""
+    """Return the expected cost of energy above idle of one load unit over its moment. [USD]"""
     c, k, p, cell = key
     candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
     planned_ratio = problem.services[candidate.service].planned_ratio
@@ -52,12 +52,12 @@ def energy_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
 
 
 def load_usd(problem: Problem, key: LoadKey) -> float:
-    """Expected cost of one load unit: its energy, and the way of its requests to another region. [USD]"""
+    """Return the expected cost of one load unit: energy, and data to another region. [USD]"""
     return energy_usd_per_load_unit(problem, key) + data_usd_per_load_unit(problem, key)
 
 
 def started_usd(problem: Problem, key: ReplicaKey) -> float:
-    """Expected cost of starting one replica for the hours of a moment, paid at the period's start. [USD]"""
+    """Return the expected cost of starting one replica in a moment, paid at the period's start. [USD]"""
     moment, finance = problem.moments[key[2]], problem.fleet.finance
     accelerators = problem.candidates[key[0]].accelerators * moment.weight
     worth = present_value_ratio(finance.discount_rate_per_year, moment.period, finance.calendar)
@@ -65,27 +65,27 @@ def started_usd(problem: Problem, key: ReplicaKey) -> float:
 
 
 def switched_usd(problem: Problem, key: ReplicaKey) -> float:
-    """Expected cost of starting one replica in a slice of every day of a period. [USD]"""
+    """Return the expected cost of starting one replica in a slice, every day of a period. [USD]"""
     moment, finance = problem.moments[key[2]], problem.fleet.finance
     days = finance.calendar.hours / HOURS_PER_DAY * float(moment.days_share) * moment.probability
-    # Paid through the period, so like all running cost at its end.
+    # Paid throughout the period, so discounted to its end like all running cost.
     worth = present_value_ratio(finance.discount_rate_per_year, moment.period + 1, finance.calendar)
     usd = problem.fleet.policy.tidal.usd_per_accelerator * problem.candidates[key[0]].accelerators
     return usd * days * worth
 
 
 def prices_of_running() -> Prices:
-    """Groups of decisions of a moment, with what one of each costs; expected over the demand scenarios."""
+    """Return the price functions of decisions that belong to a moment; expected over demand scenarios."""
     return {"load": load_usd, **prices_of_changes()}
 
 
 def prices_of_changes() -> Prices:
-    """What replicas cost that start in a moment, likewise."""
+    """Return the price functions of replicas that start in a moment."""
     return {"started": started_usd, "switched": switched_usd}
 
 
 def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
-    """Variable part of the expected TCO in objective units; `fixed_usd` is the rest."""
+    """Return the variable part of the expected TCO; `fixed_usd` is the rest. [objective units]"""
     everywhere = [1.0] * len(problem.moments)
     return _sum(
         problem, variables, supply_terms(problem, variables) + _running_terms(problem, variables, everywhere)
@@ -93,7 +93,7 @@ def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
 
 
 def scenario_cost(problem: Problem, variables: Variables, scenario: str) -> cp_model.LinearExprT:
-    """Variable part of the TCO where one demand scenario turns out. [objective units]"""
+    """Return the variable part of the TCO if one demand scenario occurs. [objective units]"""
     shares = [1 / moment.probability if moment.scenario == scenario else 0.0 for moment in problem.moments]
     return _sum(
         problem, variables, supply_terms(problem, variables) + _running_terms(problem, variables, shares)
@@ -101,7 +101,7 @@ def scenario_cost(problem: Problem, variables: Variables, scenario: str) -> cp_m
 
 
 def supply_terms(problem: Problem, variables: Variables) -> list[Term]:
-    """Terms of purchases, rentals and retirements, each with the cost of one unit. [USD]"""
+    """Return the terms of purchases, rentals and retirements, with the cost of one unit. [USD]"""
     return [
         (variable, sum(sum(by_period) for by_period in charges(problem, key).values()))
         for name, charges in supply_charges().items()
@@ -110,7 +110,7 @@ def supply_terms(problem: Problem, variables: Variables) -> list[Term]:
 
 
 def change_terms(problem: Problem, variables: Variables) -> list[Term]:
-    """Replicas that start, with the expected cost of each. [USD]"""
+    """Return the terms of starting replicas, with the expected cost of each. [USD]"""
     return [
         (variable, usd(problem, key))
         for name, usd in prices_of_changes().items()
@@ -119,7 +119,7 @@ def change_terms(problem: Problem, variables: Variables) -> list[Term]:
 
 
 def _running_terms(problem: Problem, variables: Variables, shares: Sequence[float]) -> list[Term]:
-    """Loads and changes in every moment, times its share."""
+    """Return the terms of loads and changes in every moment, weighted by its share."""
     terms: list[Term] = []
     groups = {group.name: group for group in GROUPS}
     for name, usd in prices_of_running().items():
@@ -141,24 +141,24 @@ def _sum(problem: Problem, variables: Variables, terms: Sequence[Term]) -> cp_mo
 
 
 def fixed_usd(problem: Problem) -> float:
-    """Cost of what exists, whatever is decided. [USD]"""
+    """Return the fixed cost of existing hosts. [USD]"""
     return sum(sum(pool.fixed_usd) for pool in problem.pools)
 
 
 def unmet_demand(problem: Problem, variables: Variables, priority: int) -> cp_model.LinearExprT:
-    """Expected unmet demand of the services of one priority, in rate units of the finest service scale."""
+    """Return the expected unmet demand of one priority. [rate units of the finest service scale]"""
     weights = _unmet_weights(problem, priority)
     return sum(weights[cell] * variable for (cell, _), variable in variables.unmet.items() if cell in weights)
 
 
 def unmet_units(problem: Problem, unmet: Mapping[tuple[int, int], int], priority: int) -> int:
-    """Unmet demand of a solution, from its unmet units by cell and class."""
+    """Return the unmet demand of a solution, from its unmet units by cell and class."""
     weights = _unmet_weights(problem, priority)
     return sum(weights[cell] * units for (cell, _), units in unmet.items() if cell in weights)
 
 
 def unmet_requests_per_s(problem: Problem, unmet: Mapping[tuple[int, int], int], priority: int) -> float:
-    """The same without rounded weights: headroom included, the mean over all moments. [requests/s]"""
+    """Return the unmet demand without rounded weights: with headroom, averaged over moments. [requests/s]"""
     scales = rate_scales(problem)
     total = Fraction(0)
     for (index, _), units in unmet.items():
@@ -171,10 +171,10 @@ def unmet_requests_per_s(problem: Problem, unmet: Mapping[tuple[int, int], int],
 
 @memoised
 def _unmet_exponent(problem: Problem) -> int:
-    """Power of ten of the unit of unmet demand: that of the finest service scale.
+    """Return the power of ten of the unit of unmet demand: that of the finest service scale.
 
-    Where sums would pass 64 bits, as of services whose demands differ by nine powers of ten or more, it is a
-    coarser one, and unmet demand of the smallest services counts for more than it is.
+    It is coarser where sums would overflow 64 bits, for services whose demands differ by nine powers of ten;
+    the unmet demand of the smallest services is then overstated.
     """
     scales = rate_scales(problem)
     weights = whole_weights([moment.exact_weight for moment in problem.moments])
@@ -193,7 +193,7 @@ def _unmet_exponent(problem: Problem) -> int:
 
 
 def _unmet_weights(problem: Problem, priority: int) -> dict[int, int]:
-    """Weight of a unit of unmet demand in each cell of the services of one priority."""
+    """Return the weight of a unit of unmet demand in each cell of one priority's services."""
     scales, finest = rate_scales(problem), _unmet_exponent(problem)
     weights = whole_weights([moment.exact_weight for moment in problem.moments])
     return {

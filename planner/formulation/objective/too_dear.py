@@ -1,4 +1,4 @@
-"""What is said of prices times numbers beyond what 64-bit integers hold, and where in the file they stand."""
+"""Error for costs beyond 64-bit integers, placed at the item in the fleet file."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from fleetplan.planner.units import USD_RESOLUTION
 def too_dear(
     problem: Problem, variables: Variables, dearest: cp_model.IntVar, units: tuple[int, int]
 ) -> InputError:
-    """Return the error that names what costs most, at its place in the fleet file.
+    """Return the error that names the most expensive decision, at its place in the fleet file.
 
     Parameters
     ----------
     problem, variables : Problem, Variables
-        The fleet and its model.
+        Problem and its model.
     dearest : IntVar
-        The decision that may cost most.
+        Decision that may cost most.
     units : tuple[int, int]
-        What it may cost, and what all decisions may. [objective units]
+        Its largest cost, and that of all decisions. [objective units]
     """
     most, every = (f"{each / USD_RESOLUTION:.2g} USD" for each in units)
     message = (
@@ -38,7 +38,7 @@ def too_dear(
 
 
 def _item(problem: Problem, variables: Variables, wanted: cp_model.IntVar) -> tuple[str, str]:
-    """Block and name of what a decision is about."""
+    """Return the block and name of the item that a decision is about."""
     group, key = next(
         (group.name, key)
         for group in GROUPS

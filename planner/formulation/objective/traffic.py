@@ -1,10 +1,9 @@
-r"""What served traffic draws or costs, by its rate: load units count only where the dearer way is taken.
+r"""Energy or cost of the served traffic by its rate; load units count only on less efficient replicas.
 
-Loads are decided in whole load units, and a plan serves the demand exactly, so that a sum over loads is up to
-one unit of each too large. So a class of a cell is charged for its served rate as the replicas that
-take least would serve it, v, and loads for what they take more. With the demand D, the unmet rate u, the rate
-d[g] that passes between a pair of groups of prefill and decode replicas, what a load unit takes e and what it
-serves mu / S::
+Loads are whole load units while plans serve the demand exactly, so a sum over loads is up to one unit each
+too large. Therefore a class of a cell is charged for its served rate at v, the least that any replica would
+draw, and loads for the excess. With demand D, unmet rate u, rate d[g] through a pair of groups of prefill and
+decode replicas, draw e and rate mu / S of a load unit::
 
     v (D - u) + sum_agg (e - v mu / S) w + sum_g (v[g] - v) d[g]
               + sum_{prefill} (e - v_p mu / S) w + sum_{decode} (e - v_d mu / S) w
@@ -12,8 +11,8 @@ serves mu / S::
     v_p, v_d = min e S / mu over the prefill, or the decode, replicas of a group;  v[g] = v_p + v_d
     v        = min of e S / mu over the aggregated replicas, and of v[g]
 
-No weight of a load is negative. A plan, whose loads are scaled down to the demand, never takes more than the
-sum says, and less only where replicas carry a part of a load unit that others would carry with less.
+No load has a negative weight. A plan, whose loads are scaled down to the demand, never draws more than the
+sum states, and less only if replicas carry part of a load unit that others would carry more efficiently.
 """
 
 from __future__ import annotations
@@ -32,21 +31,21 @@ from fleetplan.planner.problem import Phase, Problem, Slot
 from fleetplan.planner.problem.load_units import load_units
 
 FLOAT_RATIO: Final = 1e-12
-"""Share of what a load unit takes that may be float noise."""
+"""Share of a load unit's draw that may be float noise."""
 
 
 @dataclass(slots=True)
 class TrafficSum:
-    """A figure of the served traffic as a sum of the decisions, in the figure's unit.
+    """Draw or cost of the served traffic as a sum over decisions, in the unit of the figure.
 
     Attributes
     ----------
     constant : float
-        The part that is not decided.
+        Constant part.
     terms : list[Term]
-        The rest; no weight of a load is negative.
+        Variable part; no load has a negative weight.
     whole_units : float
-        By how much the sum may be larger for whole load units than for the traffic of a plan.
+        Excess of the sum over a plan's traffic, due to whole load units.
     """
 
     constant: float = 0.0
@@ -56,7 +55,7 @@ class TrafficSum:
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """One load: what a unit of it takes, and the rate that it serves. [requests/s]"""
+    """One load: draw of a unit, and rate it serves. [requests/s]"""
 
     variable: cp_model.IntVar
     takes: float
@@ -64,21 +63,21 @@ class _Load:
 
     @property
     def per_request_per_s(self) -> float:
-        """What a steady request/s takes."""
+        """Return the draw of a steady request/s."""
         return self.takes / self.rate
 
 
 def traffic_sum(problem: Problem, variables: Variables, takes: Callable[[LoadKey], float]) -> TrafficSum:
-    """Sum of what the served traffic takes.
+    """Sum the draw of the served traffic.
 
     Parameters
     ----------
     problem : Problem
         Sets and data.
     variables : Variables
-        Of its model.
+        Variables of its model.
     takes : callable
-        What one load unit takes, 0 or more.
+        Draw of one load unit, 0 or more.
     """
     loads: dict[CellClassKey, dict[Slot, _Load]] = defaultdict(dict)
     for key, variable in variables.load.items():
@@ -133,7 +132,7 @@ def _least(loads: Sequence[_Load]) -> float:
 
 
 def _add_loads(loads: Sequence[_Load], served: float, found: TrafficSum) -> float:
-    """Charge loads with what they take above what their traffic is charged with; return the latter."""
+    """Charge loads for their draw above that of their traffic; return the draw charged to the traffic."""
     dearest = 0.0
     for load in loads:
         more = load.takes - served * load.rate

@@ -140,15 +140,15 @@ def test_infeasible_for_want_of_a_configuration() -> None:
     assert row.saving is None
     (trial,) = row.trials
     assert trial.infeasible
-    assert trial.reasons == (
-        "chat (all) in here: no configuration that is allowed meets its limits and fits memory",
-    )
+    assert trial.reasons == ("chat (all) in here: no allowed configuration meets its limits and fits memory",)
 
 
 def test_infeasible_for_want_of_a_phase_or_of_a_pool_in_the_region() -> None:
     phases = {("prefill", "A"): 10.0, ("decode", "B"): 20.0}
     row = only(compared(two_kinds(services=[chat(rates=phases)]), "without:A"))
-    assert row.trials[0].reasons == ("chat (all) in here: only decode is left, not the other phase",)
+    assert row.trials[0].reasons == (
+        "chat (all) in here: only decode configurations remain, none of the other phase",
+    )
     question = fleet(
         services=[chat(regions=("here", "there"))],
         hardware=[vendored("A", "one"), vendored("B", "two")],

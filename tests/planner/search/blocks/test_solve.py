@@ -168,7 +168,7 @@ def test_the_log_names_the_parts_of_the_search(
     print_search(log.steps, Console(width=160))
     shown = capsys.readouterr().out
     assert "Parts of the search" in shown
-    assert "linear relaxation of the whole program" in shown
+    assert "solved the linear relaxation" in shown
 
 
 @pytest.mark.usefixtures("blocks_for_all")
