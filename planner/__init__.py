@@ -1,1 +1,1 @@
-"""Decides, proves, explains and reports; holds the command line."""
+"""Planning, proofs, explanations and reports; the command line."""

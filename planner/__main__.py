@@ -1,4 +1,4 @@
-"""`python -m fleetplan.planner` is `plan`."""
+"""`python -m fleetplan.planner` runs `plan`."""
 
 from fleetplan.planner.start import main
 

@@ -1,4 +1,4 @@
-"""The way of the data: fleet -> candidates -> problem -> search -> plan -> verified plan."""
+"""Data flow: fleet -> candidates -> problem -> search -> plan -> verified plan."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ from fleetplan.planner.verify import require_valid
 _FoundT = TypeVar("_FoundT")
 
 EXPLANATION_S: Final = 5.5
-"""Time past the limit at the most, candidates included: for a first plan, or to say why there is none. A
-process takes some four seconds more: imports, the fleet file, and what nothing cuts short, such as the last
-model and the check of the plan. [s]"""
+"""Largest time past the limit, candidates included, for a first plan or an explanation of infeasibility. A
+process takes about 4 s more: imports, the fleet file, and steps that cannot be interrupted, such as the last
+model and the verification. [s]"""
 
 LEAST_EXPLANATION_S: Final = 2.0
-"""The same at the least, where candidates took long: they are given up when no more than this is left. [s]"""
+"""Least time for that if candidates take long: their evaluation stops when only this is left. [s]"""
 
 ROW_SHORTAGE_GAP_RATIO: Final = 0.05
-"""What the shortage of one row of an answer may be above the least, as a share of it. Of `quarterly.yaml` on
-B200 alone the last 2 % took 8 s of a core and more, on H200 alone they took 1 s."""
+"""Target gap of the shortage in one row of an answer. In `quarterly.yaml` on B200 alone, the last 2 % take at
+least 8 s of a core; on H200 alone, 1 s."""
 
 SHORTAGES_SHARE_OF_TIME: Final = 0.5
-"""Share of the time left to find out what is short; the rest is for the conflict and the ways out of it."""
+"""Share of the remaining time to find what is short; the rest is for the conflict and its resolutions."""
 
 
 class NoPlanFoundError(LimitReachedError):
@@ -63,30 +63,29 @@ class NoPlanFoundError(LimitReachedError):
 
 
 class Purpose(Enum):
-    """What a solve is for."""
+    """Purpose of a solve."""
 
     ANSWER = "answer"
-    """Ctrl-C returns the best plan so far; it is said what an infeasible problem lacks."""
+    """Ctrl-C returns the best plan so far; infeasible problems get an explanation."""
     ROW = "row"
-    """One row of the answer: Ctrl-C ends the question; it is said about what an infeasible one lacks."""
+    """One row of the answer: Ctrl-C ends the question; infeasible problems get an approximate explanation."""
     STEP = "step"
     """One solve of many: Ctrl-C ends the question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A verified plan, or the proof that there is none, with the problem behind it."""
+    """Verified plan, or proof of infeasibility, with its problem."""
 
     problem: Problem
     candidates: CandidateSet
     outcome: Plan | Infeasible
     deadline: Deadline = NEVER
-    """When everything that is said of it is to be over."""
+    """Deadline of everything reported about it."""
 
 
 Prepared = Callable[[Fleet, Callable[[], bool]], tuple[CandidateSet, Problem]]
-"""Returns candidates and problem of a fleet, the plan in force included, given what says whether the time is
-over."""
+"""Function that returns candidates and problem of a fleet, given a check of whether time is over."""
 
 
 def plan_fleet(
@@ -102,24 +101,24 @@ def plan_fleet(
     Parameters
     ----------
     fleet : Fleet
-        The resolved fleet.
+        Resolved fleet.
     limits : SearchLimits
-        When to stop.
+        Time limit and target gap.
     watch : callable, optional
-        Told of every better plan and bound.
+        Called with every better plan and bound.
     announce : callable, optional
-        Told what is being done.
+        Called with a description of each step.
     baseline : Plan, optional
-        The plan in force: what starts in the first period is counted against it.
+        The plan in force, against which starts in the first period are counted.
     prepared : callable, optional
-        Evaluates candidates in place of `prepare`, for a caller that has evaluated some of them before.
+        Replaces `prepare`, for a caller that has evaluated candidates before.
 
     Raises
     ------
     NoPlanFoundError
-        If the limit came before the first plan.
+        If the limit was reached before the first plan.
     PlanError
-        If the plan breaks a rule: a bug.
+        If the plan fails verification, which is a bug.
     """
     say = announce or (lambda _: None)
 
@@ -134,7 +133,7 @@ def plan_fleet(
 def prepare_within(
     limits: SearchLimits, prepared: Callable[[Callable[[], bool]], tuple[CandidateSet, Problem]]
 ) -> tuple[CandidateSet, Problem, SearchLimits]:
-    """Candidates and problem of a fleet, and the limits of a search; as `evaluate_within`."""
+    """Return candidates and problem of a fleet, and the limits of a search, as in `evaluate_within`."""
     found, left = evaluate_within(limits, prepared)
     return *found, left
 
@@ -142,21 +141,21 @@ def prepare_within(
 def evaluate_within(
     limits: SearchLimits, evaluated: Callable[[Callable[[], bool]], _FoundT]
 ) -> tuple[_FoundT, SearchLimits]:
-    """What is made of the candidates of a fleet, and the limits of a search in the time that they leave.
+    """Evaluate candidates within a deadline, and return the limits of a search in the remaining time.
 
-    What is done once per installation does not count (`fleetplan.perfmodel.interruption`).
+    One-time work per installation does not count (`fleetplan.perfmodel.interruption`).
 
     Parameters
     ----------
     limits : SearchLimits
-        Of the candidates and the search together. Where the clock must not decide, candidates have no limit.
+        Limits of candidates and search together. In reproducible runs, candidates have no limit.
     evaluated : callable
-        Evaluates them, given what says whether the time is over.
+        Evaluates them, given a check of whether time is over.
 
     Raises
     ------
     NoPlanFoundError
-        If the limit came before all candidates were evaluated.
+        If the limit was reached before all candidates were evaluated.
     """
     if limits.reproducible:
         return evaluated(lambda: False), limits
@@ -171,7 +170,7 @@ def evaluate_within(
     except OutOfTimeError as error:
         raise NoPlanFoundError(str(error.within(limits.time_limit_s))) from error
     all_over = all_over_but(0.0)
-    # What lies between two steps of an evaluation is not cut short.
+    # Work between two steps of an evaluation cannot be interrupted.
     latest = Deadline(max(all_over.ends, Deadline.after(LEAST_EXPLANATION_S).ends))
     return found, replace(limits, latest=latest, explained=all_over)
 
@@ -185,26 +184,25 @@ def solve_problem(
     purpose: Purpose = Purpose.ANSWER,
     forecasts: bool = False,
 ) -> Planned:
-    """Find and verify the cheapest plan of a problem whose candidates are known.
+    """Find and verify the cheapest plan of a problem with known candidates.
 
     Parameters
     ----------
     candidates : CandidateSet
-        Where the problem's candidates come from; what was left out explains an infeasible fleet.
+        Candidates of the problem; the rejections explain infeasible fleets.
     problem, limits, watch : Problem, SearchLimits, callable or None
-        As `plan_fleet` has them.
+        As in `plan_fleet`.
     say : callable
-        Told what is being done.
+        Called with a description of each step.
     purpose : Purpose
-        What Ctrl-C does, and whether it is said what an infeasible problem lacks.
+        Decides what Ctrl-C does, and whether infeasibility is explained.
     forecasts : bool
-        Whether to say, of uncertain demand, what would be best for each scenario, and what it costs to be
-        wrong; takes about half of the time.
+        Whether to evaluate wrong forecasts of uncertain demand, which takes about half of the time.
 
     Raises
     ------
     KeyboardInterrupt
-        At Ctrl-C in a solve that is not the answer.
+        At Ctrl-C, unless the solve is the answer.
     """
     limits, deadline = _until(limits)
     stated = provenance(problem.fleet, candidates, limits)
@@ -246,7 +244,7 @@ def solve_problem(
 def _infeasible(
     problem: Problem, candidates: CandidateSet, short: Shortages, stated: PlanProvenance, solve: Solve
 ) -> Infeasible:
-    """What is written down of a problem without any plan."""
+    """Return the outcome of an infeasible problem."""
     return Infeasible(
         fleet=problem.fleet.name,
         shortages=short.rows,
@@ -261,7 +259,7 @@ def _infeasible(
 def _shortages(
     problem: Problem, candidates: CandidateSet, limits: SearchLimits, deadline: Deadline, purpose: Purpose
 ) -> Shortages:
-    """What an infeasible problem lacks, as closely as its purpose needs it; nothing for a step."""
+    """Return the shortages of an infeasible problem, as exact as its purpose requires; none for a step."""
     if purpose is Purpose.STEP:
         return Shortages((), complete=False)
     part = deadline.share(SHORTAGES_SHARE_OF_TIME)
@@ -270,9 +268,9 @@ def _shortages(
 
 
 def _until(limits: SearchLimits) -> tuple[SearchLimits, Deadline]:
-    """Limits of a search, and the deadline of all that is said of it.
+    """Return the limits of a search, and the deadline of everything reported about it.
 
-    Where the clock must not decide, both count work, and the search has all of its own.
+    In reproducible runs both count work, and the search gets its full limit.
     """
     whole_s = limits.time_limit_s + EXPLANATION_S
     if not limits.reproducible:
@@ -286,7 +284,7 @@ def _until(limits: SearchLimits) -> tuple[SearchLimits, Deadline]:
 def _searched(
     problem: Problem, evaluation: Evaluation, watch: Watcher | None, forecasts: bool
 ) -> tuple[Problem, SearchResult, tuple[WrongForecast, ...]]:
-    """Solve a problem; of uncertain demand each scenario alone, and the wrong forecasts, too."""
+    """Solve a problem; with uncertain demand, also each scenario alone, and wrong forecasts."""
     limits = evaluation.limits
     uncertain = bool(problem.fleet.demand_scenarios)
     if not uncertain or not (forecasts or problem.fleet.demand_objective == LEAST_REGRET):

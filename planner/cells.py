@@ -1,4 +1,4 @@
-"""Text that a spreadsheet keeps as text."""
+"""Escaping of text that a spreadsheet would read as a formula."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ SPREADSHEET_TRIGGERS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def as_text(value: object) -> object:
-    """Text that a spreadsheet keeps as text: a name such as "=HYPERLINK(...)" gets an apostrophe.
+    """Escape text for a spreadsheet: a name such as "=HYPERLINK(...)" gets an apostrophe.
 
-    Characters that steer a terminal are written out.
+    Terminal control characters are written out.
     """
     if not isinstance(value, str):
         return value
@@ -23,7 +23,7 @@ def as_text(value: object) -> object:
 
 
 def csv_text(table: pd.DataFrame, *, header: bool = True) -> str:
-    """A table as CSV whose texts a spreadsheet keeps as text; what is a number stays one."""
+    """Return a table as CSV with its texts escaped for a spreadsheet; numbers stay numbers."""
     guarded = table.rename(columns=_not_a_formula)
     for position in range(guarded.shape[1]):
         if not pd.api.types.is_numeric_dtype(guarded.dtypes.iloc[position]):
@@ -42,5 +42,5 @@ def _not_a_formula(value: object) -> object:
 
 
 def from_text(value: str) -> str:
-    """Return the text that `as_text` was given."""
+    """Reverse `as_text`."""
     return value[1:] if value.startswith("'") and value[1:].startswith(SPREADSHEET_TRIGGERS) else value

@@ -1,8 +1,8 @@
-"""The command line: thin, lazy, and strict about who made the mistake.
+"""Command line: thin, lazily imported, and clear about whose mistake an error is.
 
 Exit codes: 0 a plan was found, 1 a bug of ours, 2 bad usage or input, 3 proven infeasible, 4 a limit was
-reached before the gap, 5 plans differ (`plan diff --exit-code`). stdout carries the result alone; progress
-and warnings go to stderr.
+reached before the gap, 5 plans differ (`plan diff --exit-code`). stdout carries only the result; progress and
+warnings go to stderr.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from fleetplan.planner.commands.what_if import alternatives, pareto, stress
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Say in our words what Ctrl-C ended, and which value of an option is none."""
+    """Report Ctrl-C, and the allowed values of a wrong option, in our words."""
     try:
         yield
     except typer.BadParameter as error:
@@ -59,7 +59,7 @@ def _told() -> Iterator[None]:
 
 
 class _Commands(TyperGroup):
-    """The commands; one that Ctrl-C ended without a result is a limit that was reached."""
+    """Group of all commands; Ctrl-C without a result exits like a reached limit."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
         with _told():
@@ -84,7 +84,7 @@ app = typer.Typer(
 
 
 def _tell_versions(asked: bool) -> None:
-    """Print what a report of a bug needs, and end."""
+    """Print the versions that a bug report needs, and exit."""
     if not asked:
         return
     from fleetplan.fleet.packages import installed_versions
@@ -138,7 +138,7 @@ app.command("schema")(print_schema)
 
 
 def _named(info: CommandInfo | TyperInfo) -> str:
-    """Name of a command or of a group of them."""
+    """Return the name of a command or of a group."""
     if isinstance(info, TyperInfo):
         return str(info.name or (info.typer_instance and info.typer_instance.info.name))
     return str(info.name or (info.callback and info.callback.__name__))
@@ -149,7 +149,7 @@ def _names() -> set[str]:
 
 
 def _with_command(arguments: list[str]) -> list[str]:
-    """`plan FLEET.yaml` in full: `plan solve FLEET.yaml`."""
+    """Expand `plan FLEET.yaml` to `plan solve FLEET.yaml`."""
     if arguments and not arguments[0].startswith("-"):
         first = Path(arguments[0])
         if first.name not in _names() and (first.suffix.lower() in {".yaml", ".yml"} or is_file(first)):
@@ -159,12 +159,12 @@ def _with_command(arguments: list[str]) -> list[str]:
 
 @cache
 def _program(name: str | None = None) -> Callable[..., Any]:
-    """One command, or all of them; to read all options from their functions takes as long as a short command.
+    """Build one command, or all: reading all options takes as long as a short command.
 
     Parameters
     ----------
     name : str, optional
-        Of the only command that is asked for.
+        Name of the only command needed.
     """
     if name is None:
         return get_command(app)
@@ -177,8 +177,8 @@ def _program(name: str | None = None) -> Callable[..., Any]:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code.
 
-    A user's mistake, or a file that cannot be written, prints its message and exits with 2; a limit that
-    was reached before there is an answer with 4; anything unforeseen keeps its traceback and exits with 1.
+    A user's mistake, or a file that cannot be written, prints its message and exits with 2; a limit reached
+    before an answer exits with 4; unexpected errors keep their traceback and exit with 1.
     """
     from fleetplan.fleet.errors import InputError, LimitReachedError
     from fleetplan.fleet.files import FileNotWrittenError

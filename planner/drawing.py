@@ -1,4 +1,4 @@
-"""Figures without a window, and files of them that two runs write alike."""
+"""Figures without a window, written reproducibly to files."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ if TYPE_CHECKING:
 
 
 PLOT_SUFFIXES: Final = (".svg", ".png", ".pdf")
-"""Of files that figures are written to."""
+"""Suffixes of figure files."""
 
 _NO_GLYPH: Final = "Glyph .* missing from font"
-"""Warning of a name in a script that the font of drawings has no signs for: it is drawn as boxes."""
+"""Warning for names in scripts without glyphs in the font: they are drawn as boxes."""
 
 _MARK_OF_HIDDEN: Final = "_"
-"""What labels begin with that no legend shows."""
+"""First character of labels that legends hide."""
 
 _ZERO_WIDTH_SPACE: Final = "\u200b"
 
 LegendPlace: TypeAlias = Literal["best", "lower right"]
-"""Where a legend stands within its axes, as matplotlib calls it."""
+"""Position of a legend in its axes, in matplotlib's terms."""
 
 PANELS_IN_A_ROW: Final = 3
-"""Axes side by side whose letters can still be read where a figure is as wide as a page."""
+"""Largest number of axes per row that keeps text readable at page width."""
 
 _UNDATED: Final = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-"""What leaves out when a figure was drawn."""
+"""Metadata that omits the date of a figure."""
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Write a figure to a file whose suffix says how; the same figure gives the same file.
+    """Write a figure to a file in the format of its suffix; equal figures give equal files.
 
     Parameters
     ----------
     figure : Figure
-        What is drawn.
+        The figure.
     path : Path
-        Ends in one of `PLOT_SUFFIXES`; its folder is made where there is none.
+        Ends in one of `PLOT_SUFFIXES`; missing folders are created.
 
     Raises
     ------
     FileNotWrittenError
-        It cannot be written; an older file is then as it was.
+        If it cannot be written; an older file then stays.
     """
     import matplotlib as mpl  # noqa: PLC0415  (a quarter of a second, and few commands draw)
 
@@ -61,14 +61,14 @@ def save(figure: Figure, path: Path) -> Path:
 
 
 def new_figure(panels: int, width: float = 5.2, height: float = 4.0) -> tuple[Figure, list[Axes]]:
-    """Return a figure with axes side by side, in rows of at most `PANELS_IN_A_ROW`, without a window.
+    """Return a figure with axes in rows of at most `PANELS_IN_A_ROW`, without a window.
 
     Parameters
     ----------
     panels : int
-        How many axes it has.
+        Number of axes.
     width, height : float
-        Of one of them. [in]
+        Size of one of them. [in]
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.figure import Figure as NewFigure  # noqa: PLC0415
@@ -84,7 +84,7 @@ def new_figure(panels: int, width: float = 5.2, height: float = 4.0) -> tuple[Fi
 
 
 def drawn_name(text: str) -> str:
-    """Return text that somebody chose as a drawing shows it as it is: no formula, and no hidden label."""
+    """Escape user text for a figure: no formula, and no hidden label."""
     plain = text.replace("$", r"\$")
     return f"{_ZERO_WIDTH_SPACE}{plain}" if plain.startswith(_MARK_OF_HIDDEN) else plain
 
@@ -92,18 +92,18 @@ def drawn_name(text: str) -> str:
 def add_legend(
     axes: Axes, place: LegendPlace = "best", font_size: float | str = 7, framed: bool = False
 ) -> None:
-    """Explain the colours of axes; nothing where nothing is drawn.
+    """Add a legend to axes, if they have labels.
 
     Parameters
     ----------
     axes : Axes
-        With labels from `drawn_name`, where they hold names that somebody chose.
+        Axes whose labels come from `drawn_name` if they contain user text.
     place : LegendPlace
-        Where it stands.
+        Position.
     font_size : float or str
-        In points, or in matplotlib's words.
+        Size in points, or in matplotlib's words.
     framed : bool
-        Whether it has a frame.
+        Whether to draw a frame.
     """
     if axes.get_legend_handles_labels()[0]:
         axes.legend(loc=place, fontsize=font_size, frameon=framed)

@@ -1,6 +1,6 @@
-"""The planner from Python: fleets as paths or mappings in, tables out.
+"""Python interface of the planner: fleets as paths or mappings in, tables out.
 
-`import fleetplan` offers `solve`, `landscape` and `predict` from here, loaded when they are used.
+`import fleetplan` offers `solve`, `landscape` and `predict` from here, loaded on first use.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from fleetplan.scenarios.expand import expand
 from fleetplan.scenarios.load import load_fleet
 
 FleetSpec: TypeAlias = "str | Path | Mapping[str, object]"
-"""A fleet file, or what would stand in one."""
+"""Fleet file, or its contents as a mapping."""
 
 MAPPING_NAME = "fleet.yaml"
-"""What a fleet that is no file is called in messages; relative paths start in the working directory."""
+"""Name of a fleet without a file in messages; relative paths start in the working directory."""
 
 
 class InfeasibleFleetError(Exception):
-    """No plan serves the fleet; `outcome` says what is short."""
+    """No plan serves the fleet; `outcome` lists the shortages."""
 
     def __init__(self, outcome: Infeasible) -> None:
         lines = [
@@ -57,14 +57,14 @@ class InfeasibleFleetError(Exception):
 
 @dataclass(frozen=True, repr=False)
 class SolvedFleet:
-    """A verified plan with its tables.
+    """Verified plan with its tables.
 
     Attributes
     ----------
     plan : Plan
-        The plan, as plan.json holds it.
+        The plan, as in plan.json.
     fleet : Fleet
-        What was planned.
+        The planned fleet.
     baseline : Plan or None
         The plan in force.
     """
@@ -74,7 +74,7 @@ class SolvedFleet:
     baseline: Plan | None = None
 
     def __repr__(self) -> str:
-        """The headline alone: the plan itself is long."""
+        """Return only the headline: the plan itself is long."""
         return f"<SolvedFleet {self.plan.fleet!r}: TCO {money(self.tco_usd)}, gap {percent(self.gap)}>"
 
     @property
@@ -84,12 +84,12 @@ class SolvedFleet:
 
     @property
     def gap(self) -> float:
-        """How far the plan may be from the cheapest, as a share of its cost."""
+        """Optimality gap, as a share of the cost."""
         return self.plan.gap
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
-        """Every table of the plan by name, as the CSV files hold them."""
+        """Every table of the plan by name, as in the CSV files."""
         return plan_tables(self.plan)
 
     @property
@@ -112,12 +112,12 @@ class SolvedFleet:
         return report_page(self.plan, (), self.baseline)
 
     def write(self, folder: str | Path) -> Path:
-        """Write what `plan solve --out` writes; return the folder."""
+        """Write the files of `plan solve --out`; return the folder."""
         write_folder(self.plan, Path(folder), self.fleet, self.baseline, lambda _: None)
         return Path(folder)
 
     def _repr_html_(self) -> str:
-        """A headline and the placements, as notebooks show them."""
+        """Return a headline and the placements, for notebooks."""
         plan = self.plan
         head = Markup("<p><b>{}</b>: TCO <b>{}</b>, {}, gap {} (lower bound {}{})</p>").format(
             plan.fleet, money(plan.objective_usd), status_text(plan), percent(plan.gap),
@@ -156,26 +156,26 @@ def solve(
     Parameters
     ----------
     fleet : str, Path or Mapping
-        A fleet file, or what would stand in one.
+        Fleet file, or its contents as a mapping.
     scenarios, assignments : Sequence[str]
         As `-s NAME` and `--set key=value` on the command line.
     gap : float
-        Stop when the plan is proven this close to the optimum, as a share of its cost.
+        Optimality gap at which to stop, as a share of the cost.
     time_limit_s : float
-        For all solves together. [s]
+        Time limit of all solves together. [s]
     seed : int
-        Of the solver.
+        Random seed of the solver.
     baseline : Plan, optional
-        The plan in force: what starts is counted against it.
+        The plan in force, against which starts are counted.
 
     Raises
     ------
     InputError
         With everything that is wrong with the fleet.
     InfeasibleFleetError
-        Proven: no plan serves it.
+        If it is proven that no plan serves the fleet.
     NoPlanFoundError
-        The limit came before the first plan.
+        If the limit was reached before the first plan.
     """
     resolved = resolve(fleet, scenarios, assignments)
     limits = SearchLimits(time_limit_s, gap, seed, default_workers())
@@ -186,7 +186,7 @@ def solve(
 
 
 def resolve(fleet: FleetSpec, scenarios: Sequence[str] = (), assignments: Sequence[str] = ()) -> Fleet:
-    """Return a fleet with every default applied.
+    """Return a fleet with all defaults applied.
 
     Raises
     ------
@@ -230,23 +230,24 @@ def landscape(  # noqa: PLR0913  (each is an option of `plan landscape`)
     Parameters
     ----------
     fleet : str, Path or Mapping, optional
-        Whose service is asked; without one, `model`, `hardware` and lengths are.
+        Fleet of the service; without it, `model`, `hardware` and lengths are required.
     service : str, optional
-        A service of the fleet; its only one if left out.
+        Service of the fleet; its only one if left out.
     model, hardware, input_tokens, output_tokens, context_tokens, ttft_ms, tpot_ms
-        As `plan landscape` has them. [tokens, ms]
+        As in `plan landscape`. [tokens, ms]
     weights, kv : Sequence[str]
-        Data types to try, each with each.
+        Data types to try, in all combinations.
     framework, prices : str
-        Whose operators are read, and the column of the price book.
+        Framework whose operators are used, and column of the price book.
     max_accelerators : int, optional
-        Of the largest replica.
+        Accelerators of the largest replica.
 
     Returns
     -------
     pandas.DataFrame
-        One row a configuration: phase, hardware, degrees, batch, latency [ms], rate of an accelerator [1/s],
-        cost and energy of a million tokens, memory [GiB], and what share of its time rests on what evidence.
+        One row per configuration: phase, hardware, degrees, batch, latency [ms], rate of an accelerator
+        [1/s], cost and energy of a million tokens, memory [GiB], and shares of its time by source of the
+        number.
     """
     asked = ModelOptions(
         model,
@@ -272,19 +273,19 @@ def landscape(  # noqa: PLR0913  (each is an option of `plan landscape`)
 
 
 def predict(cases: pd.DataFrame | Sequence[Mapping[str, object]], folder: str | Path = ".") -> pd.DataFrame:
-    """Return latency and throughput of explicit configurations, one row for each case in the same order.
+    """Return latency and throughput of explicit configurations, one row per case in the same order.
 
     Parameters
     ----------
     cases : pandas.DataFrame or Sequence[Mapping]
         Columns of `plan predict`: case_id, model, hardware, mode, degrees, lengths, and a load.
     folder : str or Path
-        Where relative paths of model configurations start.
+        Folder where relative paths of model configurations start.
 
     Raises
     ------
     InputError
-        Required columns are missing.
+        If required columns are missing.
     """
     frame = cases if isinstance(cases, pd.DataFrame) else pd.DataFrame(list(cases))
     return predict_cases(frame, Path(folder))

@@ -1,6 +1,6 @@
-"""`plan` as a process: signals, and output that cannot be written, before anything large is imported.
+"""`plan` as a process: signals and unwritable output, handled before anything large is imported.
 
-SIGTERM is Ctrl-C: a search ends with its best plan, and everything else ends with exit code 4.
+SIGTERM works like Ctrl-C: a search ends with its best plan, and everything else ends with exit code 4.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import errno
 import signal
 import sys
 
-# Until signals are heard, Ctrl-C shows a traceback: nothing slow is imported before that.
+# Before signals are handled, Ctrl-C shows a traceback: import nothing slow until then.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 _EXIT_BAD_INPUT: Final = 2
 _EXIT_LIMIT: Final = 4
 _EXIT_BROKEN_PIPE: Final = 128 + signal.SIGPIPE
-"""What a shell reports of a program that ended because nobody read its output."""
+"""Exit code that a shell reports for a program whose output nobody read."""
 
 
 class Stopped(KeyboardInterrupt):
     """Ctrl-C or SIGTERM.
 
-    Python ends a process by SIGINT, whatever its exit code, after a plain `KeyboardInterrupt` in code that
-    a C extension runs (such as an import), even where that was caught.
+    After a plain `KeyboardInterrupt` in code that a C extension runs (such as an import), Python ends the
+    process by SIGINT whatever its exit code, even if it was caught.
     """
 
 
@@ -35,13 +35,13 @@ def _stop(signal_number: int, frame: FrameType | None) -> NoReturn:
 
 def _hear_signals() -> None:
     signal.signal(signal.SIGTERM, _stop)
-    # A job in the background does not hear Ctrl-C, which is for the one in front.
+    # A background job ignores Ctrl-C, which is for the foreground job.
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _stop)
 
 
 def _is_of_memory(error: BaseException) -> bool:
-    """Whether memory is what was missing: for a library, a thread or a process, too."""
+    """Return whether memory is exhausted, including for a library, a thread or a process."""
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     words = ("map segment",) if isinstance(error, ImportError) else ("can't start new thread",)
@@ -49,8 +49,8 @@ def _is_of_memory(error: BaseException) -> bool:
 
 
 def _is_of_temporary_files(error: BaseException) -> bool:
-    """Whether no folder takes temporary files, as in a container whose file system may only be read."""
-    # Python says it of no file: this message alone tells it from a file that is missing.
+    """Return whether no folder accepts temporary files, as in a container with a read-only file system."""
+    # Python's error names no file; only this message distinguishes it from a missing file.
     return isinstance(error, FileNotFoundError) and "No usable temporary directory" in str(error)
 
 
@@ -85,7 +85,7 @@ def main() -> None:
             sys.exit(_EXIT_BAD_INPUT)
     except (MemoryError, ImportError, RuntimeError, OSError) as error:
         if _is_of_temporary_files(error):
-            sys.stderr.write("no folder takes temporary files: make /tmp writable, or name one in TMPDIR\n")
+            sys.stderr.write("no folder accepts temporary files: make /tmp writable, or name one in TMPDIR\n")
             sys.exit(_EXIT_BAD_INPUT)
         if not _is_of_memory(error):
             raise
@@ -93,6 +93,6 @@ def main() -> None:
 
         say_no_memory()
     except KeyboardInterrupt:
-        # Heard before there was a command to end; afterwards the command line says so itself.
+        # Before a command started; afterwards the command line reports it.
         sys.stderr.write("stopped\n")
         sys.exit(_EXIT_LIMIT)

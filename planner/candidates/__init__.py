@@ -1,7 +1,7 @@
-"""Configurations that may serve: evaluated, under load, without those that others dominate.
+"""Candidates: configurations that may serve, evaluated under load, without dominated ones.
 
-In: a resolved fleet, from its own rates or from perfmodel. Out: a `CandidateSet` with the rejections.
-Entry points: `prepare` (with the problem), `kept_candidates` (from the user's cache), `build_candidates`,
+In: a resolved fleet, from its own rates or from perfmodel. Out: a `CandidateSet` with the rejections. Entry
+points: `prepare` (with the problem), `kept_candidates` (from the user's cache), `build_candidates`,
 `service_evaluator`.
 """
 

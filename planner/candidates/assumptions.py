@@ -1,4 +1,4 @@
-"""Assumptions of a service's candidates in words: parts of its model, and prefixes in a cache."""
+"""Warnings about the assumptions behind a service's candidates: parts of its model, and cached prefixes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from fleetplan.perfmodel.predict import far_family_text, own_error_text
 from fleetplan.perfmodel.steps import part_dtypes, state_slots
 
 _PRICED_APART: Final = frozenset({"draft layers"})
-"""Parts of a checkpoint that a technique prices where it is switched on."""
+"""Parts of a checkpoint that a technique prices where it is enabled."""
 
 
 def assumptions(fleet: Fleet, service: Service) -> tuple[str, ...]:
-    """Say what the candidates of a service with a model take for granted.
+    """Return the assumptions behind the candidates of a service with a model.
 
     Parameters
     ----------
     fleet : Fleet
-        Whose folder a model path is relative to.
+        Fleet whose folder model paths are relative to.
     service : Service
-        Without a model there is nothing to say.
+        Service; without a model there are no assumptions.
     """
     if service.model is None:
         return ()
@@ -43,7 +43,7 @@ def assumptions(fleet: Fleet, service: Service) -> tuple[str, ...]:
 
 
 def feed_forward_weights(fleet: Fleet, service: Service) -> tuple[str, ...]:
-    """Return the data types of the feed-forward weights of what a service serves; one without a name if none.
+    """Return the data types of a service's feed-forward weights; a single empty name if it has no model.
 
     Parameters
     ----------
@@ -58,14 +58,14 @@ def feed_forward_weights(fleet: Fleet, service: Service) -> tuple[str, ...]:
 
 
 def _served(service: Service) -> list[tuple[str, Precision]]:
-    """Models and precisions of a service."""
+    """Return the models and precisions of a service."""
     if service.variants:
         return [(each.model, Precision(each.weights, each.kv)) for each in service.variants]
     return [] if service.model is None else [(service.model, service.precision)]
 
 
 def _uncompared(service: Service, architecture: ModelArchitecture) -> Iterator[str]:
-    """Say that published errors are of other models."""
+    """Warn that published errors concern other models."""
     known = own_error_text(architecture.model_type)
     if known:
         yield (
@@ -98,7 +98,7 @@ def _left_out(service: Service, architecture: ModelArchitecture) -> Iterator[str
 
 
 def _too_long(service: Service, architecture: ModelArchitecture) -> Iterator[str]:
-    """Say which requests are longer than the model was made for."""
+    """Warn of requests longer than the model's context."""
     most = architecture.max_context_tokens
     longest = max(
         max(each.input_tokens or 0, each.context_tokens or 0) + (each.output_tokens or 0)
@@ -114,7 +114,7 @@ def _too_long(service: Service, architecture: ModelArchitecture) -> Iterator[str
 
 
 def _slots(fleet: Fleet, service: Service, architecture: ModelArchitecture) -> Iterator[str]:
-    """Say where states, and not the cache, limit the requests that run at once."""
+    """Warn where recurrent states, not the cache, limit concurrent requests."""
     vendors = dict.fromkeys(
         each.accelerator.vendor
         for name, each in fleet.hardware.items()
@@ -134,7 +134,7 @@ def _slots(fleet: Fleet, service: Service, architecture: ModelArchitecture) -> I
 
 
 def _drafted(service: Service) -> Iterator[str]:
-    """Say which acceptance is no figure of the user's own."""
+    """Warn if the acceptance ratio of drafts is the default."""
     drafts = service.techniques.speculative
     if drafts is not None and drafts.method == "mtp" and drafts.acceptance_ratio == MTP_ACCEPTANCE_RATIO:
         yield (
@@ -144,7 +144,7 @@ def _drafted(service: Service) -> Iterator[str]:
 
 
 def _cached(service: Service, architecture: ModelArchitecture, precision: Precision) -> Iterator[str]:
-    """Say which prefix is cached, how often it is found, and the memory of a session."""
+    """Warn about cached prefixes: their hit ratio, and the memory of a session."""
     size = BYTES_PER_ELEMENT[part_dtypes(architecture, precision).kv]
     for each in service.classes:
         cached = (each.context_tokens or 0) - (each.input_tokens or 0)

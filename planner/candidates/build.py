@@ -1,7 +1,6 @@
-"""Candidates: the configurations that meet the SLO and fit memory, pruned only where that is exact.
+"""Construction of candidates: configurations that meet the SLO and fit memory, without dominated ones.
 
-Every configuration that is left out keeps its reason: memory, TTFT, TPOT, data type, policy, or the
-candidate that dominates it.
+Every rejected configuration is counted with its reason: memory, TTFT, TPOT, data type, policy, or dominance.
 """
 
 from __future__ import annotations
@@ -30,26 +29,26 @@ def build_candidates(
     keep: Collection[ConfigurationKey] = (),
     out_of_time: Callable[[], bool] = lambda: False,
 ) -> CandidateSet:
-    """Candidates of every service on every hardware that the fleet has or can get.
+    """Return the candidates of every service on every hardware that the fleet owns or can acquire.
 
     Parameters
     ----------
     fleet : Fleet
-        The resolved fleet.
+        Resolved fleet.
     announce : callable
-        Told which service is being evaluated on which hardware.
+        Called with the service and hardware under evaluation.
     keep : Collection[ConfigurationKey]
-        Configurations that stay even where others dominate them: those that run already.
+        Configurations that stay even if dominated: those that already run.
     out_of_time : callable
-        Asked before a service is evaluated on one hardware and at every step of that; what was evaluated
-        before stays in the cache.
+        Checked before a service is evaluated on one hardware, and at every step; finished evaluations stay in
+        the cache.
 
     Raises
     ------
     OutOfTimeError
-        If the time is over before the last of them.
+        If time runs out before the last evaluation.
     InputError
-        If a model has layers that the performance model does not know.
+        If a model has layers that the performance model does not support.
     """
     evaluations = Evaluations(fleet, announce, out_of_time, prunes=not keep)
     log, calibrator = evaluations.log, evaluations.calibrator
@@ -90,14 +89,17 @@ def build_candidates(
 
 
 def _as_measured(candidate: Candidate, ratio: float) -> Candidate:
-    """Return a candidate with its measured rates. A pool's load under limits is in replicas, and stays."""
+    """Return a candidate with its measured rates.
+
+    A pool's load under latency limits is counted in replicas, and stays.
+    """
     if ratio == 1.0:
         return candidate
     return replace(candidate, requests_per_s=tuple(rate * ratio for rate in candidate.requests_per_s))
 
 
 def _missing_tables(fleet: Fleet, candidates: Iterable[Candidate]) -> list[str]:
-    """Warn of parts with measured tables where none are installed and none are named."""
+    """Warn of accelerators that have measured tables, of which none are installed and configured."""
     if table_roots():
         return []
     parts = {
@@ -108,7 +110,7 @@ def _missing_tables(fleet: Fleet, candidates: Iterable[Candidate]) -> list[str]:
 
 
 def _maturity_warnings(hardware: Hardware, framework: str, weights: str) -> list[str]:
-    """Warn of parts whose launches and gaps are scaled by a factor, with the source of the factor."""
+    """Warn of accelerators whose launches and gaps are scaled by a factor, with the factor's source."""
     part = hardware.accelerator
     if part is None or part.measured_system is not None:
         return []

@@ -1,4 +1,4 @@
-"""Calibrations that a fleet file names: applied to evaluators, and kept for the plan's provenance."""
+"""Calibrations of a fleet file: applied to evaluators, and recorded for the plan's provenance."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from fleetplan.planner.plan import CalibrationUse
 
 
 class Calibrator:
-    """Applies the calibration of a fleet, and remembers which of its scopes held for something.
+    """Applies the calibration of a fleet, and records which of its scopes applied.
 
     Parameters
     ----------
     fleet : Fleet
-        Whose `calibration` is read; without one nothing is changed.
+        Fleet whose `calibration` is read; without one nothing changes.
 
     Raises
     ------
     InputError
-        The file is not a calibration.
+        If the file is not a calibration.
     """
 
     def __init__(self, fleet: Fleet) -> None:
@@ -34,7 +34,7 @@ class Calibrator:
         self._used: dict[CalibrationUse, None] = {}
 
     def apply(self, evaluator: Evaluator, framework: str) -> Evaluator:
-        """Return the evaluator with the ratios that hold for what it describes."""
+        """Return the evaluator with the ratios of the matching scope."""
         if self._calibration is None:
             return evaluator
         found = holds_for(evaluator, framework, self._calibration)
@@ -43,7 +43,7 @@ class Calibrator:
         return with_calibration(evaluator, framework, self._calibration)
 
     def used(self) -> tuple[CalibrationUse, ...]:
-        """Scopes that held for something, in the order of their first use."""
+        """Return the scopes that applied, in the order of first use."""
         return tuple(self._used)
 
     def warnings(self) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ class Calibrator:
 
 
 def _read(path: Path) -> Calibration:
-    # A tenth of the imports of a first check, which most fleets do not need.
+    # Imported here because it takes a tenth of the imports of a first check, and most fleets do not need it.
     from fleetplan.perfmodel.calibrate import read_calibration  # noqa: PLC0415
 
     return read_calibration(path)

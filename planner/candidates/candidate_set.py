@@ -1,4 +1,4 @@
-"""The candidates of a fleet, with what was left out and what they rest on."""
+"""Candidates of a fleet, with rejections, sources and assumptions."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from fleetplan.planner.problem import Candidate
 
 @dataclass(frozen=True, slots=True)
 class CandidateSet:
-    """Candidates with what was left out.
+    """Candidates with the configurations that were rejected.
 
     Attributes
     ----------
     candidates : tuple[Candidate, ...]
-        In the order of services, phases, hardware.
+        In the order of services, phases and hardware.
     rejections : tuple[Rejections, ...]
-        Counts of excluded configurations by service and reason.
+        Counts of rejected configurations by service and reason.
     table_sources : tuple[StatedTable, ...]
         Operator tables behind the rates.
     warnings : tuple[str, ...]
-        What was assumed.
+        Assumptions.
     calibrations : tuple[CalibrationUse, ...]
         Calibrations behind the rates.
     """

@@ -1,4 +1,4 @@
-"""Pruning of candidates that another one can always replace, and of no others."""
+"""Exact pruning of dominated candidates: only those that another one can replace in every plan."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ def prune_dominated(
     keep: Collection[ConfigurationKey] = (),
     ways: Callable[[Candidate, int], int] = lambda _, __: 0,
 ) -> list[Candidate]:
-    """Leave out candidates that another one of the same variant, phase and hardware can always replace.
+    """Remove candidates that another one of the same variant, phase and hardware can always replace.
 
-    A replaces B where B's accelerators are a whole multiple m of A's and m replicas of A carry at least
-    B's rate in every class at no more power, over all the ways that B can serve in time, handing over no
-    larger caches: every plan with B turns into one with A on the same accelerators of the same hosts. Rows
-    of the model count accelerators and watts additively, so this is exact.
+    A replaces B if B's accelerators are a whole multiple m of A's, m replicas of A carry at least B's rate in
+    every class at no more power, A serves over all the round trips that B can, and its caches to hand over
+    are no larger. Then every plan with B becomes one with A on the same accelerators of the same hosts. Model
+    rows count accelerators and watts additively, so this is exact.
 
     Parameters
     ----------
     candidates : Sequence[Candidate]
-        All of one service.
+        All candidates of one service.
     hardware : Mapping[str, Hardware]
-        Gives the accelerators of a host.
+        Gives the accelerators per host.
     log : RejectionLog
-        Receives the count of those left out.
+        Receives the number of removed candidates.
     keep : Collection[ConfigurationKey]
-        Never left out.
+        Candidates to keep in any case.
     ways : callable
-        How many of the ways to other regions, from the shortest on, a candidate can serve a class over.
+        Number of round trips to other regions, from the shortest on, over which a candidate can serve a
+        class.
     """
     kept: list[Candidate] = []
     groups: dict[tuple[Phase, str, str], list[Candidate]] = defaultdict(list)
@@ -44,7 +45,7 @@ def prune_dominated(
         groups[candidate.phase, candidate.hardware, candidate.variant].append(candidate)
     for (_, name, _), group in groups.items():
         per_host = hardware[name].accelerators_per_host
-        # A candidate that replaces another stands before it: fewer accelerators first, then higher rates.
+        # A candidate that replaces another precedes it: fewer accelerators first, then higher rates.
         ordered = sorted(
             group, key=lambda c: (c.accelerators, [-rate for rate in c.requests_per_s], c.power_kw or 0.0)
         )
@@ -63,7 +64,7 @@ def prune_dominated(
 
 
 def _reaches_as_far(a: Candidate, b: Candidate, ways: Callable[[Candidate, int], int]) -> bool:
-    """Whether `a` serves every class over the ways that `b` does, and hands over no larger caches."""
+    """Return whether `a` serves every class over the round trips of `b`, with no larger caches."""
     classes = [k for k, rate in enumerate(b.requests_per_s) if rate > 0]
     if any(ways(a, k) < ways(b, k) for k in classes):
         return False
@@ -76,11 +77,11 @@ def _reaches_as_far(a: Candidate, b: Candidate, ways: Callable[[Candidate, int],
 
 
 def replaces(a: Candidate, b: Candidate, accelerators_per_host: int) -> bool:
-    """Whether whole replicas of `a` can stand wherever one of `b` does."""
+    """Return whether whole replicas of `a` fit wherever a replica of `b` does."""
     multiple = _replicas_in_place(a.accelerators, b.accelerators, accelerators_per_host)
     if not multiple or (a.power_kw is None) != (b.power_kw is None):
         return False
-    # Power is rounded up by accelerator; equal watts an accelerator stay equal after rounding.
+    # Power is rounded up per accelerator; equal watts per accelerator stay equal after rounding.
     for kw_a, kw_b in ((a.power_kw, b.power_kw), (a.charged_kw, b.charged_kw)):
         if (kw_a or 0.0) / a.accelerators > (kw_b or 0.0) / b.accelerators * (1 + 1e-12):
             return False
@@ -91,11 +92,11 @@ def replaces(a: Candidate, b: Candidate, accelerators_per_host: int) -> bool:
 
 
 def _replicas_in_place(a: int, b: int, accelerators_per_host: int) -> int:
-    """How many whole replicas of `a` accelerators can stand wherever one of `b` does; 0 if not all of it."""
+    """Return how many replicas of `a` accelerators fill the place of one of `b`; 0 if they do not fill it."""
     multiple, rest = divmod(b, a)
     if rest:
         return 0
-    # A replica that spans hosts leaves no gaps for parts that do not divide a host (three of 5 need three
+    # A replica that spans hosts leaves no gaps for replicas that do not divide a host (three of 5 need three
     # hosts of 8, one of 15 needs two).
     divides = accelerators_per_host % a == 0 or a % accelerators_per_host == 0
     return 0 if b > accelerators_per_host and multiple > 1 and not divides else multiple
@@ -104,22 +105,22 @@ def _replicas_in_place(a: int, b: int, accelerators_per_host: int) -> int:
 def undominated(
     accelerators: Sequence[int], requests_per_s: Sequence[float], accelerators_per_host: int
 ) -> list[int]:
-    """Find configurations of one phase on one hardware that no other one can always replace.
+    """Find configurations of one phase and hardware that no other can always replace.
 
-    What `prune_dominated` says of candidates that carry their rates in pools of any size, and whose way to
-    other regions does not count, before these are made of them.
+    The same rule as `prune_dominated`, before candidates are built, for configurations that carry their rates
+    in pools of any size and do not serve other regions.
 
     Parameters
     ----------
     accelerators, requests_per_s : Sequence
-        Of a replica of each.
+        Accelerators and rate of one replica of each configuration.
     accelerators_per_host : int
-        Of the hardware.
+        Accelerators per host of the hardware.
 
     Returns
     -------
     list[int]
-        Their positions, in rising order.
+        Positions of these configurations, ascending.
     """
     order = sorted(range(len(accelerators)), key=lambda at: (accelerators[at], -requests_per_s[at]))
     survivors: list[int] = []
@@ -135,7 +136,7 @@ def undominated(
 
 
 def _carries(a: Candidate, rate_a: float, b: Candidate, rate_b: float, multiple: int) -> bool:
-    """Whether pools of `multiple` times as many replicas of `a` carry what pools of `b` do, of any size."""
+    """Return whether pools with `multiple` times as many replicas of `a` carry no less than those of `b`."""
     whole = CapacityLine(1.0, 0.0)
     return all(
         any(

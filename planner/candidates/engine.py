@@ -1,4 +1,4 @@
-"""Candidates of services that bring their own rates."""
+"""Candidates of services with a table of their own rates."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ if TYPE_CHECKING:
 
 
 EngineRows: TypeAlias = Mapping[tuple[object, ...], Sequence[Row]]
-"""Rows of an engine table by phase, hardware, configuration and size: one for each class, or for all."""
+"""Rows of an engine table by phase, hardware, configuration and size: one per class, or one for all."""
 
 
 def engine_rows(table: pd.DataFrame) -> EngineRows:
-    """Rows of an engine table by what they are of."""
+    """Group the rows of an engine table by deployment."""
     keys = ["phase", "hardware", "config", "accelerators_per_replica"]
     groups: dict[tuple[object, ...], list[Row]] = {}
-    # Fleets have thousands of tables of a few rows, each of which pandas takes milliseconds to group.
+    # Fleets have thousands of tables with a few rows, each of which pandas takes milliseconds to group.
     for row in table_rows(table, list(table.columns)):
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)
     return groups
 
 
 def engine_candidates(fleet: Fleet, service: Service, rows: EngineRows, log: RejectionLog) -> list[Candidate]:
-    """Candidates of a service that brings its own rates.
+    """Return the candidates of a service with its own rates.
 
     Parameters
     ----------
     fleet : Fleet
-        Whose hardware gives the power where the table does not.
+        Fleet whose hardware gives the power if the table does not.
     service : Service
-        With `engines`.
+        Service with `engines`.
     rows : EngineRows
-        Its table, as `engine_rows` returns it.
+        Its table, from `engine_rows`.
     log : RejectionLog
-        Receives what is left out.
+        Receives the rejections.
 
     Returns
     -------
     list[Candidate]
-        One for each (phase, hardware, config), its rows of request classes joined. A row of `all`
-        classes stands for each that has no row of its own.
+        One per (phase, hardware, config), with the rows of all request classes. A row for `all` classes
+        applies to those without a row.
     """
     names = [request_class.name for request_class in service.classes]
     supplied = set(supplied_hardware(fleet))
@@ -90,7 +90,7 @@ def engine_candidates(fleet: Fleet, service: Service, rows: EngineRows, log: Rej
                 ttft_ms=tuple(ttft),
                 tpot_ms=tuple(tpot),
                 power_kw=power or replica_power_kw(fleet.hardware[hardware], accelerators),
-                # The power of the table is that of the work, with the cap that it was measured under.
+                # The power in the table is that of the workload, under the cap it was measured with.
                 uncapped_kw=None if power else replica_uncapped_kw(fleet.hardware[hardware], accelerators),
                 provenance=ProvenanceShares(given=1.0),
                 kv_gb=tuple(caches) if any(cache is not None for cache in caches) else (),
@@ -102,7 +102,7 @@ def engine_candidates(fleet: Fleet, service: Service, rows: EngineRows, log: Rej
 def _may_run(
     service: Service, phase: Phase, hardware: str, supplied: set[str], log: RejectionLog, count: int = 1
 ) -> bool:
-    """Whether the fleet and the service allow a phase on a hardware."""
+    """Return whether the fleet and the service allow a phase on a hardware."""
     if hardware not in supplied:
         log.add(service.name, hardware, NO_SUPPLY, count)
         return False
@@ -117,20 +117,20 @@ def _may_run(
 
 
 def _row_of_class(rows: Sequence[Row], name: str) -> Row | None:
-    """The row of a class, or the one of all classes, whose label is `all` or missing."""
+    """Return the row of a class, or the row for all classes, whose label is `all` or missing."""
     general = None
     for row in rows:
         label = row.get("class")
         if label == name:
             return row
-        # A table that was made in Python need not have the column.
+        # A table made in Python may lack the column.
         if label in (None, "", SINGLE_CLASS) or isinstance(label, float):
             general = row
     return general
 
 
 def _too_late(service: Service, phase: Phase, row: Row) -> str | None:
-    """Which target an engine row states that it misses."""
+    """Return the latency target that an engine row states it misses; None if none."""
     ttft = None if phase is Phase.DECODE else optional_figure(row, "ttft_ms")
     tpot = None if phase is Phase.PREFILL else optional_figure(row, "tpot_ms")
     if _exceeds(ttft, service.ttft_ms, service.outside_ms.total_ms):
@@ -139,5 +139,5 @@ def _too_late(service: Service, phase: Phase, row: Row) -> str | None:
 
 
 def _exceeds(latency_ms: float | None, limit_ms: float | None, outside_ms: float) -> bool:
-    """Whether a known latency, with the time outside inference, is above a limit that is set."""
+    """Return whether a known latency, plus time outside inference, exceeds a limit."""
     return latency_ms is not None and limit_ms is not None and latency_ms + outside_ms > limit_ms

@@ -1,7 +1,7 @@
-"""What the performance model says of the services of a fleet, one hardware after the other.
+"""Evaluation of a fleet's services by the performance model, one hardware after the other.
 
-All services of a step are evaluated on one hardware before the next one: its operator tables are then read by
-one process, whichever other processes evaluate other steps (`fleetplan.planner.candidates.ahead`).
+All services of a step are evaluated on one hardware before the next, so one process reads its operator
+tables, whichever processes evaluate other steps (`fleetplan.planner.candidates.ahead`).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from fleetplan.planner.problem import Candidate
 from fleetplan.planner.problem.places_in_file import service_issue
 
 SERVICES_OF_A_STEP: Final = 16
-"""Most services that are evaluated on one hardware before the next one. What was found for them is held until
-they went through all hardware: about a hundred candidates of 1 kB a pair of service and hardware."""
+"""Largest number of services evaluated on one hardware before the next. Their results are held until all
+hardware is done: about a hundred candidates of 1 kB per pair of service and hardware."""
 
 
 _Waiting = dict[str, list[tuple[str, WaitingService]]]
-"""Variants of the services of a step, by the name of the service, each with its own."""
+"""Pending variants of the services of a step, with their names, by service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class HardwareStep:
     Attributes
     ----------
     services : tuple[Service, ...]
-        Those that the performance model evaluates there.
+        Services that the performance model evaluates there.
     hardware : str
-        Its name.
+        Hardware name.
     """
 
     services: tuple[Service, ...]
@@ -54,29 +54,29 @@ class HardwareStep:
 
 
 class Evaluations:
-    """Evaluates the services of a fleet, as long as there is time.
+    """Evaluates the services of a fleet within a time limit.
 
     Parameters
     ----------
     fleet : Fleet
-        The resolved fleet.
+        Resolved fleet.
     announce : callable
-        Told which service is being evaluated on which hardware.
+        Called with the service and hardware under evaluation.
     out_of_time : callable
-        Says whether the time is over.
+        Returns whether time is over.
     prunes : bool
-        Leave out what `prune_dominated` would, where numbers alone tell.
+        Whether to remove what `prune_dominated` would, where numbers alone suffice.
 
     Attributes
     ----------
     log : RejectionLog
-        What was left out.
+        Rejections.
     calibrator : Calibrator
-        What was applied.
+        Calibrations applied.
     tables : dict[StatedTable, None]
-        Operator tables that were read, in the order of their first use.
+        Operator tables read, in the order of first use.
     steps : tuple[HardwareStep, ...]
-        What is evaluated, in this order.
+        Steps in order of evaluation.
     """
 
     def __init__(
@@ -105,19 +105,19 @@ class Evaluations:
     def by_service(
         self, about_to_evaluate: Callable[[int], None]
     ) -> Iterator[tuple[Service, list[Candidate]]]:
-        """Yield each service with its candidates on all hardware; those with rates of their own have none.
+        """Yield each service with its candidates on all hardware; those with their own rates have none.
 
         Parameters
         ----------
         about_to_evaluate : callable
-            Told, before a service is evaluated on one hardware, how many such pairs are left.
+            Called before a service is evaluated on one hardware, with the number of such pairs left.
 
         Raises
         ------
         OutOfTimeError
-            If the time is over before the last of them.
+            If time runs out before the last evaluation.
         InputError
-            If a model has layers that the performance model does not know.
+            If a model has layers that the performance model does not support.
         """
         for services in self._rounds:
             found: dict[str, list[Candidate]] = {service.name: [] for service in services}
@@ -138,12 +138,12 @@ class Evaluations:
                 yield service, found[service.name]
 
     def evaluate(self, steps: Iterable[HardwareStep]) -> None:
-        """Evaluate some steps, the last services first, for what that leaves in the caches alone.
+        """Evaluate steps, the last services first, only to fill the caches.
 
         Raises
         ------
         OutOfTimeError, InputError
-            As `by_service`.
+            As in `by_service`.
         """
         for step in steps:
             waiting: _Waiting = {}
@@ -159,7 +159,7 @@ class Evaluations:
                 yield step
 
     def _on(self, service: Service, step: HardwareStep, waiting: _Waiting) -> list[Candidate]:
-        """Candidates of a service of a step, all of which wait together at first; raises as `by_service`."""
+        """Return the candidates of one service of a step; on first use, prepares all services of the step."""
         if self._out_of_time():
             raise self._cut_short
         found: list[Candidate] = []
@@ -181,7 +181,7 @@ class Evaluations:
         return found
 
     def _waiting(self, step: HardwareStep) -> _Waiting:
-        """Let the variants of all services of a step wait for one look-up in the tables of its hardware."""
+        """Prepare the variants of all services of a step, with shared look-ups in the hardware's tables."""
         hardware, lookups = self._fleet.hardware[step.hardware], SharedLookups()
         waiting: _Waiting = {}
         for service in step.services:
@@ -202,7 +202,7 @@ class Evaluations:
 
 
 def _refusal(service: Service, hardware: Hardware) -> str | None:
-    """Why a service is not evaluated on some hardware; None where it is."""
+    """Return why a service is not evaluated on a hardware; None if it is."""
     if service.allowed_hardware is not None and hardware.name not in service.allowed_hardware:
         return NOT_ALLOWED
     if hardware.accelerator is not None and not runs_on(service.framework, hardware.accelerator.vendor):

@@ -1,4 +1,4 @@
-"""Figures that candidates of either kind are made of."""
+"""Helpers for building candidates from either source."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
 
 def supplied_hardware(fleet: Fleet) -> list[str]:
-    """Hardware that some pool or offer brings, in the order of the fleet file."""
+    """Return the hardware of all pools and offers, in the order of the fleet file."""
     names = [pool.hardware for pool in fleet.pools] + [offer.hardware for offer in fleet.offers]
     return list(dict.fromkeys(names))
 
 
 Row: TypeAlias = Mapping[Hashable, Any]
-"""A row of a table by column."""
+"""Row of a table by column."""
 
 
 def table_rows(
     table: pd.DataFrame, columns: Sequence[str], positions: IntArray | None = None
 ) -> Iterator[Row]:
-    """Rows of a table, all or those at some positions, some columns of them.
+    """Yield rows of a table, all or at some positions, with the given columns.
 
-    `DataFrame.to_dict` takes three times as long, and a table of the rows alone as long again.
+    `DataFrame.to_dict` takes three times as long, and building a table of these rows as long again.
     """
     for values in zip(*(_values(table[name], positions) for name in columns), strict=True):
         yield dict(zip(columns, values, strict=True))
 
 
 def _values(column: pd.Series[Any], positions: IntArray | None) -> list[Any]:
-    """Python's own numbers and texts of a column, all or those at some positions."""
+    """Return the Python numbers and texts of a column, all or at some positions."""
     if positions is None:
         return column.tolist()
     if column.dtype.kind in "bifu":
@@ -46,20 +46,20 @@ def _values(column: pd.Series[Any], positions: IntArray | None) -> list[Any]:
 
 
 def optional_figure(row: Row | None, column: str) -> float | None:
-    """The number in a column of a row, or None where the row, the column or the number is missing."""
+    """Return the number in a column of a row; None if the row, the column or the number is missing."""
     value = None if row is None else row.get(column)
     return None if value is None or math.isnan(value) else float(value)
 
 
 def replica_power_kw(hardware: Hardware, accelerators: int) -> float | None:
-    """IT power of a replica at full load, or None where the hardware states none. [kW]"""
+    """Return the IT power of a replica at full load; None if the hardware states none. [kW]"""
     if hardware.power_w_per_accelerator is None:
         return None
     return hardware.power_w_per_accelerator * accelerators / 1000.0
 
 
 def replica_uncapped_kw(hardware: Hardware, accelerators: int) -> float | None:
-    """The same without the power cap of the hardware; None where it has none. [kW]"""
+    """Return that power without the hardware's power cap; None without a cap. [kW]"""
     if hardware.uncapped_w_per_accelerator is None:
         return None
     return hardware.uncapped_w_per_accelerator * accelerators / 1000.0

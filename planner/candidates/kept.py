@@ -1,8 +1,8 @@
-"""Candidates that were built before, kept in the user's cache folder beside the landscapes.
+"""Cache of candidates in the user's cache folder, like that of landscapes.
 
-The name of a file is the SHA-256 of the resolved fleet, every file that evaluation reads, the operator tables
-and the program: what changes any of them changes the name. The tables are known by name, size and time of
-change, so that none is read. A file says what it is for, as those of landscapes do.
+A file is named by the SHA-256 of the resolved fleet, of every file that evaluation reads, of the operator
+tables and of the program, so a change of any changes the name. Tables are identified by name, size and
+modification time, so they need not be read. A file also contains its key, like those of landscapes.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from fleetplan.planner.candidates.candidate_set import CandidateSet
 from fleetplan.planner.problem import ConfigurationKey
 
 KEPT_FILES: Final = 256
-"""Most candidate sets that are kept; the ones that were used longest ago go first. About 200 kB each."""
+"""Largest number of cached candidate sets; the least recently used are deleted first. About 200 kB each."""
 
 _DEPENDENCIES: Final = ("fleetplan", "numpy", "pandas")
 _ROOMS: Final = ("fleet", "perfmodel", "planner/candidates", "planner/plan", "planner/problem")
 
 
 class _Kept(BaseModel):
-    """A file: candidates, and the hash of what they are for."""
+    """Cache file: candidates and the hash of their inputs."""
 
     key: str
     found: CandidateSet
 
 
 def candidates_folder() -> Path:
-    """Folder of the candidates of this user."""
+    """Return the folder of this user's candidates."""
     return user_cache("candidates")
 
 
@@ -51,17 +51,18 @@ def kept_candidates(
     keep: Collection[ConfigurationKey] = (),
     out_of_time: Callable[[], bool] = lambda: False,
 ) -> CandidateSet:
-    """Return what `build_candidates` returns, from the cache where it is there; parameters are the same.
+    """Return the result of `build_candidates`, from the cache if present; parameters are the same.
 
     Raises
     ------
     OutOfTimeError, InputError
-        As `build_candidates`.
+        As in `build_candidates`.
     """
     path = _path(fleet, keep)
     if path is not None and (known := _read(path)) is not None:
         return known
-    # Half of the imports of a short command, which what is kept does not need.
+    # Imported here because it takes half of the imports of a short command, and cached candidates do not need
+    # it.
     from fleetplan.planner.candidates.build import build_candidates  # noqa: PLC0415
 
     found = build_candidates(fleet, announce, keep, out_of_time)
@@ -71,23 +72,23 @@ def kept_candidates(
 
 
 def found_before(fleet: Fleet, keep: Collection[ConfigurationKey] = ()) -> CandidateSet | None:
-    """Return what `kept_candidates` finds in the cache for the same parameters; None where it would build."""
+    """Return the cached result of `kept_candidates` for the same parameters; None if there is none."""
     path = _path(fleet, keep)
     return None if path is None else _read(path)
 
 
 def _path(fleet: Fleet, keep: Collection[ConfigurationKey]) -> Path | None:
-    """Where the candidates of a fleet are kept; None where nothing is."""
-    # A file that cannot be read is an error of whoever needs it, who says where it is named.
+    """Return the path of a fleet's cached candidates; None if the cache is off."""
+    # A file that cannot be read is an error for the code that needs it, which reports where it is named.
     with contextlib.suppress(OSError):
         return candidates_folder() / f"{evaluation_key(fleet, keep)}.json" if is_cache_on() else None
     return None
 
 
 def evaluation_key(fleet: Fleet, keep: Collection[ConfigurationKey] = ()) -> str:
-    """Hash of everything that the candidates of a fleet depend on."""
-    # Frozen dataclasses of numbers and names are written alike if they are equal, but for sets and tables.
-    # The folder of the fleet file does not count: what the files of the fleet hold does.
+    """Return the hash of everything that a fleet's candidates depend on."""
+    # Equal frozen dataclasses of numbers and names have equal text, except for sets and tables. The folder of
+    # the fleet file does not count; the contents of its files do.
     pairs = fleet.policy.kv_pairs
     policy = replace(fleet.policy, kv_pairs=None)
     services = tuple(replace(service, engines=None) for service in fleet.services)
@@ -102,7 +103,7 @@ def evaluation_key(fleet: Fleet, keep: Collection[ConfigurationKey] = ()) -> str
 
 
 def _model_configs(fleet: Fleet) -> Iterator[str]:
-    """Yield the hash of every file that a model of the fleet names; the catalogue is part of the program."""
+    """Yield the hash of every file that a model names; the catalogue is part of the program."""
     for service in fleet.services:
         for model in filter(None, (service.model, *(each.model for each in service.variants))):
             for name in (model, f"{model}/config.json"):
@@ -111,7 +112,7 @@ def _model_configs(fleet: Fleet) -> Iterator[str]:
 
 
 def _table_files() -> Iterator[str]:
-    """Yield name, size and time of change of every operator table, the user's own before the package's."""
+    """Yield name, size and modification time of every operator table, the user's own first."""
     yield from _files_below(str(own_tables_folder()))
     for root in table_roots():
         yield from (
@@ -121,20 +122,20 @@ def _table_files() -> Iterator[str]:
 
 @cache
 def _packaged_files(folder: str) -> tuple[str, ...]:
-    """List the files of an installed package once: they stay as they are while a process runs."""
+    """List the files of an installed package once: they do not change while a process runs."""
     return tuple(_files_below(folder))
 
 
 def _files_below(folder: str) -> Iterator[str]:
     waiting = [folder]
-    # A thousand files in as many folders: without `Path` and `os.walk` they take a third of the time.
+    # A thousand files in as many folders take a third of the time without `Path` and `os.walk`.
     while waiting:
         folder = waiting.pop()
         try:
             with os.scandir(folder) as listed:
                 entries = sorted(listed, key=lambda entry: entry.name)
         except OSError:
-            # There are no tables of one's own, or nobody may read them.
+            # No tables, or no permission to read them.
             continue
         for each in entries:
             if not each.is_dir():
@@ -145,10 +146,10 @@ def _files_below(folder: str) -> Iterator[str]:
 
 
 def _read(path: Path) -> CandidateSet | None:
-    """Return the candidates of a file; None where there is none that is for this question."""
+    """Return the candidates of a file; None if it is missing or has another key."""
     try:
         held = _Kept.model_validate_json(path.read_bytes())
-        # The time of use decides what is forgotten first.
+        # The least recently used files are deleted first.
         os.utime(path)
     except (OSError, ValidationError):
         return None
@@ -158,7 +159,7 @@ def _read(path: Path) -> CandidateSet | None:
 def _write(found: CandidateSet, path: Path) -> None:
     held = _Kept(key=path.stem, found=found)
     text = held.model_dump_json()
-    # What does not come back as it is, such as an infinite figure, is not kept.
+    # Values that do not survive a round trip, such as infinity, are not cached.
     with contextlib.suppress(OSError, ValidationError):
         if _Kept.model_validate_json(text).found == found:
             path.parent.mkdir(parents=True, exist_ok=True)

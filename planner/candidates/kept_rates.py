@@ -1,7 +1,7 @@
-"""Rates that simulations found before, kept in the user's cache folder beside the landscapes.
+"""Cache of simulated rates in the user's cache folder, like that of landscapes.
 
-A simulation depends on the iterations of an engine, its limits, the traffic and its seed alone. The name of a
-file is the SHA-256 of all of them and of the program; a file says what it is for, as those of landscapes do.
+A simulation depends only on the iterations of an engine, its limits, the traffic and its seed. A file is
+named by the SHA-256 of these and of the program; it also contains its key.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from fleetplan.perfmodel.landscape.cache import program_parts
 from fleetplan.perfmodel.replay import EnginePool, LoadTarget, sustained_rate_per_s
 
 KEPT_RATES: Final = 8192
-"""Most rates that are kept; the ones that were used longest ago go first. About 200 bytes each."""
+"""Largest number of cached rates; the least recently used are deleted first. About 200 bytes each."""
 
 
 def rates_folder() -> Path:
-    """Folder of the rates of this user."""
+    """Return the folder of this user's rates."""
     return user_cache("rates")
 
 
 def kept_rate_per_s(pool: EnginePool, target: LoadTarget, most_per_s: float) -> float:
-    """Return what `sustained_rate_per_s` returns, from the cache where it is there. [1/s]"""
+    """Return the result of `sustained_rate_per_s`, from the cache if present. [1/s]"""
     if not is_cache_on():
         return sustained_rate_per_s(pool, target, most_per_s)
-    # Frozen dataclasses of numbers and names: equal ones are written alike.
+    # Equal frozen dataclasses of numbers and names have equal text.
     parts = [*program_parts(), repr(pool), repr(target), repr(most_per_s)]
     key = cache_key(parts)
     path = rates_folder() / f"{key}.json"
     rate = _read(path)
     if rate is None:
-        # What was found before is kept, whatever the next one takes.
+        # Earlier results stay cached if this one is interrupted.
         checkpoint()
         rate = sustained_rate_per_s(pool, target, most_per_s)
-        # A full disk or a folder that cannot be written costs time, not the answer.
+        # A full disk or a read-only folder costs time, not the answer.
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, json.dumps({"key": key, "requests_per_s": rate}))
@@ -49,13 +49,13 @@ def kept_rate_per_s(pool: EnginePool, target: LoadTarget, most_per_s: float) -> 
 
 
 def _read(path: Path) -> float | None:
-    """The rate of a file; None where there is none that is for this question."""
+    """Return the rate of a file; None if it is missing or has another key."""
     try:
         held = json.loads(path.read_text(encoding="utf-8"))
         rate = float(held["requests_per_s"])
         if held["key"] != path.stem or not (math.isfinite(rate) and rate >= 0):
             return None
-        # The time of use decides what is forgotten first.
+        # The least recently used files are deleted first.
         os.utime(path)
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None

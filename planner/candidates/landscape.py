@@ -1,4 +1,4 @@
-"""Candidates of services that the performance model prices."""
+"""Candidates of services that the performance model evaluates."""
 
 from __future__ import annotations
 
@@ -47,33 +47,33 @@ ROW_COLUMNS: Final = [
     "share_extrapolated",
     "share_roofline",
 ]
-"""What a candidate is made of, beside what its pools carry where limits hold under load."""
+"""Columns from which a candidate is built, besides its pools' load under latency limits."""
 
 
 def landscape_candidates(
     fleet: Fleet, waiting: WaitingService, log: RejectionLog, way_ms: float = 0.0, prunes: bool = False
 ) -> tuple[list[Candidate], tuple[StatedTable, ...]]:
-    """Candidates of a service on one hardware from the performance model.
+    """Return the candidates of a service on one hardware from the performance model.
 
     Parameters
     ----------
     fleet : Fleet
-        Tells whether caches are sent, which then have a size.
+        Fleet; with KV links, caches get a size.
     waiting : WaitingService
         The service on the hardware.
     log : RejectionLog
-        Receives what is left out.
+        Receives the rejections.
     way_ms : float
-        Round trip to the region that is served, which leaves less of the TTFT limit. [ms]
+        Round trip to the served region, which reduces the TTFT limit. [ms]
     prunes : bool
-        Leave out what `prune_dominated` would, where numbers alone tell: to make a candidate takes longer
-        than to see that nobody needs it, and nine of ten go.
+        Whether to remove what `prune_dominated` would, where numbers alone suffice: building a candidate
+        takes longer than detecting that it is dominated, and nine of ten are.
 
     Returns
     -------
     tuple[list[Candidate], tuple[TableSource, ...]]
-        One for each (phase, layout), at the batch size that serves most within the SLO, class by class;
-        and the operator tables that were read.
+        One per (phase, layout), at the batch size that serves most within the SLO, class by class; and the
+        operator tables read.
     """
     service, hardware, evaluator = waiting.service, waiting.hardware, waiting.evaluator
     best = _best_rows(waiting, log, way_ms, prunes)
@@ -96,7 +96,7 @@ def landscape_candidates(
 def _best_rows(
     waiting: WaitingService, log: RejectionLog, way_ms: float, prunes: bool
 ) -> dict[tuple[str, str], dict[int, Row]]:
-    """Find the row of each phase and layout that serves most, by the position of its class."""
+    """Return the best row of each phase and layout, by class position."""
     service, hardware = waiting.service, waiting.hardware
     outside = replace(service.outside_ms, network_ms=service.outside_ms.network_ms + way_ms)
     farther = replace(service, outside_ms=outside)
@@ -132,7 +132,7 @@ def _stated(read: TableSource) -> StatedTable:
 
 
 def _best_of_each(usable: pd.DataFrame, carried: str) -> IntArray:
-    """Find the row of each phase and layout that carries most, of the smallest batch of several."""
+    """Return the row of each phase and layout that carries most; of equals, the smallest batch."""
     phases, layouts = (pd.factorize(usable[name].array)[0] for name in ("phase", "parallelism"))
     ranked = np.lexsort((usable["batch"].to_numpy(), -usable[carried].to_numpy()))
     groups = (phases.astype(np.int64) * (int(layouts.max(initial=0)) + 1) + layouts)[ranked]
@@ -142,7 +142,7 @@ def _best_of_each(usable: pd.DataFrame, carried: str) -> IntArray:
 
 
 def _undominated_rows(usable: pd.DataFrame, rows: IntArray, service: Service, hardware: Hardware) -> IntArray:
-    """Find those of some rows that no other one of their phase can always replace, phase by phase."""
+    """Return those rows that no other row of their phase can always replace."""
     ratio = service.rate_ratio.get(hardware.name, 1.0)
     accelerators = usable["accelerators_per_replica"].to_numpy()[rows]
     rates = usable["requests_per_s"].to_numpy()[rows] * ratio
@@ -150,7 +150,7 @@ def _undominated_rows(usable: pd.DataFrame, rows: IntArray, service: Service, ha
     found = [np.zeros(0, dtype=np.int64)]
     for code, phase in enumerate(phases):
         at = np.flatnonzero(codes == code)
-        # Of a service that is prefill alone no other phase is a candidate, and none is counted.
+        # A service with prefill only has no candidates in other phases, so these are not counted.
         if phase == PREFILL or not is_prefill_alone(service):
             at = at[
                 undominated(accelerators[at].tolist(), rates[at].tolist(), hardware.accelerators_per_host)
@@ -160,7 +160,7 @@ def _undominated_rows(usable: pd.DataFrame, rows: IntArray, service: Service, ha
 
 
 def _caches_gb(service: Service, evaluator: Evaluator) -> tuple[float, ...]:
-    """KV cache that a request of each class brings to decode, but for what all requests share. [GB]"""
+    """Return the KV cache that a request of each class brings to decode, without shared prefixes. [GB]"""
     size = BYTES_PER_ELEMENT[evaluator.dtypes.kv]
     caches = []
     for request_class in service.classes:
@@ -172,9 +172,9 @@ def _caches_gb(service: Service, evaluator: Evaluator) -> tuple[float, ...]:
 
 
 def _usable_rows(waiting: WaitingService, position: int, way_ms: float, log: RejectionLog) -> pd.DataFrame:
-    """Rows of the landscape of one class that meet the SLO over a way and fit.
+    """Return the landscape rows of one class that meet the SLO over a round trip and fit memory.
 
-    One landscape answers for every way: a limit that the way makes smaller leaves fewer of its rows.
+    One landscape serves all round trips: a stricter limit leaves fewer of its rows.
     """
     service, hardware = waiting.service, waiting.hardware
     landscape = waiting.landscapes[position].found()
@@ -192,7 +192,7 @@ def _usable_rows(waiting: WaitingService, position: int, way_ms: float, log: Rej
 def _candidate_of_rows(
     service: Service, hardware: Hardware, phase: Phase, layout: str, rows: Mapping[int, Row], way_ms: float
 ) -> Candidate:
-    """One layout with its best batch size for every class that it can serve over a way."""
+    """Build the candidate of one layout, with its best batch size for every class it can serve."""
     any_row = next(iter(rows.values()))
     accelerators = int(any_row["accelerators_per_replica"])
     classes = range(len(service.classes))
@@ -200,7 +200,7 @@ def _candidate_of_rows(
         name: sum(float(row[f"share_{name}"]) for row in rows.values()) / len(rows)
         for name in ("measured", "interpolated", "extrapolated", "roofline")
     }
-    # A layout that serves several classes runs a batch size for each, so its configuration has none.
+    # A layout that serves several classes has one batch size per class, so its configuration has none.
     one = len(service.classes) == 1
     configuration = Configuration(parse_parallelism(layout), int(any_row["batch"]) if one else None)
     return Candidate(

@@ -1,4 +1,4 @@
-"""What a service asks of configurations under load: kinds of request, front end, headroom, limits."""
+"""Limits under load of a service: kinds of requests, front end, headroom, latency limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleetplan.perfmodel.serving import FRONT_ENDS, FrontEnd, RequestKind
 
 
 def request_kind(request_class: RequestClass, traffic: Traffic | None) -> RequestKind:
-    """Lengths of a class as the performance model takes them."""
+    """Return the lengths of a class for the performance model."""
     if request_class.input_tokens is None or request_class.output_tokens is None:
         raise ValueError(f"class {request_class.name!r} has no lengths")
     cached = 0
@@ -24,30 +24,30 @@ def request_kind(request_class: RequestClass, traffic: Traffic | None) -> Reques
 
 
 def front_end_of(service: Service) -> FrontEnd:
-    """Return what requests of a service take before the engine: its own figure, or the framework's."""
+    """Return the front-end time of requests: the service's own figure, or the framework's."""
     stated = service.outside_ms.front_end_ms
     return FRONT_ENDS[service.framework] if stated is None else FrontEnd(stated)
 
 
 HEADROOM_WINDOW_S: Final = 300.0
-"""Time over which limits are to hold, whatever its requests happen to be. [s]
-Source: percentiles of serving systems are watched over minutes; five are a common window of alerts."""
+"""Time over which limits must be met, whatever requests arrive. [s] Source: percentiles of serving systems
+are watched over minutes; five are a common window of alerts."""
 
 HEADROOM_DEVIATIONS: Final = 2.33
-"""Standard deviations of the work of such a window that are kept free: 99 of 100 windows bring less."""
+"""Standard deviations of a window's work kept free: 99 of 100 windows have less."""
 
 
 def derived_headroom(requests_per_s: float, burstiness: float, work_variation: float) -> float:
-    """Capacity above demand for the work of a window, which varies as its requests and their lengths do.
+    """Return the capacity above demand for the variation of requests and their lengths in a window.
 
     Parameters
     ----------
     requests_per_s : float
         Mean rate. [1/s]
     burstiness : float
-        Squared coefficient of variation of the times between arrivals.
+        Squared coefficient of variation of interarrival times.
     work_variation : float
-        The same of the work of a request.
+        Squared coefficient of variation of a request's work.
     """
     requests = requests_per_s * HEADROOM_WINDOW_S
     return HEADROOM_DEVIATIONS * float(np.sqrt((burstiness + work_variation) / requests))
@@ -55,18 +55,18 @@ def derived_headroom(requests_per_s: float, burstiness: float, work_variation: f
 
 @dataclass(frozen=True, slots=True)
 class LoadQuestion:
-    """Limits under load for the configurations of one class of a service on one hardware.
+    """Latency limits under load for one class of a service on one hardware.
 
     Attributes
     ----------
     service : Service
-        With limits under load.
+        Service with limits under load.
     traffic : Traffic
         Its traffic.
     kind : RequestKind
         Lengths of the class.
     demand_per_s : tuple[float, float]
-        Smallest and largest demand of the class in a region and period, headroom included. [1/s]
+        Smallest and largest demand of the class over regions and periods, headroom included. [1/s]
     """
 
     service: Service
@@ -75,7 +75,7 @@ class LoadQuestion:
     demand_per_s: tuple[float, float]
 
     def carried_ratio(self, work_variation: FloatArray | float) -> FloatArray:
-        """Part of a pool's load that demand may fill; the rest is the headroom that is derived."""
+        """Return the share of a pool's load that demand may use; the rest is the derived headroom."""
         smallest = min(self._rates_by_cell(), default=0.0)
         if not self.traffic.derives_headroom or smallest <= 0:
             return np.ones(np.shape(work_variation))
@@ -86,7 +86,7 @@ class LoadQuestion:
         return (1 / (1 + np.array(headroom))).reshape(np.shape(work_variation))
 
     def _rates_by_cell(self) -> list[float]:
-        """Demand of all classes by region and period, as far as there is any. [1/s]"""
+        """Return the demand of all classes by region and period, where there is any. [1/s]"""
         found: dict[tuple[str, str], float] = {}
         for (region, period, _), rate in self.service.demand.peak.items():
             found[region, period] = found.get((region, period), 0.0) + rate
@@ -94,7 +94,7 @@ class LoadQuestion:
 
     @property
     def inner_ttft(self) -> tuple[LatencyLimit, ...]:
-        """Limits on TTFT, less the time outside inference and in the front end."""
+        """Return the TTFT limits, less time outside inference and in the front end."""
         front_end = front_end_of(self.service)
         prompt_ms = float(front_end.prompt_ms(np.array(self.kind.input_tokens)))
         outside_ms = self.service.outside_ms.total_ms + front_end.request_ms + prompt_ms

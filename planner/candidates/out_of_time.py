@@ -1,4 +1,4 @@
-"""The error of a time limit that comes before all candidates are evaluated."""
+"""Error of a time limit reached before all candidates are evaluated."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from fleetplan.fleet.errors import LimitReachedError
 
 
 class OutOfTimeError(LimitReachedError):
-    """The time was over before every service was evaluated on every hardware."""
+    """Time was over before every service was evaluated on every hardware."""
 
     def within(self, time_limit_s: float) -> OutOfTimeError:
-        """The same with the limit that was kept."""
+        """Return the error with the time limit in its message."""
         return OutOfTimeError(f"{self} within {time_limit_s:g} s; run again or raise --time-limit")

@@ -1,4 +1,4 @@
-"""From a resolved fleet to what is decided on: its candidates and its problem. Knows no solver."""
+"""Candidates and problem of a resolved fleet. Independent of the solvers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def prepare(
     baseline: Plan | None = None,
     out_of_time: Callable[[], bool] = lambda: False,
 ) -> tuple[CandidateSet, Problem]:
-    """Candidates and problem of a fleet, the plan in force included; raises as `build_candidates`."""
+    """Return candidates and problem of a fleet and its plan in force; raises as `build_candidates`."""
     keep = frozenset() if baseline is None else configurations_in_force(baseline)
     candidates = kept_candidates(fleet, announce, keep, out_of_time)
     problem = build_problem(fleet, candidates.candidates)

@@ -1,4 +1,4 @@
-"""How far the performance model is from published measurements, part by part."""
+"""Published errors of the performance model, by hardware."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from fleetplan.perfmodel.predict import TPOT_ERROR
 from fleetplan.planner.plan import ModelError
 
 SHARE_FLOAT: Final = 1e-9
-"""How far a share of all may be below one, in floating point."""
+"""Float tolerance of a share of 1."""
 
 
 def model_errors(rows: Iterable[tuple[str, Mapping[str, float]]]) -> tuple[ModelError, ...]:
-    """Return the published errors of parts whose rates the performance model gives.
+    """Return the published errors of hardware evaluated by the performance model.
 
-    Errors of a part with measured tables are those of predictions from these tables: they are unknown where
-    all of its rates come from the roofline.
+    Errors of hardware with measured tables concern predictions from these tables; they are unknown if all its
+    rates come from the roofline.
 
     Parameters
     ----------
     rows : Iterable of (str, Mapping[str, float])
-        Hardware, and the share of a row's latency by kind of number.
+        Hardware, and the shares of a row's latency by source of the number.
     """
     roofline: dict[str, float] = {}
     for name, shares in rows:

@@ -1,8 +1,8 @@
-"""Rates of configurations whose latency limits hold under load: what pools of each size carry.
+"""Rates of configurations with latency limits under load: what pools of each size carry.
 
-Pools of prefill and of decode replicas have formulas (`fleetplan.perfmodel.queueing.phase_pools`), continuous
-batching is simulated (`fleetplan.perfmodel.replay.capacity`). Either way a configuration ends up with a rate
-and with lines below its load as a function of the replicas.
+Prefill and decode pools have formulas (`fleetplan.perfmodel.queueing.phase_pools`); continuous batching is
+simulated (`fleetplan.perfmodel.replay.capacity`). Both yield a rate, and lines below the load as a function
+of the replicas.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ LOADS: Final = "loads"
 """Column: load that pools of `POOL_SIZES` carry, shape (n,), in replicas at `requests_per_s`."""
 
 SIMULATED_LAYOUTS: Final = 4
-"""Layouts of continuous batching on one hardware that are simulated: those that carry most by their means."""
+"""Simulated layouts of continuous batching per hardware: those with the highest mean rates."""
 
 MOST_ENGINES: Final = 8
-"""Engines of the largest pool that is simulated. Larger pools carry a few per cent more a replica, which is
-left out."""
+"""Engines of the largest simulated pool. Larger pools carry a few per cent more per replica, which is
+ignored."""
 
 _RATE_SEARCH: Final = 1.3
-"""Where the search for a rate starts, over the rate that means allow: no limit under load allows more."""
+"""Start of the search for a rate, as a multiple of the mean rate: no limit under load allows more."""
 
 
 def under_load(
@@ -56,21 +56,21 @@ def under_load(
     evaluator: Evaluator,
     usable: pd.DataFrame,
 ) -> pd.DataFrame:
-    """Rows of a landscape with what their pools carry in the columns `CARRIED` and `LOADS`.
+    """Add to landscape rows what their pools carry, in the columns `CARRIED` and `LOADS`.
 
     Parameters
     ----------
     question : LoadQuestion
-        The limits that hold under load.
+        Limits under load.
     evaluator : Evaluator
-        The model on its accelerator.
+        Model on its accelerator.
     usable : pandas.DataFrame
-        Rows that meet the limits without load and fit.
+        Rows that meet the limits without load and fit memory.
 
     Returns
     -------
     pandas.DataFrame
-        Without rows whose pools carry nothing; `requests_per_s` of aggregated rows is the simulated one.
+        Without rows whose pools carry nothing; `requests_per_s` of aggregated rows is the simulated rate.
     """
     if usable.empty:
         return usable.assign(**{CARRIED: usable["requests_per_s"], LOADS: pd.Series([], dtype=object)})
@@ -91,16 +91,16 @@ def under_load(
 def lines_of(
     loads: Sequence[FloatArray], needed: Sequence[float], simulated: bool
 ) -> tuple[CapacityLine, ...]:
-    """Lines below what a configuration's pools carry; none where they carry all that their replicas do.
+    """Return lines below a configuration's pool loads; none if pools carry all their replicas can.
 
     Parameters
     ----------
     loads : Sequence[FloatArray]
-        By class, of pools of `POOL_SIZES`; a pool that serves several classes carries the least of them.
+        Loads of pools of `POOL_SIZES` by class; a pool with several classes carries the least.
     needed : Sequence[float]
         Loads at which the lines should be exact.
     simulated : bool
-        Whether loads are known at some sizes alone, between which a replica carries what it does in the next
+        Whether loads are known at some sizes only; in between, a replica carries what it does in the next
         smaller pool.
     """
     least = np.min(np.stack(list(loads)), axis=0)
@@ -116,7 +116,7 @@ def lines_of(
 
 
 def _carried_ratio(loads: FloatArray, needed: FloatArray) -> FloatArray:
-    """Load of a replica in the smallest pool that carries `needed`, or in the largest of all."""
+    """Return the load per replica in the smallest pool that carries `needed`, or else in the largest."""
     reached = loads >= needed[:, None]
     at = np.where(reached.any(axis=1), reached.argmax(axis=1), POOL_SIZES.size - 1)
     found: FloatArray = loads[np.arange(at.size), at] / POOL_SIZES[at]
@@ -133,7 +133,7 @@ def _prefill(question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame) -
         pass_ms=pass_ms,
         stages=rows["pp"].to_numpy(dtype=np.int64),
         prompts=(rows["batch"] * rows["dp"]).to_numpy(dtype=np.int64),
-        # The front end, and the transfer of the cache.
+        # Front end, and transfer of the cache.
         after_ms=rows["ttft_ms"].to_numpy(dtype=np.float64) - pass_ms,
         spread=replace(
             spread,
@@ -148,7 +148,7 @@ def _prefill(question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame) -
 
 
 def _decode(question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame) -> FloatArray:
-    del evaluator  # TPOT is that of the landscape, at a full batch.
+    del evaluator  # TPOT is the landscape's, at a full batch.
     places = (rows["batch"] * rows["dp"] * rows["pp"]).to_numpy(dtype=np.int64)
     variation = question.kind.output_variation
     loads = decode_loads(places, question.traffic.ttft, question.traffic.burstiness, variation)
@@ -179,7 +179,7 @@ def _aggregated(question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame
 def _promising(
     question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame, each_per_s: pd.Series[float]
 ) -> pd.Index:
-    """Rows whose long prompts alone leave room within the limits, by what they may carry an accelerator."""
+    """Return the rows whose long prompts leave room within the limits, by potential rate per accelerator."""
     room = np.ones(len(rows))
     shares = [limit.share for limit in question.inner_ttft if limit.share is not None]
     layouts = [parse_parallelism(label) for label in rows["parallelism"]]
@@ -193,7 +193,7 @@ def _promising(
 
 
 def _prompt_ms(evaluator: Evaluator, layouts: Sequence[Parallelism], kind: RequestKind) -> FloatArray:
-    """Time of one prompt of mean length on its own, by layout. [ms]"""
+    """Return the time of one prompt of mean length alone, by layout. [ms]"""
 
     def filled(value: int) -> IntArray:
         return np.full(len(layouts), value, dtype=np.int64)
@@ -212,7 +212,7 @@ def _prompt_ms(evaluator: Evaluator, layouts: Sequence[Parallelism], kind: Reque
 def _simulated_rates(
     question: LoadQuestion, evaluator: Evaluator, layout: Parallelism, batch: int, mean_rate: float
 ) -> dict[int, float]:
-    """Rate of one replica by the size of its pool, for the smallest and the largest demand. [1/s]"""
+    """Return the rate per replica by pool size, for the smallest and the largest demand. [1/s]"""
     engine = deployed_engine(
         evaluator, layout, batch, question.kind.longest_tokens, question.service.framework
     )
@@ -232,13 +232,13 @@ def _simulated_rates(
     for replicas in sorted(sizes):
         pool = EnginePool(engine.costs, engine.limits, replicas * engines_each)
         rate = kept_rate_per_s(pool, target, _RATE_SEARCH * mean_rate * replicas)
-        # A larger pool carries no less a replica; chance in a simulation must not say otherwise.
+        # A larger pool carries no less per replica; simulation noise must not contradict that.
         rates[replicas] = max([rate / replicas, *rates.values()])
     return rates
 
 
 def _step_loads(rates: dict[int, float], top: float) -> FloatArray:
-    """Loads of pools of `POOL_SIZES` from rates that are known at some sizes, in replicas at rate `top`."""
+    """Return loads of pools of `POOL_SIZES` from rates known at some sizes, in replicas at rate `top`."""
     known = np.array(sorted(rates))
     at = np.searchsorted(known, POOL_SIZES, side="right") - 1
     each = np.array([rates[int(size)] for size in known])[at] / top

@@ -1,4 +1,4 @@
-"""Why configurations are no candidates, counted by service, hardware and reason."""
+"""Reasons for rejecting configurations, counted by service, hardware and reason."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ UNDER_LOAD = "limits under load"
 
 
 class RejectionLog:
-    """Counts of excluded configurations by service, hardware and reason.
+    """Counter of rejected configurations by service, hardware and reason.
 
     Parameters
     ----------
     services : Iterable[str]
-        Those whose rows come first, in this order, whichever is counted first.
+        Services whose rows come first, in this order.
     """
 
     def __init__(self, services: Iterable[str] = ()) -> None:
@@ -30,12 +30,12 @@ class RejectionLog:
             self._counts[name].clear()
 
     def add(self, service: str, hardware: str, reason: str, count: int = 1) -> None:
-        """Count configurations that are excluded for one reason."""
+        """Count configurations rejected for one reason."""
         if count:
             self._counts[service][hardware][reason] += count
 
     def rows(self) -> tuple[Rejections, ...]:
-        """All counts, as the plan states them."""
+        """Return all counts as rows of the plan."""
         rows = []
         for service, by_hardware in self._counts.items():
             if not by_hardware:

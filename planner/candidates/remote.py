@@ -1,4 +1,4 @@
-"""Candidates for requests and KV caches that go to other regions, and the time that the ways add."""
+"""Candidates for requests and KV caches that travel to other regions, and the time this adds."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from fleetplan.planner.problem.places_in_file import service_issue
 
 
 def ways_ms(fleet: Fleet, service: Service) -> tuple[float, ...]:
-    """Times that count against TTFT where a service is served or decoded elsewhere, in rising order. [ms]
+    """Return the distinct times that serving or decoding elsewhere adds to TTFT, ascending. [ms]
 
-    Candidates are looked for at each of them: a faster one may serve over a way that others are too slow for.
+    Candidates are built for each: a faster one may serve over a distance that others cannot.
     """
     trips = {0.0}
     for region in fleet.regions:
@@ -34,10 +34,10 @@ def ways_ms(fleet: Fleet, service: Service) -> tuple[float, ...]:
 def candidates_over_ways(
     fleet: Fleet, waiting: WaitingService, log: RejectionLog, prunes: bool = False
 ) -> tuple[list[Candidate], tuple[StatedTable, ...]]:
-    """Candidates for requests that are served where they arise, and those for every way to other regions.
+    """Return candidates for local requests, and for every round trip to other regions.
 
-    A way leaves less of the TTFT limit, for which smaller batches or other layouts may be needed. Parameters
-    and what comes back are those of `landscape_candidates`; figures that hold for both come once.
+    A round trip reduces the TTFT limit, which may need smaller batches or other layouts. Parameters and
+    results are those of `landscape_candidates`; candidates with equal figures appear once.
     """
     ways = _bearable(waiting.service, ways_ms(fleet, waiting.service))
     found, tables = landscape_candidates(fleet, waiting, log, 0.0, prunes and not ways)
@@ -48,7 +48,7 @@ def candidates_over_ways(
     for candidate in found:
         with_figures[_figures(candidate)].append(candidate.key)
     for way_ms in ways:
-        # What is too slow for a way is no configuration that was left out.
+        # Configurations too slow for a round trip do not count as rejected.
         farther, _ = landscape_candidates(fleet, waiting, RejectionLog(), way_ms)
         for candidate in farther:
             same = with_figures[_figures(candidate)]
@@ -59,8 +59,8 @@ def candidates_over_ways(
                 continue
             other = candidate
             if candidate.key in known and candidate.configuration is not None:
-                # A layout that serves several classes has a batch for each, which its name does not tell,
-                # and what its pools carry under load depends on the way.
+                # A layout with several classes has a batch per class, which its name does not state, and its
+                # pools' load under latency limits depends on the round trip.
                 other = candidate.running(replace(candidate.configuration, reach_ms=way_ms))
             known[other.key] = other
             same.append(other.key)
@@ -68,26 +68,26 @@ def candidates_over_ways(
 
 
 def _figures(candidate: Candidate) -> Candidate:
-    """A candidate without its names and its reach: equal ones differ by these at most."""
+    """Return a candidate without names and reach, to compare figures."""
     return replace(candidate, config="", configuration=None, reach_ms=None)
 
 
 def _same_layout(first: Candidate, second: Candidate) -> bool:
-    """Whether two candidates run the same layout with the same batch."""
+    """Return whether two candidates run the same layout with the same batch."""
     if first.configuration is None or second.configuration is None:
         return False
     return replace(first.configuration, reach_ms=None) == replace(second.configuration, reach_ms=None)
 
 
 def _bearable(service: Service, ways: Sequence[float]) -> list[float]:
-    """Ways that leave anything of each TTFT limit; none where there is no limit, so that all are. [ms]"""
+    """Return the round trips that leave part of each TTFT limit; none without a limit, as all do. [ms]"""
     limit_ms = service.least_inner_ttft_ms
     return [way_ms for way_ms in ways if way_ms < limit_ms < math.inf]
 
 
 @memoised
 def _added_ms(fleet: Fleet) -> frozenset[float]:
-    """Latencies that links add between two places, each a region, or a pool within one. [ms]"""
+    """Return the latencies that links add between two places: regions, or pools within one. [ms]"""
     places = [(region.name, region.name) for region in fleet.regions]
     places += [(pool.name, pool.region) for pool in fleet.pools]
     return frozenset(
@@ -99,7 +99,7 @@ def _added_ms(fleet: Fleet) -> frozenset[float]:
 
 
 def ways_in_time(service: Service, ways: tuple[float, ...]) -> Callable[[Candidate, int], int]:
-    """How many of the ways, from the shortest on, a candidate can serve a class over in time."""
+    """Return a function that counts the round trips, shortest first, over which a candidate meets TTFT."""
 
     def count(candidate: Candidate, k: int) -> int:
         if candidate.phase is Phase.DECODE:
@@ -111,7 +111,7 @@ def ways_in_time(service: Service, ways: tuple[float, ...]) -> Callable[[Candida
 
 
 def require_caches(fleet: Fleet, candidates: list[Candidate]) -> None:
-    """Refuse a service whose KV caches have no size, where links count them.
+    """Reject services whose KV caches have no size, if links count them.
 
     Raises
     ------

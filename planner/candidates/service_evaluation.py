@@ -1,4 +1,4 @@
-"""How services are evaluated: the evaluator of each on one hardware, its scheduling, and what is searched."""
+"""Settings of service evaluation: evaluator by hardware, scheduling, and search space."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fleetplan.planner.candidates.load_question import front_end_of
 from fleetplan.planner.problem.places_in_file import service_issue
 
 EVERYTHING: Final = SearchSpace()
-"""What is searched where nobody says anything."""
+"""Search space without restrictions."""
 
 
 def service_evaluator(fleet: Fleet, service: Service, hardware: Hardware) -> Evaluator:
@@ -27,9 +27,9 @@ def service_evaluator(fleet: Fleet, service: Service, hardware: Hardware) -> Eva
     Raises
     ------
     InputError
-        The model cannot use one of the service's techniques, or no table has its version of the framework.
+        If the model does not support one of the service's techniques, or no table has its framework version.
     UnsupportedArchitecture
-        The model is a decoder that is not understood.
+        If the model is an unsupported decoder.
     """
     if service.model is None or hardware.accelerator is None:
         raise ValueError(f"no figures to evaluate {service.name!r} on {hardware.name!r}")
@@ -57,7 +57,7 @@ def service_evaluator(fleet: Fleet, service: Service, hardware: Hardware) -> Eva
 
 
 def service_scheduling(service: Service, evaluator: Evaluator) -> Scheduling:
-    """Return how the service's framework fills its iterations: its defaults, and what the service says."""
+    """Return how the framework schedules iterations: its defaults, and the service's settings."""
     default = default_scheduling(
         service.framework,
         evaluator.accelerator,
@@ -69,15 +69,15 @@ def service_scheduling(service: Service, evaluator: Evaluator) -> Scheduling:
 
 
 def check_framework_version(fleet: Fleet, service: Service) -> None:
-    """Refuse a version of the framework that none of the service's hardware was measured under.
+    """Reject a framework version that none of the service's hardware was measured with.
 
-    Hardware that was measured under other versions alone borrows from them; hardware without tables has
-    none to choose from.
+    Hardware measured with other versions only borrows from them; hardware without tables has no versions to
+    choose from.
 
     Raises
     ------
     InputError
-        With the versions that there are, and the nearest of them.
+        With the available versions, and the nearest of them.
     """
     if not service.framework_version:
         return
@@ -97,23 +97,23 @@ def check_framework_version(fleet: Fleet, service: Service) -> None:
 
 
 def is_prefill_alone(service: Service) -> bool:
-    """Whether the replicas that compute the prompts of a service are all that it needs.
+    """Return whether a service needs only prefill replicas.
 
-    Requests of one token leave nothing to decode. A server that takes both phases never does anything but
-    prefill, and a server of prefill hands no cache on: they are the same, and count as aggregated.
+    Requests of one token leave nothing to decode. Aggregated servers then only prefill, and prefill servers
+    hand over no cache: both are the same, and count as aggregated.
     """
     return service.ends_with_prompts and "aggregated" in service.runtimes
 
 
 def service_space(service: Service, space: SearchSpace = EVERYTHING) -> SearchSpace:
-    """The configurations of a service that are searched, within a space.
+    """Return the search space of a service, within a given space.
 
     Parameters
     ----------
     service : Service
-        Its runtimes, and what it says of the search.
+        Gives runtimes and search settings.
     space : SearchSpace
-        Its batch sizes count, and its largest replica where there is one.
+        Gives batch sizes, and the largest replica if set.
     """
     asked = service.search
     return replace(

@@ -1,4 +1,4 @@
-"""Variants of a service: a model, a precision and compressed prompts, above the quality floor."""
+"""Variants of a service: model, precision and prompt compression, above the quality floor."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from fleetplan.planner.candidates.rejections import BELOW_QUALITY_FLOOR, Rejecti
 
 
 def service_variants(service: Service, hardware: str, log: RejectionLog) -> list[tuple[str, Service]]:
-    """The service as each of its admissible variants would serve it, by the name of the variant.
+    """Return the service in each of its allowed variants, with the variant's name.
 
     Parameters
     ----------
     service : Service
-        Without variants it is the only one, and its name is empty.
+        Service; without variants it is returned alone, with an empty name.
     hardware : str
-        For the log.
+        Hardware name for the log.
     log : RejectionLog
         Receives the variants below the quality floor.
     """
@@ -35,7 +35,7 @@ def service_variants(service: Service, hardware: str, log: RejectionLog) -> list
 
 
 def _compressed(request_class: RequestClass, input_tokens_ratio: float) -> RequestClass:
-    """A class with its new prompt tokens compressed; what is cached stays as it is."""
+    """Return a class with compressed new prompt tokens; cached tokens stay."""
     if request_class.input_tokens is None:
         return request_class
     input_tokens = max(1, round(request_class.input_tokens * input_tokens_ratio))

@@ -1,4 +1,4 @@
-"""A service on one hardware, whose landscapes share look-ups with those of other services."""
+"""Service on one hardware, whose landscapes share table look-ups with those of other services."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from fleetplan.planner.candidates.service_evaluation import (
 
 @dataclass(frozen=True, slots=True)
 class WaitingService:
-    """What candidates of a service on one hardware come from.
+    """Inputs of a service's candidates on one hardware.
 
     Attributes
     ----------
     service : Service
-        With `model`.
+        Service with `model`.
     hardware : Hardware
-        With figures.
+        Hardware with figures.
     evaluator : Evaluator
-        Of the service there, calibrated.
+        Calibrated evaluator.
     landscapes : tuple[WaitingLandscape, ...]
-        One a class, for requests that are served where they arise.
+        One per class, for local requests.
     """
 
     service: Service
@@ -41,25 +41,25 @@ class WaitingService:
 def waiting_service(
     fleet: Fleet, service: Service, hardware: Hardware, calibrator: Calibrator, lookups: SharedLookups
 ) -> WaitingService:
-    """Let the landscapes of a service on one hardware wait for a look-up.
+    """Prepare the landscapes of a service on one hardware for a shared look-up.
 
     Parameters
     ----------
     fleet : Fleet
-        Whose folder a model path is relative to.
+        Fleet whose folder model paths are relative to.
     service : Service
-        With `model`.
+        Service with `model`.
     hardware : Hardware
-        With figures.
+        Hardware with figures.
     calibrator : Calibrator
         Applies the fleet's calibration.
     lookups : SharedLookups
-        Where operators wait with those of other services.
+        Collects operators for look-ups shared with other services.
 
     Raises
     ------
     InputError, UnsupportedArchitecture
-        As `service_evaluator`.
+        As in `service_evaluator`.
     """
     evaluator = calibrator.apply(service_evaluator(fleet, service, hardware), service.framework)
     scheduling, space = service_scheduling(service, evaluator), service_space(service)

@@ -1,8 +1,8 @@
-"""Independent jobs: in this process, in several of this machine, or on a Dask cluster.
+"""Independent jobs: in this process, in several local processes, or on a Dask cluster.
 
-In: a function and its arguments. Out: numbered results as they are done, in any order. Entry points:
-`open_jobs`, and `connected` for a `Cluster` whose threads are chosen. `BackendLostError` is raised if the
-workers are gone for good. Jobs may run twice, so they must have no effect.
+In: a function and its arguments. Out: numbered results in order of completion. Entry points: `open_jobs`, and
+`connected` for a `Cluster` whose threads can be chosen. `BackendLostError` is raised if all workers are gone.
+Jobs may run twice, so they must have no side effects.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Jobs in this process, and in others beside it once they have started: short ones do not wait for them."""
+"""Jobs in this process and in others, without waiting for those to start."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _ResultT = TypeVar("_ResultT")
 
 
 class HereAndBeside(ProcessPool):
-    """Gives jobs to this process and to others, until they are closed.
+    """Runs jobs in this process and in others until closed.
 
-    This one takes the first job that is left, each of the others the last one. Where one of these is killed,
-    all of them end, and what they had is done here.
+    This process takes the first waiting job, each other one the last. If one of them is killed, all others
+    end, and this process repeats their jobs.
 
     Parameters
     ----------
     workers : int
-        How many processes, this one included.
+        Number of processes, this one included.
     """
 
     def __init__(self, workers: int) -> None:
@@ -35,7 +35,7 @@ class HereAndBeside(ProcessPool):
     def run(
         self, function: Callable[[_ArgumentT], _ResultT], arguments: Sequence[_ArgumentT]
     ) -> Iterator[tuple[int, _ResultT]]:
-        """Yield numbered results; `RunJobs` says more."""
+        """Yield numbered results, as `RunJobs` describes."""
         jobs = _SharedJobs(self.executor, function, arguments)
         for _ in range(min(self._others, len(arguments))):
             jobs.wait_for_a_process()
@@ -47,40 +47,40 @@ class HereAndBeside(ProcessPool):
                     yield done
         finally:
             if jobs.open:
-                # On the way out of an error or Ctrl-C nobody waits for them.
+                # After an error or Ctrl-C, nobody waits for them.
                 self.close()
 
 
 class _SharedJobs:
-    """Who does which of some jobs."""
+    """Assignment of jobs to processes."""
 
     def __init__(self, executor: Executor, function: Callable[[Any], Any], arguments: Sequence[Any]) -> None:
         self._executor = executor
         self._function = function
         self._arguments = arguments
         self._lock = threading.Lock()
-        # Jobs that nobody has begun, those that other processes do, and what these have done.
+        # Waiting jobs, jobs in other processes, and their finished futures.
         self._left = deque(range(len(arguments)))
         self._away: dict[Future[Any], int] = {}
         self._done: SimpleQueue[Future[Any]] = SimpleQueue()
 
     @property
     def open(self) -> bool:
-        """Whether there is a result that was not handed on."""
+        """Return whether a result has not been passed on."""
         with self._lock:
             return bool(self._left or self._away)
 
     def wait_for_a_process(self) -> None:
-        """Give a job to the next process that has started."""
+        """Give a job to the next process that starts."""
         self._executor.submit(int).add_done_callback(self._give_last)
 
     def taken(self) -> int | None:
-        """The first job that is left, for this process; None where another has a result, or none is left."""
+        """Return the first waiting job for this process; None if another has a result, or none waits."""
         with self._lock:
             return self._left.popleft() if self._left and self._done.empty() else None
 
     def brought_back(self) -> tuple[int, Any] | None:
-        """What another process has done; None where it was killed: its job is left again."""
+        """Return a result of another process; None if that was killed, which makes its job wait again."""
         future = self._done.get()
         with self._lock:
             number = self._away.pop(future)
@@ -90,9 +90,9 @@ class _SharedJobs:
         return number, future.result()
 
     def _give_last(self, ready: Future[Any]) -> None:
-        """Give the last job that is left to a process that is ready; called from another thread."""
+        """Give the last waiting job to a ready process; called from another thread."""
         with self._lock:
-            # None is ready where one was killed or all are closed.
+            # None is ready if one was killed or all are closed.
             if not self._left or ready.cancelled() or isinstance(ready.exception(), BrokenProcessPool):
                 return
             number = self._left.pop()

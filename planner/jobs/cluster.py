@@ -1,4 +1,4 @@
-"""A Dask cluster: one of somebody, or one of this machine."""
+"""Dask cluster: an existing one, or one on this machine."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ CONNECT_TIMEOUT_S: Final = 10.0
 """Time for a scheduler to answer and to have a worker. [s]"""
 
 LARGEST_JOB_B: Final = 2**40
-"""Data of a job of which Dask may warn. [B]"""
+"""Job size above which Dask may warn. [B]"""
 
 PACKAGE: Final = "fleetplan"
-"""Whose version has to be the same on all machines: functions travel by name."""
+"""Package whose version must be the same on all machines, because functions are sent by name."""
 
 LOOK_INTERVAL_S: Final = 1.0
-"""How often a cluster is asked for its threads. [s]"""
+"""Interval between queries of a cluster's threads. [s]"""
 
 _ArgumentT = TypeVar("_ArgumentT")
 _ResultT = TypeVar("_ResultT")
@@ -39,20 +39,20 @@ class Cluster:
     Parameters
     ----------
     client : distributed.Client
-        Connected; it is closed by whoever opened it.
+        Connected client, closed by the code that opened it.
 
     Attributes
     ----------
     lost : str
-        Why nothing answers any more; empty while something does.
+        Why no worker answers any more; empty while one does.
     moved_bytes : int
-        What those who submit jobs say that went out and came back. [B]
+        Bytes sent and received, as counted by the submitters of jobs. [B]
     """
 
     def __init__(self, client: Client) -> None:
         import dask  # noqa: PLC0415
 
-        # A job is its data, which nobody needs twice: Dask warns of such jobs.
+        # Jobs carry their data, which is used once; Dask would warn of that.
         dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGEST_JOB_B})
         self._client = client
         self._threads: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Cluster:
 
     @property
     def threads(self) -> tuple[str, ...]:
-        """Address of the worker of each thread: those that came later as well, and none that is gone."""
+        """Return the worker address of each thread, including new workers and excluding lost ones."""
         if time.monotonic() - self._looked > LOOK_INTERVAL_S and not self.lost:
             with _losses(self):
                 threads = self._client.nthreads()
@@ -71,15 +71,15 @@ class Cluster:
         return self._threads
 
     def submit(self, function: Callable[..., Any], *arguments: Any, thread: int | None = None) -> Any:
-        """Begin a job; what is returned is its future.
+        """Submit a job and return its future.
 
         Parameters
         ----------
         function, arguments
-            The job.
+            Function and arguments.
         thread : int or None
-            Number of the thread that does it, if its worker is still there; None for any. Dask itself sends
-            jobs to the worker that holds what they ask for, while others have nothing to do.
+            Number of the thread that runs it, if its worker is still there; None for any. Dask alone would
+            send jobs to the worker that holds their data while others idle.
 
         Raises
         ------
@@ -105,21 +105,21 @@ class Cluster:
             return future.result()
 
     def as_done(self, futures: Sequence[Any]) -> Iterator[Any]:
-        """Yield futures as they are done; raises as `result` does."""
+        """Yield futures as they finish; raises as `result` does."""
         from distributed import as_completed  # noqa: PLC0415
 
         with _losses(self):
             yield from as_completed(futures)
 
     def cancel(self, futures: Sequence[Any]) -> None:
-        """Give up jobs: nobody waits for them. A cluster that is gone has given them up."""
+        """Cancel jobs; errors of a lost cluster are ignored."""
         with contextlib.suppress(Exception):
             self._client.cancel(list(futures), force=True)
 
     def run(
         self, function: Callable[[_ArgumentT], _ResultT], arguments: Sequence[_ArgumentT]
     ) -> Iterator[tuple[int, _ResultT]]:
-        """Yield numbered results; `RunJobs` says more.
+        """Yield numbered results, as `RunJobs` describes.
 
         Raises
         ------
@@ -136,14 +136,14 @@ class Cluster:
             self.cancel(list(futures))
 
     def on_all_workers(self, function: Callable[..., Awaitable[None]], *arguments: Any) -> None:
-        """Call a coroutine function on the event loop of every worker; nobody waits for it."""
+        """Call a coroutine function on every worker's event loop, without waiting."""
         with contextlib.suppress(Exception):
             self._client.run(function, *arguments, wait=False)
 
 
 @contextlib.contextmanager
 def _losses(cluster: Cluster) -> Iterator[None]:
-    """Turn what a lost cluster raises into one error, and note it."""
+    """Turn the errors of a lost cluster into one, and record it."""
     from distributed import KilledWorker  # noqa: PLC0415
     from distributed.comm import CommClosedError  # noqa: PLC0415
 
@@ -159,14 +159,14 @@ def _losses(cluster: Cluster) -> Iterator[None]:
 
 @contextlib.contextmanager
 def open_cluster(address: str, workers: int) -> Iterator[Cluster]:
-    """Connect to a cluster that has workers of this version, for as long as the context lasts.
+    """Connect to a cluster with workers of this version, while the context lasts.
 
     Parameters
     ----------
     address : str
-        HOST:PORT of a scheduler; empty for a cluster of this machine, which ends with the context.
+        HOST:PORT of a scheduler; empty for a cluster on this machine, which ends with the context.
     workers : int
-        Workers of a cluster of this machine.
+        Workers of a cluster on this machine.
 
     Raises
     ------
@@ -178,13 +178,13 @@ def open_cluster(address: str, workers: int) -> Iterator[Cluster]:
 
 
 def _connected(stack: contextlib.ExitStack, address: str, workers: int) -> Client:
-    """Return a client; the stack closes it, and a cluster that was started for it."""
+    """Return a client; the stack closes it, and any cluster started for it."""
     try:
         from distributed import Client, LocalCluster  # noqa: PLC0415  (an extra, and slow to import)
     except ImportError as error:
         hint = "pip install 'fleetplan[cluster]'"
         raise _mistake(address, "dask is not installed", hint) from error
-    # It logs each lost connection with a traceback; what is lost is told once, by us.
+    # Dask logs each lost connection with a traceback; we report losses once.
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] in ("distributed", "tornado"):
             logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -1,7 +1,7 @@
-"""What jobs end with when nothing can run them any more."""
+"""Error of jobs whose workers are gone."""
 
 from __future__ import annotations
 
 
 class BackendLostError(Exception):
-    """The processes or the cluster that jobs ran on are gone; results that were given out stay valid."""
+    """The processes or the cluster that ran jobs are gone; earlier results stay valid."""

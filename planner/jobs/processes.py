@@ -12,19 +12,19 @@ from typing import Final, TypeVar
 from fleetplan.planner.jobs.lost import BackendLostError
 
 ATTEMPTS: Final = 3
-"""Rounds of processes before the jobs are given up: a round ends when one of its processes is killed."""
+"""Rounds of processes before jobs fail: a round ends when one of its processes is killed."""
 
 _ArgumentT = TypeVar("_ArgumentT")
 _ResultT = TypeVar("_ResultT")
 
 
 class ProcessPool:
-    """Processes that begin with the first job, and end when they are closed.
+    """Processes that start with the first job and end when closed.
 
     Parameters
     ----------
     workers : int
-        How many.
+        Number of processes.
     """
 
     def __init__(self, workers: int) -> None:
@@ -34,15 +34,15 @@ class ProcessPool:
 
     @property
     def executor(self) -> ProcessPoolExecutor:
-        """What jobs are submitted to; begun anew once it was closed."""
+        """Return the executor of jobs; a new one after `close`."""
         if self._executor is None:
-            # Forked processes would inherit the threads' locks of solvers in this one.
+            # Forked processes would inherit the locks of solver threads in this one.
             spawn = multiprocessing.get_context("spawn")
             self._executor = ProcessPoolExecutor(self._workers, spawn, _leave_interrupts)
         return self._executor
 
     def close(self) -> None:
-        """End the processes; the next jobs start others."""
+        """End the processes; the next jobs start new ones."""
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = None
@@ -51,17 +51,17 @@ class ProcessPool:
 
 
 class Processes(ProcessPool):
-    """Processes that jobs of several kinds are given to, until they are closed; `ProcessPool` says more."""
+    """Processes for jobs of any kind, until closed, as in `ProcessPool`."""
 
     def run(
         self, function: Callable[[_ArgumentT], _ResultT], arguments: Sequence[_ArgumentT]
     ) -> Iterator[tuple[int, _ResultT]]:
-        """Yield numbered results; `RunJobs` says more.
+        """Yield numbered results, as `RunJobs` describes.
 
         Raises
         ------
         BackendLostError
-            If processes were killed in each of the rounds.
+            If processes were killed in every round.
         """
         left = dict(enumerate(arguments))
         for _ in range(ATTEMPTS):
@@ -86,10 +86,10 @@ class Processes(ProcessPool):
                 yield futures[future], future.result()
         finally:
             if not all(future.done() for future in futures):
-                # On the way out of an error or Ctrl-C nobody waits for them.
+                # After an error or Ctrl-C, nobody waits for them.
                 self.close()
 
 
 def _leave_interrupts() -> None:
-    """Leave Ctrl-C to the process that started this one, which ends it."""
+    """Leave Ctrl-C to the parent process, which ends this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

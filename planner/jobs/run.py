@@ -1,4 +1,4 @@
-"""The backends by name."""
+"""Job backends by name."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 LOCAL: Final = "local"
 CLUSTER: Final = "dask://"
-"""Followed by host:port of a scheduler; alone it starts a cluster on this machine."""
+"""Followed by host:port of a scheduler; alone, it starts a cluster on this machine."""
 
 _ArgumentT = TypeVar("_ArgumentT")
 _ResultT = TypeVar("_ResultT")
 
 
 class RunJobs(Protocol):
-    """Yields the number of an argument and the result for it, as they are done."""
+    """Yields the number of each argument with its result, in order of completion."""
 
     def __call__(
         self, function: Callable[[_ArgumentT], _ResultT], arguments: Sequence[_ArgumentT]
@@ -30,9 +30,9 @@ class RunJobs(Protocol):
         Parameters
         ----------
         function : callable
-            Of a module, without effects: a job whose worker was lost runs again.
+            Module-level function without side effects: a job whose worker was lost runs again.
         arguments : Sequence
-            One for each job; they travel to other processes by pickle.
+            One per job; pickled for other processes.
 
         Raises
         ------
@@ -45,31 +45,31 @@ class RunJobs(Protocol):
 def run_here(
     function: Callable[[_ArgumentT], _ResultT], arguments: Sequence[_ArgumentT]
 ) -> Iterator[tuple[int, _ResultT]]:
-    """Run jobs one after the other in this process; `RunJobs` says more."""
+    """Run jobs one by one in this process, as `RunJobs` describes."""
     return ((number, function(argument)) for number, argument in enumerate(arguments))
 
 
 @contextmanager
 def open_jobs(backend: str = LOCAL, workers: int = 1, here: bool = False) -> Iterator[RunJobs]:
-    """Open what runs jobs, for as long as the context lasts.
+    """Open a job runner, while the context lasts.
 
     Parameters
     ----------
     backend : str
         `local`, `dask://` or `dask://HOST:PORT`.
     workers : int
-        Jobs at a time; a cluster that exists has as many as it has threads.
+        Parallel jobs; an existing cluster has as many as threads.
     here : bool
-        Whether this process does some of them, of several of this machine: where jobs may be short, they do
-        not wait for processes to start.
+        Whether this process runs some of the local jobs: short jobs then need not wait for processes to
+        start.
 
     Raises
     ------
     InputError
-        If there is no such backend, or the cluster does not answer or has another version of the program.
+        If there is no such backend, or the cluster does not answer or has another program version.
     """
     if backend == LOCAL:
-        # Processes and clusters take a while to import, and one job at a time needs neither.
+        # Processes and clusters take long to import, and one job at a time needs neither.
         if workers == 1:
             yield run_here
             return
@@ -87,17 +87,17 @@ def open_jobs(backend: str = LOCAL, workers: int = 1, here: bool = False) -> Ite
 
 @contextmanager
 def connected(backend: str, workers: int) -> Iterator[Cluster | None]:
-    """Connect to the cluster of a backend, for as long as the context lasts; None for this machine.
+    """Connect to a backend's cluster, while the context lasts; None for this machine.
 
     Parameters
     ----------
     backend, workers : str, int
-        As `open_jobs` has them.
+        As in `open_jobs`.
 
     Raises
     ------
     InputError
-        As `open_jobs`.
+        As in `open_jobs`.
     """
     if backend == LOCAL:
         yield None
@@ -109,7 +109,7 @@ def connected(backend: str, workers: int) -> Iterator[Cluster | None]:
 
 
 def _address(backend: str) -> str:
-    """HOST:PORT of a cluster; empty for one of this machine."""
+    """Return HOST:PORT of a cluster; empty for one on this machine."""
     if backend.startswith(CLUSTER):
         return backend.removeprefix(CLUSTER)
     hint = f"{LOCAL}, {CLUSTER} or {CLUSTER}HOST:PORT"

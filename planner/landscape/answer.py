@@ -1,4 +1,4 @@
-"""The answer to a question: the sweep, its rows, and which of them are shown."""
+"""Answer to a landscape question: the sweep, its rows, and the selection to show."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BEST_BY = {
     "TTFT": ("ttft_ms", True),
     "TPOT": ("tpot_ms", True),
 }
-"""What the best configuration is the best of: the column, and whether less is better."""
+"""Measures of the best configurations: column, and whether less is better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class LandscapeAnswer:
     Attributes
     ----------
     question : Question
-        What was asked.
+        The question.
     result : SweepResult
         Counts and frontiers.
     wall_s : float
@@ -60,12 +60,12 @@ class LandscapeAnswer:
 
     @property
     def phase_points(self) -> dict[str, Points]:
-        """The best of each hardware, by phase."""
+        """Return the best points of each hardware, by phase."""
         points = self.result.candidates
         return {phase: points.take(points.phase == phase) for phase in (PREFILL, DECODE, AGGREGATED)}
 
     def pairs(self) -> pd.DataFrame:
-        """Pairs of prefill and decode that no other pair beats; empty without a disaggregated runtime."""
+        """Return the undominated pairs of prefill and decode; empty without a disaggregated runtime."""
         phases = self.phase_points
         table = pair_table(
             frontiers(phases[PREFILL], across_options=True),
@@ -76,7 +76,7 @@ class LandscapeAnswer:
         return _frontier_rows(table)
 
     def table(self, points: Points, evidence: bool = True) -> pd.DataFrame:
-        """Return points as a table, with what their numbers rest on."""
+        """Return points as a table, with the sources of their numbers."""
         space = self.question.space
         table = point_table(points, space, self.question.request_names)
         return table.join(evidence_table(points, space)) if evidence else table
@@ -105,12 +105,12 @@ def _frontier_rows(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def best_rows(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the best row of a table by each measure that it has, with the column `best_by` in front."""
+    """Return the best row of a table by each available measure, with `best_by` as first column."""
     rows = []
     for label, (column, ascending) in BEST_BY.items():
         if table.empty or table[column].isna().all():
             continue
-        # Equal ones: what serves more, then what needs fewer accelerators.
+        # Ties: the higher rate first, then fewer accelerators.
         ordered = table.sort_values(
             [column, "requests_per_s_per_accelerator", "accelerators_per_replica"],
             ascending=[ascending, False, True],
@@ -124,12 +124,12 @@ def best_rows(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def filtered(table: pd.DataFrame, condition: str | None) -> pd.DataFrame:
-    """Return the rows for which a condition on the columns holds, such as `tp <= 8 and batch >= 16`.
+    """Return the rows that satisfy a condition on the columns, such as `tp <= 8 and batch >= 16`.
 
     Raises
     ------
     InputError
-        The condition cannot be understood.
+        If the condition cannot be parsed.
     """
     if condition is None:
         return table
@@ -137,7 +137,7 @@ def filtered(table: pd.DataFrame, condition: str | None) -> pd.DataFrame:
         raise bad_option("--filter", f"{condition!r} may name columns alone")
     try:
         kept = table.query(condition, engine="python")
-    except Exception as error:  # what pandas raises for a mistake depends on the mistake
+    except Exception as error:  # the exception of pandas depends on the mistake
         columns = ", ".join(table.columns)
         raise bad_option(
             "--filter", f"{condition!r} cannot be read: {error}", f"columns: {columns}"
@@ -148,7 +148,7 @@ def filtered(table: pd.DataFrame, condition: str | None) -> pd.DataFrame:
 
 
 def block_table(block: GridBlock, question: Question, usable_only: bool) -> pd.DataFrame:
-    """Return the rows of a block, with the reason against each."""
+    """Return the rows of a block, each with its reason for exclusion."""
     excluded = block.excluded.ravel()
     flat = np.flatnonzero(excluded == 0) if usable_only else np.arange(excluded.size)
     table = point_table(points_of(block, flat.astype(np.int64)), question.space, question.request_names)
@@ -157,12 +157,12 @@ def block_table(block: GridBlock, question: Question, usable_only: bool) -> pd.D
 
 
 def point_of_row(question: Question, row: int) -> tuple[Points, str]:
-    """Return one row of the search space, and the reason against it ('' for none).
+    """Return one row of the search space, and its reason for exclusion ('' for none).
 
     Raises
     ------
     InputError
-        There is no such row.
+        If there is no such row.
     """
     last = 0
     for task in tasks_of(question.space):
@@ -174,7 +174,7 @@ def point_of_row(question: Question, row: int) -> tuple[Points, str]:
 
 
 def _point(question: Question, task: SweptPart, offset: int) -> tuple[Points, str]:
-    """Evaluate one configuration of a task, also where it cannot run."""
+    """Evaluate one configuration of a task, even if it cannot run."""
     found = np.unravel_index(offset, [len(axis) for axis in task.axes])
     layout, batch, request = (int(position) for position in found)
     place = replace(

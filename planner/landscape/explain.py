@@ -1,4 +1,4 @@
-"""One configuration, operator by operator: what it takes, what light would take, and how that is known."""
+"""Explanation of one configuration by operator: time, speed of light, and source of the number."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ class OperatorLine:
     Attributes
     ----------
     name, dtype : str
-        What it is, and its data type.
+        Name, and data type.
     kind : OperatorKind or None
-        None for the overhead of the layers, which no operator contains.
+        None for layer overhead outside operators.
     shape : str
-        Its dimensions.
+        Dimensions.
     count : float
-        How often it runs in a pass.
+        Runs per pass.
     time_ms : float
-        Of all runs. [ms]
+        Time of all runs. [ms]
     compute_ms : float
-        What its multiplications need at the peak of its data type. [ms]
+        Time of its multiplications at the peak of its data type. [ms]
     light_ms : float
-        Speed of light: the slowest of computing, memory and link at their data-sheet figures. [ms]
+        Speed of light: the largest of compute, memory and link time at data-sheet figures. [ms]
     tflop : float
         Floating-point operations of all runs on one accelerator. [10^12]
     source : str
@@ -73,32 +73,32 @@ class OperatorLine:
 
     @property
     def light_share(self) -> float:
-        """Speed of light over the time, 0 to 1 where the model is right."""
+        """Return the speed of light over the time; 0 to 1 if the model is right."""
         return self.light_ms / self.time_ms if self.time_ms > 0 else 0.0
 
     @property
     def is_link(self) -> bool:
-        """Whether it moves data between accelerators."""
+        """Return whether it moves data between accelerators."""
         return self.kind in _LINK_KINDS
 
     @property
     def is_kernel(self) -> bool:
-        """Whether it does the model's multiplications."""
+        """Return whether it performs the model's multiplications."""
         return self.kind is not None and self.kind.record.kernels > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The step of one configuration.
+    """Step of one configuration, by operator.
 
     Attributes
     ----------
     step : str
-        Which step it is.
+        Name of the step.
     lines : tuple[OperatorLine, ...]
-        The largest first.
+        Operators, largest first.
     latency_ms : float
-        Their sum. [ms]
+        Sum of their times. [ms]
     """
 
     step: str
@@ -109,9 +109,9 @@ class Explanation:
 def explain(
     option: Option, phase: str, layout: Parallelism, batch: int, request: RequestShape
 ) -> Explanation:
-    """Take one configuration apart.
+    """Explain one configuration by operator.
 
-    For continuous batching the step is the iteration that carries prompts.
+    With continuous batching, the step is the iteration that carries prompts.
     """
     shape, step = step_of(phase, layout, batch, request)
     evaluator = option.evaluator
@@ -126,7 +126,7 @@ def explain(
     lines = []
     for name, row in zip(times.names, times.breakdown_ms[:, 0].tolist(), strict=True):
         if row > 0:
-            # What no operator contains (gaps between layers, waits of a technique) has no speed of light.
+            # Time outside operators (gaps between layers, waits of a technique) has no speed of light.
             known = light.get(name) or _without_light(name)
             lines.append(replace(known, time_ms=row))
     lines.sort(key=lambda line: -line.time_ms)
@@ -134,7 +134,7 @@ def explain(
 
 
 def _joined(first: OperatorLine | None, second: OperatorLine) -> OperatorLine:
-    """Layers of several shapes run operators of one name: one line for them all."""
+    """Merge operators of one name, which layers of several shapes run, into one line."""
     if first is None:
         return second
     return replace(
@@ -152,7 +152,7 @@ def _without_light(name: str) -> OperatorLine:
 
 
 def step_of(phase: str, layout: Parallelism, batch: int, request: RequestShape) -> tuple[StepShape, str]:
-    """Return the step that a configuration is explained by, and what to call it."""
+    """Return the step that explains a configuration, and its name."""
     configurations = configurations_of(
         [layout], np.array([batch], dtype=np.int64), [request], np.zeros(1, dtype=np.int64)
     )
@@ -171,7 +171,7 @@ def _line(accelerator: Accelerator, operator: Operator, each_ms: float, source: 
     count = float(operator.count[0])
     peak_tflops = None
     if operator.kind.record.kernels:
-        # Attention computes in BF16 whatever its cache is kept in.
+        # Attention computes in BF16, whatever the data type of its cache.
         with_weights = operator.kind in WEIGHT_KINDS
         peak_tflops = accelerator.peak_tflops(operator.dtype if with_weights else "bf16")
     compute_ms = 0.0

@@ -1,4 +1,4 @@
-"""The rows of a landscape as CSV or Parquet, written block by block and whole or not at all."""
+"""Landscape rows as CSV or Parquet, written block by block; the file appears only when complete."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from fleetplan.planner.landscape.question import bad_option
 
 
 class RowWriter:
-    """Writes tables of the same columns one after the other.
+    """Writes tables with the same columns one after the other.
 
     Attributes
     ----------
     rows : int
-        Written so far.
+        Rows written so far.
     """
 
     def __init__(self, path: Path, columnar: bool) -> None:
@@ -58,12 +58,12 @@ class RowWriter:
 
 @contextmanager
 def row_writer(path: Path, columnar: bool) -> Iterator[RowWriter]:
-    """Open a file of rows, which appears under its name when all is written.
+    """Open a file of rows, which appears under its name once complete.
 
     Raises
     ------
     InputError
-        The folder does not exist, or Parquet is asked for without pyarrow.
+        If the folder does not exist, or Parquet is requested without pyarrow.
     """
     option = "--parquet" if columnar else "--csv"
     if not is_folder(path.absolute().parent):

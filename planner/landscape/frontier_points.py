@@ -1,4 +1,4 @@
-"""The Pareto frontier of each service on each hardware: what the plan chose from."""
+"""Pareto frontier of each service on each hardware: the choices of the plan."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from fleetplan.planner.landscape.answer import answer
 from fleetplan.planner.landscape.question import question_of_service
 
 FRONTIER_FILE: Final = "frontiers.csv"
-"""Beside plan.json."""
+"""File next to plan.json."""
 
 MOST_POINTS: Final = 40
-"""Points of one line; a longer one is thinned evenly, with both ends."""
+"""Largest number of points per line; longer lines are thinned evenly, keeping both ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint:
-    """A configuration that no other on its hardware beats in both latency and rate.
+    """Configuration that no other on its hardware beats in both latency and rate.
 
     Attributes
     ----------
     service, phase, hardware, config : str
-        What it is; a variant's name stands before its hardware.
+        Identity of the configuration; a variant's name precedes its hardware.
     request_class : str
-        The class that it serves, the first of the service.
+        Request class that it serves, the first of the service.
     latency_ms : float
-        TTFT of prefill and of requests of one token, TPOT of decode and aggregated. [ms]
+        TTFT of prefill and of requests with one token, TPOT of decode and aggregated. [ms]
     requests_per_s_per_accelerator : float
-        What one accelerator sustains. [1/s]
+        Rate of one accelerator. [1/s]
     """
 
     service: str
@@ -53,15 +53,15 @@ class FrontierPoint:
 
 
 def frontier_points(fleet: Fleet, services: Collection[str]) -> tuple[FrontierPoint, ...]:
-    """Return the frontiers of services, latency limits left aside.
+    """Return the frontiers of services, ignoring latency limits.
 
-    A service that brings its own rates, that has no hardware with figures, or whose variants are asked at
-    different lengths, has none.
+    Services with their own rates, without hardware that has figures, or with variants of different lengths
+    have none.
 
     Parameters
     ----------
     fleet : Fleet
-        The resolved fleet.
+        Resolved fleet.
     services : Collection[str]
         Names of the services.
     """
@@ -72,10 +72,10 @@ def frontier_points(fleet: Fleet, services: Collection[str]) -> tuple[FrontierPo
         try:
             question = question_of_service(fleet, service.name, SearchSpace())
         except InputError:
-            # The landscape says what it cannot compare; a plan of such a service is still a plan.
+            # The landscape reports what it cannot compare; the plan of the service is valid anyway.
             continue
         free = replace(question, space=replace(question.space, target=LatencyTarget(None, None)))
-        # Servers of prompts alone compute them as prefill does, and count as aggregated.
+        # Servers of prompts only are prefill replicas that count as aggregated.
         alone = service.ends_with_prompts and "aggregated" in service.runtimes
         for phase, points in answer(free).phase_points.items():
             if alone and phase != PREFILL:
@@ -113,19 +113,19 @@ def _best(points: Points, phase: str) -> Points:
 
 
 def frontier_table(points: Sequence[FrontierPoint]) -> pd.DataFrame:
-    """Points as a table, one row each."""
+    """Return points as a table, one row each."""
     names = [each.name for each in fields(FrontierPoint)]
     cells = [{name: as_text(value) for name, value in asdict(point).items()} for point in points]
     return pd.DataFrame(cells, columns=names)
 
 
 def read_frontier(path: Path) -> tuple[FrontierPoint, ...]:
-    """Read what a plan was chosen from; nothing where there is no such file.
+    """Read the frontiers of a plan; empty if there is no file.
 
     Raises
     ------
     InputError
-        The file is not a table of frontiers.
+        If the file is not a table of frontiers.
     """
     if not path.exists():
         return ()

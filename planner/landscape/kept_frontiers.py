@@ -1,7 +1,7 @@
-"""Frontiers that were swept before, kept in the user's cache folder: demand, prices and supply change none.
+"""Cache of frontiers in the user's cache folder; independent of demand, prices and supply.
 
-A service has a file, whose name is the hash of everything that its frontier depends on, as those of
-candidates have (planner/candidates/kept.py).
+Each service has one file, named by the hash of everything its frontier depends on, like those of candidates
+(planner/candidates/kept.py).
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from fleetplan.planner.candidates.kept import evaluation_key
 from fleetplan.planner.landscape.frontier_points import FrontierPoint, frontier_points
 
 KEPT_FILES: Final = 256
-"""Most frontiers that are kept; the ones that were used longest ago go first. About 30 kB each."""
+"""Largest number of cached frontiers; the least recently used are deleted first. About 30 kB each."""
 
 
 class _KeptFrontier(BaseModel):
-    """A file: the points of one service, and the hash of what they are for."""
+    """Cache file: points of one service, and the hash of their inputs."""
 
     key: str
     points: tuple[FrontierPoint, ...]
 
 
 def kept_frontier_points(fleet: Fleet, services: Collection[str]) -> tuple[FrontierPoint, ...]:
-    """Return what `frontier_points` returns, from the cache where it is there; parameters are the same."""
+    """Return the result of `frontier_points`, from the cache if present; parameters are the same."""
     if not is_cache_on():
         return frontier_points(fleet, services)
     found: list[FrontierPoint] = []
@@ -47,7 +47,7 @@ def kept_frontier_points(fleet: Fleet, services: Collection[str]) -> tuple[Front
 
 def _of_service(fleet: Fleet, name: str) -> tuple[FrontierPoint, ...]:
     path: Path | None = None
-    # A file that cannot be read is an error of whoever needs it, who says where it is named.
+    # A file that cannot be read is an error for the code that needs it, which reports where it is named.
     with contextlib.suppress(OSError):
         path = user_cache("frontiers") / f"{_key(fleet, name)}.json"
     if path is not None and (known := _read(path)) is not None:
@@ -59,7 +59,7 @@ def _of_service(fleet: Fleet, name: str) -> tuple[FrontierPoint, ...]:
 
 
 def _key(fleet: Fleet, name: str) -> str:
-    """Hash of everything that the frontier of a service depends on: not its load, nor what supply costs."""
+    """Return the hash of everything that a service's frontier depends on: not its load, nor supply costs."""
     (own,) = (service for service in fleet.services if service.name == name)
     swept = replace(
         fleet,
@@ -86,7 +86,7 @@ def _key(fleet: Fleet, name: str) -> str:
 def _read(path: Path) -> tuple[FrontierPoint, ...] | None:
     try:
         held = _KeptFrontier.model_validate_json(path.read_bytes())
-        # The time of use decides what is forgotten first.
+        # The least recently used files are deleted first.
         os.utime(path)
     except (OSError, ValidationError):
         return None
@@ -96,7 +96,7 @@ def _read(path: Path) -> tuple[FrontierPoint, ...] | None:
 def _write(points: tuple[FrontierPoint, ...], path: Path) -> None:
     held = _KeptFrontier(key=path.stem, points=points)
     text = held.model_dump_json()
-    # What does not come back as it is, such as an infinite figure, is not kept.
+    # Values that do not survive a round trip, such as infinity, are not cached.
     with contextlib.suppress(OSError, ValidationError):
         if _KeptFrontier.model_validate_json(text) == held:
             path.parent.mkdir(parents=True, exist_ok=True)

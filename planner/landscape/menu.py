@@ -1,7 +1,7 @@
-"""The inference menu of a service: what a request costs in each latency class, at each quality and length.
+"""Inference menu of a service: cost of a request by latency class, quality and length.
 
-Teams choose from it: how fast, how good (the precision of weights and cache), how complex (the
-request class), and what that costs.
+Teams choose from it: latency, quality (precision of weights and cache), complexity (request class), and the
+resulting cost.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from fleetplan.planner.landscape.question import Question
 
 @dataclass(frozen=True, slots=True)
 class LatencyClass:
-    """A row of the menu.
+    """Latency class of the menu.
 
     Attributes
     ----------
     name : str
-        What it is called.
+        Displayed name.
     factor : float
-        Its limits over those of the service; infinite for none.
+        Its limits as a multiple of the service's; infinite for none.
     """
 
     name: str
@@ -47,7 +47,7 @@ def inference_menu(question: Question) -> pd.DataFrame:
     Parameters
     ----------
     question : Question
-        Its limits are those of the class "as agreed".
+        Question whose limits define the class "as agreed".
 
     Returns
     -------
@@ -97,14 +97,14 @@ def _rows(question: Question, latency: str, quality: str) -> list[dict[str, obje
             "input_tokens": shape.input_tokens,
             "output_tokens": shape.output_tokens,
         }
-        # Of one output token nothing is left to decode: what computes prompts is all that is needed.
+        # A single output token leaves nothing to decode: prefill replicas suffice.
         tables = (prompts if shape.output_tokens == 1 else apart, together)
         offered = [part[part["request"] == request] for part in tables if len(part)]
         best = (
             best_rows(pd.concat(offered, ignore_index=True)) if any(len(part) for part in offered) else None
         )
         if best is not None:
-            # Without prices the fastest one stands for the cheapest.
+            # Without prices, the fastest replaces the cheapest.
             key = "cost" if (best["best_by"] == "cost").any() else "QPS"
             chosen = best[best["best_by"] == key].iloc[0]
             tokens = shape.input_tokens + shape.output_tokens
@@ -124,7 +124,7 @@ def _rows(question: Question, latency: str, quality: str) -> list[dict[str, obje
 
 
 def _aggregated(found: LandscapeAnswer, phase: str) -> pd.DataFrame:
-    """The configurations of a phase as servers of whole requests."""
+    """Return the configurations of a phase as servers of whole requests."""
     table = found.table(found.phase_points[phase], evidence=False)
     if table.empty:
         return table

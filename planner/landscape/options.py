@@ -1,4 +1,4 @@
-"""The options of `plan landscape`, checked and turned into a question."""
+"""Options of `plan landscape`, validated and turned into a question."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ PLOT_FORMATS = ("svg", "png")
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """Model options of the command line; None for those that are not given.
+    """Model options of the command line; None if not given.
 
     Attributes
     ----------
     model, hardware : str or None
-        Names; several of hardware with commas.
+        Names; several hardware names separated by commas.
     input_tokens, output_tokens, context_tokens : int or None
         Lengths. [tokens]
     ttft_ms, tpot_ms : float or None
         Limits. [ms]
     weights : str or None
-        Data types with commas; None is what the model's checkpoint stores.
+        Data types separated by commas; None for that of the model's checkpoint.
     kv : str
-        The same of the KV cache.
+        Data types of the KV cache, separated by commas.
     framework, prices : str
-        Whose operators are read, and the column of the price book.
+        Framework whose operators are used, and column of the price book.
     """
 
     model: str | None
@@ -52,7 +52,7 @@ class ModelOptions:
         Raises
         ------
         InputError
-            An option is missing or wrong.
+            If an option is missing or wrong.
         """
         if (
             self.model is None
@@ -86,12 +86,12 @@ class ModelOptions:
         return question_of_options(asked, search)
 
     def refuse_beside_fleet(self) -> None:
-        """Refuse options that a fleet file answers.
+        """Reject options that the fleet file already answers.
 
         Raises
         ------
         InputError
-            One of them was given.
+            If one of them was given.
         """
         given = {
             "--model": self.model,
@@ -111,12 +111,12 @@ class ModelOptions:
 def refuse_without_fleet(
     service: str | None, scenarios: Sequence[str] | None, assignments: Sequence[str] | None
 ) -> None:
-    """Refuse options that mean something of a fleet file, where there is none.
+    """Reject options that need a fleet file if there is none.
 
     Raises
     ------
     InputError
-        One of them was given.
+        If one of them was given.
     """
     given = {"--service": service, "--scenario": scenarios, "--set": assignments}
     without = [name for name, value in given.items() if value]
@@ -125,7 +125,7 @@ def refuse_without_fleet(
 
 
 def search_of(max_accelerators: int | None, every_batch: int | None) -> SearchSpace:
-    """Return the search space: the usual batch sizes, or every one up to a largest."""
+    """Return the search space: the usual batch sizes, or every one up to a limit."""
     if every_batch is None:
         return SearchSpace(max_accelerators=max_accelerators)
     batches = tuple(range(1, every_batch + 1))
@@ -138,7 +138,7 @@ def write_format(name: str) -> str:
     Raises
     ------
     InputError
-        Neither svg nor png.
+        If it is neither svg nor png.
     """
     if name not in PLOT_FORMATS:
         raise bad_option("--plot-format", f"there is no {name!r}", names_hint(name, PLOT_FORMATS))
@@ -146,7 +146,7 @@ def write_format(name: str) -> str:
 
 
 def _names(option: str, text: str) -> tuple[str, ...]:
-    """Names with commas between them; at least one."""
+    """Split names at commas; at least one is required."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
         raise bad_option(option, "names nothing")

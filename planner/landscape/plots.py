@@ -1,4 +1,4 @@
-"""The landscape drawn: frontier, heat map of batch and tensor parallelism, and the step by operator."""
+"""Landscape figures: frontier, heat map of batch and tensor parallelism, and step by operator."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _NAMED_OPERATORS: Final = 9
-"""Operators of a bar with a colour of their own; the others are one."""
+"""Operators of a bar with separate colours; the rest is merged."""
 
 _LATENCY: Final = {PREFILL: "ttft_ms", DECODE: "tpot_ms", AGGREGATED: "tpot_ms"}
 
 
 def write_plots(answer: LandscapeAnswer, folder: Path, suffix: str) -> list[Path]:
-    """Draw an answer.
+    """Draw the figures of an answer.
 
     Parameters
     ----------
     answer : LandscapeAnswer
-        What was found.
+        The answer.
     folder : Path
-        Created if it does not exist.
+        Created if missing.
     suffix : str
         svg or png.
 
     Returns
     -------
     list[Path]
-        frontier, heatmap and breakdown, as far as there is something to draw.
+        frontier, heatmap and breakdown, if there is something to draw.
     """
     drawn = {"frontier": frontier_figure(answer), "heatmap": heat_map_figure(answer)}
     bars = best_steps(answer)
@@ -60,7 +60,7 @@ def write_plots(answer: LandscapeAnswer, folder: Path, suffix: str) -> list[Path
 
 
 def frontier_figure(answer: LandscapeAnswer) -> Figure | None:
-    """Throughput per accelerator against latency, one panel a phase, one line a hardware."""
+    """Draw throughput per accelerator against latency, one panel per phase, one line per hardware."""
     from matplotlib.ticker import LogFormatter  # noqa: PLC0415  (as in new_figure)
 
     phases = {
@@ -77,7 +77,7 @@ def frontier_figure(answer: LandscapeAnswer) -> Figure | None:
             own = points.take((points.option == position) & (points.request == 0))
             if not own.count:
                 continue
-            # The drawing has two of the objectives alone.
+            # The figure shows only two of the objectives.
             own = own.take(pareto_mask([-own.requests_per_s_per_accelerator, getattr(own, _LATENCY[phase])]))
             latency = getattr(own, _LATENCY[phase])
             order = np.argsort(latency)
@@ -94,7 +94,7 @@ def frontier_figure(answer: LandscapeAnswer) -> Figure | None:
         axes.set_ylabel("requests/s per accelerator")
         axes.set_title(phase)
         axes.set_xscale("log")
-        # Milliseconds as people write them; powers of ten run into each other within one decade.
+        # Plain milliseconds; powers of ten overlap within one decade.
         for set_formatter in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
             set_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.8)))
         axes.grid(visible=True, alpha=0.3)
@@ -104,10 +104,10 @@ def frontier_figure(answer: LandscapeAnswer) -> Figure | None:
 
 
 def heat_map_figure(answer: LandscapeAnswer) -> Figure | None:
-    """Decode rate over batch and tensor parallelism, one stage and one rank, on every hardware.
+    """Draw the decode rate over batch and tensor parallelism, one stage and one rank, for every hardware.
 
-    What does not fit memory is blank, hardware on which nothing runs is left out, and what misses a latency
-    target is hatched.
+    Configurations that do not fit memory are blank, hardware on which nothing runs is left out, and missed
+    latency targets are hatched.
     """
     space = answer.question.space
     panels = []
@@ -123,7 +123,7 @@ def heat_map_figure(answer: LandscapeAnswer) -> Figure | None:
             block = evaluate_block(
                 option, GridPlace(position, DECODE, 0, 0), axes, LatencyTarget(None, space.target.tpot_ms)
             )
-            # Where nothing fits memory, nothing is drawn: a scale of no numbers would be made up.
+            # Skip hardware on which nothing fits memory: it has no scale.
             if not np.isnan(_drawn_rates(block)).all():
                 panels.append((option, block))
     if not panels:
@@ -147,18 +147,18 @@ def heat_map_figure(answer: LandscapeAnswer) -> Figure | None:
 
 
 def _is_late(block: GridBlock) -> NDArray[np.bool_]:
-    """Whether layouts (rows) and batches (columns) miss the limit on TPOT."""
+    """Return which layouts (rows) and batches (columns) miss the TPOT limit."""
     return np.equal(block.excluded[:, :, 0], REASONS.index("tpot"), dtype=np.bool_)
 
 
 def _drawn_rates(block: GridBlock) -> NDArray[np.float64]:
-    """Requests/s per accelerator by layout and batch; NaN for what does not run."""
+    """Return requests/s per accelerator by layout and batch; NaN for configurations that do not run."""
     runs = (block.excluded[:, :, 0] == 0) | _is_late(block)
     return np.where(runs, block.requests_per_s_per_accelerator[:, :, 0], np.nan)
 
 
 def best_steps(answer: LandscapeAnswer) -> list[tuple[str, Explanation]]:
-    """Return the configuration of each hardware and phase that serves most, taken apart."""
+    """Return the configuration with the highest rate of each hardware and phase, explained by operator."""
     space = answer.question.space
     found = []
     for phase, points in answer.phase_points.items():
@@ -173,7 +173,7 @@ def best_steps(answer: LandscapeAnswer) -> list[tuple[str, Explanation]]:
 
 
 def breakdown_figure(bars: Sequence[tuple[str, Explanation]]) -> Figure:
-    """One bar a step, cut by operator, as shares of the step."""
+    """Draw one bar per step, divided by operator, as shares of the step."""
     totals: dict[str, float] = {}
     for _, taken in bars:
         for line in taken.lines:

@@ -12,10 +12,10 @@ from fleetplan.planner.problem.capacity_costs import existing_pool_usd
 
 
 def cheapest_usd_per_accelerator_hour(fleet: Fleet, hardware: Hardware) -> tuple[float, str]:
-    """Least that an hour of an accelerator costs in the first period, energy included, and where.
+    """Return the lowest cost of an accelerator-hour in the first period, energy included, and its source.
 
-    What a pool or an offer costs in the period is spread over all of its hours. Hardware of which nothing
-    stands and nothing is offered costs what a host would in the pool that names it.
+    The cost of a pool or an offer in the period is spread over all its hours. Hardware without hosts and
+    offers costs what a host in its pool would.
     """
     regions = {region.name: region for region in fleet.regions}
     pools = [pool for pool in fleet.pools if pool.hardware == hardware.name]
@@ -31,7 +31,7 @@ def cheapest_usd_per_accelerator_hour(fleet: Fleet, hardware: Hardware) -> tuple
 
 
 def _pool_usd_per_hour(fleet: Fleet, pool: Pool, hardware: Hardware) -> tuple[float, str]:
-    """Cost of a card that stands there for an hour, energy included, and the pool. [USD/h]."""
+    """Return the hourly cost of an existing card, energy included, and its pool. [USD/h]"""
     region = next(each for each in fleet.regions if each.name == pool.region)
     costs = existing_pool_usd(pool, hardware, region, fleet.periods, fleet.finance)
     included = pool.rented is not None and pool.rented.energy_included
@@ -40,14 +40,14 @@ def _pool_usd_per_hour(fleet: Fleet, pool: Pool, hardware: Hardware) -> tuple[fl
 
 
 def _offer_usd_per_hour(offer: Offer, hardware: Hardware, region: Region, calendar: Calendar) -> float:
-    """Rent, or the write-off of a purchase with maintenance and hosting, of a card for an hour. [USD/h]."""
+    """Return the hourly rent of a card, or write-off of a purchase with maintenance and hosting. [USD/h]"""
     power_kw = (hardware.installed_w_per_accelerator or 0.0) / W_PER_KW
     hosting = tco.hosting_usd(power_kw, region.hosting_usd_per_kw_month, calendar) / calendar.hours
     if offer.rent_usd_per_accelerator_hour is not None:
         return offer.rent_usd_per_accelerator_hour[0] + (0.0 if offer.energy_included else hosting)
     if offer.capex_usd_per_host is None:
         raise ValueError(f"offer {offer.name!r} has no price")
-    # The mean over its life, whatever the values by age.
+    # Average over its life, ignoring values by age.
     usd = tco.write_off_usd(offer.capex_usd_per_host, offer.life_periods, 0, offer.residual_ratio)
     usd += tco.maintenance_usd(offer.capex_usd_per_host, offer.maintenance_ratio_per_year, calendar)
     return usd / (offer.accelerators_per_unit * calendar.hours) + hosting

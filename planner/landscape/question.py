@@ -1,4 +1,4 @@
-"""Question of a landscape: a service of a fleet, or a model and hardware from the command line."""
+"""Landscape question: a service of a fleet, or a model and hardware from the command line."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Capacity:
     reserve_hosts : int
         Hosts that a pool keeps free.
     reserve_percent : float
-        The same in per cent of those in use. [%]
+        Hosts kept free, in per cent of those in use. [%]
     accelerators_per_host : dict[str, int]
-        By hardware.
+        Accelerators per host by hardware.
     """
 
     peak_requests_per_s: dict[str, float]
@@ -60,20 +60,20 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A search space with names for what stands in it.
+    """Search space with display names.
 
     Attributes
     ----------
     title : str
-        What is asked, in a line.
+        The question in one line.
     space : SweepSpace
-        What to sweep.
+        Space to sweep.
     request_names : tuple[str, ...]
-        Of the requests.
+        Names of the requests.
     price_notes : tuple[str, ...]
-        Where the prices are from, one a hardware.
+        Sources of the prices, one per hardware.
     capacity : Capacity or None
-        Of a service of a fleet; None without one.
+        Supply of a fleet's service; None without a fleet.
     """
 
     title: str
@@ -85,20 +85,20 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class LandscapeOptions:
-    """A question from the command line.
+    """Question from the command line.
 
     Attributes
     ----------
     model : str
         HF id, alias or path of a config.
     hardware : tuple[str, ...]
-        Names of the catalogue.
+        Names in the catalogue.
     request : RequestShape
         Lengths.
     target : LatencyTarget
         Limits.
     weights, kv : tuple[str, ...]
-        Precisions to try, each with each.
+        Precisions to try, in all combinations.
     framework : str
         trtllm, sglang or vllm.
     prices : str
@@ -116,7 +116,7 @@ class LandscapeOptions:
 
 
 def bad_option(option: str, message: str, hint: str = "") -> InputError:
-    """Return the error of one option of the command line."""
+    """Return the error of a command-line option."""
     return InputError([Issue(COMMAND_LINE, 0, 0, option, message, hint)])
 
 
@@ -126,7 +126,7 @@ def question_of_options(asked: LandscapeOptions, search: SearchSpace) -> Questio
     Raises
     ------
     InputError
-        An unknown model, hardware, precision, framework or price column.
+        If a model, hardware, precision, framework or price column is unknown.
     """
     asked = replace(asked, hardware=tuple(dict.fromkeys(map(_hardware, asked.hardware))))
     _check(asked)
@@ -189,14 +189,14 @@ def _evaluator(asked: LandscapeOptions, hardware: str, precision: Precision) -> 
 
 
 def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> Question:
-    """Return the question of one service of a fleet; of its only one with a model, without a name.
+    """Return the question of one service of a fleet; without a name, of its only service with a model.
 
-    The service's variants stand side by side, as hardware kinds do.
+    The service's variants appear side by side, like hardware.
 
     Raises
     ------
     InputError
-        No such service, one with an engine table, or hardware without figures.
+        If there is no such service, it has an engine table, or hardware lacks figures.
     """
     service = _service(fleet, name)
     space = service_space(service, search)

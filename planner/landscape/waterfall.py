@@ -1,4 +1,4 @@
-"""From the peak of the data sheet to what is served: where the floating-point operations go."""
+"""FLOPS waterfall: losses from the data-sheet peak to served FLOPS."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from fleetplan.planner.units import exact
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Rate that is left after one kind of loss.
+    """Rate left after one kind of loss.
 
     Attributes
     ----------
     name : str
-        The loss.
+        Name of the loss.
     tflops : float
-        Useful operations of an accelerator a second, after it. [10^12/s]
+        Useful operations per second of an accelerator after the loss. [10^12/s]
     """
 
     name: str
@@ -31,11 +31,11 @@ class Stage:
 
 
 def waterfall(question: Question, point: Points) -> tuple[Stage, ...]:
-    """Losses of one configuration, from peak FLOPS to served FLOPS.
+    """Return the losses of one configuration, from peak FLOPS to served FLOPS.
 
-    The kernels, memory, network and latency are those of the configuration that serves most without
-    latency targets, on the same hardware and in the same phase; the step to the configuration itself is
-    what the targets cost. Headroom, rounding and reserve need a service of a fleet.
+    Losses from kernels, memory, network and latency are those of the configuration with the highest rate
+    without latency targets, on the same hardware and phase; the step to the given configuration is the cost
+    of the targets. Headroom, rounding and reserve need a service of a fleet.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def waterfall(question: Question, point: Points) -> tuple[Stage, ...]:
 
 
 def kernel_stages(taken: Explanation) -> tuple[Stage, ...]:
-    """Peak, and what is left after kernels, memory, network and latency."""
+    """Return the peak, and the rate left after kernels, memory, network and latency."""
     tflop = sum(line.tflop for line in taken.lines)
     time_ms = sum(line.compute_ms for line in taken.lines)
     own = [line for line in taken.lines if line.is_kernel]

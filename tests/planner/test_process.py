@@ -240,7 +240,7 @@ main()
 """
     done = ran(["-c", program], text=True)
     assert (done.returncode, done.stdout) == (2, "")
-    said = "no folder takes temporary files: make /tmp writable, or name one in TMPDIR\n"
+    said = "no folder accepts temporary files: make /tmp writable, or name one in TMPDIR\n"
     assert done.stderr.splitlines(keepends=True)[-1] == said
     assert "Traceback" not in done.stderr
 
