@@ -226,13 +226,13 @@ def solve_problem(
     deadline.note(result.deterministic_time)
     if result.status is SolveStatus.NO_PLAN:
         if any(stop.requested for stop in stops):
-            raise NoPlanFoundError("stopped before there was a plan")
+            raise NoPlanFoundError("stopped before the first plan")
         raise NoPlanFoundError(f"no plan within {limits.time_limit_s:g} s; raise --time-limit")
     solve = solve_record(result)
     if result.status is SolveStatus.INFEASIBLE:
         deadline = deadline.within(max(limits.explained.left_s, LEAST_EXPLANATION_S))
         if purpose is not Purpose.STEP:
-            say("proven infeasible; looking for the shortage")
+            say("proven infeasible; finding what is short")
         short = _shortages(problem, candidates, limits, deadline, purpose)
         return Planned(problem, candidates, _infeasible(problem, candidates, short, stated, solve), deadline)
     plan = build_plan(problem, candidates, result, stated, solve)
@@ -293,7 +293,7 @@ def _searched(
     unknown = problem.fleet.demand_objective == LEAST_REGRET and problem.scenario_optima is None
     if unknown and result.status is not SolveStatus.INFEASIBLE:
         raise NoPlanFoundError(
-            "a regret counts from the best plan for each demand scenario alone, and one of them has none "
-            f"within its part of {limits.time_limit_s:g} s; raise --time-limit, or ask for the expected cost"
+            "least regret needs the best plan of each demand scenario alone, and one scenario has no plan "
+            f"within its share of {limits.time_limit_s:g} s; raise --time-limit or minimise expected cost"
         )
     return problem, result, wrong

@@ -197,7 +197,7 @@ def resolve(fleet: FleetSpec, scenarios: Sequence[str] = (), assignments: Sequen
         return load_fleet(Path(fleet), scenarios, assignments)
     if "imports" in fleet:
         raise InputError(
-            [Issue(MAPPING_NAME, 0, 0, "imports", "stand in files alone", "write the fleet to one")]
+            [Issue(MAPPING_NAME, 0, 0, "imports", "work only in files", "write the fleet to a file")]
         )
     text = yaml_text(dict(fleet), allow_unicode=True)
     issues: list[Issue] = []

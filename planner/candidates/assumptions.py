@@ -69,15 +69,15 @@ def _uncompared(service: Service, architecture: ModelArchitecture) -> Iterator[s
     known = own_error_text(architecture.model_type)
     if known:
         yield (
-            f"{service.name}: errors by hardware are of other models than {architecture.name}; TPOT error of "
-            f"its own published benchmarks (median / 90th percentile): {known}; measure your own "
+            f"{service.name}: errors by hardware concern other models than {architecture.name}; TPOT error "
+            f"against its own published benchmarks (median / 90th percentile): {known}; measure yours "
             "(`plan calibrate`) before you buy"
         )
     far = far_family_text(architecture.model_type)
     if far:
         yield (
             f"{service.name}: the error against figures of users and vendors on models like "
-            f"{architecture.name} (median / 90th percentile) is {far}; measure your own (`plan calibrate`) "
+            f"{architecture.name} (median / 90th percentile) is {far}; measure yours (`plan calibrate`) "
             "before you buy"
         )
 
@@ -87,13 +87,13 @@ def _left_out(service: Service, architecture: ModelArchitecture) -> Iterator[str
     towers = [part for part in architecture.left_out if part not in _PRICED_APART | known]
     if towers:
         yield (
-            f"{service.name}: the {' and '.join(towers)} of {architecture.name} is not priced, neither its "
-            "weights nor its work: prompts count as text tokens"
+            f"{service.name}: weights and work of the {' and '.join(towers)} of {architecture.name} are left "
+            "out; prompts count as text tokens"
         )
     if known and not service.techniques.image_token_ratio:
         yield (
-            f"{service.name}: the vision tower of {architecture.name} is held in memory, and prompts count "
-            "as text tokens (`techniques.image_token_ratio`)"
+            f"{service.name}: memory includes the vision tower of {architecture.name}, but prompts count as "
+            "text tokens; for images set `techniques.image_token_ratio`"
         )
 
 
@@ -106,9 +106,8 @@ def _too_long(service: Service, architecture: ModelArchitecture) -> Iterator[str
     )
     if most is not None and longest > most:
         yield (
-            f"{service.name}: requests of {counted(longest, 'token')} (mean) are longer than the "
-            f"{most:,} that the "
-            f"config of {architecture.name} allows (max_position_embeddings); servers refuse them unless its "
+            f"{service.name}: requests of {counted(longest, 'token')} (mean) exceed the {most:,} that the "
+            f"config of {architecture.name} allows (max_position_embeddings); servers reject them unless "
             "positions are scaled"
         )
 
@@ -127,9 +126,9 @@ def _slots(fleet: Fleet, service: Service, architecture: ModelArchitecture) -> I
     )
     for slots in dict.fromkeys(each for each in kept if each is not None):
         yield (
-            f"{service.name}: beside its cached prefixes {service.framework} keeps {slots.slots} recurrent "
-            f"states of {architecture.name} a request, in {slots.memory_ratio:g} of the memory of the cache: "
-            "they limit the requests that run at once (`--mamba-full-memory-ratio`)"
+            f"{service.name}: with prefix caching, {service.framework} keeps {slots.slots} recurrent states "
+            f"of {architecture.name} per request, in {slots.memory_ratio:g} of the cache's memory; they "
+            "limit concurrent requests (`--mamba-full-memory-ratio`)"
         )
 
 
@@ -138,8 +137,8 @@ def _drafted(service: Service) -> Iterator[str]:
     drafts = service.techniques.speculative
     if drafts is not None and drafts.method == "mtp" and drafts.acceptance_ratio == MTP_ACCEPTANCE_RATIO:
         yield (
-            f"{service.name}: {MTP_ACCEPTANCE_RATIO:.0%} of the tokens that the model's own module proposes "
-            "are taken to be accepted, as published for DeepSeek-V3; measure it on your traffic"
+            f"{service.name}: {MTP_ACCEPTANCE_RATIO:.0%} of the draft tokens of the model's own module are "
+            "assumed to be accepted, as published for DeepSeek-V3; measure it on your traffic"
         )
 
 
@@ -157,15 +156,15 @@ def _cached(service: Service, architecture: ModelArchitecture, precision: Precis
         gib = architecture.kv_bytes_per_sequence(own, size) / BYTES_PER_GIB
         name = service.name if len(service.classes) == 1 else f"{service.name}, {each.name}"
         share = f"{own:,} of {each.context_tokens:,} prompt tokens"
-        start = f"{name}: {share} come from a cache ({gib:.2f} GiB a session)"
+        start = f"{name}: {share} come from a cache ({gib:.2f} GiB per session)"
         kept = service.techniques.persistent_kv
         if kept is None:
             yield (
-                f"{start} that always has them: hit ratio 100 %, and no memory of its own between requests "
-                "(`techniques.persistent_kv` gives both)"
+                f"{start}; assumed: hit ratio 100 %, and no memory between requests "
+                "(`techniques.persistent_kv` sets both)"
             )
         else:
             yield (
-                f"{start}: {kept.hit_ratio:.0%} of the requests find theirs where "
-                f"{kept.sessions_per_accelerator:g} sessions an accelerator are kept"
+                f"{start}: hit ratio {kept.hit_ratio:.0%}, with {kept.sessions_per_accelerator:g} sessions "
+                "kept per accelerator"
             )

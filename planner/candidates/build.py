@@ -77,11 +77,11 @@ def build_candidates(
         warnings |= dict.fromkeys(_maturity_warnings(fleet.hardware[name], framework, weights))
     for name in dict.fromkeys(each.hardware for each in found):
         if (meant := taken_for(name)) is not None:
-            warnings[f"{name} is taken for {meant}"] = None
+            warnings[f"{name} is read as {meant}"] = None
     energy_counts = any(region.energy_usd_per_kwh is not None for region in fleet.regions)
     for candidate in found:
         if candidate.power_kw is None and energy_counts:
-            warnings[f"{candidate.hardware}: no power figure, so its energy is not priced"] = None
+            warnings[f"{candidate.hardware}: no power figure: its energy costs nothing in the plan"] = None
     warnings |= dict.fromkeys(calibrator.warnings())
     warnings |= dict.fromkeys(_missing_tables(fleet, modelled))
     sources = tuple(evaluations.tables)

@@ -51,7 +51,7 @@ class Calibrator:
         if self._calibration is None or self._used:
             return ()
         return (
-            f"{self._calibration.path}: holds for no service of this fleet; it knows "
+            f"{self._calibration.path}: applies to no service of this fleet; its scopes: "
             + ", ".join(each.scope.label for each in self._calibration.scopes),
         )
 

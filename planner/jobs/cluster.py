@@ -150,7 +150,7 @@ def _losses(cluster: Cluster) -> Iterator[None]:
     try:
         yield
     except KilledWorker as error:
-        cluster.lost = "a job ended its worker each time; out of memory?"
+        cluster.lost = "a job killed its worker at every attempt; out of memory?"
         raise BackendLostError(cluster.lost) from error
     except (CancelledError, CommClosedError, OSError, TimeoutError) as error:
         cluster.lost = "the scheduler of the cluster is gone"

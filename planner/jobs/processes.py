@@ -74,7 +74,7 @@ class Processes(ProcessPool):
                 continue
             return
         raise BackendLostError(
-            f"a process was killed in each of {ATTEMPTS} rounds; out of memory? fewer at a time need less"
+            f"processes were killed in each of {ATTEMPTS} rounds; out of memory? run fewer at a time"
         )
 
     def _one_round(

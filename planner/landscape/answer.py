@@ -134,7 +134,7 @@ def filtered(table: pd.DataFrame, condition: str | None) -> pd.DataFrame:
     if condition is None:
         return table
     if "@" in condition or "__" in condition:
-        raise bad_option("--filter", f"{condition!r} may name columns alone")
+        raise bad_option("--filter", f"{condition!r} may name only columns")
     try:
         kept = table.query(condition, engine="python")
     except Exception as error:  # the exception of pandas depends on the mistake

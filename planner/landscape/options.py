@@ -121,7 +121,7 @@ def refuse_without_fleet(
     given = {"--service": service, "--scenario": scenarios, "--set": assignments}
     without = [name for name, value in given.items() if value]
     if without:
-        raise bad_option(", ".join(without), "needs a fleet file", "such as plan landscape fleet.yaml")
+        raise bad_option(", ".join(without), "needs a fleet file", "for example plan landscape fleet.yaml")
 
 
 def search_of(max_accelerators: int | None, every_batch: int | None) -> SearchSpace:

@@ -69,12 +69,14 @@ def with_baseline(problem: Problem, plan: Plan) -> tuple[Problem, tuple[str, ...
     running: Counter[tuple[int, int, str | None]] = Counter()
     warnings = []
     if period is None:
-        warnings.append(f"the plan in force has no period before {problem.periods[0]}: everything starts")
+        warnings.append(
+            f"the plan in force has no period before {problem.periods[0]}: all replicas count as starts"
+        )
     likely = max(plan.demand_scenarios, key=lambda row: row.probability, default=None)
     scenario = None if likely is None else likely.name
     in_force = [row for row in plan.placements if (row.period, row.scenario) == (period, scenario)]
     if scenario is not None:
-        warnings.append(f"plan in force: its placements for demand scenario {scenario} are used")
+        warnings.append(f"plan in force: its placements for demand scenario {scenario} apply")
     for slice_name in dict.fromkeys(moment.slice for moment in problem.moments):
         for row in _rows_of_slice(in_force, slice_name):
             candidate = candidates.get((row.service, row.phase, row.hardware, row.config))
@@ -82,7 +84,9 @@ def with_baseline(problem: Problem, plan: Plan) -> tuple[Problem, tuple[str, ...
                 f"plan in force: {counted(row.replicas, 'replica')} of {row.service} {row.phase} {row.config}"
             )
             if candidate is None:
-                warnings.append(f"{label} on {row.hardware} end: no such configuration meets the limits now")
+                warnings.append(
+                    f"{label} on {row.hardware} end: no such configuration meets the limits any more"
+                )
             elif row.pool not in pools:
                 warnings.append(f"{label} end: the fleet has no pool {row.pool}")
             else:

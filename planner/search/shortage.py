@@ -215,7 +215,7 @@ LIMITS: Final[dict[str, ModuleType]] = {
     SHARES: placement,
     "links for KV caches (kv_links)": kv_transfer,
     "average quality (quality_floor)": quality,
-    "hardware (what can serve it is fully used, or arrives later)": capacity,
+    "hardware (all that can serve it is in use, or arrives later)": capacity,
 }
 """Constraint families that may cause a shortage, by user-facing name. Hardware comes last: without capacity
 rows hardware is free, so it is the cause only if no other limit alone is."""
@@ -302,7 +302,7 @@ def _reason(service: str, servable: bool, blocking: Blocking, rejections: tuple[
     if servable and blocking.names:
         return " or ".join(blocking.names)
     if servable:
-        return "several limits together" if blocking.decided else "limits that the time was too short to name"
+        return "several limits together" if blocking.decided else "limits that were not identified in time"
     counts = next((row.counts for row in rejections if row.service == service), {})
     excluded = ", ".join(f"{reason}: {count}" for reason, count in sorted(counts.items()))
     what = "a configuration that meets the SLO and fits memory"

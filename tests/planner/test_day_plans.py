@@ -64,7 +64,7 @@ def test_a_plan_of_another_day_runs_what_it_runs_at_most() -> None:
 def test_the_likeliest_scenario_of_the_plan_in_force_runs() -> None:
     problem, warnings = with_baseline(build_problem(question(), RUNS), planned(question()))
     assert problem.running_before == {(0, 0, None): 10}
-    assert warnings == ("plan in force: its placements for demand scenario high are used",)
+    assert warnings == ("plan in force: its placements for demand scenario high apply",)
 
 
 def test_a_diff_tells_slices_and_scenarios_apart() -> None:

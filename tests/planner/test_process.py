@@ -278,7 +278,7 @@ def test_a_stop_before_the_first_plan_says_so(
     )
     assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr.endswith(
-        "stopping at the best plan; press Ctrl-C again to abort\nstopped before there was a plan\n"
+        "stopping at the best plan; press Ctrl-C again to abort\nstopped before the first plan\n"
     )
 
 

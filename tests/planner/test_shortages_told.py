@@ -82,7 +82,7 @@ def test_hardware_that_stands_idle_is_not_said_to_be_used() -> None:
     )
     problem = build_problem(question, [candidate("chat", "A", 1.0)])
     (row,) = find_shortages(problem, (), seed=1, workers=1).rows
-    assert row.reason == "hardware (what can serve it is fully used, or arrives later)"
+    assert row.reason == "hardware (all that can serve it is in use, or arrives later)"
 
 
 def test_load_units_of_a_fast_replica_are_no_shortage() -> None:

@@ -29,10 +29,10 @@ def too_dear(
     """
     most, every = (f"{each / USD_RESOLUTION:.2g} USD" for each in units)
     message = (
-        f"its price times the number that may be needed is {most}, of {every} in all; "
-        f"a fleet's prices times its numbers are computed up to {LARGEST_SUM / USD_RESOLUTION:.2g} USD"
+        f"it may cost up to {most}, and all decisions together {every}; "
+        f"costs are computed up to {LARGEST_SUM / USD_RESOLUTION:.2g} USD"
     )
-    hint = "lower the price, the number that may be had, or the demand"
+    hint = "lower the price, the available number, or the demand"
     block, name = _item(problem, variables, dearest)
     return InputError([item_issue(problem.fleet, block, name, "", message, hint)])
 

@@ -121,7 +121,7 @@ class ProcessSeats:
                 if self._ended:
                     raise
                 self._replace(seat, process, lost)
-        raise SeatsLostError(f"{ATTEMPTS} processes of the solver were killed at one job; out of memory?")
+        raise SeatsLostError(f"{ATTEMPTS} solver processes were killed at one job; out of memory?")
 
     def end(self) -> None:
         """End the processes."""

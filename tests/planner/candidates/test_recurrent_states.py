@@ -64,7 +64,7 @@ def test_the_framework_s_default_of_the_part_holds(
     assert service_scheduling(service, evaluator).admission.iterations_ahead == ahead
     said = [text for text in assumptions(found, service) if "recurrent states" in text]
     assert len(said) == 1
-    assert f"keeps {slots} recurrent states of Qwen/Qwen3.6-27B a request" in said[0]
+    assert f"keeps {slots} recurrent states of Qwen/Qwen3.6-27B per request" in said[0]
 
 
 @pytest.mark.parametrize(("context", "framework"), [(1000, "sglang"), (2000, "vllm"), (2000, "trtllm")])

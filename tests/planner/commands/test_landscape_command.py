@@ -106,7 +106,7 @@ def test_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
         ([*MODEL, "--framework", "vlm"], "did you mean 'vllm'"),
         ([*MODEL, "--context", "10"], "--context: 10 is less than the 2000 of --input"),
         ([*MODEL, "--filter", "tpp < 3"], "--filter: 'tpp < 3' cannot be read"),
-        ([*MODEL, "--filter", "@pd.x"], "may name columns alone"),
+        ([*MODEL, "--filter", "@pd.x"], "may name only columns"),
         ([*MODEL, "--explain", "999999"], "--explain: there is no row 999999"),
         ([*MODEL, "--plot", "x", "--plot-format", "gif"], "--plot-format: there is no 'gif'"),
         ([*MODEL, "--csv", "no/such/folder/x.csv"], "--csv: there is no folder"),

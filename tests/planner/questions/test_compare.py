@@ -169,8 +169,8 @@ def test_infeasible_for_want_of_hardware_says_how_much() -> None:
     assert trial.infeasible
     # 6 + 4 B carry 72 of the 120 requests/s; 48 more take 4 + 3 of them.
     assert trial.reasons == (
-        "chat (all) in here now: 48 of 120 requests/s unserved; missing: hardware (what can serve it "
-        "is fully used, or arrives later); additional capacity needed: 7 B accelerators",
+        "chat (all) in here now: 48 of 120 requests/s unserved; missing: hardware (all that can serve it "
+        "is in use, or arrives later); additional capacity needed: 7 B accelerators",
     )
 
 

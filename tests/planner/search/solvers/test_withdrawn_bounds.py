@@ -90,7 +90,7 @@ def test_a_bound_that_is_taken_back_is_shown_as_such() -> None:
     ("status", "reason"),
     [
         (ModelStatus.INFEASIBLE, "several limits together"),
-        (ModelStatus.UNKNOWN, "limits that the time was too short to name"),
+        (ModelStatus.UNKNOWN, "limits that were not identified in time"),
     ],
 )
 def test_limits_are_named_together_only_where_it_is_proven(
