@@ -22,7 +22,7 @@ MAX_STEPS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How the replica sizes of a pool share its units.
+    """Packing of a pool's replica sizes into its units.
 
     Attributes
     ----------

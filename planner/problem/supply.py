@@ -60,7 +60,7 @@ class Acquisition:
 
 @dataclass(frozen=True, slots=True)
 class Retirement:
-    """How existing units may leave a pool: sold, worn out, or returned at the end of their lease.
+    """Retirement of a pool's existing units: sale, end of life, or return at the end of a lease.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ OPTIMAL_GAP = 1e-9
 
 
 class SolveStatus(StrEnum):
-    """How a search ended."""
+    """Outcome of a search."""
 
     OPTIMAL = "optimal"
     WITHIN_GAP = "within_gap"
