@@ -1,9 +1,9 @@
 """Search for a plan that keeps its budgets in unrounded numbers.
 
-The budget rows of the model leave room for whole load units (planner/formulation/constraints/budgets.py), so
-that a budget equal to the cost of a plan admits that plan. A plan found within the asked gap may then exceed
-its budget by that room. The cheapest plan of the same model seldom does; the last resort is a model without
-the room, which excludes some plans that keep the budget.
+The model's budget rows allow for whole load units (planner/formulation/constraints/budgets.py), so that a
+budget equal to the cost of a plan admits that plan. A plan within the target gap may then exceed its budget
+by this allowance. The cheapest plan of the same model rarely does. The last resort is a model without the
+allowance, which excludes some plans that keep the budget.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.units import gap_of_cost
 
 LEAST_STRICT_S: Final = 5.0
-"""Least time, within the limit of the whole, for a plan whose rounding no budget pays. [s]"""
+"""Least time, within the limit, to search again after a plan exceeded a budget. [s]"""
 
 CHEAPEST_SHARE_OF_TIME: Final = 0.5
-"""Share of the time left for the cheapest plan, before the model without room is solved."""
+"""Share of the remaining time for the cheapest plan, before the model without the allowance is solved."""
 
 Holds = Callable[[Problem, SearchResult], bool]
-"""Whether what was found keeps the budgets in unrounded numbers."""
+"""Function that checks whether a result keeps the budgets in unrounded numbers."""
 
 
 def search(
@@ -52,18 +52,19 @@ def search(
     problem : Problem
         Sets and data.
     limits : SearchLimits
-        When to stop.
+        Time limit and target gap.
     watch : callable, optional
-        Called with every improvement of plan or bound.
+        Called on every improvement of plan or bound.
     stop : Stop, optional
-        Ends the search at its best plan.
+        Ends the search at the best plan so far.
     holds : callable, optional
-        Whether a plan keeps the budgets. Where the first one does not, the search goes on as the module says.
+        Checks a result against the budgets. If the first plan exceeds one, the search continues as described
+        above.
 
     Returns
     -------
     SearchResult
-        Infeasible only if that is proven. Bounds hold for the problem with room for whole load units.
+        Infeasible only if proven. Bounds are those of the model with the allowance.
     """
     first = search_parts(problem, limits, watch, stop)
     if first.solution is None or holds is None or holds(problem, first):
@@ -85,7 +86,7 @@ def _again(
     watch: Watcher | None,
     stop: Stop | None,
 ) -> SearchResult:
-    """Search once more, in a share of the time left, and count the time of earlier searches."""
+    """Search again in a share of the remaining time, and add the time of earlier searches."""
     spent = earlier.deterministic_time if limits.reproducible else earlier.wall_s
     left = max(limits.time_limit_s - spent, min(LEAST_STRICT_S, limits.time_limit_s))
     found = search_parts(problem, replace(limits, time_limit_s=share_of_time * left), watch, stop)
@@ -97,7 +98,7 @@ def _again(
 
 
 def _with_bounds(found: SearchResult, first: SearchResult, limits: SearchLimits) -> SearchResult:
-    """Replace the bounds on unmet demand and goal by those of the model with room, and state the gap anew."""
+    """Replace bounds on unmet demand and goal by those of the model with the allowance; update the gap."""
     unmet, goal = _unmet(found.unmet, first.unmet), found.goal
     if goal is not None and first.goal is not None:
         bounds = (goal.bound, first.goal.bound)
@@ -107,7 +108,7 @@ def _with_bounds(found: SearchResult, first: SearchResult, limits: SearchLimits)
 
 
 def _unmet(found: Mapping[int, LeastUnmet], first: Mapping[int, LeastUnmet]) -> dict[int, LeastUnmet]:
-    """Bounds on unmet demand; a priority of which the first plan left nothing unmet has none above zero."""
+    """Return unmet demand with the lower bound of both searches; 0 where the first plan serves in full."""
     return {
         priority: replace(least, bound=min(least.bound, first[priority].bound if priority in first else 0.0))
         for priority, least in found.items()

@@ -70,12 +70,12 @@ def search_parts(
     Parameters
     ----------
     problem, limits, watch, stop : Problem, SearchLimits, callable or None, Stop or None
-        As `budgets_kept.search` takes them.
+        As in `budgets_kept.search`.
 
     Returns
     -------
     SearchResult
-        Infeasible only if that is proven. Each part is within the asked gap, so the whole is.
+        Infeasible only if proven. Each part is within the target gap, so the whole is too.
     """
     started, spent = time.monotonic(), Spent(counted=limits.reproducible)
     if not limits.reproducible:

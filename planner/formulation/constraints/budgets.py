@@ -10,7 +10,8 @@ With fixed cost C of existing hosts (operating part C_op) and order period q::
 The last two rows charge traffic by its rate (objective/traffic.py), so a plan costs at most what they state.
 A budget equal to a plan's cost must admit that plan, even if whole load units cannot express it: the rows
 allow one load unit of each class on other than the cheapest replicas. If a plan exceeds the limit that way,
-the search repeats without this allowance (`Problem.strict_budgets`).
+planner/search/budgets_kept.py looks for another, if need be without this allowance
+(`Problem.strict_budgets`).
 """
 
 from __future__ import annotations
