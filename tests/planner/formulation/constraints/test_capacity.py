@@ -145,7 +145,7 @@ def test_a_host_that_is_divided_in_very_many_ways_is_filled_step_by_step() -> No
 def test_a_host_of_very_many_accelerators_is_refused_by_name() -> None:
     sizes = {24: 1, 8: 1, 5: 1, 3: 1}
     with pytest.raises(
-        InputError, match=r"pools\..*: a host of 90,000 accelerators: replicas of 24, 8, 5, 3 share"
+        InputError, match=r"pools\..*: a host of 90,000 accelerators: replicas of 24, 8, 5, 3 can share"
     ):
         solve(_hosts(sizes, 90_000, 1), _runs(sizes))
 
