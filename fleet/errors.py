@@ -1,4 +1,4 @@
-"""What ends a command in words: a user's mistake with its place and the nearest match, or a limit."""
+"""Errors that end a command: a user's mistake with its place and the nearest match, or a limit."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-# Beyond this many the list of allowed names hides the message; the nearest match is still given.
+# Longest list of allowed names in a message; beyond it, only the nearest match is given.
 MAX_NAMES_SHOWN: Final = 20
-# Similarity from which a name counts as a slip of the one that was meant (difflib's ratio, 0 to 1).
+# Similarity from which a name counts as a misspelling of another (difflib's ratio, 0 to 1).
 NEAREST_MATCH_RATIO: Final = 0.6
-# What a message quotes of a file is cut: the start of a value tells it from others.
+# Longest quotation of a file in a message; the start of a value identifies it.
 _LONGEST_WORD: Final = 200
 _LONGEST_MESSAGE: Final = 1000
 _LONG_WORD: Final = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
@@ -20,20 +20,20 @@ _LONG_WORD: Final = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One thing that is wrong with an input.
+    """A mistake in an input.
 
     Attributes
     ----------
     path : str
         The file, as the user named it.
     line, column : int
-        Where in the file, counted from 1; 0 where the file as a whole is meant.
+        Position in the file, counted from 1; 0 for the whole file.
     key_path : str
         The key within the file, such as `services.chat.slo.ttft_ms`; empty for the file as a whole.
     message : str
-        What is wrong.
+        The mistake.
     hint : str
-        What is allowed, what was probably meant, or how to mend it; may be empty.
+        Allowed values, the nearest match, or a correction; may be empty.
     """
 
     path: str
@@ -51,17 +51,17 @@ class Issue:
 
 
 def brief(text: str) -> str:
-    """Return a message in which no word, and not the whole, is longer than a reader wants."""
+    """Return a message with its words and its whole shortened to a readable length."""
     short = _LONG_WORD.sub(lambda found: f"{found[0][:_LONGEST_WORD]}...", text)
     return short if len(short) <= _LONGEST_MESSAGE else f"{short[:_LONGEST_MESSAGE]}..."
 
 
 class LimitReachedError(Exception):
-    """A limit was reached before there was anything to show."""
+    """A limit was reached before any result."""
 
 
 class InputError(Exception):
-    """The input cannot be used. Carries every issue that was found, in the order of the files.
+    """The input is invalid. Carries all issues in the order of the files.
 
     Parameters
     ----------
@@ -77,9 +77,9 @@ class InputError(Exception):
 
 
 def nearest(name: str, options: Iterable[str], least_ratio: float = NEAREST_MATCH_RATIO) -> str | None:
-    """Return the option that `name` is most likely a slip of, or None where none is near.
+    """Return the option that `name` most likely misspells, or None if none is near.
 
-    Upper and lower case, hyphens, underscores and blanks do not count, so `h200_sxm` finds `H200-SXM`.
+    Ignores case, hyphens, underscores and blanks, so `h200_sxm` finds `H200-SXM`.
     """
     by_plain = {_plain(option): option for option in options}
     found = difflib.get_close_matches(_plain(name), by_plain, n=1, cutoff=least_ratio)
@@ -87,7 +87,7 @@ def nearest(name: str, options: Iterable[str], least_ratio: float = NEAREST_MATC
 
 
 def names_hint(name: str, options: Sequence[str]) -> str:
-    """Return the hint for an unknown name: what is allowed, and what was probably meant."""
+    """Return the hint for an unknown name: the allowed names and the nearest match."""
     parts = []
     if not options:
         parts.append("allowed: none are defined")

@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Format figures for people."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 LEAST_WHOLE = 999.5
-"""From this on figures have no fraction; three digits of it would be written as 1e+03."""
+"""Smallest figure without a fraction; three digits of it would be written as 1e+03."""
 
 LEAST_USD = 0.005
-"""What is less is shown as nothing. [USD]"""
+"""Smallest amount that is not shown as zero. [USD]"""
 
 
 class Shown(Protocol):
-    """A currency with its rate, such as a fleet states it."""
+    """A currency with its exchange rate."""
 
     @property
     def code(self) -> str:
@@ -24,7 +24,7 @@ class Shown(Protocol):
 
     @property
     def usd_per_unit(self) -> float:
-        """What one unit of it costs. [USD]"""
+        """USD per unit. [USD]"""
 
     @property
     def as_of(self) -> str:
@@ -32,7 +32,7 @@ class Shown(Protocol):
 
     @property
     def source(self) -> str:
-        """Who states the rate."""
+        """Source of the rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ _SHOWN: ContextVar[Shown] = ContextVar("shown", default=USD)
 def shown_in(currency: Shown | None) -> Iterator[None]:
     """Show amounts in a currency within a block; None is USD.
 
-    A report says the rate once. Whatever is computed stays in USD.
+    A report states the rate once. Computations stay in USD.
     """
     token = _SHOWN.set(currency or USD)
     try:
@@ -62,17 +62,17 @@ def shown_in(currency: Shown | None) -> Iterator[None]:
 
 
 def currency_code() -> str:
-    """Return the currency that amounts are shown in, for the head of a column."""
+    """Return the code of the shown currency, for the head of a column."""
     return _SHOWN.get().code
 
 
 def in_shown(usd: float) -> float:
-    """Return an amount in the currency that is shown."""
+    """Convert an amount to the shown currency."""
     return usd / _SHOWN.get().usd_per_unit
 
 
 def rate_text(currency: Shown) -> str:
-    """Say the rate of a currency, with its date and source."""
+    """Format the rate of a currency with its date and source."""
     return (
         f"1 {currency.code} = {currency.usd_per_unit:.6g} USD ({currency.as_of}, {currency.source}); "
         "prices and computations in USD"
@@ -80,9 +80,9 @@ def rate_text(currency: Shown) -> str:
 
 
 def money(usd: float, digits: int = 4) -> str:
-    """Write an amount of USD with some significant digits in the shown currency.
+    """Format an amount of USD with significant digits in the shown currency.
 
-    So $412, $8.61 k, -$12.3 M, and EUR 8.61 k within `shown_in`.
+    Examples: $412, $8.61 k, -$12.3 M, and EUR 8.61 k within `shown_in`.
     """
     code = currency_code()
     symbol = "$" if code == USD.code else f"{code} "
@@ -96,30 +96,30 @@ def money(usd: float, digits: int = 4) -> str:
 
 
 def signed_money(usd: float) -> str:
-    """A difference of USD with its sign, in the shown currency: +$412, -$8.61 k; a rounding error is $0."""
+    """Format a difference of USD with its sign: +$412, -$8.61 k; a rounding error is $0."""
     text = money(abs(usd))
     return text if abs(usd) < LEAST_USD else f"{'-' if usd < 0 else '+'}{text}"
 
 
 def money_range(least_usd: float, most_usd: float, signed: bool = False) -> str:
-    """An amount that lies between two: `$1.1 k to $1.2 k`, and one where both are written alike."""
+    """Format a range of amounts: `$1.1 k to $1.2 k`, or one amount if both look equal."""
     write = signed_money if signed else money
     least, most = write(least_usd), write(most_usd)
     return most if least == most else f"{least} to {most}"
 
 
 def figure(value: float, digits: int = 4) -> str:
-    """A figure as people write it: thousands apart, and some significant digits below a thousand."""
+    """Format a figure: with thousands separators, and with significant digits below a thousand."""
     whole = value == round(value) or abs(value) >= LEAST_WHOLE
     return f"{value:,.0f}" if whole else f"{value:.{digits}g}"
 
 
 PROVEN_GAP = 5e-5
-"""Below this a gap in unmet demand is shown as none: HiGHS computes to a fraction of it."""
+"""Largest gap in unmet demand that is shown as none: HiGHS computes to a fraction of it."""
 
 
 def how_sure_unmet(priority: int, gap: float) -> str:
-    """Whether so much demand of a priority must stay unmet."""
+    """Describe whether the unmet demand of a priority is proven minimal."""
     if gap < PROVEN_GAP:
         return f"priority {priority}: proven, no plan leaves less unmet"
     if gap > 1 - PROVEN_GAP:
@@ -128,19 +128,19 @@ def how_sure_unmet(priority: int, gap: float) -> str:
 
 
 def how_sure_all_unmet(gap: float) -> str:
-    """The same of all priorities, with the largest of their gaps."""
+    """Describe the same for all priorities, with the largest of their gaps."""
     if gap < PROVEN_GAP:
         return "proven least"
     return "least unproven" if gap > 1 - PROVEN_GAP else f"another plan may leave up to {percent(gap)} less"
 
 
 def percent(ratio: float) -> str:
-    """A ratio in percent, small ones with more digits."""
+    """Format a ratio in per cent, small ones with more digits."""
     return f"{ratio:.2%}" if abs(ratio) < 0.1 else f"{ratio:.0%}"
 
 
 def span(periods: Sequence[str]) -> str:
-    """Return the first and the last of some periods: `2027Q1 to 2027Q4`."""
+    """Format a range of periods: `2027Q1 to 2027Q4`."""
     return periods[0] if len(periods) == 1 else f"{periods[0]} to {periods[-1]}"
 
 
@@ -148,16 +148,16 @@ _SINGULAR_VERBS: Final = {"are": "is", "were": "was", "have": "has", "do": "does
 
 
 def counted(count: float, noun: str, verb: str = "") -> str:
-    """Write how many there are of something: `1 host`, `2 hosts`, `1,200 smaller changes`.
+    """Format a count with its noun: `1 host`, `2 hosts`, `1,200 smaller changes`.
 
     Parameters
     ----------
     count : float
-        How many; what is no whole number has four significant digits.
+        Count; a fraction has four significant digits.
     noun : str
-        One of them, in words of which the last one changes.
+        Singular noun phrase, whose last word changes in the plural.
     verb : str
-        What several of them do, which follows the noun: `start` gives `1 accelerator starts`.
+        Plural verb after the noun: `start` gives `1 accelerator starts`.
     """
     number = f"{count:,.0f}" if count == round(count) else f"{count:.4g}"
     words = [number, noun if count == 1 else plural(noun)]
@@ -165,12 +165,12 @@ def counted(count: float, noun: str, verb: str = "") -> str:
 
 
 def agreeing(count: float, verb: str) -> str:
-    """What so many do: `are` for two, `is` for one; `verb` is what several do."""
+    """Inflect a verb by count: `are` for two, `is` for one; `verb` is the plural form."""
     return _SINGULAR_VERBS.get(verb, f"{verb}s") if count == 1 else verb
 
 
 def plural(noun: str) -> str:
-    """The plural of a noun, or of words that end with one."""
+    """Return the plural of a noun, or of a phrase that ends with one."""
     if noun.endswith("y") and noun[-2:-1] not in "aeiou":
         return f"{noun[:-1]}ies"
     return f"{noun}es" if noun.endswith(("s", "x", "z", "ch", "sh")) else f"{noun}s"

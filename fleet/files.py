@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all: written beside their names, then renamed."""
+"""Write files and folders atomically: under another name, then renamed."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from typing import Final
 import platformdirs
 
 SWITCH: Final = "FLEETPLAN_LANDSCAPE_CACHE"
-"""Environment variable: `off` computes every landscape, candidate and simulated rate anew."""
+"""Environment variable: `off` disables the cache of landscapes, candidates and simulated rates."""
 
 _PART_MARK: Final = ".fleetplan-"
-"""What the names of files and folders begin with that are being written; machine and process follow."""
+"""Prefix of the names of unfinished files and folders; machine and process follow."""
 
 _swept: set[Path] = set()
-"""Folders in which this process has looked for what others left."""
+"""Folders in which this process has removed unfinished files of others."""
 
 
 class FileNotWrittenError(OSError):
-    """A file of results cannot be written.
+    """A result file cannot be written.
 
     Attributes
     ----------
     path : Path
-        The file or the folder.
+        File or folder.
     """
 
     def __init__(self, path: Path, error: OSError) -> None:
@@ -44,12 +44,12 @@ class FileNotWrittenError(OSError):
 
 
 def write_whole(path: Path, content: str | bytes) -> Path:
-    """Write a file, over an older one if there is one; its folder is made where there is none.
+    """Write a file atomically, replacing an older one; create its folder if necessary.
 
     Parameters
     ----------
     path : Path
-        A link is followed; a device or a pipe is written to as it is.
+        A link is followed; a device or a pipe is written to directly.
     content : str or bytes
         Text is written as UTF-8.
 
@@ -61,7 +61,7 @@ def write_whole(path: Path, content: str | bytes) -> Path:
     Raises
     ------
     FileNotWrittenError
-        It cannot be written; an older file is then as it was.
+        The file cannot be written; an older file stays unchanged.
     """
     raw = content.encode("utf-8") if isinstance(content, str) else content
     with written_whole(path) as part:
@@ -71,9 +71,9 @@ def write_whole(path: Path, content: str | bytes) -> Path:
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """A new empty file to fill, which takes the name of another one when all is in it.
+    """Yield a new empty file, which replaces another one when it is complete.
 
-    A file that is replaced keeps its permissions; a new one has those that the process gives new files.
+    A replaced file keeps its permissions; a new one gets the default of the process.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def written_whole(path: Path) -> Iterator[Path]:
     Raises
     ------
     FileNotWrittenError
-        There is a folder of that name, or it cannot be written; an older file is then as it was.
+        A folder has that name, or the file cannot be written; an older file stays unchanged.
     """
     try:
         target = path.resolve() if path.is_symlink() else path
@@ -115,17 +115,17 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def written_together(folder: Path) -> Iterator[Path]:
-    """A folder to fill, whose files take their places in another one when all of them are there.
+    """Yield a folder to fill, whose files move to another one when all of them are complete.
 
     Parameters
     ----------
     folder : Path
-        Made where there is none. Files of it that are not written stay as they are.
+        Target folder, created if necessary. Its other files stay.
 
     Raises
     ------
     FileNotWrittenError
-        A file cannot be written, or a folder stands where one belongs; the folder is then as it was.
+        A file cannot be written, or a folder has the name of a file; the target stays unchanged.
     """
     try:
         made = _made(folder)
@@ -149,17 +149,17 @@ def written_together(folder: Path) -> Iterator[Path]:
 
 
 def _own_mark() -> str:
-    """What the names begin with of all that this process is writing."""
+    """Return the prefix of unfinished files of this process."""
     return f"{_machine_mark()}{os.getpid()}-"
 
 
 def _machine_mark() -> str:
-    # Process numbers say nothing of another machine, whose files may stand in a shared folder.
+    # Process ids of another machine mean nothing here, and its files may be in a shared folder.
     return f"{_PART_MARK}{zlib.crc32(os.uname().nodename.encode()):08x}-"
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what processes of this machine were writing into a folder when they were killed."""
+    """Remove unfinished files that killed processes of this machine left in a folder."""
     if folder in _swept:
         return
     _swept.add(folder)
@@ -184,14 +184,14 @@ def _is_running(process: int) -> bool:
 
 
 def _made(folder: Path) -> list[Path]:
-    """Make a folder, and return which ones that took, the innermost first."""
+    """Create a folder and its parents; return the created ones, innermost first."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     return missing
 
 
 def _put(part: Path, target: Path) -> None:
-    """Let a whole file take its place; through a link, to a device as to any file."""
+    """Move a complete file to its place, through links; write to a device like to any file."""
     target.parent.mkdir(parents=True, exist_ok=True)
     mode = target.lstat().st_mode if target.is_symlink() or target.exists() else None
     if mode is None or stat.S_ISREG(mode):
@@ -203,7 +203,7 @@ def _put(part: Path, target: Path) -> None:
 
 
 def _write_through(target: Path, part: Path) -> None:
-    """Write a file to a device or a pipe; a pipe that nobody reads is an error, not a wait."""
+    """Write a file to a device or a pipe; a pipe without a reader is an error, not a wait."""
     handle = os.open(target, os.O_WRONLY | os.O_NONBLOCK)
     os.set_blocking(handle, True)
     with os.fdopen(handle, "wb") as stream, part.open("rb") as whole:
@@ -211,22 +211,22 @@ def _write_through(target: Path, part: Path) -> None:
 
 
 def is_cache_on() -> bool:
-    """Whether what was computed before may be taken."""
+    """Whether cached results may be used."""
     return os.environ.get(SWITCH) != "off"
 
 
 def user_cache(kind: str) -> Path:
-    """Folder of this user for one kind of files."""
+    """Return the user's folder for one kind of files."""
     return Path(platformdirs.user_cache_dir("fleetplan")) / kind
 
 
 def cache_key(parts: Iterable[str]) -> str:
-    """Hash the parts that a kept result depends on: the name of its file."""
+    """Hash the parts that a cached result depends on; the hash is the name of its file."""
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def forget_oldest(folder: Path, pattern: str, most: int) -> None:
-    """Delete the files of a cache folder that were used longest ago, all but as many as may stay."""
+    """Delete the least recently used files of a cache folder beyond a number."""
     files = list(folder.glob(pattern))
     if len(files) <= most:
         return

@@ -1,7 +1,7 @@
-"""Files that a user names, read whole: an ordinary file of bounded size, and nothing that never ends.
+"""Read input files: ordinary files of bounded size, and nothing endless.
 
-Every reader of this project takes its bytes from here, so that a pipe, a device, a file without an end or a
-name with a NUL character is one error in words and never a process that waits.
+All readers of this project use these functions, so that a pipe, a device, an endless file or a name with a
+NUL character causes an error message, not a process that waits.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import BinaryIO, Final, NoReturn
 
 MAX_INPUT_BYTES: Final = 2 * 1024**3
-"""Most of any input file [B]: the week of the Azure LLM inference trace of 2024 has some 1.3 GB."""
+"""Largest input file: the week of the Azure LLM inference trace of 2024 has some 1.3 GB. [B]"""
 MAX_CONFIG_BYTES: Final = 64 * 1024**2
-"""Most of a file that a person or a tool writes as one document, such as a model's config [B]."""
+"""Largest document, such as a model's config. [B]"""
 MAX_INTEGER_DIGITS: Final = 20
 """Longest whole number in JSON: 64-bit hashes and counters have up to 20 digits."""
 
@@ -48,10 +48,10 @@ _KINDS: Final = (
 
 
 class NotTextError(UnicodeDecodeError):
-    """What was read is not UTF-8 text; it says in words what it is."""
+    """The content is not UTF-8 text; the message says what it is."""
 
     def __str__(self) -> str:
-        """Say which text it is, where its first bytes tell: spreadsheets and shells of Windows mark it."""
+        """Name the encoding, if the first bytes identify it: spreadsheets and shells of Windows mark it."""
         if self.object.startswith(UTF_16_MARKS):
             return "it is UTF-16 text; save it as UTF-8"
         if packed := next((what for mark, what in _PACKED.items() if self.object.startswith(mark)), ""):
@@ -60,33 +60,33 @@ class NotTextError(UnicodeDecodeError):
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a file stands there; a name that no file system takes names none."""
+    """Return whether a file exists; an invalid name does not."""
     return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for a name that is too long
 
 
 def is_folder(path: Path) -> bool:
-    """Return whether a folder stands there; a name that no file system takes names none."""
+    """Return whether a folder exists; an invalid name does not."""
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises for a name that is too long
 
 
 def read_bytes(path: Path, most_bytes: int = MAX_INPUT_BYTES) -> bytes:
-    """Return what an ordinary file holds.
+    """Return the content of an ordinary file.
 
     Parameters
     ----------
     path : Path
         As the user named it.
     most_bytes : int
-        Most that is read. [B]
+        Largest file that is read. [B]
 
     Raises
     ------
     OSError
-        It cannot be read; `strerror` says why in words. A pipe, device or socket is refused without waiting
-        for what it would give, a larger file without being read.
+        The file cannot be read; `strerror` has the reason. Pipes, devices and sockets are rejected without
+        waiting, larger files without reading.
     """
     with opened(path, most_bytes) as file:
-        # Files of the kernel say that they are empty and are not.
+        # Files of the kernel report size zero but have content.
         data = _read(file.fileno(), most_bytes + 1)
     if len(data) > most_bytes:
         _refuse(errno.EFBIG, f"it is larger than {most_bytes // _MIB} MiB", path)
@@ -94,7 +94,7 @@ def read_bytes(path: Path, most_bytes: int = MAX_INPUT_BYTES) -> bytes:
 
 
 def input_sha256(path: Path) -> str:
-    """Hash what an ordinary file holds.
+    """Hash the content of an ordinary file.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def opened(path: Path, most_bytes: int) -> Iterator[BinaryIO]:
         os.fsencode(path)
     except UnicodeEncodeError:
         _refuse(errno.EINVAL, "its name holds half a character", path)
-    # A pipe that nobody writes to would hold up a plain open.
+    # A pipe without a writer would block a plain open.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         found = os.fstat(descriptor)
@@ -143,7 +143,7 @@ def opened(path: Path, most_bytes: int) -> Iterator[BinaryIO]:
 
 
 def _read(descriptor: int, most_bytes: int) -> bytes:
-    """Read until the end, or so many bytes; memory is taken for what is there, not for what may be."""
+    """Read to the end or to a number of bytes; memory grows with the content, not with the limit."""
     data = bytearray()
     while len(data) < most_bytes and (piece := os.read(descriptor, min(_MIB, most_bytes - len(data)))):
         data += piece
@@ -151,7 +151,7 @@ def _read(descriptor: int, most_bytes: int) -> bytes:
 
 
 def read_text(path: Path, most_bytes: int = MAX_INPUT_BYTES) -> str:
-    """Return what an ordinary file of UTF-8 text holds, without a byte-order mark.
+    """Return the text of an ordinary UTF-8 file, without a byte-order mark.
 
     Raises
     ------
@@ -164,21 +164,21 @@ def read_text(path: Path, most_bytes: int = MAX_INPUT_BYTES) -> str:
 
 
 def unpacked(data: bytes, path: Path, most_bytes: int = MAX_INPUT_BYTES) -> bytes:
-    """Return what gzip packed, or the bytes themselves.
+    """Decompress gzip data; return other bytes as they are.
 
     Parameters
     ----------
     data : bytes
-        What a file holds.
+        Content of a file.
     path : Path
         Its name, for errors.
     most_bytes : int
-        Most that is unpacked. [B]
+        Largest decompressed size. [B]
 
     Raises
     ------
     OSError
-        It is damaged, or larger than that.
+        The data are damaged or larger than that.
     """
     if not data.startswith(GZIP_MARK):
         return data
@@ -192,12 +192,12 @@ def unpacked(data: bytes, path: Path, most_bytes: int = MAX_INPUT_BYTES) -> byte
 
 
 def text_of(data: bytes) -> str:
-    """Return the UTF-8 text that bytes hold, without a byte-order mark.
+    """Decode UTF-8 text, without a byte-order mark.
 
     Raises
     ------
     NotTextError
-        They are not UTF-8 text.
+        The bytes are not UTF-8 text.
     """
     try:
         return data.decode("utf-8-sig")
@@ -206,20 +206,20 @@ def text_of(data: bytes) -> str:
 
 
 def parse_json(text: str, *, infinite: bool = False) -> object:
-    """Return what JSON text holds.
+    """Parse JSON text.
 
     Parameters
     ----------
     text : str
-        Of one document.
+        Text of one document.
     infinite : bool
-        Whether `Infinity` and `NaN` are taken, which JSON does not have and Python writes.
+        Whether to accept `Infinity` and `NaN`, which Python writes but JSON excludes.
 
     Raises
     ------
     json.JSONDecodeError
-        It is not JSON, is nested beyond what Python reads, has a whole number of more than
-        `MAX_INTEGER_DIGITS` digits, or one that is not finite.
+        The text is not JSON, is nested too deeply for Python, or has a whole number of more than
+        `MAX_INTEGER_DIGITS` digits or a number that is not finite.
     """
     try:
         constants = float if infinite else _finite
@@ -238,7 +238,7 @@ class CsvError(ValueError):
     line : int
         Counted from 1.
     reason : str
-        What is wrong with it.
+        The mistake.
     """
 
     def __init__(self, line: int, reason: str) -> None:
@@ -251,14 +251,14 @@ _DIVIDER_LINE: Final = re.compile("sep=.?", re.IGNORECASE)
 
 
 def is_divider_line(line: str) -> bool:
-    """Return whether the first line of a CSV file is Excel's, which says what divides fields."""
+    """Return whether the first line of a CSV file is Excel's `sep=` line."""
     return _DIVIDER_LINE.fullmatch(line.strip().strip('"')) is not None
 
 
 def csv_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of CSV text, each with the number of the line that it ends in.
+    """Yield the rows of CSV text, each with its last line number.
 
-    A first line such as `sep=,` is left out: it tells spreadsheets what divides fields.
+    A first line such as `sep=,`, which tells spreadsheets the separator, is skipped.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def csv_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     CsvError
         A line is not CSV, or has a field beyond `csv.field_size_limit` characters.
     """
-    # Strictly: a quote without an end would take all rows that follow into its cell.
+    # Strict mode: an unclosed quote would absorb all following rows into its cell.
     reader = csv.reader(lines, strict=True)
     start = 1
     try:
@@ -288,28 +288,28 @@ _CSV_REASONS: Final = {
     "',' expected after '\"'": "no comma follows the quote that ends a cell: "
     "fields are divided by semicolons, or a quote within one is not doubled",
 }
-"""Reasons of Python's reader in other words."""
+"""Messages for the errors of Python's reader."""
 
 
 CUT_SHORT: Final = "is cut short: it has fewer cells than the header, and no line end"
-"""What is wrong with a row that breaks off."""
+"""Message for an incomplete row."""
 
 
 def is_cut_short(line: str, cells: Sequence[str], header: Sequence[str]) -> bool:
-    """Return whether a row of a table breaks off: spreadsheets leave out cells too, and then end the line.
+    """Return whether a row of a table is incomplete. Spreadsheets omit cells too, but they end the line.
 
     Parameters
     ----------
     line : str
         The last line of the row, with its end.
     cells, header : Sequence[str]
-        Of the row, and of the table.
+        Cells of the row, and header of the table.
     """
     return len(cells) < len(header) and not line.endswith(("\n", "\r"))
 
 
 class _NumberError(Exception):
-    """A number that is not taken."""
+    """A number that is rejected."""
 
     def __init__(self, written: str, why: str) -> None:
         shown = written if len(written) <= MAX_INTEGER_DIGITS else f"{written[:MAX_INTEGER_DIGITS]}..."

@@ -1,4 +1,4 @@
-"""Cores of a machine that a process may use, and the environment of the processes that it starts."""
+"""Cores that a process may use, and the environment of its child processes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ def usable_cores() -> int:
     Returns
     -------
     int
-        At least one. Where the system does not say which ones it may use, as macOS and Windows do not, it is
-        those of the machine.
+        At least one. On systems without CPU affinity, such as macOS and Windows, all cores of the machine.
     """
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -21,12 +20,12 @@ def usable_cores() -> int:
 
 
 def child_environment(**variables: str) -> dict[str, str]:
-    """Return the environment of a process of Python that finds the modules which this one finds.
+    """Return the environment of a Python process that finds the same modules as this one.
 
     Parameters
     ----------
     **variables : str
-        What that process has besides, or in place of this one's.
+        Further variables of that process, which take precedence.
     """
     found = os.pathsep.join(path for path in sys.path if path)
     return {**os.environ, "PYTHONPATH": found, **variables}

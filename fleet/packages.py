@@ -1,4 +1,4 @@
-"""Versions of the packages and the source of the program that a result depends on; faces of its rooms."""
+"""Package versions and source of the program that a result depends on; lazy imports of rooms."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Any, Final
 
 PACKAGES: Final = ("fleetplan", "ortools", "highspy", "numpy", "scipy", "pandas", "aiconfigurator-core")
-"""What answers depend on: the planner, its solvers, what they compute with, and the measured tables."""
+"""Packages that results depend on: the planner, its solvers, numerical libraries, and the measured tables."""
 
 
 @cache
 def installed_version(package: str, otherwise: str = "not installed") -> str:
-    """Version of an installed package, looked up once: its file is parsed for it.
+    """Return the version of an installed package, cached because its metadata are parsed.
 
     Parameters
     ----------
     package : str
         Its name.
     otherwise : str
-        What is said of a package that is not installed.
+        Value for a package that is not installed.
     """
     try:
         return version(package)
@@ -34,12 +34,12 @@ def installed_version(package: str, otherwise: str = "not installed") -> str:
 
 
 def installed_versions() -> dict[str, str]:
-    """Version of every package that answers depend on."""
+    """Return the versions of all packages that results depend on."""
     return {package: installed_version(package) for package in PACKAGES}
 
 
 def source_files(*rooms: str) -> list[Path]:
-    """Return modules and data of some rooms of the program: `fleet`, `planner/candidates` and the like."""
+    """Return the modules and data files of rooms of the program: `fleet`, `planner/candidates` and so on."""
     root = Path(__file__).resolve().parents[1]
     return [
         path
@@ -51,7 +51,7 @@ def source_files(*rooms: str) -> list[Path]:
 
 @cache
 def source_sha256(*rooms: str) -> str:
-    """Hash of the source of some rooms, as `source_files` names them."""
+    """Hash the source of rooms, named as in `source_files`."""
     digest = hashlib.sha256()
     root = Path(__file__).resolve().parents[1]
     for path in source_files(*rooms):
@@ -61,15 +61,15 @@ def source_sha256(*rooms: str) -> str:
 
 
 def imported_when_asked(room: str) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a room, which imports what its face names under `if TYPE_CHECKING`.
+    """Return a `__getattr__` that imports the names of a room's `if TYPE_CHECKING` block on demand.
 
-    A face is then read by people, type checkers and import contracts as any other, and who asks for one name
-    pays for its module alone.
+    People, type checkers and import contracts then read the `__init__` like any other, but each name imports
+    only its own module.
 
     Parameters
     ----------
     room : str
-        `__name__` of its `__init__`. No name of the face is that of a module of the room.
+        `__name__` of its `__init__`. No name may be that of a module of the room.
     """
     places: dict[str, str] = {}
 
@@ -86,7 +86,7 @@ def imported_when_asked(room: str) -> Callable[[str], Any]:
 
 
 def _places(face: Path) -> dict[str, str]:
-    """Module of each name that a face imports for type checkers."""
+    """Return the module of each name that an `__init__` imports for type checkers."""
     blocks = [node for node in ast.parse(face.read_bytes()).body if isinstance(node, ast.If)]
     return {
         alias.name: str(node.module)

@@ -1,4 +1,4 @@
-"""The tables that cross module boundaries: every column with its type, unit and meaning."""
+"""Tables that cross module boundaries: every column with its type, unit and meaning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _AnswerT = TypeVar("_AnswerT")
 
-# What a column may hold, and the numpy kinds that hold it.
+# Kinds of columns, and the numpy kinds that store them.
 _KINDS: Final[Mapping[str, str]] = {"text": "OUTS", "count": "iu", "number": "f", "flag": "b"}
 
 
@@ -23,19 +23,19 @@ class TableColumn:
     Attributes
     ----------
     name : str
-        As it stands in the header.
+        Name in the header.
     kind : str
-        text, count (whole numbers), number (floats) or flag.
+        Type: text, count (whole numbers), number (floats) or flag.
     unit : str
         Unit; empty for a name, a count or a ratio.
     meaning : str
-        One line for the documentation.
+        Line for the documentation.
     required : bool
         Whether the table must have it.
     may_be_missing : bool
         Whether single values may be missing.
     allowed : tuple[str, ...]
-        The only values there are; empty where any will do.
+        Allowed values; empty for any.
     """
 
     name: str
@@ -60,7 +60,7 @@ MODES: Final = (
 )
 
 SINGLE_CLASS: Final = "all"
-"""The class of a row that holds for every class, and that of a service without classes."""
+"""Class of a row that applies to every class, and of a service without classes."""
 
 _ENGINES: Final = (
     TableColumn("phase", "text", "", "phase of the replica: aggregated, prefill or decode", allowed=PHASES),
@@ -187,13 +187,13 @@ TABLES: Final[Mapping[str, tuple[TableColumn, ...]]] = {
 
 
 def numbers_of(values: pd.Series) -> pd.Series:
-    """Return values as floats; NaN for what is no number, or is none that a float holds."""
+    """Convert values to floats; NaN for text and for numbers that no float can represent."""
     import pandas as pd  # noqa: PLC0415
 
     try:
         found = pd.to_numeric(values, errors="coerce").to_numpy(dtype="float64", na_value=math.nan)
     except OverflowError:
-        # A whole number of more than 308 digits, which pandas takes for one and cannot convert.
+        # A whole number of more than 308 digits, which pandas accepts but cannot convert.
         return pd.Series([_float(value) for value in values], index=values.index, dtype="float64")
     return pd.Series(found, index=values.index)
 
@@ -206,18 +206,18 @@ def _float(value: object) -> float:
 
 
 def once_per_table(answer: Callable[[pd.DataFrame], _AnswerT]) -> Callable[[pd.DataFrame], _AnswerT]:
-    """Let a function of a table work once for each table, however many services name it.
+    """Memoise a function of a table, however many services name the table.
 
     Parameters
     ----------
     answer : callable
-        Its tables are told apart by identity, and are kept as long as what is returned. Nobody may change
-        them or an answer meanwhile.
+        Function of a table. Tables are identified by identity and kept with their results; neither may
+        change.
     """
     known: dict[int, tuple[pd.DataFrame, _AnswerT]] = {}
 
     def answered(table: pd.DataFrame) -> _AnswerT:
-        # Kept with its table: the identity of one that is gone may be that of another.
+        # Keep the table: another table could reuse the identity of a deleted one.
         if id(table) not in known:
             known[id(table)] = table, answer(table)
         return known[id(table)][1]
@@ -226,12 +226,12 @@ def once_per_table(answer: Callable[[pd.DataFrame], _AnswerT]) -> Callable[[pd.D
 
 
 def check(frame: pd.DataFrame, table_name: str) -> None:
-    """Check that a frame is the table it is passed as; columns beyond those of the table are allowed.
+    """Check that a frame is the named table; further columns are allowed.
 
     Raises
     ------
     ValueError
-        With everything that differs: a mistake of the program, not of its user.
+        Lists all differences: a bug of the program, not a mistake of its user.
     """
     faults = [fault for column in TABLES[table_name] for fault in _faults(frame, column)]
     if faults:
@@ -243,7 +243,7 @@ def _faults(frame: pd.DataFrame, column: TableColumn) -> list[str]:
         return [f"the column {column.name} is missing"] if column.required else []
     values = frame[column.name]
     faults = []
-    # pandas' own text type has the kind "O" as well; an empty frame has no kind to speak of.
+    # pandas' text type also has the kind "O"; an empty frame has no meaningful kind.
     if len(values) and values.dtype.kind not in _KINDS[column.kind]:
         faults.append(f"{column.name} holds {values.dtype}, not {column.kind}")
     if not column.may_be_missing and bool(values.isna().any()):

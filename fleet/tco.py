@@ -1,7 +1,7 @@
 """Cost of capacity in a period: write-off, rent, energy, hosting and maintenance.
 
-Pure functions of figures with units; none of them knows a plan. A period is a quarter (h = 2190 hours,
-m = 3 months) or a month (h = 730, m = 1), as a `Calendar` says; a year has 12 / m of them.
+Pure functions of figures with units, independent of plans. A period is a quarter (h = 2190 hours, m = 3
+months) or a month (h = 730, m = 1), by its `Calendar`; a year has 12 / m of them.
 
     write-off   = (capex - residual) / life        while the host is in service and not written off;
                   or the annuity of capex and residual at the interest of a period; where values are given by
@@ -28,20 +28,20 @@ from fleetplan.fleet.inventory.periods import Calendar
 from fleetplan.fleet.units import W_PER_KW
 
 ValueByAge: TypeAlias = Sequence[tuple[int, float]]
-"""Values in the books over the purchase price, by rising age in periods."""
+"""Book values as shares of the purchase price, by increasing age in periods."""
 
 
 SAME_RATIO: Final = 1e-12
-"""Share of a sum that the order of its parts may change."""
+"""Relative error of a sum that depends on the order of its parts."""
 
 
 def interest_per_period(rate_per_year: float, calendar: Calendar) -> float:
-    """Return the interest of a period that compounds to a yearly rate."""
+    """Return the interest per period that compounds to a yearly rate."""
     return float((1 + rate_per_year) ** (1 / calendar.per_year) - 1)
 
 
 def present_value_ratio(rate_per_year: float, periods: int, calendar: Calendar) -> float:
-    """Return what a dollar paid so many periods after the start of the horizon is worth at its start."""
+    """Return the present value, at the start of the horizon, of a dollar paid some periods later."""
     return float((1 + rate_per_year) ** (-periods / calendar.per_year))
 
 
@@ -53,7 +53,7 @@ def write_off_usd(
     interest: float = 0.0,
     value_by_age: ValueByAge = (),
 ) -> float:
-    """Return what one period is charged for a purchase.
+    """Return the write-off of a purchase in one period.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ def write_off_usd(
     age_periods : int
         Whole periods in service before this one; negative before the first.
     residual_ratio : float
-        Value after the last quarter over the purchase price.
+        Value after the last quarter as a share of the purchase price.
     interest : float
-        By period, of an annuity paid at the end of each period; 0 is the straight line.
+        Interest per period of an annuity paid at the end of each period; 0 for the straight line.
     value_by_age : ValueByAge
         Values between purchase and the end of the write-off.
 
@@ -88,7 +88,7 @@ def write_off_usd(
 def _span(
     life_periods: int, age_periods: int, residual_ratio: float, value_by_age: ValueByAge
 ) -> tuple[int, int, float, float]:
-    """Return the ages around a period of the write-off, and the values at these over the purchase price."""
+    """Return the ages around a period of the write-off, and their values as shares of the purchase price."""
     knots = ((0, 1.0), *value_by_age, (life_periods, residual_ratio))
     return next(
         (start, end, value, later)
@@ -105,10 +105,10 @@ def book_value_usd(
     interest: float = 0.0,
     value_by_age: ValueByAge = (),
 ) -> float:
-    """Return what a purchase is still worth in the books at the start of a period. [USD].
+    """Return the book value of a purchase at the start of a period. [USD].
 
-    The price with its interest less the charges so far; the residual value from the end of the write-off
-    on. Parameters are those of `write_off_usd`.
+    The price with its interest less the write-off so far; after the write-off, the residual value. Parameters
+    are those of `write_off_usd`.
     """
     if age_periods >= life_periods:
         return capex_usd * residual_ratio
@@ -126,7 +126,7 @@ def owned_write_off_usd(
 ) -> tuple[float, ...]:
     """Return the write-off of one owned host by period. [USD].
 
-    Where the start of service or the periods have no dates, every period is charged. `interest` as in
+    If the start of service or the periods have no dates, every period is charged. `interest` is that of
     `write_off_usd`.
     """
     price, life, residual = owned.capex_usd_per_host, owned.life_periods, owned.residual_ratio
@@ -137,7 +137,7 @@ def owned_write_off_usd(
 
 
 def owned_ages(owned: Owned, periods: Sequence[str], calendar: Calendar) -> tuple[int, ...]:
-    """Return the whole periods in service at the start of each period; 0 where they are not known."""
+    """Return the whole periods in service at the start of each period; 0 if unknown."""
     start = None if owned.in_service is None else calendar.index(owned.in_service)
     indices = [calendar.index(period) for period in periods]
     return tuple(0 if start is None or now is None else now - start for now in indices)
@@ -176,12 +176,12 @@ def maintenance_usd(capex_usd: float, maintenance_ratio_per_year: float, calenda
 
 
 def property_tax_usd(book_value_usd: float, ratio_per_year: float, calendar: Calendar) -> float:
-    """Return the property tax of one period on what the books hold at its start. [USD]."""
+    """Return the property tax of one period on the book value at its start. [USD]."""
     return book_value_usd * ratio_per_year / calendar.per_year
 
 
 def loan_payment_usd(price_usd: float, loan: Loan, calendar: Calendar) -> float:
-    """Return what is paid back in each period of a loan on a purchase, interest included. [USD]."""
+    """Return the payment per period of a loan on a purchase, interest included. [USD]."""
     interest = interest_per_period(loan.interest_rate_per_year, calendar)
     borrowed_usd = price_usd * (1 - loan.down_payment_ratio)
     if interest == 0:
@@ -192,7 +192,7 @@ def loan_payment_usd(price_usd: float, loan: Loan, calendar: Calendar) -> float:
 def loan_interest_usd(price_usd: float, loan: Loan, period: int, calendar: Calendar) -> float:
     """Return the interest in the payment of a period, counted from 0 at the arrival. [USD].
 
-    It is what the payments that are left would grow by in the period; 0 outside the loan.
+    The growth of the present value of the remaining payments in the period; 0 outside the loan.
     """
     if not 0 <= period < loan.periods:
         return 0.0
@@ -204,23 +204,23 @@ def loan_interest_usd(price_usd: float, loan: Loan, period: int, calendar: Calen
 def tax_deferral_ratio(
     offer: Offer, tax: IncomeTax, discount_rate_per_year: float, calendar: Calendar, interest: float = 0.0
 ) -> float:
-    """Return what deducting a purchase at other times than it is written off costs, over its write-off.
+    """Return the cost of deducting a purchase at other times than its write-off, over its write-off.
 
-    Before tax: the after-tax cost of the write-off is 1 - tax rate times the write-off with this added. Below
-    0 where tax law is faster; never below -1.
+    Before tax: the after-tax cost of the write-off is 1 - tax rate times the sum of the write-off and this.
+    Negative if tax law is faster; never below -1.
 
     Parameters
     ----------
     offer : Offer
         A purchase.
     tax : IncomeTax
-        Its rate and its write-off. What remains of the purchase is never deducted.
+        Its rate and write-off. The residual value is never deducted.
     discount_rate_per_year : float
-        After tax.
+        Discount rate after tax.
     calendar : Calendar
         The periods.
     interest : float
-        By period, of an annuity, as in `write_off_usd`.
+        Interest per period of an annuity, as in `write_off_usd`.
     """
     life, residual, by_age = offer.life_periods, offer.residual_ratio, offer.value_by_age
     ages = range(life)
@@ -254,11 +254,11 @@ def energy_usd(
     it_power_kw : float
         Power at full load, before PUE. [kW]
     pue : float
-        Facility power over IT power.
+        Facility power divided by IT power.
     usd_per_kwh : float
         Energy price. [USD/kWh]
     utilisation : float
-        Served load over capacity, 0 to 1.
+        Served load divided by capacity, 0 to 1.
     calendar : Calendar
         Hours of the period.
     """
@@ -271,5 +271,5 @@ def hosting_usd(it_power_kw: float, usd_per_kw_month: float, calendar: Calendar)
 
 
 def it_power_kw(power_w_per_accelerator: float, accelerators: int) -> float:
-    """Return the IT power of so many accelerators, their hosts' share included. [kW]."""
+    """Return the IT power of accelerators with their hosts' share. [kW]."""
     return power_w_per_accelerator * accelerators / W_PER_KW

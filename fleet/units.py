@@ -1,4 +1,4 @@
-"""Units and lengths of time, each once. Other constants have a source; these are definitions."""
+"""Units and lengths of time, by definition; other constants have a source."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ SECONDS_PER_HOUR: Final = 3600.0
 HOURS_PER_DAY: Final = 24.0
 
 HOURS_PER_MONTH: Final = 730.0
-"""A twelfth of 8,760 hours."""
+"""A twelfth of a year of 8,760 hours. [h]"""
 
 HOURS_PER_QUARTER: Final = 2190
-"""8,760 hours of a year over four. [h]"""
+"""A quarter of a year of 8,760 hours. [h]"""
 
 QUARTERS_PER_YEAR: Final = 4
 
@@ -39,7 +39,7 @@ BYTES_PER_GB: Final = 1e9
 BYTES_PER_GIB: Final = 2.0**30
 
 BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
-"""What a bandwidth of 1 GB/s moves in a millisecond. [bytes]"""
+"""Bytes that a bandwidth of 1 GB/s moves in a millisecond. [bytes]"""
 
 W_PER_KW: Final = 1000.0
 

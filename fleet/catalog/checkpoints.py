@@ -1,4 +1,4 @@
-"""How checkpoints store their weights: what their names and their configs say."""
+"""Data types that checkpoints store their weights in, from their names and configs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _BY_NAME: Final = (
     (re.compile(r"int8|w8a8|w8a16", re.I), "int8"),
     (re.compile(r"bf16", re.I), BF16),
 )
-"""Data type that publishers write into the name of a checkpoint."""
+"""Data types by the pattern that publishers write into the name of a checkpoint."""
 
 _ONE_NAME: Final = {"fp8_block": "fp8", "bfloat16": BF16}
-"""Data types of a checkpoint that a fleet file knows under one name."""
+"""Data type of a fleet file by the data type in a checkpoint's config."""
 
 
 def weights_by_name(checkpoint: str) -> str | None:
-    """Return the data type of weights that the name of a checkpoint says; None where it says nothing."""
+    """Return the data type in the name of a checkpoint; None if the name contains none."""
     name = checkpoint.rsplit("/", 1)[-1]
     return next((weights for pattern, weights in _BY_NAME if pattern.search(name)), None)
 
@@ -34,18 +34,18 @@ def as_stated(stored: str | None) -> str:
 
 
 def stored_dtype(quantisation: Mapping[str, object], expert_dtype: str | None = None) -> str | None:
-    """Return the data type that a `quantization_config` states without doubt, else None.
+    """Return the data type of a `quantization_config`, or None if it is ambiguous.
 
-    A mixture with experts in four bits is named after these, which are nearly all of its weights; what data
-    types its other parts have is in `fleetplan.perfmodel.steps.precision`.
+    A mixture of experts with four-bit experts has their data type, because experts are nearly all of its
+    weights; `fleetplan.perfmodel.steps.precision` has the data types of its other parts.
 
     Parameters
     ----------
     quantisation : Mapping[str, object]
         The block of a config.json.
     expert_dtype : str or None
-        What the config says of routed experts beside the block (DeepSeek-V4): fp4 is MXFP4, unless the block
-        names another format of theirs.
+        Data type of routed experts outside the block (DeepSeek-V4): fp4 is MXFP4, unless the block names
+        another format.
     """
     method = str(quantisation.get("quant_method", "unnamed"))
     if expert_dtype is not None:
@@ -83,24 +83,23 @@ def _whole(value: object) -> int:
 
 
 def weights_of(model: str, checkpoint: str | None, config: Mapping[str, object]) -> str:
-    """Return the data type of weights that is served where a fleet file states none.
+    """Return the default data type of the weights of a model.
 
     Parameters
     ----------
     model : str
         An id or alias of the catalogue, or the path of a config.json.
     checkpoint : str or None
-        What is launched instead of the model's own checkpoint.
+        Checkpoint to launch instead of the model's own.
     config : Mapping[str, object]
         The model's config.
 
     Returns
     -------
     str
-        What the name of the checkpoint says, else the model's name, else the config; BF16 where none of them
-        says anything.
+        Data type in the name of the checkpoint, else in the model's name, else in the config, else BF16.
     """
-    # A file of shapes is no checkpoint: its name says nothing.
+    # A config file has no checkpoint, so its name contains no data type.
     names = [each for each in (checkpoint, model) if each is not None and not each.endswith(".json")]
     by_name = next((weights for each in names if (weights := weights_by_name(each)) is not None), None)
     return by_name or as_stated(_in_config(config))

@@ -25,9 +25,9 @@ class Price:
     usd_per_accelerator_hour : float
         The price, for every hour. [USD/h]
     as_of : str
-        Year and month it held.
+        Year and month of the price.
     source : str
-        Where it was read.
+        Where the price was read.
     """
 
     usd_per_accelerator_hour: float
@@ -67,7 +67,7 @@ def accelerators() -> Mapping[str, Accelerator]:
 
 
 def _carried_over(part: Accelerator) -> Accelerator:
-    """Return a part that takes the tables of another one, whose times with the network stay as measured."""
+    """Return a part that uses the tables of another one; network times stay as measured."""
     measured = part.measured_figures
     if measured is not None:
         measured = replace(measured, scale_out_gb_per_s=part.scale_out_gb_per_s)
@@ -100,7 +100,7 @@ def price_book_columns() -> Mapping[str, str]:
     return MappingProxyType(_read("prices.yaml")["columns"])
 
 
-# Figures that count things, or name them; every other figure is a quantity and held as a float.
+# Figures that are counts or names; all others are quantities, held as floats.
 _NOT_QUANTITIES: Final = frozenset(
     {
         "vendor",

@@ -1,4 +1,4 @@
-"""Names that drivers, labels, benchmarks and clouds give the hardware of the catalogue."""
+"""Look up hardware of the catalogue by the names of drivers, labels, benchmarks and clouds."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _Found = TypeVar("_Found")
 _PUNCTUATION: Final = re.compile(r"[^a-z0-9]+")
 _WORDS: Final = re.compile(r"[a-z0-9]+")
 _SERIES: Final = re.compile(r"[a-z]+\d+[a-z]*")
-"""A word that tells parts apart, such as h100 or mi300x; of a memory size, neither 80gb nor 80."""
+"""A word that identifies a part, such as h100 or mi300x, but not a memory size such as 80gb or 80."""
 _VENDOR: Final = re.compile(r"^(?:(?:nvidia|amd|instinct|intel|google|aws)[\s_-]+)+", re.IGNORECASE)
 """Words of a vendor before a name: some tools leave them out, others put them before every name."""
 _DEVICE_ID: Final = re.compile(r"^0x(?=[0-9a-f]{4}$)", re.IGNORECASE)
-"""What rocm-smi writes before the device id that AMD's node labeller has alone."""
+"""Prefix of rocm-smi before the device id; AMD's node labeller writes the id alone."""
 _RUNNERS: Final = "inferencex"
-"""The source of names that no hint should teach: those of somebody's clusters."""
+"""Source of names that hints omit: names of one company's clusters."""
 _RUNNER: Final = re.compile(r"^cluster:|_\d{1,2}$", re.IGNORECASE)
-"""What InferenceX writes about a cluster: a word before its name, and the number of a runner behind it."""
+"""Cluster words in names of InferenceX: a prefix, and a runner's number at the end."""
 _SLICE: Final = re.compile(r"(?:tpu-)?(?P<kind>v\d[a-z]+)-(?P<size>\d{1,4})$", re.IGNORECASE)
 _CORES_OF_A_CHIP: Final = MappingProxyType({"v5p": 2})
 _DISKLESS: Final = re.compile(r"-(?:nolssd|lowmem)$", re.IGNORECASE)
@@ -48,9 +48,9 @@ class InstanceType:
     hardware : str
         Name in the catalogue.
     accelerators : int
-        In one instance.
+        Accelerators in one instance.
     spot_only : bool
-        Whether the cloud starts it as spot capacity alone.
+        Whether the cloud offers it only as spot capacity.
     """
 
     name: str
@@ -66,7 +66,7 @@ class UnknownHardwareError(Exception):
     Attributes
     ----------
     hint : str
-        What is allowed, and what was probably meant.
+        Allowed names, and the nearest match.
     """
 
     def __init__(self, name: str, hint: str) -> None:
@@ -75,15 +75,15 @@ class UnknownHardwareError(Exception):
 
 
 def catalogue_hardware(name: str, own: Collection[str] = ()) -> str:
-    """Return the catalogue's name of hardware, whoever named it.
+    """Return the catalogue's name of hardware by any known name.
 
     Parameters
     ----------
     name : str
-        Of the catalogue, of a driver, label, benchmark, price catalogue or cloud, or an instance type.
-        Case, blanks and punctuation do not count.
+        Name in the catalogue, a driver, label, benchmark, price catalogue or cloud, or an instance type.
+        Case, blanks and punctuation are ignored.
     own : Collection[str]
-        Names that a fleet file defines, which come first.
+        Names that a fleet file defines; they take precedence.
 
     Raises
     ------
@@ -97,40 +97,40 @@ def catalogue_hardware(name: str, own: Collection[str] = ()) -> str:
 
 
 def hardware_called(name: str, own: Collection[str]) -> str:
-    """Return the catalogue's name of hardware; one of the file's own and an unknown one stay as they are."""
+    """Return the catalogue's name of hardware; names defined in the file and unknown names stay."""
     return name if name in own else part_called(name) or name
 
 
 def part_called(name: str) -> str | None:
-    """Return the catalogue's name of hardware, in any spelling that is known; None for another part."""
+    """Return the catalogue's name of hardware in any known spelling; None for other parts."""
     return _first(hardware_names(), name)
 
 
 def other_part(name: str) -> str | None:
-    """Return what a part is that is easily taken for one of the catalogue; None for any other name."""
+    """Describe a part that is easily confused with one of the catalogue; None for other names."""
     return _first(_other_parts(), name)
 
 
 def taken_for(name: str) -> str | None:
-    """Return which part a name of the catalogue is taken for where others call several parts so."""
+    """Explain which part a name of the catalogue means if other tools use it for several parts."""
     found: str | None = _table()["taken_for"].get(name)
     return found
 
 
 def devices_of(hardware: str) -> int:
-    """Return how many devices a framework sees in one accelerator of the catalogue: 2 in a chip of TPU-7x."""
+    """Count the devices that a framework sees in one accelerator: 2 in a chip of TPU-7x."""
     found: int = _table()["devices"].get(hardware, 1)
     return found
 
 
 def _first(known: Mapping[str, _Found], name: str) -> _Found | None:
-    """Return what is known of the first of a name's forms that is known."""
+    """Return the entry of the first known form of a name."""
     found = (known.get(plain_hardware(each)) for each in _forms(name))
     return next((each for each in found if each is not None), None)
 
 
 def _forms(name: str) -> Iterator[str]:
-    """Yield a name, and without what some tools add to it."""
+    """Yield a name, and the name without the additions of some tools."""
     yield name
     for added in (_VENDOR, _DEVICE_ID, _RUNNER, _DISKLESS):
         without = added.sub("", name)
@@ -142,13 +142,13 @@ def _forms(name: str) -> Iterator[str]:
 
 
 def hardware_hint(name: str, own: Collection[str] = ()) -> str:
-    """Return which names of hardware are allowed, and the one that was probably meant."""
+    """Return a hint: the allowed names of hardware and the nearest match."""
     known = tuple(dict.fromkeys((*own, *accelerators())))
     other = other_part(name)
     if other is not None:
         return f"is {other}: no part of the catalogue"
     allowed = f"one of {len(known)} names" if len(known) > MAX_NAMES_SHOWN else ", ".join(known)
-    # The catalogue's own names first: they are what a hint should teach.
+    # The catalogue's names first: hints should teach those.
     meant = _of_series(name, known) or nearest(name, known)
     meant = meant or nearest(name, (each for _, each, source in _spellings() if source != _RUNNERS))
     return f"allowed: {allowed}" + ("" if meant is None else f"; did you mean {meant!r}?")
@@ -166,12 +166,12 @@ def _of_series(name: str, known: Sequence[str]) -> str | None:
 
 @cache
 def hardware_names() -> Mapping[str, str]:
-    """Return the catalogue's name by every other one, as `plain_hardware` writes it.
+    """Map every known name, in the form of `plain_hardware`, to the catalogue's name.
 
     Raises
     ------
     ValueError
-        A name stands for two parts.
+        A name belongs to two parts.
     """
     found = {plain_hardware(name): name for name in accelerators()}
     for part, name, _ in _spellings():
@@ -183,7 +183,7 @@ def hardware_names() -> Mapping[str, str]:
 
 @cache
 def instance_types() -> Mapping[str, InstanceType]:
-    """Return the kinds of instances by their names, as `plain_hardware` writes them."""
+    """Map the names of instance types, in the form of `plain_hardware`, to their kinds."""
     spot_only = frozenset(_table()["spot_only"])
     return MappingProxyType(
         {
@@ -197,12 +197,12 @@ def instance_types() -> Mapping[str, InstanceType]:
 
 @lru_cache(maxsize=4096)
 def instance_type(name: str) -> InstanceType | None:
-    """Return the kind of instance of a name; None for one without accelerators of the catalogue."""
+    """Return the kind of an instance type by name; None for one without accelerators of the catalogue."""
     return _first(instance_types(), name)
 
 
 def tpu_slice(name: str) -> tuple[str, int] | None:
-    """Return the name without size and the chips of a slice of TPUs; None for others.
+    """Split the name of a TPU slice into its type and its number of chips; None for other names.
 
     Google Cloud writes `v6e-8`, SkyPilot `tpu-v6e-8`.
     The size of v5p is in TensorCores, of which a chip has two; that of v5e and v6e is in chips
@@ -216,7 +216,7 @@ def tpu_slice(name: str) -> tuple[str, int] | None:
 
 
 def instances_of(hardware: str, cloud: str, accelerators_each: int) -> tuple[InstanceType, ...]:
-    """Return the instance types of a cloud (aws, gcp, azure, oci) with so many accelerators of a kind."""
+    """Return the instance types of a cloud (aws, gcp, azure, oci) with a number of accelerators of a kind."""
     return tuple(
         each
         for each in instance_types().values()
@@ -231,17 +231,17 @@ def gke_accelerator(hardware: str) -> str | None:
 
 
 def plain_hardware(name: str) -> str:
-    """Return a name without what spellings differ in: lower case, letters and digits alone."""
+    """Normalise a name: lower case, letters and digits only."""
     return _PUNCTUATION.sub("", name.lower())
 
 
 def _with_and_without_vendor(name: str) -> tuple[str, str]:
-    """A name as `plain_hardware` writes it, and without its vendor's words, which some tools leave out."""
+    """Yield a name in the form of `plain_hardware`, and without the words of its vendor."""
     return plain_hardware(name), plain_hardware(_VENDOR.sub("", name))
 
 
 def _spellings() -> Iterator[tuple[str, str, str]]:
-    """Part, name, and who calls it so."""
+    """Part, its other name, and the source of that name."""
     for part, by_source in _table()["names"].items():
         for source, names in by_source.items():
             yield from ((part, name, source) for name in names)

@@ -1,4 +1,4 @@
-"""The catalogue of models: their names, and the facts of their configs that decide shapes."""
+"""The catalogue of models: names, and the config facts that determine shapes."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from fleetplan.fleet.errors import InputError, Issue, nearest
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """Facts of a model in the catalogue.
+    """A model of the catalogue.
 
     Attributes
     ----------
     name : str
-        HF id.
+        Id on the Hugging Face Hub.
     aliases : tuple[str, ...]
         Other names: short ones, and ids of checkpoints with the same shapes (instruct, quantised).
     published_parameters : float
-        Parameters that its publisher states, for checks. [billion]
+        Parameters by its publisher, for checks. [billion]
     published_active_parameters : float or None
-        Parameters a token uses, of a mixture of experts, as its publisher states. [billion]
+        Active parameters of a mixture of experts, by its publisher. [billion]
     source : str
         Where the config was read.
     config : Mapping[str, object]
-        Keys of its `config.json` that decide shapes, with their original names.
+        Keys of its `config.json` that determine shapes, with their original names.
     """
 
     name: str
@@ -50,9 +50,9 @@ class UnknownModelError(InputError):
     Attributes
     ----------
     reference : str
-        The name that was asked for.
+        The requested name.
     hint : str
-        What is allowed, and what was probably meant.
+        Allowed names, and the nearest match.
     """
 
     def __init__(self, reference: str, hint: str) -> None:
@@ -62,7 +62,7 @@ class UnknownModelError(InputError):
 
 
 class _Entry(BaseModel):
-    """One model as the catalogue file writes it."""
+    """Schema of one model in the catalogue file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -75,7 +75,7 @@ class _Entry(BaseModel):
 
 @cache
 def model_catalog() -> Mapping[str, ModelFacts]:
-    """All models of the catalogue by HF id."""
+    """Return all models of the catalogue by id."""
     text = (files("fleetplan.fleet.catalog") / "models.yaml").read_text(encoding="utf-8")
     entries = TypeAdapter(dict[str, _Entry]).validate_python(
         yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -97,7 +97,7 @@ def model_catalog() -> Mapping[str, ModelFacts]:
 
 @cache
 def _names() -> Mapping[str, str]:
-    """HF id by every name in lower case; two models never share one."""
+    """Map every name in lower case to its id; names are unique."""
     names: dict[str, str] = {}
     for facts in model_catalog().values():
         for name in (facts.name, *facts.aliases):
@@ -112,12 +112,12 @@ _QUANTISED: Final = re.compile(
     r"(?:[-_.](?:kv|dynamic|static|block|preview|int4|int8|fp8|w4a16|g?128|sym|marlin))*",
     re.IGNORECASE,
 )
-"""A published copy of a checkpoint whose name says how its weights are stored."""
+"""A published copy of a checkpoint whose name contains the data type of its weights."""
 
 
 @cache
 def _bare_names() -> Mapping[str, str]:
-    """HF id by the ids of the catalogue without their publishers, those of one model alone."""
+    """Map ids without their publishers to ids, if they belong to one model only."""
     found: dict[str, set[str]] = {}
     for facts in model_catalog().values():
         for each in (facts.name, *facts.aliases):
@@ -131,15 +131,16 @@ def _bare(identifier: str) -> str:
 
 
 def _original(name: str) -> str | None:
-    """HF id of the model that an id is a quantised copy of: the same shapes, whoever published it."""
+    """Return the id of the model that an id is a quantised copy of, by any publisher."""
     quantised = _QUANTISED.fullmatch(_bare(name)) if name.count("/") == 1 else None
     return None if quantised is None else _bare_names().get(quantised["base"])
 
 
 def resolve(name: str) -> str:
-    """Return the HF id of a model named by its id or an alias, in any case.
+    """Return the id of a model named by its id or an alias, in any case.
 
-    The id of a quantised copy, such as RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic, means what it copies.
+    The id of a quantised copy, such as RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic, selects the model that it
+    copies.
 
     Raises
     ------
@@ -159,10 +160,10 @@ def resolve(name: str) -> str:
 
 
 def checkpoint(name: str) -> str:
-    """Return the checkpoint that a name of the catalogue means: an id as the catalogue spells it.
+    """Return the checkpoint of a name: an id in the catalogue's spelling.
 
-    Checkpoints of the same shapes (chat, quantised) keep their own ids, known or not; a short name means the
-    model's.
+    Checkpoints of the same shapes (chat, quantised) keep their ids, known or not; a short name selects the
+    checkpoint of its model.
 
     Raises
     ------

@@ -1,11 +1,11 @@
-"""YAML as a tree whose values know their place.
+"""Read YAML as a tree in which every value has its file, line and column.
 
 In: a fleet file and the files that it imports. Out: a `Document` of `Node`s, each with file, line and column.
-Large tables of records (CSV, JSON lines, Parquet) are read by `records.open_table`, row by row, tables that
-people keep by `text_tables.read_text_table`.
+`records.open_table` reads large tables of records (CSV, JSON lines, Parquet) row by row;
+`text_tables.read_text_table` reads tables that people maintain.
 
 Entry points: `read_document` for a file, `read_fragment` for a value on the command line, `compose` for YAML
-events, `merge` to lay one tree on another, `YamlText` to change values in a file and keep its comments.
+events, `merge` to merge one tree over another, `YamlText` to change values in a file and keep its comments.
 """
 
 from fleetplan.fleet.document.composer import compose

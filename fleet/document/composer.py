@@ -1,4 +1,4 @@
-"""From YAML's events to a tree with places, under the strict rules of `fleetplan.fleet.document.source`."""
+"""Compose YAML events into a tree with places, by the strict rules of `fleetplan.fleet.document.source`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CONSTANTS: Final[dict[str, bool | None]] = {"": None, "~": None, "null": None, 
 _NULLS: Final = frozenset(text for text, value in _CONSTANTS.items() if value is None)
 _MERGE_KEY: Final = "<<"
 _TOO_DEEP: Final = "exceeded maximum nesting depth"
-"""What the C scanner of PyYAML 6.0.4 says: it reads ahead, and may give up before a node is seen."""
+"""Message of PyYAML 6.0.4's C scanner, which reads ahead and may fail before a node is complete."""
 _STANDARD_TAG: Final = re.compile(r"tag:yaml\.org,2002:(\w+)")
 """A tag of YAML itself, which files write as `!!int`."""
 NO_BREAK_SPACE: Final = "\u00a0"
@@ -40,11 +40,11 @@ _MENDED_BY: Final = {
     "did not find expected '-' indicator": "items of a list begin in the same column, with `- `",
     "did not find expected key": "keys of a mapping begin in the same column",
 }
-"""What mends a mistake, by words of PyYAML's message."""
+"""Hint by words of PyYAML's message."""
 
 
 def compose(text: str, name: str, issues: list[Issue]) -> Node | None:
-    """Return the one document in `text`, or None where it holds none; issues are appended."""
+    """Return the single document in `text`, or None if it contains none; issues are appended."""
     composer = _Composer(text, name, issues)
     try:
         return composer.document()
@@ -64,7 +64,7 @@ def compose(text: str, name: str, issues: list[Issue]) -> Node | None:
 
 
 def _mend(text: str, line: int, about: str) -> str:
-    """What to do about a mistake of form; empty where the message of the parser says all that is known."""
+    """Return a hint for a syntax error; empty if the parser's message is sufficient."""
     near = text.splitlines()[max(line - 2, 0) : line] if line else []
     if any(NO_BREAK_SPACE in each for each in near):
         return NO_BREAK_SPACE_HINT
@@ -75,7 +75,7 @@ def _mend(text: str, line: int, about: str) -> str:
 
 
 def _tag_refused(tag: str) -> tuple[str, str]:
-    """Return what is wrong with a tag, as it is written, and what to write in its place."""
+    """Return the message and the hint for a tag."""
     known = _STANDARD_TAG.fullmatch(tag)
     if known is None:
         return f"the tag {tag} is not allowed", ""
@@ -84,11 +84,11 @@ def _tag_refused(tag: str) -> tuple[str, str]:
 
 
 class _Stop(Exception):  # noqa: N818 - not an error: the issue it leaves behind is
-    """Nothing more can be read from this text; the issue has been noted."""
+    """The rest of the text is unreadable; the issue has been noted."""
 
 
 class _Composer:
-    """Builds the tree from the parser's events, without recursion deeper than `MAX_DEPTH`."""
+    """Builds the tree from the parser's events, with recursion limited to `MAX_DEPTH`."""
 
     def __init__(self, text: str, name: str, issues: list[Issue]) -> None:
         self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=LOADER)
@@ -117,7 +117,7 @@ class _Composer:
         assert isinstance(event, yaml.ScalarEvent | yaml.SequenceStartEvent | yaml.MappingStartEvent)
         if depth > MAX_DEPTH:
             self._fail(place, _NESTED)
-        # A quoted scalar has the tag "!" or none; anything else was asked for by name.
+        # A quoted scalar has the tag "!" or none; the file asks for any other tag by name.
         if event.tag not in (None, "!"):
             self._fail(place, *_tag_refused(event.tag))
         if event.anchor is not None:
@@ -140,7 +140,7 @@ class _Composer:
         node = self._anchors[anchor]
         if node is None:
             self._fail(place, f"the alias *{anchor} is inside the value it refers to")
-        # The values keep the place of the anchor: that is where they can be mended.
+        # The values keep the place of the anchor, where the user can correct them.
         return node
 
     def _children(self, depth: int) -> Iterator[Node]:

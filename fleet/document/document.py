@@ -1,4 +1,4 @@
-"""A YAML file as a tree in which every value and every key knows where it was written."""
+"""A YAML file as a tree in which every value and every key has its place."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class SourcePlace:
-    """Where something was written.
+    """Place of a value or key.
 
     Attributes
     ----------
     file : str
-        The file as the user named it, or the command-line option.
+        File as the user named it, or the command-line option.
     line, column : int
-        Counted from 1; 0 where the whole file or option is meant.
+        Counted from 1; 0 for the whole file or option.
     """
 
     file: str
@@ -33,7 +33,7 @@ class SourcePlace:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key of a mapping: where the key stands, and its value."""
+    """An entry of a mapping: the place of its key, and its value."""
 
     key_place: SourcePlace
     node: Node
@@ -46,11 +46,11 @@ class Node:
     Attributes
     ----------
     value : Scalar or tuple[Node, ...] or Mapping[str, Entry]
-        What was written.
+        The value.
     place : SourcePlace
-        Where it starts.
+        Place of its start.
     size : int
-        Nodes of the tree when every alias is written out.
+        Number of nodes of the tree with all aliases expanded.
     """
 
     value: Scalar | tuple[Node, ...] | Mapping[str, Entry]
@@ -80,12 +80,12 @@ class Node:
 
     @property
     def name(self) -> str | None:
-        """Value of the key `name` of a mapping; None where it is missing or no text."""
+        """Return the text of the key `name` of a mapping; None if it is missing or not text."""
         entry = self.entries.get("name")
         return entry.node.value if entry is not None and isinstance(entry.node.value, str) else None
 
     def child(self, key: str | int) -> Node | None:
-        """Return the value of a key or the item at a position, or None where there is none."""
+        """Return the value of a key or the item at a position; None if there is none."""
         if isinstance(key, int):
             return self.items[key] if 0 <= key < len(self.items) else None
         entry = self.entries.get(key)
@@ -107,11 +107,11 @@ class Document:
     Attributes
     ----------
     path : Path
-        The file that was asked for.
+        The requested file.
     root : Node
         The merged tree; always a mapping.
     hashes : Mapping[str, str]
-        SHA-256 of every file that was read, by its name.
+        SHA-256 of every file read, by name.
     """
 
     path: Path
@@ -119,7 +119,7 @@ class Document:
     hashes: Mapping[str, str]
 
     def node(self, key_path: KeyPath) -> Node | None:
-        """Return the node at a path, or None where nothing is written there."""
+        """Return the node at a path, or None."""
         found: Node | None = self.root
         for key in key_path:
             if found is None:
@@ -128,7 +128,7 @@ class Document:
         return found
 
     def place(self, key_path: KeyPath) -> SourcePlace:
-        """Return where the value at a path stands; where there is none, the nearest value around it."""
+        """Return the place of the value at a path, or of the nearest enclosing value."""
         node = self.root
         for key in key_path:
             below = node.child(key)
@@ -138,7 +138,7 @@ class Document:
         return node.place
 
     def key_place(self, key_path: KeyPath) -> SourcePlace:
-        """Return where the key that ends a path stands; where there is none, as `place`."""
+        """Return the place of the last key of a path, or that of `place`."""
         if key_path:
             parent = self.node(key_path[:-1])
             if parent is not None and isinstance(key_path[-1], str) and key_path[-1] in parent.entries:
@@ -166,7 +166,7 @@ class Document:
 
 
 def merge(base: Node, over: Node) -> Node:
-    """Return `base` with `over` laid on it: mappings by key, lists of named items by name, else `over`."""
+    """Merge `over` over `base`: mappings by key, lists of named items by name; other values are replaced."""
     if isinstance(base.value, Mapping) and isinstance(over.value, Mapping):
         entries = dict(base.value)
         for key, entry in over.value.items():
@@ -184,6 +184,6 @@ def merge(base: Node, over: Node) -> Node:
 
 
 def _is_named_list(node: Node) -> bool:
-    # A list that names an item twice is an error of its own, and merging must not hide it.
+    # A list that names an item twice is a separate error, which merging must not hide.
     names = [item.name for item in node.items]
     return bool(names) and None not in names and len(set(names)) == len(names)

@@ -1,4 +1,4 @@
-"""Changes to the text of a YAML file that leave everything else in it as it was, comments included."""
+"""Change values in the text of a YAML file and keep everything else, comments included."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fleetplan.fleet.document.three_way import by_name, same_written
 
 _ALIAS: Final = re.compile(r"\s*\*[^\s,\]}]+")
 _LONGEST_LINE: Final = 100
-"""Mappings up to so many characters stand in one line. [characters]"""
+"""Longest mapping that is written in one line. [characters]"""
 
 
 class YamlText:
@@ -23,7 +23,7 @@ class YamlText:
     Parameters
     ----------
     text : str
-        A file that can be read: one mapping.
+        A valid file: one mapping.
     """
 
     def __init__(self, text: str) -> None:
@@ -35,20 +35,20 @@ class YamlText:
         self._changes: dict[tuple[int, int], str] = {}
 
     def has(self, key_path: KeyPath) -> bool:
-        """Return whether something is written at a path; items of a list go by their name or position."""
+        """Return whether a path exists; items of a list are selected by name or position."""
         return self._node(key_path) is not None
 
     def put(self, key_path: KeyPath, value: object, comment: Sequence[str] = ()) -> None:
-        """Give a key a value, in place of the one that it has if it is there.
+        """Set a key to a value, replacing an existing one.
 
         Parameters
         ----------
         key_path : KeyPath
-            The key; the mapping that holds it is there.
+            The key; its mapping must exist.
         value : object
-            What it becomes: scalars, lists and mappings.
+            New value: scalars, lists and mappings.
         comment : Sequence[str]
-            Lines that stand before a value of several lines, or after one of one line.
+            Comment lines: before a value of several lines, after a value of one line.
 
         Raises
         ------
@@ -70,12 +70,12 @@ class YamlText:
         self._changes[start, self._end(node, start)] = new
 
     def append(self, key_path: KeyPath, items: Sequence[Mapping[str, object]]) -> None:
-        """Add items at the end of a list, which is made where there is none.
+        """Append items to a list, creating it if necessary.
 
         Raises
         ------
         KeyError
-            The mapping that is to hold the list is missing.
+            The mapping of the list does not exist.
         """
         node = self._node(key_path)
         if not isinstance(node, yaml.SequenceNode):
@@ -92,12 +92,12 @@ class YamlText:
             self._changes[place, place] = "".join(f"\n{indent}- {line}" for line in lines)
 
     def keep_items(self, key_path: KeyPath, items: Sequence[Mapping[str, object]]) -> None:
-        """Take all but some named items out of a list in which nothing else is changed.
+        """Remove all but some named items from a list that has no other changes.
 
         Raises
         ------
         KeyError
-            The mapping that holds the list is missing.
+            The mapping of the list does not exist.
         """
         node = self._node(key_path)
         if not items or not isinstance(node, yaml.SequenceNode) or not _is_block(node):
@@ -109,14 +109,14 @@ class YamlText:
                 self._remove_lines(item)
 
     def become(self, value: Mapping[str, object], now: Mapping[str, object]) -> None:
-        """Give the whole file a value: what is the same stays as it is written.
+        """Set the value of the whole file; unchanged parts keep their text.
 
         Parameters
         ----------
         value : Mapping[str, object]
-            What the file is to say, plain.
+            New value of the file, as plain data.
         now : Mapping[str, object]
-            What it says.
+            Current value of the file.
         """
         if _is_block(self._root):
             self._become(self._root, (), value, now)
@@ -149,7 +149,7 @@ class YamlText:
             new, old = value.get(name), now[name]
             if same_written(new, old):
                 continue
-            # Its first key stands in the line of the dash: without it, the item is written anew.
+            # Its first key is on the line of the dash, so the item without it is written again.
             if (
                 isinstance(new, Mapping)
                 and isinstance(old, Mapping)
@@ -168,13 +168,13 @@ class YamlText:
             self.append(here, added)
 
     def _remove_entry(self, node: yaml.MappingNode, key: str) -> None:
-        """Take a key out of a block mapping, with its lines; of one entry alone, nothing would be left."""
+        """Remove a key and its lines from a block mapping with other keys."""
         name, written = next(each for each in node.value if each[0].value == key)
         start = self._text.rfind("\n", 0, name.start_mark.index) + 1
         self._changes[start, self._line_end(self._end(written, name.end_mark.index)) + 1] = ""
 
     def _remove_lines(self, item: yaml.Node) -> None:
-        """Take an item out of a block list."""
+        """Remove an item from a block list."""
         start = self._text.rfind("\n", 0, item.start_mark.index) + 1
         self._changes[start, self._line_end(self._end(item, 0)) + 1] = ""
 
@@ -197,7 +197,7 @@ class YamlText:
         return node
 
     def _end(self, node: yaml.Node, after: int) -> int:
-        """Return where a value ends; of an alias, whose node is that of its anchor, the alias's end."""
+        """Return the end of a value; for an alias, whose node is that of its anchor, the end of the alias."""
         alias = _ALIAS.match(self._text, after) if after else None
         if alias is not None:
             return alias.end()
@@ -205,7 +205,7 @@ class YamlText:
         while isinstance(last, yaml.CollectionNode) and not last.flow_style and last.value:
             last = last.value[-1][1] if isinstance(last, yaml.MappingNode) else last.value[-1]
         if last.start_mark.index < node.start_mark.index:
-            # It ends in an alias: its own mark is all there is.
+            # It ends in an alias, which has only its own mark.
             return len(self._text[: node.end_mark.index].rstrip())
         return max(after, len(self._text[: last.end_mark.index].rstrip()))
 
@@ -244,7 +244,7 @@ def _item(node: yaml.SequenceNode, key: str | int) -> yaml.Node | None:
 
 
 def _value(value: object, indent: int, comment: Sequence[str], *, flow: bool) -> str:
-    """Return a value as it follows the colon of its key, which stands at an indent."""
+    """Return the text of a value after the colon of its key, which is at an indent."""
     line = _flow(value)
     if flow:
         return f" {line}"

@@ -1,4 +1,4 @@
-"""The header of a table: columns that are unknown, given twice or missing, in the same words everywhere."""
+"""Check the header of a table for unknown, duplicate and missing columns, in the same words for all."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Final
 from fleetplan.fleet.errors import InputError, Issue, names_hint, nearest
 
 _OTHER_DIVIDERS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
-"""What spreadsheets write in place of commas."""
+"""Separators that spreadsheets write instead of commas."""
 
 UNKNOWN_SHOWN: Final = 3
-"""Unknown columns that are mistakes of their own, each with what was probably meant."""
+"""Largest number of unknown columns that are reported separately, each with its nearest match."""
 
 UNKNOWN_NAMED: Final = 6
-"""Further ones that are named."""
+"""Largest number of further unknown columns that are named."""
 
 
 def divider_issue(path: str, header: Sequence[str]) -> Issue | None:
-    """Return what is wrong with a header that is one column because other marks than commas divide it."""
+    """Return the message for a header whose columns are separated by other characters than commas."""
     if len(header) != 1:
         return None
     divider = next((mark for mark in _OTHER_DIVIDERS if mark in header[0]), None)
@@ -38,7 +38,7 @@ def header_issues(
     more: bool = False,
     starts: Sequence[int] = (),
 ) -> list[Issue]:
-    """Return what is wrong with the header of a table.
+    """Return the mistakes in the header of a table.
 
     Parameters
     ----------
@@ -47,15 +47,15 @@ def header_issues(
     header : Sequence[str]
         Columns of the table.
     needed : Sequence[str]
-        Columns that must be there.
+        Required columns.
     known : Sequence[str]
-        Columns that are read; what is needed is known, too.
+        Columns that the reader knows, in addition to the required ones.
     closed : bool
-        Whether a column that nothing reads is a mistake, or the table may carry it.
+        Whether an unknown column is a mistake.
     more : bool
-        Whether a closed table may carry one that is no slip of a column that is read.
+        Whether a closed table may have unknown columns that resemble no known column.
     starts : Sequence[int]
-        Where each column starts in its line, from 1; the line itself where left out.
+        Position of each column in its line, from 1; default: the line itself.
     """
     every = tuple(dict.fromkeys((*known, *needed)))
     if not any(header):
@@ -66,7 +66,7 @@ def header_issues(
     for position, name in enumerate(header):
         start = starts[position] if starts else 1
         if not name:
-            # Spreadsheets end every line with a comma where a cell beside the table once held something.
+            # Spreadsheets end every line with a comma if a cell beside the table once had content.
             if closed and not more:
                 issues.append(Issue(path, 1, start, "", "a column has no name", "delete it, or name it"))
         elif name in header[:position]:
@@ -75,7 +75,7 @@ def header_issues(
             unknown.append(Issue(path, 1, start, name, "unknown column", names_hint(name, every)))
     issues += unknown[:UNKNOWN_SHOWN]
     if further := unknown[UNKNOWN_SHOWN:]:
-        # It is the file of another tool: its columns are not mistakes one by one.
+        # This is the file of another tool: do not report each of its columns.
         names = ", ".join(each.key_path for each in further[:UNKNOWN_NAMED])
         dots = ", ..." if len(further) > UNKNOWN_NAMED else ""
         message = f"further unknown columns ({len(further)}): {names}{dots}"
@@ -89,7 +89,7 @@ def header_issues(
 
 
 def check_header(path: str, header: Sequence[str], needed: Sequence[str], known: Sequence[str] = ()) -> None:
-    """Refuse a table that lacks a column or has one twice; it may carry columns that nothing reads.
+    """Reject a table with missing or duplicate columns; unknown columns are allowed.
 
     Raises
     ------

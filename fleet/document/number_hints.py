@@ -1,4 +1,4 @@
-"""What a text that is no number was meant to be: a percentage, a price with its currency, a decimal comma."""
+"""Hints for texts that are not numbers: a percentage, a price with its currency, a decimal comma."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 GROUPS_APART: Final = r"(?<=\d)[ \u00a0\u2007\u2009\u202f'\u2019_](?=\d{3}(?!\d))"
-"""What parts thousands in other spellings: a space, also a thin or a no-break one, or an apostrophe."""
+"""Thousands separators: a space, a thin or no-break space, or an apostrophe."""
 
 _PLAIN: Final = re.compile(r"-?\d+(\.\d+)?")
 _PERCENTAGE: Final = re.compile(r"-?\d+(\.\d+)?\s?%")
@@ -20,17 +20,17 @@ _POINTS: Final = re.compile(r"\d{1,3}(\.\d{3}){2,}")
 
 
 def decimal_comma(text: str) -> bool:
-    """Return whether a number has a comma before its decimals; of three digits it may be one of thousands."""
+    """Return whether a number has a decimal comma; before three digits, it may separate thousands."""
     return _DECIMAL_COMMA.fullmatch(text) is not None
 
 
 def points_between_thousands(text: str) -> bool:
-    """Return whether a number has several points, which then stand between thousands."""
+    """Return whether a number has several points, which then separate thousands."""
     return _POINTS.fullmatch(text) is not None
 
 
 def number_hint(given: str) -> str:
-    """How to write a text as the number that it stands for; empty where it stands for none."""
+    """Return how to write a text as a number; empty if it resembles none."""
     text = given.strip()
     together = re.sub(GROUPS_APART, "", text)
     if together != text and _PLAIN.fullmatch(together):

@@ -1,6 +1,6 @@
-"""YAML of plain values through libyaml where PyYAML has it, which reads in an eighth of the time.
+"""Read and write YAML of plain values through libyaml, if PyYAML has it: eight times faster.
 
-The composer reads fleet files, and knows the place of every value.
+Fleet files are read by the composer, which keeps the place of every value.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _NO_TEXT_ELSEWHERE: Final = re.compile(
     r"|[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[-+]?[0-9]+)?|[-+]?0o?[0-7_]+",
     re.IGNORECASE,
 )
-"""Text that PyYAML takes for text and others do not: `y` is true to kubectl and Helm, and `1e3` is a number
-in YAML 1.2, in fleet files too."""
+"""Text that PyYAML writes without quotes but other readers convert: `y` is true to kubectl and Helm, and
+`1e3` is a number in YAML 1.2 and in fleet files."""
 
 
 class _WholeDumper(_DUMPER):  # type: ignore[misc]
-    """Writes what stands in two places twice, as some tools read no anchors, and quotes what is only text."""
+    """Writes shared values in full, because some tools do not read anchors, and quotes ambiguous text."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
@@ -43,5 +43,5 @@ def read_yaml(text: str | bytes) -> Any:
 
 
 def yaml_text(value: object, **form: Any) -> str:
-    """Return a value as one document; `form` goes to `yaml.dump`. Keys keep their order unless it says."""
+    """Return a value as one document; `form` goes to `yaml.dump`. Keys keep their order by default."""
     return str(yaml.dump(value, Dumper=_WholeDumper, **{"sort_keys": False, **form}))

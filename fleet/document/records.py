@@ -1,7 +1,7 @@
-"""Large tables read record by record: CSV and JSON lines, also as .gz or .zst, and Parquet.
+"""Read large tables record by record: CSV and JSON lines, also as .gz or .zst, and Parquet.
 
-Memory is bounded by the longest line or one batch of rows, whatever the size of the file. What a file is
-follows from its first bytes, not from its name.
+Memory is bounded by the longest line or one batch of rows, whatever the size of the file. The first bytes of
+a file determine its format, not its name.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from fleetplan.fleet.input_files import (
 )
 
 MAX_TABLE_BYTES: Final = 64 * 1024**3
-"""Most of a table that is read piece by piece, as it lies on disk [B]."""
+"""Largest table file. [B]"""
 MAX_LINE_LETTERS: Final = 16 * 1024**2
-"""Longest line of text; longer ones are no table."""
+"""Longest line of text in a table."""
 
 CSV, JSON_LINES, PARQUET = "csv", "json lines", "parquet"
 
@@ -43,7 +43,7 @@ _BATCH_ROWS: Final = 1 << 13
 _ROWS_PER_NOTICE: Final = 1 << 16
 
 Watcher = Callable[[float], None]
-"""Is told which share of the file has been read, from 0 to 1."""
+"""Callback that receives the share of the file that has been read, from 0 to 1."""
 
 NumberedRecord = tuple[int, Mapping[str, object]]
 """A record with its line, or for Parquet its row."""
@@ -51,7 +51,7 @@ NumberedRecord = tuple[int, Mapping[str, object]]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table that is open.
+    """An open table.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Table:
     records : Iterator
         Of `NumberedRecord`, each once.
     above : Mapping[str, str]
-        First and second field of each line that stands above the header.
+        First and second field of each line above the header.
     """
 
     form: str
@@ -85,16 +85,16 @@ def open_table(
     path : Path
         Its file.
     watch : Watcher or None
-        Is called every some ten thousand rows.
+        Callback for the progress, every ten thousand rows or so.
     most_bytes : int
         Largest file that is opened. [B]
     first_column : str or None
-        Name of the first column of a CSV whose header stands below lines of other fields.
+        Name of the first column of a CSV whose header follows lines with other fields.
 
     Raises
     ------
     InputError
-        It cannot be read, or a line is not CSV or no JSON; also while records are taken.
+        The file cannot be read, or a line is not valid CSV or JSON; also raised during iteration.
     """
     try:
         with opened(path, most_bytes) as file:
@@ -130,9 +130,9 @@ def _table(path: Path, file: BinaryIO, watch: Watcher | None, first_column: str 
 def _columns(
     rows: Iterator[tuple[int, list[str]]], first_column: str | None
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The header of a CSV, and the lines above it.
+    """Return the header of a CSV, and the lines above it.
 
-    It is the first line where the column that the header should begin with is missing.
+    The first line is the header if no line begins with the expected column.
     """
     top = tuple(name.strip() for name in next(rows, (1, []))[1])
     header, above = top, dict[str, str]()
@@ -171,7 +171,7 @@ def _lines(path: Path, file: BinaryIO) -> Iterator[str]:
 
 
 def _kept(lines: Iterable[str], latest: list[str]) -> Iterator[str]:
-    """Yield lines, and keep the one that was yielded last."""
+    """Iterate over lines and keep the last one."""
     for line in lines:
         latest[0] = line
         yield line
@@ -180,7 +180,7 @@ def _kept(lines: Iterable[str], latest: list[str]) -> Iterator[str]:
 def _csv_records(
     columns: Sequence[str], rows: Iterable[tuple[int, list[str]]], latest: Sequence[str]
 ) -> Iterator[NumberedRecord]:
-    """Yield the records of rows; in one of another width, cells may stand in others' columns."""
+    """Yield the records of rows; reject a row of another width, whose cells may be in the wrong columns."""
     for line, cells in rows:
         if len(cells) > len(columns):
             raise CsvError(line, f"has {len(cells)} cells, the header {len(columns)}")

@@ -1,4 +1,4 @@
-"""Strict YAML: what a reader sees is what the program gets, and every mistake is found with its place.
+"""Read strict YAML: the program gets what a reader sees, and every mistake has a place.
 
 Differences from plain YAML 1.1, all of them traps of configuration files: a key given twice is an error;
 only `true` and `false` are booleans (`yes`, `no`, `on`, `off` are text); `1e3` is a number; `12:30`, dates
@@ -32,19 +32,19 @@ _OTHER_FILES: Final = (
     ({"model_type", "hidden_size"}, "the config.json of a model", "name it as the `model` of a service"),
     ({"$defs", "properties"}, "a JSON Schema", "plan new FILE writes a fleet file to start from"),
 )
-"""What other files are that stand where a fleet file is asked for, by keys that all of them have."""
+"""Other kinds of files that users pass instead of a fleet file, by keys that all of them have."""
 
 
 def read_document(path: Path | str) -> Document:
-    """Return the YAML file at `path` with everything it imports merged in.
+    """Read the YAML file at `path` and merge its imports.
 
-    `imports: [other.yaml]` names files relative to the importing one. The importing file wins; mappings are
-    merged key by key, and lists of named items by name.
+    `imports: [other.yaml]` names files relative to the importing one, which takes precedence: mappings are
+    merged key by key, lists of named items by name.
 
     Raises
     ------
     InputError
-        With every issue of every file that was read.
+        With all issues of all files.
     """
     reader = _SourceReader()
     root = reader.read(Path(path), ())
@@ -61,7 +61,7 @@ def read_fragment(text: str, label: str) -> Node:
     text : str
         The value.
     label : str
-        What to call its place in error messages.
+        Name of its place in error messages.
 
     Raises
     ------
@@ -71,14 +71,14 @@ def read_fragment(text: str, label: str) -> Node:
     issues: list[Issue] = []
     node = compose(text, label, issues)
     if issues:
-        # Lines and columns of a word on the command line tell a user nothing.
+        # Lines and columns within an argument do not help a user.
         raise InputError(replace(issue, line=0, column=0) for issue in issues)
     whole = SourcePlace(label)
     return _relocated(node, whole) if node is not None else Node(None, whole)
 
 
 def _relocated(node: Node, place: SourcePlace) -> Node:
-    """Return the same tree with one place for everything in it."""
+    """Return the tree with the same place for all nodes."""
     if isinstance(node.value, Mapping):
         entries = {key: Entry(place, _relocated(entry.node, place)) for key, entry in node.value.items()}
         return Node.of_entries(entries, place)
@@ -122,7 +122,7 @@ class _SourceReader:
 
     def _text(self, path: Path, named_at: SourcePlace | None) -> str | None:
         name = str(path)
-        # A file that another one imports is missed where that one names it.
+        # A missing import is reported at the place that names it.
         where = named_at or SourcePlace(name, 1, 1)
         try:
             data = read_bytes(path, MAX_BYTES)
@@ -172,7 +172,7 @@ class _SourceReader:
         return own if merged is None else merge(merged, own)
 
     def _imported(self, path: Path, place: SourcePlace, chain: tuple[Path, ...]) -> Node | None:
-        # A loop of links has no file at its end, and is said where it is read.
+        # A loop of links has no target; reading it reports the error.
         resolved = [os.path.realpath(earlier) for earlier in chain]
         if os.path.realpath(path) in resolved:
             cycle = [*chain[resolved.index(os.path.realpath(path)) :], path]

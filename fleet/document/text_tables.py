@@ -1,4 +1,4 @@
-"""CSV tables that people keep: text cells read one by one, with every mistake and its line."""
+"""Read CSV tables that people maintain: text cells one by one, with every mistake and its line."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class TextRow:
     path : str
         The file, for messages.
     line : int
-        Where the row stands, the header being line 1.
+        Line of the row; the header is line 1.
     cells : dict[str, str]
         Cells that are not empty, by column.
     issues : list[Issue]
-        Where mistakes go; shared by all rows of a table.
+        Mistakes so far; shared by all rows of a table.
     """
 
     path: str
@@ -49,7 +49,7 @@ class TextRow:
         self.issues.append(Issue(self.path, self.line, 1, column, message, hint))
 
     def number(self, column: str) -> float | None:
-        """Return a finite number from 0 on, or None where the cell is empty or a mistake was noted."""
+        """Return a finite number of at least 0; None if the cell is empty or invalid (noted)."""
         written = self.cells.get(column)
         if written is None:
             return None
@@ -63,7 +63,7 @@ class TextRow:
         return found
 
     def name(self, column: str, kind: str, known: Sequence[str]) -> str | None:
-        """Return a name that is known, or None where the cell is empty or a mistake was noted."""
+        """Return a known name; None if the cell is empty or the name is unknown (noted)."""
         written = self.cells.get(column)
         if written is not None and written not in known:
             self.note(column, f"there is no {kind} {written!r}", names_hint(written, tuple(known)))
@@ -84,9 +84,9 @@ class TextTable:
     rows : tuple[TextRow, ...]
         At least one.
     unread : tuple[str, ...]
-        Columns that nothing reads.
+        Columns that the reader does not know.
     issues : list[Issue]
-        What its readers noted.
+        Mistakes so far.
     """
 
     path: str
@@ -96,12 +96,12 @@ class TextTable:
     issues: list[Issue] = field(default_factory=list)
 
     def require_valid(self) -> None:
-        """Raise what was noted.
+        """Raise the mistakes so far.
 
         Raises
         ------
         InputError
-            If anything was.
+            If there are any.
         """
         if self.issues:
             raise InputError(self.issues)
@@ -117,16 +117,16 @@ def read_text_table(
     path : Path
         The file.
     allowed : Sequence[str]
-        Every column there may be.
+        Known columns.
     needed : Sequence[str]
-        Those that must be there.
+        Required columns.
     more : bool
-        Whether others may be there that are no slips of these; `unread` of the table names them.
+        Whether the table may have unknown columns that resemble no known column; `unread` names them.
 
     Raises
     ------
     InputError
-        It cannot be read, is not CSV, has no rows, or a column is unknown, missing or given twice.
+        The file cannot be read, is not CSV, has no rows, or has an unknown, missing or duplicate column.
     """
     name = str(path)
     try:

@@ -1,4 +1,4 @@
-"""Two changed versions of a file merged: mappings by key, lists by the names of items, others as a whole."""
+"""Merge two changed versions of a file: mappings by key, lists by the names of items, others whole."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Final
 from fleetplan.fleet.document.document import KeyPath
 
 _GONE: Final = object()
-"""What is written where nothing is."""
+"""Text for a missing value in messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeConflict:
-    """A place that both versions changed, each in another way.
+    """A place that both versions changed differently.
 
     Attributes
     ----------
     key_path : KeyPath
         Keys, and names of items in lists.
     base, mine, theirs : object
-        Values of the three versions; `is_gone` where a version has none.
+        Values of the three versions; `is_gone` marks a missing one.
     """
 
     key_path: KeyPath
@@ -32,16 +32,16 @@ class MergeConflict:
 
 @dataclass(slots=True)
 class MergedFile:
-    """What two versions come to.
+    """Result of a merge.
 
     Attributes
     ----------
     value : object
-        The merged tree; where there is a conflict, the value of the preferred version.
+        The merged tree; at a conflict, with the value of the preferred version.
     taken : list[tuple[KeyPath, object, object]]
-        What is from the other version alone: where, what was there and what it is now.
+        Changes of the other version only: path, value before and after.
     conflicts : list[MergeConflict]
-        What both changed.
+        Conflicting changes.
     """
 
     value: object = None
@@ -50,21 +50,21 @@ class MergedFile:
 
 
 def is_gone(value: object) -> bool:
-    """Return whether a value stands for nothing written."""
+    """Return whether a value means that nothing is written."""
     return value is _GONE
 
 
 def merged(base: object, mine: object, theirs: object, *, prefer_theirs: bool = False) -> MergedFile:
-    """Merge two versions of a file that come from a third.
+    """Merge two versions of a file with a common ancestor.
 
     Parameters
     ----------
     base : object
-        What both come from, as plain mappings, lists and scalars.
+        The ancestor, as plain mappings, lists and scalars.
     mine, theirs : object
         The two versions.
     prefer_theirs : bool
-        Whose value is taken at a conflict.
+        Version whose value is used at a conflict.
     """
     into = MergedFile()
     into.value = _merged(base, mine, theirs, (), into, prefer_theirs)
@@ -72,7 +72,7 @@ def merged(base: object, mine: object, theirs: object, *, prefer_theirs: bool = 
 
 
 def by_name(value: object) -> dict[str, object] | None:
-    """Return the items of a list by their names; None where not every item has a name of its own."""
+    """Return the items of a list by their unique names; None if an item has none."""
     if not isinstance(value, list) or not value:
         return None
     names = [item.get("name") if isinstance(item, Mapping) else None for item in value]
@@ -117,7 +117,7 @@ def _by_key(
 
 
 def same_written(one: object, other: object) -> bool:
-    """Return whether two values are written alike: true is not 1."""
+    """Return whether two values have the same text: true is not 1."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(same_written(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):

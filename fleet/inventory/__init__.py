@@ -1,9 +1,9 @@
-"""The fleet and the demand as the planner reads them: every default applied, every value per period.
+"""The fleet and the demand as the planner reads them, with all defaults and one value per period.
 
-`Fleet` holds a planning question in full: `supply` (hardware, regions, pools, offers), `service` (demand,
+`Fleet` is a complete planning problem: `supply` (hardware, regions, pools, offers), `service` (demand,
 latency targets), `policy` (rules, budgets, finance) and their values (`accelerator`, `demand`, `techniques`,
-`traffic`). They hold no pydantic and no optional forms: a price that the file gives once is here once per
-period.
+`traffic`). They contain no pydantic models and no alternative forms: a price that the file gives once has one
+value per period here.
 """
 
 from fleetplan.fleet.inventory.accelerator import Accelerator, Efficiency, Maturity, SpeedFigures

@@ -1,4 +1,4 @@
-"""An accelerator as the catalogue knows it: every figure with its unit."""
+"""Figures of an accelerator, with units."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from dataclasses import asdict, dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Maturity:
-    """How much longer the launches and gaps of a part's software take than constants of other parts say.
+    """Factor on the launch gaps of a part's software, compared with the constants of other parts.
 
     Attributes
     ----------
     framework : str
-        Whose software: trtllm, sglang or vllm.
+        Framework: trtllm, sglang or vllm.
     since : str
-        First year and month (YYYY-MM) of that software.
+        First year and month (YYYY-MM) of the software.
     factor : float
-        Measured over carried-over launches and gaps.
+        Measured launch gaps divided by those of other parts.
     source : str
-        What it was fitted on, and how well it predicts what it was not fitted on.
+        Rows of the fit, and its error on other rows.
     weights : str
-        Data type of the feed-forward weights that it holds for; empty for those without one of their own.
+        Data type of the feed-forward weights that it applies to; empty for all types without a factor of
+        their own.
     """
 
     framework: str
@@ -32,7 +33,7 @@ class Maturity:
 
 @dataclass(frozen=True, slots=True)
 class Efficiency:
-    """Which share of the data-sheet figures an accelerator reaches, where nothing was measured.
+    """Shares of the data-sheet figures that an accelerator reaches, for operators without measurements.
 
     Attributes
     ----------
@@ -49,21 +50,20 @@ class Efficiency:
     collective_latency_us : float
         Fixed time of a collective within the scale-up domain.
     inter_host_latency_us : float
-        Fixed time of an all-reduce that leaves the scale-up domain, which crosses the network twice; what
-        crosses it once takes half.
+        Fixed time of an all-reduce between scale-up domains, which crosses the network twice; operations that
+        cross it once take half.
     layer_overhead_us : float
         Launches and gaps of one dense decoder layer.
     source : str
-        How the constants were obtained: fitted on what, or carried over from what.
+        Source of the constants: rows of the fit, or the part that they come from.
     maturity : tuple[Maturity, ...]
-        What is known of the part's software; empty without evidence.
+        Maturity factors of the part's software; empty without evidence.
     maturity_factor : float
-        The one of them that is in force: launches and gaps are multiplied by it. 1 without evidence.
+        Factor in force, which multiplies the launch gaps; 1 without evidence.
     maturity_source : str
-        What it was fitted on; empty where it is 1.
+        Rows of its fit; empty if it is 1.
     mesh_link_ratio : float
-        Bandwidth that a copy over one link of a mesh reaches, over that of the link; only of parts whose
-        scale-up domain is one.
+        Bandwidth of a copy over one link of a mesh, divided by that of the link; only for parts with a mesh.
     """
 
     gemm_ratio: float
@@ -83,7 +83,7 @@ class Efficiency:
 
 @dataclass(frozen=True, slots=True)
 class SpeedFigures:
-    """The figures of a part that decide how fast it computes and sends; units as in `Accelerator`."""
+    """Figures of a part that determine its speed of computing and sending; units as in `Accelerator`."""
 
     bf16_tflops: float
     fp8_tflops: float | None
@@ -97,61 +97,61 @@ class SpeedFigures:
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """One accelerator kind. `None` means that no read source gives the figure.
+    """One kind of accelerator. `None` means that no source gives the figure.
 
     Attributes
     ----------
     name : str
         The name that fleet files use.
     vendor : str
-        Who makes it.
+        Manufacturer.
     bf16_tflops, fp8_tflops, fp4_tflops, int8_tops : float or None
-        Dense peak by data type; None where the part has no such units.
+        Dense peak by data type; None if the part has no such units.
     hbm_gib : float
-        Memory that can be used. [GiB]
+        Usable memory. [GiB]
     hbm_gb_per_s : float
         Memory bandwidth. [GB/s]
     scale_up_gb_per_s : float
-        Link bandwidth a card and direction within the scale-up domain. [GB/s]
+        Link bandwidth per card and direction within the scale-up domain. [GB/s]
     scale_up_accelerators : int
         Cards in one scale-up domain (a host of 8, a pod of 72).
     scale_out_gb_per_s : float or None
-        Network bandwidth a card and direction between scale-up domains. [GB/s]
+        Network bandwidth per card and direction between scale-up domains. [GB/s]
     tdp_w : float or None
         Board power. [W]
     all_in_w : float or None
-        Power a card with its share of host, network and fans, before PUE. [W]
+        Power of a card with its share of host, network and fans, before PUE. [W]
     idle_board_w : float or None
-        Power of a card alone that runs nothing. [W]
+        Idle power of the card alone. [W]
     idle_w : float or None
-        Power of a card that runs nothing, with its share of host, network and fans, before PUE. [W]
+        Idle power of a card with its share of host, network and fans, before PUE. [W]
     installed_w : float or None
-        `all_in_w` without the power cap of the part; None where it has no cap. [W]
+        `all_in_w` without the power cap; None for a part without a cap. [W]
     accelerators_per_host : int
         Cards that are bought, rented and placed together.
     lifecycle : str
         preview, stable, deprecated or end-of-life.
     measured_system : str or None
-        Name of the system in the measured operator tables; None where nothing was measured.
+        Name of the system in the measured operator tables; None without measurements.
     efficiency : Efficiency
         The roofline constants.
     sources : tuple[str, ...]
-        Where the figures come from, with dates.
+        Sources of the figures, with dates.
     operator_tables : tuple[str, ...]
-        Files with measured operators that the fleet file names for this part.
+        Files with measured operators of this part that the fleet file names.
     sram_only : bool
-        The memory (`hbm_gib`, `hbm_gb_per_s`) is on the chip and there is no other. A compiler lays a model
-        out over a pipeline of many chips with synchronous links and places every byte: weights stay resident,
-        stages need not end at layers, and no framework or communication library keeps memory for itself.
+        Whether all memory (`hbm_gib`, `hbm_gb_per_s`) is on the chip. A compiler lays a model out over a
+        pipeline of many chips with synchronous links and places every byte: weights stay resident, stages
+        need not end at layers, and no framework or communication library reserves memory.
     scale_up_mesh : bool
-        Each part has links of its own to every other one of its scale-up domain, and no switch: a group of n
-        uses the links of n - 1 others, and two use those of one.
+        Whether each part has a separate link to every other part of its scale-up domain, without a switch: a
+        group of n uses n - 1 links, a group of two uses one.
     measured_figures : SpeedFigures or None
-        Figures of the part that `measured_system` was measured on, where those of this part differ: measured
-        times are then multiplied by the ratio of the two rooflines.
+        Figures of the part in `measured_system`, if they differ from this part's: measured times are then
+        multiplied by the ratio of the two rooflines.
     carried_figures : SpeedFigures or None
-        Figures of a part of the catalogue whose operators were measured on another part of the same
-        architecture (`like`), as they are without caps and figures of one's own; None for all others.
+        Figures of a catalogue part whose tables come from another part of the same architecture (`like`),
+        without caps and changes of the fleet file; None for other parts.
     """
 
     name: str
@@ -183,18 +183,18 @@ class Accelerator:
 
     @property
     def speed_figures(self) -> SpeedFigures:
-        """The figures that decide how fast the part computes and sends."""
+        """Figures that determine the part's speed."""
         return SpeedFigures(**{name: getattr(self, name) for name in SpeedFigures.__slots__})
 
     @property
     def as_measured(self) -> Accelerator:
-        """The part with the figures of the one that was measured; itself where they do not differ."""
+        """The part with the figures of the measured one; itself if they are equal."""
         if self.measured_figures is None:
             return self
         return replace(self, measured_figures=None, carried_figures=None, **asdict(self.measured_figures))
 
     def with_figures(self, **figures: object) -> Accelerator:
-        """The part with other figures; its measured tables are kept, to be scaled.
+        """Return the part with other figures; its measured tables will be scaled.
 
         Parameters
         ----------
@@ -209,7 +209,7 @@ class Accelerator:
         return replace(changed, measured_figures=None if same else measured)
 
     def peak_tflops(self, dtype: str) -> float | None:
-        """Dense matrix peak for weights of `dtype`, or None where the part has no units for it.
+        """Return the dense matrix peak for weights of `dtype`, or None without such units.
 
         Weight-only formats (int4, and mxfp4 where the part has no FP4 units) compute in BF16.
         """

@@ -1,4 +1,4 @@
-"""Cases that demand is planned for: parts of the day, and ways in which uncertain demand may turn out."""
+"""Cases of demand: slices of the day, and scenarios of uncertain demand."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from functools import cached_property
 from typing import Final, Literal
 
 Estimate = Literal["low", "mid", "high"]
-"""Which figure of an estimate is meant."""
+"""Figure of an estimate."""
 
 DEFAULT_PROBABILITY: Final[Mapping[Estimate, float]] = {"low": 0.3, "mid": 0.4, "high": 0.3}
-"""Weights of three figures that one in ten outcomes is below, half are below, and one in ten is above: the
-extended Swanson-Megill approximation (D. L. Keefer and S. E. Bodily, "Three-Point Approximations for
-Continuous Random Variables", Management Science 29(5), 1983)."""
+"""Weights of the 10th, 50th and 90th percentile: the extended Swanson-Megill approximation (D. L. Keefer
+and S. E. Bodily, "Three-Point Approximations for Continuous Random Variables", Management Science 29(5),
+1983)."""
 
 DemandCase = tuple[str | None, str | None]
-"""Slice and demand scenario; None where a fleet has none of them."""
+"""Slice and demand scenario; None if a fleet has none."""
 
 DemandKey = tuple[str, str, str]
 """Region, period, class."""
@@ -26,23 +26,23 @@ DemandRates = Mapping[DemandKey, float]
 """Demand of one service in one case. [requests/s]"""
 
 SIGNIFICANT_DIGITS: Final = 12
-"""To which the demand of a slice or scenario is rounded: 0.35 of 20 is 7."""
+"""Digits that the demand of a slice or scenario is rounded to: 0.35 of 20 is 7."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A part of every day, or of every day of a kind.
+    """A slice of every day, or of every day of a kind.
 
     Attributes
     ----------
     name : str
-        The name in the fleet file, after that of the kind of day where there are several.
+        Name in the fleet file, after the kind of day if there are several.
     hours : float
         Its length; the slices of a day add up to 24. [h]
     day_kind : str or None
-        Such as weekend; None where all days are alike.
+        Kind of day, such as weekend; None if all days are equal.
     days_share : Fraction
-        Share of all days that are of the kind.
+        Share of this kind among all days.
     """
 
     name: str
@@ -53,20 +53,20 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class DemandScenario:
-    """One way in which uncertain demand may turn out.
+    """A scenario of uncertain demand.
 
     Attributes
     ----------
     name : str
         The name in the fleet file.
     probability : float
-        Those of all scenarios add up to 1.
+        Probability; all add up to 1.
     estimate : str
-        Which figure of an estimate counts: low, mid or high.
+        Figure of an estimate to use: low, mid or high.
     demand_ratio : float
-        Demand over what the file gives.
+        Factor on the demand of the file.
     ratio_by_service : Mapping[str, float]
-        The same of single services, instead.
+        Factors of single services instead.
     """
 
     name: str
@@ -76,32 +76,32 @@ class DemandScenario:
     ratio_by_service: Mapping[str, float] = field(default_factory=dict)
 
     def ratio_of(self, service: str, follows: bool) -> float:
-        """Return the ratio of one service; one that follows another has that one's in its demand already."""
+        """Return the factor of a service; the demand of a follower already includes its leader's."""
         return self.ratio_by_service.get(service, 1.0 if follows else self.demand_ratio)
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What a service is asked for.
+    """Demand of a service.
 
     Attributes
     ----------
     by_case : Mapping[DemandCase, DemandRates]
-        Demand by case, at least one; all with the same keys. A case without a slice holds in every slice
-        that has none of its own, one without a scenario likewise. [requests/s]
+        Demand by case, at least one, all with the same keys. A case without a slice applies to every slice
+        that has no case, and a case without a scenario to every such scenario. [requests/s]
     """
 
     by_case: Mapping[DemandCase, DemandRates]
 
     @classmethod
     def of_cases(cls, cases: Mapping[DemandCase, DemandRates]) -> Demand:
-        """Return the demand of every case; what scenarios or slices ask alike is kept once."""
+        """Build the demand from all cases; equal slices and scenarios are stored once."""
         by_slice = _merged(cases, lambda case: (case[0], None))
         return cls(_merged(by_slice, lambda case: (None, case[1])))
 
     @cached_property
     def peak(self) -> DemandRates:
-        """The largest demand of all cases. [requests/s]."""
+        """Largest demand over all cases. [requests/s]."""
         cases = tuple(self.by_case.values())
         return {key: max(rates[key] for rates in cases) for key in cases[0]}
 
@@ -117,14 +117,14 @@ class Demand:
         return self.by_case[next(each for each in known if each in self.by_case)]
 
     def changed(self, change: Callable[[DemandRates], DemandRates]) -> Demand:
-        """Return the demand with every case changed."""
+        """Return the demand with `change` applied to every case."""
         return Demand({case: change(rates) for case, rates in self.by_case.items()})
 
 
 def _merged(
     cases: Mapping[DemandCase, DemandRates], wider: Callable[[DemandCase], DemandCase]
 ) -> Mapping[DemandCase, DemandRates]:
-    """Return one case for all that a wider one covers; the same cases where these ask differently."""
+    """Merge cases into a wider one if their demand is equal."""
     merged: dict[DemandCase, DemandRates] = {}
     alike = all(merged.setdefault(wider(case), rates) == rates for case, rates in cases.items())
     return merged if alike else cases
@@ -132,7 +132,7 @@ def _merged(
 
 @dataclass(frozen=True, slots=True)
 class Offline:
-    """When the work of an offline service must be done.
+    """Deadline of an offline service.
 
     Attributes
     ----------
@@ -146,5 +146,5 @@ class Offline:
 def demand_cases(
     slices: Sequence[Slice], scenarios: Sequence[DemandScenario]
 ) -> list[tuple[Slice | None, DemandScenario | None]]:
-    """Return every slice in every demand scenario, the scenarios one after the other."""
+    """Return every slice in every demand scenario, scenario by scenario."""
     return [(part, scenario) for scenario in scenarios or (None,) for part in slices or (None,)]

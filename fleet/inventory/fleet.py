@@ -1,4 +1,4 @@
-"""One planning question: a fleet, its services and its rules."""
+"""A planning problem: a fleet, its services and its rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fleetplan.fleet.inventory.supply import Hardware, KvLink, Offer, Pool, Regi
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Fleet:
-    """One planning question in full.
+    """A complete planning problem.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Fleet:
     periods : tuple[str, ...]
         Quarters or months in order; `now` for a plan of one unnamed period.
     regions, pools, offers, services : tuple
-        In the order of the file.
+        Regions, pools, offers and services, in the order of the file.
     hardware : Mapping[str, Hardware]
         Every kind that a pool, an offer or an engine table names.
     policy : Policy
@@ -34,27 +34,27 @@ class Fleet:
     budget : Budget
         Spending limits.
     objective : str
-        What comes first: tco, served, energy, carbon or accelerators.
+        Objective: tco, served, energy, carbon or accelerators.
     warnings : tuple[str, ...]
-        What was read but has no effect yet, and what was assumed.
+        Keys without effect, and assumptions.
     input_hashes : Mapping[str, str]
-        SHA-256 of every file that was read, by its path relative to the fleet file.
+        SHA-256 of every file read, by path relative to the fleet file.
     calibration : Path or None
-        Calibration of the performance model by measurements of one's own.
+        Calibration of the performance model by the user's measurements.
     finance : Finance
-        How prices become cost.
+        Write-off, discount rate, taxes and currency.
     slices : tuple[Slice, ...]
-        Parts of the day in their order; empty where the day is whole.
+        Slices of the day in order; empty without slices.
     extended_by : int
-        Periods at the end that repeat the last one that the file states.
+        Periods of the extension, which repeat the last stated one.
     demand_scenarios : tuple[DemandScenario, ...]
-        Ways in which demand may turn out; empty where it is certain.
+        Demand scenarios; empty if demand is certain.
     demand_objective : str
         expected-cost or least-regret, over the demand scenarios.
     kv_links : tuple[KvLink, ...]
         Networks whose capacity for KV caches is limited.
     scenarios, assignments : tuple[str, ...]
-        What was laid on the file, in order: names of its scenarios, then `key.path=value`.
+        Changes to the file, in order: names of its scenarios, then `key.path=value`.
     """
 
     name: str
@@ -82,10 +82,10 @@ class Fleet:
 
     @property
     def n_stated(self) -> int:
-        """How many periods the file states; those after them are the extension of the horizon."""
+        """Number of periods that the file states; later ones are the extension of the horizon."""
         return len(self.periods) - self.extended_by
 
     @property
     def calendar(self) -> Calendar:
-        """How long its periods are, and how they are named."""
+        """Length and names of its periods."""
         return self.finance.calendar

@@ -1,7 +1,7 @@
 """Periods of the horizon: quarters, months or fiscal quarters in order, or one unnamed period.
 
-All periods of a fleet have one length. Every month has a twelfth of 8,760 hours, whatever the calendar says,
-so that a year of months costs what its quarters cost.
+All periods of a fleet have the same length. Every month has a twelfth of 8,760 hours, so that twelve months
+cost as much as four quarters.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fleetplan.fleet.units import HOURS_PER_MONTH, MONTHS_PER_QUARTER, MONTHS_PE
 
 PeriodKind: TypeAlias = Literal["quarter", "month"]
 
-# The one period of a file without a horizon.
+# The only period of a file without a horizon.
 DEFAULT_PERIOD: Final = "now"
 
 MONTHS_OF: Final[dict[PeriodKind, int]] = {"quarter": MONTHS_PER_QUARTER, "month": 1}
@@ -29,21 +29,21 @@ _FISCAL_QUARTER: Final = re.compile(r"FY(\d{2})-Q([1-4])")
 _DATE_LIKE: Final = re.compile(
     r"\+?(19|20)\d\d([-/.]?[QHMW]?\d{1,2}([-/.]\d{1,2})?)?|FY(\d\d){1,2}[-/.]?(Q?\d{1,2})?", re.IGNORECASE
 )
-"""Years with something that other tools write of their parts: 2027-Q1, 2027H1, 2027-13."""
+"""Names of parts of a year in other tools: 2027-Q1, 2027H1, 2027-13."""
 _CENTURY: Final = 2000
 """FY27 is a fiscal year of 2027."""
 
 
 @dataclass(frozen=True, slots=True)
 class FiscalYear:
-    """When a fiscal year begins, and which calendar year it is named after.
+    """Start of the fiscal year, and the calendar year in its name.
 
     Attributes
     ----------
     first_month : int
-        Month of the calendar, 1 to 12.
+        First month, 1 to 12.
     named_after : {"end", "start"}
-        FY27 ends, or begins, in 2027.
+        Whether FY27 ends or begins in 2027.
     """
 
     first_month: int
@@ -51,20 +51,20 @@ class FiscalYear:
 
     @property
     def years_ahead(self) -> int:
-        """Years from the calendar year that it begins in to the one in its name."""
+        """Years from the calendar year of its start to the year in its name."""
         return 1 if self.named_after == "end" and self.first_month > 1 else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """How long the periods of a fleet are, and how they are named.
+    """Length and names of the periods of a fleet.
 
     Attributes
     ----------
     months : int
-        Length of a period: 3 for quarters, which is also that of periods without a date, or 1. [months]
+        Length of a period: 3 for quarters and for periods without a date, 1 for months. [months]
     fiscal : FiscalYear or None
-        Of fiscal quarters; None where the file states none.
+        Fiscal year; None if the file states none.
     names_fiscal : bool
         Whether periods are named FY27-Q3.
     """
@@ -75,7 +75,7 @@ class Calendar:
 
     @property
     def kind(self) -> PeriodKind:
-        """What a period is."""
+        """Noun for a period: quarter or month."""
         return "quarter" if self.months == MONTHS_PER_QUARTER else "month"
 
     @property
@@ -118,7 +118,7 @@ class Calendar:
     def index(self, name: str) -> int | None:
         """Return the periods since the year 0 at which a name begins.
 
-        None without a date, or where it begins within a period.
+        None without a date, or if it begins within a period.
         """
         month = self.first_month(name)
         if month is None or (month - self._offset) % self.months:
@@ -126,7 +126,7 @@ class Calendar:
         return self.around(month)
 
     def name(self, index: int) -> str:
-        """Return the name of the period that many periods since the year 0."""
+        """Return the name of a period by its number since the year 0."""
         month = index * self.months + self._offset
         if self.kind == "month":
             return f"{month // MONTHS_PER_YEAR}-{month % MONTHS_PER_YEAR + 1:02}"
@@ -137,12 +137,12 @@ class Calendar:
         return f"FY{named:02}-Q{within // MONTHS_PER_QUARTER + 1}"
 
     def after(self, periods: Sequence[str], count: int) -> str:
-        """Return the name of the period so many after the last one, such as now+1 without dates."""
+        """Return the name of the nth period after the last one, such as now+1 for names without dates."""
         last = self.index(periods[-1])
         return f"{periods[-1]}+{count}" if last is None else self.name(last + count)
 
     def dates(self, name: str) -> tuple[date, date] | None:
-        """Return the first day of a period and the day after its last; None without a date."""
+        """Return the first day of a period and the day after its last day; None without a date."""
         month = self.first_month(name)
         if month is None:
             return None
@@ -153,17 +153,17 @@ class Calendar:
         return first, after
 
     def period_of(self, day: date) -> str:
-        """Return the period that a day lies in."""
+        """Return the period of a day."""
         return self.name(self.around(day.year * MONTHS_PER_YEAR + day.month - 1))
 
     def around(self, month: int) -> int:
-        """Return the index of the period that a month since the year 0 lies in."""
+        """Return the index of the period of a month since the year 0."""
         return (month - self._offset) // self.months
 
     def gap(self, periods: Sequence[str]) -> tuple[int, str] | None:
-        """Return the position of the first period that does not follow the one before, and the one expected.
+        """Return the position of the first period that does not follow its predecessor, and the expected one.
 
-        None where every period follows the one before, or where not all names have dates.
+        None if all periods are consecutive, or not all names have dates.
         """
         indices = [self.index(period) for period in periods]
         for position, (before, here) in enumerate(itertools.pairwise(indices), start=1):
@@ -186,7 +186,7 @@ QUARTERS: Final = Calendar()
 
 
 def kind_of_name(name: str) -> Literal["quarter", "month", "fiscal quarter"] | None:
-    """Return what a name stands for, or None for a name without a date."""
+    """Parse a name; None for a name without a date."""
     if _MONTH.fullmatch(name):
         return "month"
     if _QUARTER.fullmatch(name):
@@ -195,5 +195,5 @@ def kind_of_name(name: str) -> Literal["quarter", "month", "fiscal quarter"] | N
 
 
 def is_like_a_date(name: str) -> bool:
-    """Return whether a name that is no period with a date was probably meant as one."""
+    """Return whether a name without a date was probably meant as a period with one."""
     return kind_of_name(name) is None and _DATE_LIKE.fullmatch(name) is not None

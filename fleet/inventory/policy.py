@@ -1,4 +1,4 @@
-"""The rules of a fleet: placement, changes over the day, spending limits, how prices become cost."""
+"""Rules of a fleet: placement, changes over the day, spending limits, finance."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from fleetplan.fleet.inventory.periods import QUARTERS, Calendar
 
 @dataclass(frozen=True, slots=True)
 class Tidal:
-    """What it costs, and how far it goes, that replicas change from one slice of the day to the next.
+    """Cost and limit of replicas that change from one slice of the day to the next.
 
     Attributes
     ----------
     usd_per_accelerator : float
-        Cost of each accelerator of a replica that starts, every day anew. [USD]
+        Cost per accelerator of a replica that starts, on every day. [USD]
     max_share_per_pool : float
-        Most of a pool's accelerators whose replicas may start from one slice to the next, 0 to 1.
+        Largest share of a pool's accelerators whose replicas may start from one slice to the next, 0 to 1.
     """
 
     usd_per_accelerator: float = 0.0
@@ -24,28 +24,28 @@ class Tidal:
 
     @property
     def counts(self) -> bool:
-        """Whether it matters which replicas start within a day."""
+        """Whether starts within a day have a cost or a limit."""
         return self.usd_per_accelerator > 0 or self.max_share_per_pool < 1
 
 
 @dataclass(frozen=True, slots=True)
 class MustUse:
-    """What a plan must use: asked by questions about a plan, not by fleet files.
+    """A requirement that a question about a plan forces into it; not part of fleet files.
 
-    All that is given must match. With an offer, a unit of it is taken and nothing else is looked at.
+    All given fields must match. With an offer, the plan must take a unit of it, and other fields are ignored.
 
     Attributes
     ----------
     name : str
-        What it is called in rows of the model.
+        Name in rows of the model.
     service, hardware, config, region : str or None
         Of the replicas; None is any.
     phases : tuple[str, ...] or None
         Of the replicas; None is any.
     offer : str or None
-        An offer of which a unit is taken.
+        Offer of which the plan takes a unit.
     share : float
-        Least part of one class of one service in one region and moment that the replicas serve, 0 to 1.
+        Minimum share of one class of one service in one region and moment that the replicas serve, 0 to 1.
     """
 
     name: str
@@ -65,30 +65,30 @@ class Policy:
     Attributes
     ----------
     reserve_hosts_per_pool : int
-        Hosts a pool keeps free for failures.
+        Hosts that a pool keeps free for failures.
     reserve_percent_per_pool : float
-        The same in per cent of the hosts in use, rounded up; one of the two is 0. [%]
+        The same in per cent of the hosts in use, rounded up; at most one of the two is above 0. [%]
     max_configs_per_service_region : int or None
-        Most engine configurations of a service in a region; None is unlimited.
+        Largest number of configurations of a service in a region; None is unlimited.
     kv_transfer : str
-        How far the KV cache travels from prefill to decode: same-pool, same-region or cross-region.
+        Range of KV cache transfers from prefill to decode: same-pool, same-region or cross-region.
     transition_usd_per_accelerator : float
-        Cost of each accelerator of a replica that did not run in the period before. [USD]
+        Cost per accelerator of a replica that did not run in the previous period. [USD]
     max_share_per_pool : float or None
-        Most of a service's demand that one pool may serve, 0 to 1; None is unlimited.
+        Largest share of a service's demand that one pool may serve, 0 to 1; None is unlimited.
     survive_region_loss : tuple[str, ...]
-        Services that outlive the loss of any one region.
+        Services that survive the loss of any one region.
     tidal : Tidal
         Changes of replicas within a day.
     must_use : tuple[MustUse, ...]
-        What a question forces into the plan.
+        Requirements that a question forces into the plan.
     unmet : str
         `forbid`: all demand is served, or the fleet is infeasible. `penalise`: unmet demand is
         minimised first, by priority.
     kv_pairs : frozenset[tuple[str, str]] or None
-        Hardware of prefill and of decode between which a KV cache may pass; None is any.
+        Pairs of prefill and decode hardware between which a KV cache may travel; None is any.
     simpler_percent : float
-        Most that a simpler plan may cost more than the cheapest one found. [%]
+        Largest extra cost of a simpler plan over the cheapest one found. [%]
     """
 
     reserve_hosts_per_pool: int
@@ -105,7 +105,7 @@ class Policy:
     simpler_percent: float = 0.5
 
     def may_pair(self, prefill: str, decode: str) -> bool:
-        """Whether a KV cache may pass from one kind of hardware to another."""
+        """Whether a KV cache may travel from one kind of hardware to another."""
         return self.kv_pairs is None or (prefill, decode) in self.kv_pairs
 
 
@@ -143,7 +143,7 @@ class Loan:
     interest_rate_per_year : float
         Compounded by period.
     down_payment_ratio : float
-        Share of the price that is paid at the order.
+        Share of the price paid at the order.
     """
 
     periods: int
@@ -153,14 +153,14 @@ class Loan:
 
 @dataclass(frozen=True, slots=True)
 class IncomeTax:
-    """Income tax, and how purchases are deducted from income.
+    """Income tax, and the deduction of purchases from income.
 
     Attributes
     ----------
     rate : float
-        Tax over income.
+        Tax as a share of income.
     write_off : tuple[float, ...]
-        Share of what is written off in all, by period in service; empty is as the plan writes off, without
+        Share of the write-off by period in service; empty follows the write-off of the plan, without
         interest.
     """
 
@@ -170,16 +170,16 @@ class IncomeTax:
 
 @dataclass(frozen=True, slots=True)
 class Currency:
-    """What reports show amounts in.
+    """Currency of reports.
 
     Attributes
     ----------
     code : str
-        ISO 4217.
+        ISO 4217 code.
     usd_per_unit : float
-        What one unit of it costs. [USD]
+        USD per unit. [USD]
     as_of, source : str
-        Date of the rate, and who states it.
+        Date and source of the rate.
     """
 
     code: str
@@ -190,30 +190,30 @@ class Currency:
 
 @dataclass(frozen=True, slots=True)
 class Finance:
-    """How prices become cost.
+    """Write-off, discount rate, taxes and currency.
 
     Attributes
     ----------
     method : str
         straight-line or annuity.
     discount_rate_per_year : float
-        Of present values, and the interest of an annuity.
+        Yearly rate of present values, and the interest of an annuity.
     network_usd_per_host_quarter : float
-        Network of a host, except where a rent pays for energy and hosting. [USD/quarter]
+        Network of a host, unless a rent includes energy and hosting. [USD/quarter]
     software_usd_per_host_quarter, staff_usd_per_host_quarter : float
-        Licences and people of every host. [USD/quarter]
+        Licences and staff of every host. [USD/quarter]
     max_price_age_days : int or None
-        Age from which a price is stale; None asks for no warning. [days]
+        Age above which a price is stale; None disables the warning. [days]
     property_tax_ratio_per_year : float
-        Property tax and insurance over the book value of owned hosts.
+        Property tax and insurance per year as a share of the book value of owned hosts.
     loan : Loan or None
-        How purchases are paid; None is in full at the order.
+        Loan for purchases; None pays in full at the order.
     calendar : Calendar
-        The periods that are charged.
+        Calendar of the periods.
     currency : Currency or None
-        What reports show amounts in; None is USD.
+        Currency of reports; None is USD.
     income_tax : IncomeTax or None
-        None where costs are told before tax alone.
+        Income tax; None states costs before tax only.
     """
 
     method: str = "straight-line"

@@ -1,4 +1,4 @@
-"""Power of an accelerator with its share of the host, busy and idle, and what a power cap does to it."""
+"""Power of an accelerator with its share of the host, busy and idle, and under a power cap."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fleetplan.fleet.inventory import Accelerator, Hardware
 # InferenceX-app@7fe6d62 (2026-08).
 ALL_IN_TO_TDP_RATIO: Final = 1.9
 
-# Idle power over power at full load, of whatever has no idle figure of its own: a GB200 compute tray idles at
-# 1,000 W of at most 6,667 W (NVIDIA DPS documentation, device specifications, read 2026-11). No other figure
-# of a vendor for a whole node was found.
+# Idle power divided by power at full load, for hardware without an idle figure: a GB200 compute tray idles at
+# 1,000 W of at most 6,667 W (NVIDIA DPS documentation, device specifications, read 2026-11). No other vendor
+# figure for a whole node was found.
 IDLE_TO_FULL_RATIO: Final = 0.15
 
 # Dynamic power is capacitance * voltage^2 * frequency, and the voltage follows the frequency, so the clock
@@ -27,9 +27,9 @@ LOWEST_POWER_CAP_RATIO: Final = 0.5
 
 
 def all_in_power_w(accelerator: Accelerator) -> float | None:
-    """Return the power in W of a card with its share of host, network and fans, before PUE.
+    """Return the power of a card with its share of host, network and fans, before PUE. [W]
 
-    The catalogue's figure where there is one, else `ALL_IN_TO_TDP_RATIO` times the board power, else None.
+    The catalogue's figure if there is one, else `ALL_IN_TO_TDP_RATIO` times the board power, else None.
     """
     if accelerator.all_in_w is not None:
         return accelerator.all_in_w
@@ -37,11 +37,11 @@ def all_in_power_w(accelerator: Accelerator) -> float | None:
 
 
 def idle_power_w(accelerator: Accelerator) -> float:
-    """Return the power in W of a card that runs nothing with its share of the host, before PUE.
+    """Return the idle power of a card with its share of the host, before PUE. [W]
 
-    The catalogue's or the fleet file's figure where there is one. Else the card's own idle power and
-    `IDLE_TO_FULL_RATIO` times the power of the rest at full load, or the ratio of all where the card's is
-    unknown. 0 where no power is known; never more than at full load.
+    The figure of the catalogue or the fleet file, if there is one. Otherwise the card's idle power plus
+    `IDLE_TO_FULL_RATIO` times the remaining power at full load, or that ratio of all power if the card's is
+    unknown. 0 if no power is known; never more than at full load.
     """
     all_in_w = all_in_power_w(accelerator)
     if accelerator.idle_w is not None:
@@ -55,21 +55,21 @@ def idle_power_w(accelerator: Accelerator) -> float:
 
 
 def idle_of_full_w(full_w: float) -> float:
-    """Return the idle power in W of something of which only the power at full load is known."""
+    """Return the idle power of hardware with a known power at full load only. [W]"""
     # Without float noise: the power limit counts whole watts, rounded up.
     return round(IDLE_TO_FULL_RATIO * full_w, 3)
 
 
 def hardware_kind(name: str, part: Accelerator) -> Hardware:
-    """Return a part as pools and offers name it, with its power busy and idle."""
+    """Return a kind of hardware for pools and offers, with its power busy and idle."""
     host, full_w, idle_w = part.accelerators_per_host, all_in_power_w(part), idle_power_w(part)
     return Hardware(name, host, part, full_w, idle_w, part.installed_w)
 
 
 def power_capped(accelerator: Accelerator, power_cap_w: float) -> Accelerator:
-    """Return the accelerator under a power cap: slower matrix units, the same memory and links.
+    """Return the accelerator under a power cap: slower matrix units, unchanged memory and links.
 
-    Measured operator times, which hold for the full clock, are multiplied by the ratio of the rooflines.
+    Measured operator times are for the full clock and are multiplied by the ratio of the rooflines.
 
     The cap limits what the part takes of a region's power. It does not make work cheaper: energy and hosting
     are charged as without the cap. Work that the cap does not slow draws less than the cap at the full clock
@@ -91,7 +91,7 @@ def power_capped(accelerator: Accelerator, power_cap_w: float) -> Accelerator:
     Raises
     ------
     ValueError
-        Where the cap is outside that range, or the board power is unknown.
+        The cap is outside that range, or the board power is unknown.
     """
     tdp_w = accelerator.tdp_w
     if tdp_w is None:
@@ -107,7 +107,7 @@ def power_capped(accelerator: Accelerator, power_cap_w: float) -> Accelerator:
         fp4_tflops=_scaled(accelerator.fp4_tflops, clock_ratio),
         int8_tops=_scaled(accelerator.int8_tops, clock_ratio),
         tdp_w=power_cap_w,
-        # What draws less than the cap is not reached by it; the rest of the host never is.
+        # Hardware that draws less than the cap is not affected, nor is the rest of the host.
         all_in_w=max(all_in_w - tdp_w, 0.0) + min(all_in_w, power_cap_w),
         idle_w=idle_power_w(accelerator),
         installed_w=None if power_cap_w == tdp_w else all_in_w,

@@ -33,16 +33,16 @@ class Precision:
 
 @dataclass(frozen=True, slots=True)
 class LayoutSearch:
-    """Which configurations of a service are searched; what is None or empty follows from model and hardware.
+    """Search limits of a service; None or empty follows from model and hardware.
 
     Attributes
     ----------
     any_layout : bool
-        Whether layouts count that the service's framework cannot run.
+        Whether to search layouts that the service's framework cannot run.
     max_accelerators : int or None
         Largest replica. [accelerators]
     pipeline_stages, context_ranks : tuple[int, ...]
-        Degrees that are tried.
+        Degrees to search.
     """
 
     any_layout: bool = False
@@ -53,19 +53,19 @@ class LayoutSearch:
 
 @dataclass(frozen=True, slots=True)
 class RequestClass:
-    """A kind of request of a service.
+    """A request class of a service.
 
     Attributes
     ----------
     name : str
-        The name in the fleet file; `all` where the service has one kind of request.
+        Name in the fleet file; `all` if the service has no classes.
     share : float
-        Its part of the service's requests over the whole horizon, 0 to 1.
+        Its share of the service's requests over the whole horizon, 0 to 1.
     input_tokens, output_tokens : int or None
         Mean new prompt tokens and generated tokens of a request. None only for a service with an
         engine table that states no workload.
     context_tokens : int or None
-        Prompt tokens with those that a cache already holds; None where nothing is cached.
+        Prompt tokens including cached ones; None if nothing is cached.
     """
 
     name: str
@@ -82,10 +82,10 @@ class OutsideLatency:
     Attributes
     ----------
     network_ms, load_balancing_ms, media_download_ms, safety_ms : float
-        The way there and back; routing and admission; fetching media; checks that are no service. [ms]
+        Round trip; routing and admission; fetching media; checks that are not planned as a service. [ms]
     front_end_ms : float or None
-        The server before the engine, which the performance model counts to TTFT; None is what the framework
-        takes. [ms]
+        The server before the engine, which the performance model adds to TTFT; None is the framework's
+        measured time. [ms]
     """
 
     network_ms: float = 0.0
@@ -96,20 +96,20 @@ class OutsideLatency:
 
     @property
     def total_ms(self) -> float:
-        """All of it but for the front end. [ms]."""
+        """All of it except the front end. [ms]."""
         return self.network_ms + self.load_balancing_ms + self.media_download_ms + self.safety_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Follows:
-    """Leaders of a service whose demand follows them.
+    """Services that a service follows.
 
     Attributes
     ----------
     services : tuple[str, ...]
-        The services whose requests bring those of this one.
+        Services whose requests cause requests of this one.
     ttft_share : float or None
-        Part of the TTFT limit of the one that it follows; None where it has a limit of its own or none.
+        Share of the TTFT limit of the followed service; None if it has its own limit or none.
     """
 
     services: tuple[str, ...]
@@ -117,13 +117,13 @@ class Follows:
 
     @property
     def names(self) -> str:
-        """The services in words."""
+        """Names of the services, as text."""
         return ", ".join(self.services)
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service with its targets and its demand. Exactly one of `model` and `engines` is set.
+    """A service with its latency limits and its demand. Exactly one of `model` and `engines` is set.
 
     Attributes
     ----------
@@ -132,26 +132,26 @@ class Service:
     model : str or None
         An id of the model catalogue, or the path of a `config.json` relative to the fleet file.
     engines : pandas.DataFrame or None
-        The user's own engine table; columns of the table `engines` in `fleetplan.fleet.tables`.
+        The user's engine table; columns of the table `engines` in `fleetplan.fleet.tables`.
     precision : Precision
         Data types of weights and KV cache.
     classes : tuple[RequestClass, ...]
-        Kinds of request, at least one.
+        Request classes, at least one.
     ttft_ms, tpot_ms : float or None
-        Smallest limits on the time to first token and the time per output token, whether on means or on
-        percentiles: no configuration may exceed them without load. None is no limit. [ms]
+        Smallest limits on TTFT and TPOT, on means or percentiles: no configuration may exceed them without
+        load. None is no limit. [ms]
     demand : Demand
-        Demand of every slice and demand scenario by (region, period, class); every combination is present.
+        Demand of every slice and scenario by (region, period, class), with all combinations.
     headroom : float
         Planned capacity above demand, as a share of it.
     priority : int
-        1 is served first.
+        Priority; 1 is served first.
     runtimes : tuple[str, ...]
         Allowed runtimes: disaggregated, aggregated.
     framework : str
-        Whose measured operator tables are read: trtllm, sglang or vllm.
+        Framework of the measured operator tables: trtllm, sglang or vllm.
     framework_version : str
-        Which of its versions; empty for the newest of every operator.
+        Version of the framework; empty for the newest of every operator.
     allowed_hardware : tuple[str, ...] or None
         Hardware it may run on; None is any.
     allowed_regions : tuple[str, ...] or None
@@ -161,32 +161,32 @@ class Service:
     techniques : Techniques
         Serving techniques.
     variants : tuple[ModelVariant, ...]
-        Ways to serve it that compete; without any, `model` at `precision` is the only one.
+        Alternative variants; without any, `model` at `precision` is the only one.
     quality_floor : float or None
-        Least quality of a variant; None is none.
+        Minimum quality of a variant; None is no minimum.
     average_quality_floor : float or None
-        Least quality of the requests of a region and moment on average; None is none.
+        Minimum mean quality of the requests of a region and moment; None is no minimum.
     served_weight : float
-        What a request counts where the most demand is to be served.
+        Weight of a request under `objective: served`.
     serve_from : Mapping[str, tuple[str, ...]]
         Other regions that may serve the demand of a region, by region.
     mb_per_request : float
-        Data of a request and its answer that travel where another region serves it. [MB]
+        Data of a request and its answer, sent if another region serves it. [MB]
     follows : Follows or None
-        The service whose requests bring those of this one; None where the demand is the service's own.
+        Services that it follows; None for a service with its own demand.
     offline : Offline or None
-        Deadline of work that nobody waits for; None for a service that answers at once.
+        Deadline of offline work; None for an online service.
     traffic : Traffic or None
-        Limits that hold under load, burstiness and spread of lengths; None where nothing is known beyond
-        means, and limits leave queueing out.
+        Limits under load, burstiness and distribution of lengths; None if only means are known, and limits
+        then exclude queueing.
     search : LayoutSearch
-        Which configurations are searched.
+        Limits of the search.
     checkpoint : str or None
-        What launch commands name; None is what `model` names.
+        Checkpoint in launch commands; None is `model`.
     rate_ratio : Mapping[str, float]
-        Measured rates of replicas over those that are predicted or given, by hardware; 1 where absent.
+        Measured rates of replicas divided by predicted or given ones, by hardware; default 1.
     home_percent : float
-        Most that a plan may cost more than the cheapest one found so that requests stay in their region. [%]
+        Largest extra cost over the cheapest plan found for serving requests in their own region. [%]
     """
 
     name: str
@@ -222,17 +222,17 @@ class Service:
 
     @property
     def inner_ttft_ms(self) -> float | None:
-        """What the limit on TTFT leaves for the engine and ways to other regions; None without one. [ms]"""
+        """TTFT limit less fixed times outside inference; None without a limit. [ms]"""
         return None if self.ttft_ms is None else self.ttft_ms - self.outside_ms.total_ms
 
     @property
     def ttft_under_load(self) -> tuple[LatencyLimit, ...]:
-        """Limits on TTFT that hold under load."""
+        """Limits on TTFT under load."""
         return () if self.traffic is None else self.traffic.ttft
 
     @property
     def least_inner_ttft_ms(self) -> float:
-        """The same for the strictest of its limits on TTFT, under load or not; infinite without any. [ms]"""
+        """The same for the strictest TTFT limit, under load or not; infinite without any. [ms]"""
         limits_ms = [limit.limit_ms for limit in self.ttft_under_load]
         if self.ttft_ms is not None:
             limits_ms.append(self.ttft_ms)
@@ -240,24 +240,24 @@ class Service:
 
     @property
     def ends_with_prompts(self) -> bool:
-        """Whether all requests end with their first token, as those of classifiers and embeddings do."""
+        """Whether all requests end with their first token, like those of classifiers and embedding models."""
         return all(each.output_tokens == 1 for each in self.classes)
 
     @property
     def keeps_prefixes(self) -> bool:
-        """Whether its servers keep prefixes for later requests: some request has one that was computed."""
+        """Whether its servers keep prefixes for later requests, because some request reuses one."""
         cached = any((each.context_tokens or 0) > (each.input_tokens or 0) for each in self.classes)
         techniques = self.techniques
         return cached or techniques.shared_prefix_tokens > 0 or techniques.persistent_kv is not None
 
     @property
     def planned_ratio(self) -> float:
-        """Capacity that is planned for a unit of demand: one, and the headroom."""
+        """Capacity per unit of demand: one plus the headroom."""
         return 1 + self.headroom
 
     @property
     def layout_framework(self) -> str:
-        """Framework whose rules on layouts count; empty where none do."""
+        """Framework whose layout rules apply; empty for none."""
         return "" if self.search.any_layout else self.framework
 
     def may_run_in(self, region: str) -> bool:

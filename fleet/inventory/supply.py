@@ -10,7 +10,7 @@ from fleetplan.fleet.inventory.accelerator import Accelerator
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """A hardware kind that pools, offers and engine tables name.
+    """A kind of hardware that pools, offers and engine tables name.
 
     Attributes
     ----------
@@ -21,15 +21,14 @@ class Hardware:
     accelerator : Accelerator or None
         The figures; None for a kind that only engine tables use.
     power_w_per_accelerator : float or None
-        Power of a card with its share of host, network and fans, before PUE. [W]
-        None where neither the catalogue nor the fleet file gives a figure to derive it from.
-        A power cap lowers it.
+        Power of a card with its share of host, network and fans, before PUE; None if neither the catalogue
+        nor the fleet file gives a figure to derive it from. A power cap lowers it. [W]
     idle_w_per_accelerator : float
-        The same of a card that runs nothing; 0 where nothing is known. [W]
+        Idle power of a card, with the same share; 0 if unknown. [W]
     uncapped_w_per_accelerator : float or None
-        `power_w_per_accelerator` without the power cap; None where the kind has no cap. [W]
+        `power_w_per_accelerator` without the power cap; None without a cap. [W]
     part : str or None
-        The part of the catalogue that it is, in hosts of any size; None for one with figures of its own.
+        Its part of the catalogue, in hosts of any size; None for hardware with figures of its own.
     """
 
     name: str
@@ -42,7 +41,7 @@ class Hardware:
 
     @property
     def installed_w_per_accelerator(self) -> float | None:
-        """Power that hosting and energy are charged for, with or without a cap; None where none is known. [W]
+        """Power for hosting and energy costs, which ignores a cap; None if unknown.
 
         See `fleetplan.fleet.inventory.power.power_capped` for why a cap does not lower it.
         """
@@ -52,7 +51,7 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A place with its power and its energy price.
+    """A region with its power and energy prices.
 
     Attributes
     ----------
@@ -61,17 +60,17 @@ class Region:
     power_kw : tuple[float, ...] or None
         Facility power by period, PUE included; None is unlimited. [kW]
     pue : float
-        Facility power over IT power.
+        Facility power divided by IT power.
     energy_usd_per_kwh : tuple[float, ...] or None
-        Energy price by period; None where energy is not charged. [USD/kWh]
+        Energy price by period; None if energy has no cost. [USD/kWh]
     hosting_usd_per_kw_month : float
         Space and cooling per kW of installed IT power. [USD/kW/month]
     grid_kg_co2_per_kwh : tuple[float, ...] or None
-        Carbon intensity of the grid by period; None where it is not given. [kg CO2/kWh]
+        Carbon intensity of the grid by period; None if not given. [kg CO2/kWh]
     round_trip_ms : Mapping[str, float]
-        Way to other regions and back, by region, as far as it is known. [ms]
+        Known round-trip times to other regions, by region. [ms]
     network_usd_per_gb : Mapping[str, float]
-        What it costs to carry data of requests to other regions and back, by region; free where absent. [USD]
+        Network price of data of requests that another region serves, by region; free if absent. [USD/GB]
     """
 
     name: str
@@ -99,15 +98,15 @@ class Owned:
     maintenance_ratio_per_year : float
         Yearly maintenance over the purchase price.
     residual_ratio : float
-        Value at the end of the write-off over the purchase price.
+        Value at the end of the write-off as a share of the purchase price.
     value_by_age : tuple[tuple[int, float], ...]
-        Values at ages before that, in periods, over the purchase price; without any, it falls evenly.
+        Values at earlier ages, in periods, as shares of the purchase price; empty for a linear write-off.
     price_as_of : str or None
         Year, month or day of the price; None where the file does not say.
     resale_usd_per_host : tuple[float, ...] or None
-        What a host retired at the start of a period sells for; None where none may be sold. [USD]
+        Resale price of a host retired at the start of a period; None if no host may be sold. [USD]
     end_of_life : str or None
-        First period in which the hosts are gone; None is after the horizon.
+        First period without the hosts; None is after the horizon.
     """
 
     capex_usd_per_host: float
@@ -148,26 +147,26 @@ class Rented:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Hosts of one kind in one region that exist today. Exactly one of `owned` and `rented` is set.
+    """Installed hosts of one kind in one region. Exactly one of `owned` and `rented` is set.
 
     Attributes
     ----------
     name, region, hardware : str
         Names in the fleet file.
     hosts : int
-        How many hosts.
+        Number of hosts.
     accelerators_per_host : int
         Cards of a host; 1 for a pool that is counted in accelerators.
     owned : Owned or None
-        Set where the hosts were bought.
+        Cost of bought hosts.
     rented : Rented or None
-        Set where the hosts are rented.
+        Rent of rented hosts.
     maintenance_hosts : tuple[int, ...]
-        Hosts out of service by period; empty where none ever are.
+        Hosts out of service by period; empty for none.
     reserve_hosts : int or None
-        Hosts that are kept free while anything runs.
+        Hosts kept free while anything runs.
     reserve_percent : float or None
-        The same in per cent of the hosts in use. Where both are None the policy says how many. [%]
+        The same in per cent of the hosts in use. If both are None, the policy applies. [%]
     """
 
     name: str
@@ -188,7 +187,7 @@ class Pool:
 
     @property
     def end(self) -> str | None:
-        """First period in which it is gone, worn out or given back; None where it stays."""
+        """First period without the pool (end of life or lease); None if it stays."""
         if self.rented is not None:
             return self.rented.lease_end
         return None if self.owned is None else self.owned.end_of_life
@@ -196,16 +195,16 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Hardware that can be bought or rented. Exactly one of the two prices is set.
+    """Hardware that the plan can buy or rent. Exactly one of the two prices is set.
 
     Attributes
     ----------
     name, hardware : str
         Names in the fleet file.
     regions : tuple[str, ...]
-        Where it can be had.
+        Regions of the offer.
     unit : str
-        `host` or `accelerator`: what is counted, and what `max_units` limits.
+        Unit of orders and of `max_units`: `host` or `accelerator`.
     accelerators_per_unit : int
         Cards of a unit.
     capex_usd_per_host : float or None
@@ -217,7 +216,8 @@ class Offer:
     lead_time_periods : int
         Periods between the order and the first period in service.
     max_units : tuple[int or None, ...]
-        Most units ordered (bought) or held (rented) in a period, over all regions; None is unlimited.
+        Largest number of units ordered (bought) or held (rented) in a period, over all regions; None is
+        unlimited.
     life_periods : int
         Periods of write-off of a purchase.
     maintenance_ratio_per_year : float
@@ -225,17 +225,17 @@ class Offer:
     price_source : str
         Where the price is from.
     residual_ratio : float
-        Value of a purchase at the end of the write-off over its price.
+        Value of a purchase at the end of the write-off as a share of its price.
     value_by_age : tuple[tuple[int, float], ...]
-        Values at ages before that, in periods, over its price; without any, it falls evenly.
+        Values at earlier ages, in periods, as shares of its price; empty for a linear write-off.
     price_as_of : str or None
         Year, month or day of the price; None where the file does not say.
     term_periods : int
-        Periods that a rental holds for, at the price of the first.
+        Term of a rental, at the price of its first period. [periods]
     lot_units : int
-        Units that come together.
+        Lot size. [units]
     spot_max_share : float or None
-        Most of a service that may run on it where it may be taken away; None where it may not.
+        Largest share of a service on spot capacity; None for other offers.
     """
 
     name: str
@@ -261,16 +261,16 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class KvLink:
-    """A network over which KV caches pass from prefill to decode.
+    """A network that transfers KV caches from prefill to decode.
 
     Attributes
     ----------
     prefill, decode : str
-        The region or the pool that it leads from, and the one that it leads to.
+        Region or pool of the sender, and of the receiver.
     gb_per_s : float
-        What it carries in this direction. [GB/s]
+        Bandwidth in this direction. [GB/s]
     added_ms : float
-        Time that it adds to a transfer beyond one within a region; counts against TTFT. [ms]
+        Extra time of a transfer compared with one within a region; counts against TTFT. [ms]
     """
 
     prefill: str
@@ -280,9 +280,9 @@ class KvLink:
 
     @property
     def name(self) -> str:
-        """In reports and solver names."""
+        """Name in reports and in the solver's model."""
         return f"{self.prefill}>{self.decode}"
 
     def joins(self, sender: Collection[str], receiver: Collection[str]) -> bool:
-        """Whether it leads from one place to another, each given by the names of its pool and region."""
+        """Whether the link connects two places, each given by the names of its pool and region."""
         return self.prefill in sender and self.decode in receiver

@@ -1,7 +1,6 @@
-"""Serving techniques of a service: what is switched on, and with which figures.
+"""Serving techniques of a service, with their figures.
 
-Every switch is off where it is left out, but for chunks of long prompts. `fleetplan.perfmodel` gives them
-their effect.
+All techniques are off by default, except chunks of long prompts. `fleetplan.perfmodel` models them.
 """
 
 from __future__ import annotations
@@ -19,24 +18,24 @@ ExpertBalance: TypeAlias = Literal["auto", "eplb", "none", "perfect"]
 
 
 MTP_ACCEPTANCE_RATIO: Final = 0.85
-"""Chance that the one token is accepted that a multi-token-prediction module proposes: the lower end of 85 to
-90 % over several topics. Source: DeepSeek-V3 technical report (arXiv 2412.19437), section 5.4.3. Tokens
-beyond the first are accepted less often, so a preset for them would promise too much."""
+"""Probability that the single token of a multi-token-prediction module is accepted: the lower end of 85 to 90
+% over several topics. Source: DeepSeek-V3 technical report (arXiv 2412.19437), section 5.4.3. Further tokens
+are accepted less often, so a preset for them would be too optimistic."""
 
 MTP_COST_RATIO: Final = 0.044
-"""Time of that token over the step: the parameters that the module reads for it, 1.61 billion (its layer with
-nine experts, the projection of two states, the LM head), over the 37 billion of the model. Source: the
-config.json of deepseek-ai/DeepSeek-V3; its time was not measured."""
+"""Time of that token divided by the step: the parameters that the module reads for it, 1.61 billion (its
+layer with nine experts, the projection of two states, the LM head), over the 37 billion of the model. Source:
+the config.json of deepseek-ai/DeepSeek-V3; its time was not measured."""
 
 
 LONG_PROMPT_TOKENS: Final = 32_768
-"""Prompts from this length on are cut into chunks where the framework pipelines them, and searched with
-context parallelism. [tokens] Source: vllm-project/vllm pull request 26864, whose authors see context
-parallelism gain from inputs of 32K on."""
+"""Shortest prompts that are cut into chunks if the framework pipelines them, and searched with context
+parallelism. [tokens] Source: vllm-project/vllm pull request 26864, whose authors see context parallelism gain
+from inputs of 32K."""
 
 LONG_PROMPT_CHUNK_TOKENS: Final = 8192
-"""Chunks of long prompts where the service says nothing. [tokens] Source: the default of a server of vLLM
-0.33 on parts of 70 to 160 GiB (EngineArgs.get_batch_defaults), and of SGLang 0.5.23 on parts of 60 to 160 GiB
+"""Default chunks of long prompts. [tokens] Source: the default of a server of vLLM 0.33 on parts of 70 to 160
+GiB (EngineArgs.get_batch_defaults), and of SGLang 0.5.23 on parts of 60 to 160 GiB
 (arg_groups/memory_hook.py)."""
 
 PIPELINED_CHUNKS: Final = {
@@ -45,26 +44,26 @@ PIPELINED_CHUNKS: Final = {
     "sglang": "docs.sglang.io/advanced_features/pipeline_parallelism: chunks of one request are computed by "
     "different stages at once",
 }
-"""Frameworks in which chunks of one prompt follow each other through a pipeline, with the source. Not known
-of TensorRT-LLM: there each chunk waits for the one before."""
+"""Frameworks in which chunks of one prompt follow each other through a pipeline, with sources. TensorRT-LLM
+is not known to do so: there, each chunk waits for the previous one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpeculativeDecoding:
-    """A draft proposes tokens, one step of the model verifies them.
+    """Speculative decoding: a draft proposes tokens, one step of the model verifies them.
 
     Attributes
     ----------
     draft_tokens : int
-        Tokens proposed a step.
+        Drafted tokens per step.
     acceptance_ratio : float
-        Chance that a proposed token is accepted, given that those before it were.
+        Probability that a drafted token is accepted if those before it were.
     draft_cost_ratio : float
-        Time of one proposed token over the time of the verifying step.
+        Time of one drafted token divided by the time of the verifying step.
     draft_gib_per_accelerator : float
         Memory of the draft's weights and cache. [GiB]
     method : {"draft-model", "eagle", "eagle3", "mtp"} or None
-        What proposes; None where nothing says, and the plan has no launch command.
+        Draft method; None if not stated, and the plan then has no launch command.
     draft_model : str or None
         Checkpoint of the draft; None for mtp, whose draft is part of the model's.
     """
@@ -79,16 +78,16 @@ class SpeculativeDecoding:
 
 @dataclass(frozen=True, slots=True)
 class KvTier:
-    """Memory that keeps the cache of sessions between their requests.
+    """A memory tier that keeps the caches of sessions between their requests.
 
     Attributes
     ----------
     tier : {"hbm", "dram", "flash"}
-        Which memory.
+        Kind of memory.
     gib_per_accelerator : float
-        What sessions may take of it. [GiB]
+        Memory that sessions may use. [GiB]
     gb_per_s : float or None
-        Speed of loading into HBM, an accelerator; None for HBM itself. [GB/s]
+        Bandwidth of loads into HBM, per accelerator; None for HBM itself. [GB/s]
     """
 
     tier: TierName
@@ -98,16 +97,16 @@ class KvTier:
 
 @dataclass(frozen=True, slots=True)
 class PersistentKv:
-    """Caches of sessions are kept between requests.
+    """Caches of sessions that are kept between requests.
 
     Attributes
     ----------
     hit_ratio : float
-        Share of requests whose session would be found if all sessions were kept.
+        Share of requests that would find their session if all sessions were kept.
     sessions_per_accelerator : float
-        Sessions that are kept.
+        Sessions to keep.
     tiers : tuple[KvTier, ...]
-        Where they are kept, fastest first; sessions that no tier holds are lost.
+        Memory tiers, fastest first; sessions that no tier holds are lost.
     """
 
     hit_ratio: float
@@ -124,7 +123,7 @@ class Offload:
     weights_ratio, kv_ratio : float
         Share of the weights, and of the cache of running sequences, that stays outside.
     gb_per_s : float
-        Speed of the link, an accelerator and direction. [GB/s]
+        Bandwidth of the link, per accelerator and direction. [GB/s]
     """
 
     weights_ratio: float
@@ -134,23 +133,24 @@ class Offload:
 
 @dataclass(frozen=True, slots=True)
 class ExpertRouting:
-    """How tokens spread over the experts of a mixture.
+    """Routing of tokens to the experts of a mixture.
 
     Attributes
     ----------
     activation : {"uniform", "balanced", "log-linear"}
-        How many experts a step reaches.
+        Model of the number of experts that a step activates.
     log_linear_intercept, log_linear_slope : float or None
-        Experts reached = intercept + slope * ln(tokens); log-linear alone. [experts]
+        Active experts = intercept + slope * ln(tokens); for log-linear only. [experts]
     busiest_expert_ratio : float or None
         Share of routed tokens that the busiest expert receives; None is an even spread.
     placement : {"mixed", "random", "sorted"}
-        How experts are dealt to expert-parallel ranks: hot with cold, by chance, or by load.
+        Assignment of experts to expert-parallel ranks: mixed (hottest to the least loaded), random, or sorted
+        by load.
     balance : {"auto", "eplb", "none", "perfect"}
-        How tokens spread over expert-parallel ranks: by a load balancer with redundant experts, as they come,
-        or evenly. auto is eplb where more accelerators than a host of eight share the experts, else none.
+        Load balance of expert-parallel ranks: a load balancer with redundant experts, none, or perfect. auto
+        is eplb if more accelerators than a host of eight share the experts, else none.
     redundant_experts : int or None
-        Copies of experts that the load balancer places; None is one for eight experts.
+        Copies of experts that the load balancer places; None is one per eight experts.
     """
 
     activation: ActivationModel = "uniform"
@@ -164,14 +164,14 @@ class ExpertRouting:
 
 @dataclass(frozen=True, slots=True)
 class KvTransfer:
-    """How a prompt's cache travels from prefill to decode.
+    """Transfer of a prompt's KV cache from prefill to decode.
 
     Attributes
     ----------
     overlap : bool
         Each layer's cache is sent while later layers compute.
     gb_per_s : float or None
-        Link of one accelerator; None is its network, or its scale-up links without one. [GB/s]
+        Bandwidth of the link per accelerator; None is its network, or its scale-up links without one. [GB/s]
     """
 
     overlap: bool = False
@@ -180,26 +180,26 @@ class KvTransfer:
 
 @dataclass(frozen=True, slots=True)
 class Techniques:
-    """Techniques of a service; equal ones compare and hash alike.
+    """Techniques of a service, compared and hashed by value.
 
     Attributes
     ----------
     chunk_tokens : int or None
-        Most prompt tokens of an iteration of a rank; None computes prompts whole. [tokens]
+        Largest number of prompt tokens in an iteration of a rank; None computes prompts whole. [tokens]
     samples_per_prompt : int
         Generations that share one prefill. A request is one prompt with all of them.
     shared_prefix_tokens : int
-        Cached tokens that all requests begin with: kept once, and read once by a whole batch. [tokens]
+        Cached tokens that all requests begin with: kept once, and read once per batch. [tokens]
     speculative, persistent_kv, offload
-        None where switched off.
+        None if off.
     experts : ExpertRouting
-        Of mixtures; without effect on dense models.
+        Routing in mixtures of experts; no effect on dense models.
     kv_transfer : KvTransfer
-        Of disaggregated serving.
+        Transfers in disaggregated serving.
     sampling : {"greedy", "top-p"}
-        Whether the likeliest token is taken, or one is drawn from the most likely ones.
+        greedy takes the most likely token, top-p samples from the most likely ones.
     expert_overlap : {"none", "two-batch", "single-batch"}
-        What is computed while tokens travel to experts and back, where that is faster.
+        Computation that hides dispatch and combine, if that is faster.
     image_token_ratio : float
         Share of the new prompt tokens that are images, which an encoder computes first.
     """
@@ -219,20 +219,20 @@ class Techniques:
 
 @dataclass(frozen=True, slots=True)
 class ModelVariant:
-    """One way to serve a service: another model, precision or prompt compression, with its quality.
+    """A variant of a service: another model, precision or prompt compression, with its quality.
 
     Attributes
     ----------
     name : str
-        What placements call it.
+        Name in placements.
     model : str
         As in a service.
     weights, kv : str
         Precision.
     quality : float
-        Score on the service's own scale.
+        Score on a scale of the user's choice.
     input_tokens_ratio : float
-        New prompt tokens over those of the workload: below 1 with context compression.
+        New prompt tokens divided by those of the workload: below 1 with context compression.
     checkpoint : str or None
         As in a service.
     """

@@ -1,4 +1,4 @@
-"""How requests arrive and how long they are, beyond their means, and which latencies hold under that load."""
+"""Distributions of arrivals and lengths of requests, and latency limits under load."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 POISSON_BURSTINESS = 1.0
-"""Squared coefficient of variation of the times between arrivals that do not depend on each other."""
+"""Squared coefficient of variation of interarrival times of independent arrivals."""
 
 
 @dataclass(frozen=True, slots=True)
 class LengthBin:
-    """Requests whose lengths lie in a rectangle, evenly spread over it.
+    """A bin of prompt and output lengths, with requests spread evenly over it.
 
     Attributes
     ----------
     input_from, input_to : int
-        New prompt tokens, the upper one not included. [tokens]
+        New prompt tokens, upper end excluded. [tokens]
     output_from, output_to : int
-        Generated tokens, the upper one not included. [tokens]
+        Generated tokens, upper end excluded. [tokens]
     share : float
-        Part of all requests.
+        Share of all requests.
     """
 
     input_from: int
@@ -76,7 +76,7 @@ class LengthHistogram:
     def input_quantile(self, share: float) -> float:
         """Return the new prompt tokens that `share` of the requests do not exceed. [tokens]
 
-        Bins of prompt lengths are taken not to overlap.
+        Assumes that bins of prompt lengths do not overlap.
         """
         shares: dict[tuple[int, int], float] = {}
         for each in self.bins:
@@ -91,19 +91,19 @@ class LengthHistogram:
 
 
 def _second_moment(start: int, end: int) -> float:
-    """Mean square of the whole numbers from `start` up to but not including `end`."""
+    """Return the mean square of the whole numbers from `start` up to but not including `end`."""
     count, mean = end - start, (start + end - 1) / 2
     return mean**2 + (count**2 - 1) / 12
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyLimit:
-    """A limit that holds under load.
+    """A latency limit under load.
 
     Attributes
     ----------
     share : float or None
-        Share of the requests that must keep it; None limits their mean.
+        Share of the requests that must meet it; None limits their mean.
     limit_ms : float
         The limit. [ms]
     """
@@ -114,19 +114,19 @@ class LatencyLimit:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Distributions of a service's requests, beyond means.
+    """Distributions of a service's requests.
 
     Attributes
     ----------
     burstiness : float
-        Squared coefficient of variation of the times between arrivals; 1 is Poisson.
+        Squared coefficient of variation of interarrival times; 1 is Poisson.
     ttft, tpot : tuple[LatencyLimit, ...]
-        Limits that hold under load, with queueing.
+        Limits under load, queueing included.
     lengths : tuple[tuple[str, LengthHistogram], ...]
-        Spread of the lengths by request class, scaled to the means of the class where it is used. A class
-        that is not named has requests of one length.
+        Distribution of lengths by request class, scaled to the means of the class. Other classes have
+        requests of one length.
     derives_headroom : bool
-        Whether the service states no headroom, so that one follows from how much its traffic varies.
+        Whether the headroom follows from the variation of the traffic because the service states none.
     """
 
     burstiness: float = POISSON_BURSTINESS
@@ -137,9 +137,9 @@ class Traffic:
 
     @property
     def limits_load(self) -> bool:
-        """Whether any latency is limited under load."""
+        """Whether any latency has a limit under load."""
         return bool(self.ttft or self.tpot)
 
     def lengths_of(self, request_class: str) -> LengthHistogram | None:
-        """Return the spread of the lengths of a class; None where all its requests have one length."""
+        """Return the distribution of lengths of a class; None if all its requests have one length."""
         return dict(self.lengths).get(request_class)

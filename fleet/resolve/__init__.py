@@ -1,4 +1,4 @@
-"""From a document to the resolved fleet, with every mistake in one list.
+"""Resolve a document into a fleet, with every mistake in one list.
 
 In: a `Document`. Out: a `Fleet`: names looked up, defaults applied, values spread over periods, regions and
 classes. Entry points: `build_fleet`, `stale_prices` for a fleet, `stored_weights` for a model.

@@ -1,4 +1,4 @@
-"""The way from a fleet file to the resolved fleet, with every mistake in one list."""
+"""Build the fleet from a fleet file, with every mistake in one list."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _ItemT = TypeVar("_ItemT", bound=_Named)
 
 
 def build_fleet(document: Document) -> Fleet:
-    """Return the fleet that a document describes; scenarios in it have been laid on before.
+    """Return the fleet of a document that already includes its scenarios.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def _extend(context: Context, spec: FleetSpec) -> None:
 
 
 def _follows(issue: Issue, earlier: Sequence[Issue]) -> bool:
-    """Whether an issue is about a value that is itself, or in a part of it, already known to be broken."""
+    """Whether an issue is about a value that is known to be invalid, or about a part of it."""
     around = f"{issue.key_path}."
     return any(f"{known.key_path}.".startswith(around) for known in earlier)
 
@@ -129,7 +129,7 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
     _check_power(context, regions, used, pools, offers, services)
     check_objective(context, spec, used, services)
     objective = first_objective(context, spec, bool(scenarios))
-    # Before the fleet takes over the warnings.
+    # The fleet copies the warnings below.
     charged = resolve_finance(context, spec.finance)
     return Fleet(
         name=spec.name if spec.name is not None else document.path.stem,
@@ -159,7 +159,7 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
 
 
 def _check_blocks(context: Context) -> None:
-    """Note blocks that hold nothing, and that there is no hardware."""
+    """Note empty blocks, and a file without hardware."""
     root = context.document.root
     for block in ("regions", "services"):
         written = root.child(block)
@@ -170,7 +170,7 @@ def _check_blocks(context: Context) -> None:
 
 
 def _warn_of_allowed_regions(context: Context, spec: FleetSpec, services: Sequence[Service]) -> None:
-    """Warn of regions that limit a service which nothing moves."""
+    """Warn of `regions` that limit a service without effect."""
     for service in services:
         kept = service.name in spec.policy.survive_region_loss or service.serve_from
         if service.allowed_regions is not None and not kept:
@@ -184,7 +184,7 @@ def _names(document: Document, block: str) -> tuple[str, ...]:
 
 
 def _item_names(document: Document, block: str) -> tuple[str, ...]:
-    """Return the names in a list of blocks, those of broken items included."""
+    """Return the names in a list of blocks, broken items included."""
     written = document.root.child(block)
     return () if written is None else tuple(item.name for item in written.items if item.name)
 
@@ -196,7 +196,7 @@ def _class_names(spec: ServiceSpec) -> tuple[str, ...]:
 def _numbered(
     context: Context, parsed: Parsed, block: str, specs: Sequence[_ItemT]
 ) -> list[tuple[int, _ItemT]]:
-    """Return the items with their positions in the file; a name given twice is noted."""
+    """Return the items with their positions in the file; note duplicate names."""
     numbered = list(zip(parsed.positions.get(block, ()), specs, strict=True))
     first: dict[str, int] = {}
     for position, item in numbered:
@@ -224,7 +224,7 @@ def _used_hardware(
 
 
 def _tables(services: Sequence[Service]) -> list[pd.DataFrame]:
-    """Return the engine tables of services, each once: thousands of services may name the same one."""
+    """Return the engine tables of services, each once: thousands may name the same one."""
     tables = (service.engines for service in services if service.engines is not None)
     return list({id(table): table for table in tables}.values())
 
@@ -245,7 +245,7 @@ def _check_power(
     offers: Sequence[Offer],
     services: Sequence[Service],
 ) -> None:
-    """Refuse hardware without a power figure where power, energy or carbon counts."""
+    """Reject hardware without a power figure if power, energy or carbon counts."""
     limited = {
         region.name
         for region in regions
@@ -301,7 +301,7 @@ def _relative(hashes: Mapping[str, str], folder: Path) -> dict[str, str]:
 
 def _in_order(issues: Sequence[Issue]) -> list[Issue]:
     files = list(dict.fromkeys(issue.path for issue in issues))
-    # A mistake in `service_defaults` is one of each service that takes it from there, and is told once.
+    # A mistake in `service_defaults` occurs in every service that uses it; report it once.
     first: dict[tuple[object, ...], Issue] = {}
     for issue in issues:
         first.setdefault((issue.path, issue.line, issue.column, issue.message, issue.hint), issue)

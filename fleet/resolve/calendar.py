@@ -1,4 +1,4 @@
-"""The periods of the horizon resolved: their length and names, and dates and durations that must fit them."""
+"""Resolve the periods of the horizon, and check dates and durations against them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HERE: KeyPath = ("horizon", "periods")
 
 
 def calendar_of(spec: HorizonSpec | None) -> Calendar:
-    """Return the calendar of a horizon; `check_periods` notes what is wrong with it."""
+    """Return the calendar of a horizon; `check_periods` notes its mistakes."""
     if spec is None:
         return Calendar()
     kinds = {kind_of_name(name) for name in spec.periods}
@@ -34,7 +34,7 @@ def calendar_of(spec: HorizonSpec | None) -> Calendar:
 
 
 def check_periods(context: Context, spec: HorizonSpec | None) -> None:
-    """Note periods that are given twice, leave a gap, are of several kinds, or cannot be dated."""
+    """Note duplicate periods, gaps, mixed kinds, and names without a date."""
     if spec is None:
         return
     kinds = [kind_of_name(name) for name in spec.periods]
@@ -44,7 +44,7 @@ def check_periods(context: Context, spec: HorizonSpec | None) -> None:
             context.error(here, f"the period {name!r} is given twice")
             return
         if is_like_a_date(name):
-            # As a name without a date it would be a quarter, whatever its author meant.
+            # A name without a date would count as a quarter, which the author may not mean.
             hint = "write 2027Q1, 2027-01 or FY27-Q1"
             context.error(here, f"{name} is neither a quarter nor a month", hint)
             return
@@ -75,7 +75,7 @@ def _said(kind: str | None) -> str:
 def periods_of_extension(
     context: Context, extend: int | Literal["terms"] | None, offers: Sequence[OfferSpec]
 ) -> int:
-    """Return how many periods an extension of the horizon adds.
+    """Return the number of periods that an extension of the horizon adds.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def periods_of_extension(
 
 
 def _term_periods(context: Context, offer: OfferSpec) -> int:
-    """Return the term of an offer, 0 where it has none; wrong ones are noted where offers are resolved."""
+    """Return the term of an offer, 0 for none; invalid ones are noted with the offers."""
     if offer.term_quarters is not None:
         return periods_of_quarters(context, offer.term_quarters)
     return -(-(offer.term_months or 0) // context.calendar.months)
@@ -120,7 +120,7 @@ def _last_order(context: Context, offer: OfferSpec) -> int:
 
 
 def period_index(context: Context, key_path: KeyPath, name: str | None) -> int | None:
-    """Return the periods since the year 0 at which a date of the file begins, or note that none does.
+    """Return the number of the period that begins at a date, since the year 0; note a date that begins none.
 
     Parameters
     ----------
@@ -146,14 +146,14 @@ def period_index(context: Context, key_path: KeyPath, name: str | None) -> int |
 
 
 def periods_of_quarters(context: Context, quarters: int) -> int:
-    """Return how many periods so many quarters are."""
+    """Convert quarters to periods."""
     return quarters * context.calendar.per_quarter
 
 
 def stated_periods(
     context: Context, key_path: KeyPath, key: str, quarters: int | None, months: int | None, *, up: bool
 ) -> int | None:
-    """Return a duration that is given in quarters or in months. [periods]
+    """Return a duration in periods, given in quarters or months. [periods]
 
     Parameters
     ----------
@@ -164,9 +164,9 @@ def stated_periods(
     key : str
         Name of the key without its unit, such as `term`.
     quarters, months : int or None
-        What the file gives.
+        Values of the file.
     up : bool
-        Whether months are rounded up to whole periods; otherwise they must be whole periods.
+        Whether to round months up to whole periods; otherwise they must be whole periods.
     """
     if months is None:
         return None if quarters is None else periods_of_quarters(context, quarters)

@@ -1,4 +1,4 @@
-"""Hardware of a fleet file by the catalogue's names, whichever names the file uses."""
+"""Translate hardware names of a fleet file to the catalogue's names."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SpecT = TypeVar("_SpecT", bound=BaseModel)
 
 
 def with_catalogue_names(context: Context, spec: FleetSpec) -> FleetSpec:
-    """Return the blocks with names of drivers, labels and clouds replaced; unknown names stay as they are.
+    """Return the blocks with names of drivers, labels and clouds translated; unknown names stay.
 
-    A name that the block `hardware` defines is the file's own, whatever others mean by it. A pool or offer of
-    machines with fewer or more accelerators than a host of their part is an error.
+    Names in the block `hardware` take precedence. It is an error if a pool or offer names a machine with more
+    or fewer accelerators than a host of its part.
     """
     named = {
         "pools": [each.hardware for each in spec.pools],

@@ -1,4 +1,4 @@
-"""Shared state while a fleet file is resolved: its names, and the issues found."""
+"""Shared state of resolving a fleet file: its names and issues."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _classes_in(table: pd.DataFrame) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Context:
-    """Names to resolve against, and where issues and warnings are gathered.
+    """Names to resolve against; collects issues and warnings.
 
     Attributes
     ----------
@@ -40,26 +40,26 @@ class Context:
     periods : tuple[str, ...]
         The horizon, with its extension.
     calendar : Calendar
-        How long its periods are, and how they are named.
+        Length and names of its periods.
     region_names, hardware_names : tuple[str, ...]
         Every name that the file or the catalogue defines, broken blocks included, so that a mistake in a
         block is reported once and not again wherever the block is named.
     slices : tuple[Slice, ...]
-        Parts of the day; empty where the day is whole.
+        Slices of the day; empty without slices.
     scenarios : tuple[DemandScenario, ...]
-        Ways in which demand may turn out, those of estimates included where the file names none.
+        Demand scenarios; those of estimates if the file names none.
     day_shapes : Mapping[str, DayShape]
         Shapes of the day by name.
     issues : list[Issue]
-        What is wrong so far.
+        Issues so far.
     warnings : list[str]
-        What was read but has no effect, and what was assumed.
+        Keys without effect, and assumptions.
     extended_by : int
-        Periods at the end that the file does not state: they repeat the last one that it does.
+        Periods of the extension, which repeat the last stated one.
     hashes : dict[str, str]
-        SHA-256 of the files read besides the document.
+        SHA-256 of further files.
     engine_tables : dict[str, DataFrame]
-        Engine tables without mistakes by file: many services may name the same one.
+        Valid engine tables by file; many services may name the same one.
     classes_in : callable
         Request classes of an engine table, in the order of its rows.
     """
@@ -83,11 +83,11 @@ class Context:
 
     @property
     def stated(self) -> tuple[str, ...]:
-        """The periods that the file states, without an extension."""
+        """Periods that the file states, without the extension."""
         return self.periods[: len(self.periods) - self.extended_by]
 
     def extended(self, values: Sequence[_ValueT]) -> tuple[_ValueT, ...]:
-        """Return values of the stated periods as values of all, the last one repeated."""
+        """Extend values of the stated periods to all periods, repeating the last one."""
         return (*values, *itertools.repeat(values[-1], self.extended_by))
 
     def error(self, key_path: KeyPath, message: str, hint: str = "", *, at_key: bool = False) -> None:
@@ -95,18 +95,18 @@ class Context:
         self.issues.append(self.document.issue(key_path, message, hint, at_key=at_key))
 
     def warn(self, key_path: KeyPath, message: str) -> None:
-        """Note a warning about a path of the document, once however often it is come across."""
+        """Note a warning about a path of the document, at most once."""
         label = self.document.label(key_path)
         text = f"{label}: {message}" if label else message
         if text not in self.warnings:
             self.warnings.append(text)
 
     def hardware_name(self, name: str) -> str:
-        """Return the catalogue's name of hardware; names of the file's own and unknown ones stay."""
+        """Return the catalogue's name of hardware; names defined in the file and unknown names stay."""
         return hardware_called(name, self.hardware_names)
 
     def check_hardware(self, key_path: KeyPath, name: str) -> bool:
-        """Return whether there is such hardware, and note an issue where there is none."""
+        """Return whether hardware exists; note an issue if not."""
         if name in self.hardware_names:
             return True
         self.error(key_path, f"there is no hardware {name!r}", hardware_hint(name, self.hardware_names))
@@ -115,14 +115,14 @@ class Context:
     def check_name(
         self, key_path: KeyPath, kind: str, name: str, known: Sequence[str], *, at_key: bool = False
     ) -> bool:
-        """Return whether `name` is known, and note an issue where it is not."""
+        """Return whether `name` is known; note an issue if not."""
         if name in known:
             return True
         self.error(key_path, f"there is no {kind} {name!r}", names_hint(name, known), at_key=at_key)
         return False
 
     def readable_file(self, key_path: KeyPath, reference: str) -> Path | None:
-        """Return the file that a value names and keep its hash, or note an issue where it cannot be read."""
+        """Return the file that a value names and keep its hash; note an issue if it cannot be read."""
         path = Path(self.document.place(key_path).file).parent / reference
         try:
             content = read_bytes(path)
@@ -134,22 +134,22 @@ class Context:
         return path
 
     def source(self, key_path: KeyPath) -> str:
-        """Return where a value stands, the file relative to the fleet file, for provenance."""
+        """Return the place of a value, with its file relative to the fleet file, for provenance."""
         place = self.document.place(key_path)
         name = os.path.relpath(place.file, self.document.path.parent) if place.line else place.file
         return f"{Path(name).as_posix()}:{place.line}" if place.line else name
 
     def region(self, key_path: KeyPath, name: str | None, key: str = "region") -> str | None:
-        """Return the region of a block that names it, or the only one where the block does not.
+        """Return the region of a block; the only region if the block names none.
 
         Parameters
         ----------
         key_path : KeyPath
             The block.
         name : str or None
-            What it says.
+            Its value.
         key : str
-            The key it says it with.
+            Its key.
         """
         if name is not None:
             known = self.check_name((*key_path, key), "region", name, self.region_names)
@@ -162,7 +162,7 @@ class Context:
     def numbers(
         self, key_path: KeyPath, value: float | Mapping[str, float] | None
     ) -> tuple[float, ...] | None:
-        """Return a value given once or by period as one number a period; every period must be given."""
+        """Return one number per period, from a value given once or for every period."""
         if value is None:
             return None
         if not isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Shapes of the day: how the demand of a region rises and falls, in steps of a quarter of an hour."""
+"""Shapes of the day: demand of a region in steps of a quarter of an hour."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ STEPS_PER_HOUR: Final = 4
 STEPS_PER_DAY: Final = round(HOURS_PER_DAY * STEPS_PER_HOUR)
 
 Ratios = tuple[float, ...]
-"""Demand of each quarter of an hour over what the file states, from the start of the first slice on: of one
-day after the other where there are several kinds."""
+"""Ratio of demand to the file's figure for each quarter of an hour from the start of the first slice; for
+several kinds of days, one day after the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayShape:
-    """How demand runs over the day.
+    """Course of demand over the day.
 
     Attributes
     ----------
     ratios : Mapping[str, Ratios]
-        By region; 1 all day in a region that is left out.
+        Ratios by region; 1 all day in other regions.
     """
 
     ratios: Mapping[str, Ratios]
@@ -52,7 +52,7 @@ class DayShape:
         if part is None:
             return day
         start, end = next((start, end) for each, start, end in slice_steps(slices) if each.name == part.name)
-        # Slices of more than 24 hours have been refused by now, and yet their demand is read.
+        # Slices of more than 24 hours have been rejected, but their demand is still read.
         return day[start:end] or day[-1:]
 
 
@@ -65,12 +65,12 @@ def _mean(ratios: Ratios) -> float:
 
 
 def day_shares(slices: Sequence[Slice]) -> tuple[Fraction, ...]:
-    """Return the share of all days of each kind, in order; 1 where days are alike."""
+    """Return the share of each kind of day, in order; 1 if all days are equal."""
     return tuple({part.day_kind: part.days_share for part in slices}.values()) or (Fraction(1),)
 
 
 def of_kinds(shapes: Sequence[DayShape], regions: Sequence[str]) -> DayShape:
-    """Return the shape that has on each kind of day that of another one."""
+    """Combine one shape per kind of day."""
     flat = (1.0,) * STEPS_PER_DAY * len(shapes)
     return DayShape(
         {
@@ -85,7 +85,7 @@ def of_kinds(shapes: Sequence[DayShape], regions: Sequence[str]) -> DayShape:
 
 
 def slice_steps(slices: Sequence[Slice]) -> list[tuple[Slice, int, int]]:
-    """Return each slice with its first step and the one after its last."""
+    """Return each slice with its first step and the step after its last."""
     found, start = [], 0
     for part in slices:
         end = start + round(part.hours * STEPS_PER_HOUR)
@@ -95,12 +95,12 @@ def slice_steps(slices: Sequence[Slice]) -> list[tuple[Slice, int, int]]:
 
 
 def shape_of_slices(regions: Sequence[str], slices: Sequence[Slice], ratios: Mapping[str, float]) -> DayShape:
-    """Return the shape with one ratio for each slice, 1 for those left out, alike in every region."""
+    """Return a shape from one ratio per slice (default 1), equal in every region."""
     return DayShape(dict.fromkeys(regions, ratios_of_slices(slices, ratios)))
 
 
 def ratios_of_slices(slices: Sequence[Slice], ratios: Mapping[str, float]) -> Ratios:
-    """Return one ratio for each slice, 1 for those left out, as steps."""
+    """Return one ratio per slice (default 1), as steps."""
     if not slices:
         return (1.0,) * STEPS_PER_DAY
     steps = ((ratios.get(part.name, 1.0), end - start) for part, start, end in slice_steps(slices))
@@ -108,7 +108,7 @@ def ratios_of_slices(slices: Sequence[Slice], ratios: Mapping[str, float]) -> Ra
 
 
 def step_of_hour(hour: str) -> int | None:
-    """Return the step that begins at an hour such as 8 or 17.5, or None for any other text."""
+    """Return the step of an hour such as 8 or 17.5; None for other texts."""
     try:
         step = float(hour) * STEPS_PER_HOUR
     except ValueError:
@@ -117,14 +117,14 @@ def step_of_hour(hour: str) -> int | None:
 
 
 def ratios_of_hours(steps: Mapping[int, float], first_hour: float) -> Ratios:
-    """Return a day that begins at an hour, from ratios that each hold until the next one is given.
+    """Return the ratios of a day from an hour on, where each ratio holds until the next one.
 
     Parameters
     ----------
     steps : Mapping[int, float]
-        Ratio by the step from midnight that it holds from; at least one.
+        Ratios by their first step from midnight; at least one.
     first_hour : float
-        Where the first step of the result lies; any multiple of a quarter. [h]
+        Hour of the first step of the result; any multiple of a quarter. [h]
     """
     held, day = steps[max(steps)], []
     for step in range(STEPS_PER_DAY):

@@ -1,4 +1,4 @@
-"""The finance block resolved, and prices that are older than the user trusts."""
+"""Resolve the finance block, and find outdated prices."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.finance import FinanceSpec
 
 TAX_SHARES_TOLERANCE: Final = 2e-3
-"""How far the shares of a write-off for tax may be from 1 in all: published tables are rounded."""
+"""Tolerance of the sum of the shares of a write-off for tax: published tables are rounded."""
 
 
 def resolve_finance(context: Context, spec: FinanceSpec) -> Finance:
-    """Return how prices become cost; an annuity without interest is noted."""
+    """Return the finance settings; note an annuity without interest."""
     if spec.method == "annuity" and spec.discount_rate == 0:
         message = "is missing, and an annuity takes its interest from it"
         context.error(("finance", "discount_rate"), message, "a yearly rate such as 0.08")
@@ -78,7 +78,7 @@ def _income_tax(context: Context, spec: FinanceSpec) -> IncomeTax | None:
 def resolve_residual(
     context: Context, key_path: KeyPath, value: float | Mapping[str, float], life_quarters: int
 ) -> tuple[float, tuple[tuple[int, float], ...]]:
-    """Return the value at the end of the write-off, and the values by age before that, over the price.
+    """Return the value at the end of the write-off and the values by earlier age, as shares of the price.
 
     Values by age are counted in periods.
 
@@ -113,9 +113,9 @@ def resolve_residual(
 
 
 def stale_prices(fleet: Fleet, today: date) -> tuple[str, ...]:
-    """Return one warning that lists prices older than `max_price_age_days`, and one of those without a date.
+    """Return one warning with prices older than `max_price_age_days`, and one with prices without a date.
 
-    A month or a year counts from its first day, so a price is at most as old as it is taken for.
+    A month or a year counts from its first day, so prices are at most that old.
     """
     limit_days = fleet.finance.max_price_age_days
     if limit_days is None:

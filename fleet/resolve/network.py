@@ -1,4 +1,4 @@
-"""Networks resolved: which hardware and regions KV caches pass between, and which regions serve others."""
+"""Resolve networks: transfers of KV caches, and regions that serve other regions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from fleetplan.fleet.schema.fleet import PolicySpec, ServiceSpec
 def resolve_kv_pairs(
     context: Context, spec: FleetSpec, hardware: Mapping[str, Hardware]
 ) -> frozenset[tuple[str, str]] | None:
-    """Return the hardware of prefill and of decode between which a KV cache may pass; None is any.
+    """Return the pairs of prefill and decode hardware between which a KV cache may travel; None is any.
 
-    A kind of which no vendor is known goes with every other: its rates were measured by who owns it.
+    Hardware without a known vendor pairs with any other: its owner measured its rates.
     """
     rule = spec.policy.kv_pairs
     if rule == "any":
@@ -42,7 +42,7 @@ def resolve_kv_pairs(
 
 
 def resolve_kv_links(context: Context, spec: FleetSpec, pools: Sequence[Pool]) -> tuple[KvLink, ...]:
-    """Return the links whose capacity counts; what is wrong with the others goes to the context."""
+    """Return the links with limited capacity; mistakes go to the context."""
     regions = {name: name for name in context.region_names} | {pool.name: pool.region for pool in pools}
     found = []
     for i, link in enumerate(spec.kv_links):
@@ -69,7 +69,7 @@ def resolve_kv_links(context: Context, spec: FleetSpec, pools: Sequence[Pool]) -
 
 
 def resolve_round_trips(context: Context, spec: FleetSpec, regions: Sequence[Region]) -> tuple[Region, ...]:
-    """Return the regions with the ways between them; a figure that one of two gives holds for both."""
+    """Return the regions with round trips and network prices, each applied in both directions."""
     given = {} if spec.regions is None else spec.regions
     ways: dict[str, dict[str, float]] = {region.name: {} for region in regions}
     prices: dict[str, dict[str, float]] = {region.name: {} for region in regions}
@@ -101,7 +101,7 @@ def with_home_preference(
     policy: PolicySpec,
     services: Sequence[Service],
 ) -> tuple[Service, ...]:
-    """Return the services with what may be paid so that their requests stay in their region.
+    """Return the services with their largest extra cost for serving requests at home.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def with_home_preference(
     specs : Sequence[tuple[int, ServiceSpec]]
         Services with their positions in the file.
     policy : PolicySpec
-        With what holds for services that do not state it.
+        Has the default.
     services : Sequence[Service]
         The valid services, with the regions that may serve them.
     """
@@ -140,7 +140,7 @@ def with_serving_regions(
     specs : Sequence[tuple[int, ServiceSpec]]
         Services with their positions in the file.
     regions : Sequence[Region]
-        With the ways between them.
+        Regions with their round trips.
     services : Sequence[Service]
         The valid services.
     """
@@ -201,7 +201,7 @@ def _warn_of_long_ways(
     limit_ms = service.least_inner_ttft_ms
     for origin, names in serving.items():
         for name in names:
-            # A region whose block is broken has been told, and has no ways.
+            # A region with a broken block has been reported, and has no round trips.
             way_ms = places[origin].round_trip_ms.get(name, 0.0) if origin in places else 0.0
             if way_ms >= limit_ms:
                 text = f"{name} is too far from {origin}: {way_ms:g} of {limit_ms:g} ms"
@@ -215,7 +215,7 @@ def _check_regions(
     service: Service,
     serving: Mapping[str, Sequence[str]],
 ) -> None:
-    """Note regions with demand that no region serves in which the service may run."""
+    """Note regions with demand for which no allowed region may serve."""
     asked = dict.fromkeys(region for (region, _, _), rate in service.demand.peak.items() if rate > 0)
     missing = [
         region

@@ -1,4 +1,4 @@
-"""Figures that an objective needs: they must be in the fleet file."""
+"""Check that the fleet file has the figures that an objective needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fleetplan.fleet.schema import FleetSpec
 
 
 def first_objective(context: Context, spec: FleetSpec, demand_is_uncertain: bool) -> str:
-    """Return the objective that decides before cost; the least regret is one of cost and comes before any.
+    """Return the objective ahead of cost; least regret is about cost and overrides any other.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def first_objective(context: Context, spec: FleetSpec, demand_is_uncertain: bool
 def check_objective(
     context: Context, spec: FleetSpec, hardware: Mapping[str, Hardware], services: Sequence[Service]
 ) -> None:
-    """Note an issue for every figure that the objective counts and that is missing.
+    """Note an issue for every missing figure of the objective.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def _check_power(
 
 
 def _power_is_unknown(service: Service, name: str) -> bool:
-    """Whether a service may run on a kind of hardware without a power figure of its own for it."""
+    """Whether a service may run on the hardware without stating its power."""
     if service.allowed_hardware is not None and name not in service.allowed_hardware:
         return False
     if service.engines is None:

@@ -1,4 +1,4 @@
-"""Rules that a plan keeps, and what it may cost."""
+"""Resolve the rules and budgets of a plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def resolve_policy(context: Context, spec: PolicySpec, service_names: Sequence[s
     spec : PolicySpec
         As it stands in the file.
     service_names : Sequence[str]
-        Of all services, those with mistakes included.
+        All services, those with mistakes included.
     """
     here: KeyPath = ("policy", "survive_region_loss")
     for i, name in enumerate(spec.survive_region_loss):
@@ -33,7 +33,7 @@ def resolve_policy(context: Context, spec: PolicySpec, service_names: Sequence[s
     resolved: dict[str, Any] = {
         "survive_region_loss": tuple(dict.fromkeys(spec.survive_region_loss)),
         "tidal": _tidal(context, spec.tidal),
-        # Rests on the hardware, which is resolved later.
+        # Depends on the hardware, which is resolved later.
         "kv_pairs": None,
     }
     if spec.reserve_hosts_per_pool and spec.reserve_percent_per_pool:
@@ -51,7 +51,7 @@ def _tidal(context: Context, spec: TidalSpec) -> Tidal:
 
 
 def resolve_budget(context: Context, spec: BudgetSpec) -> Budget:
-    """Return the limits of what a plan costs.
+    """Return the spending limits of a plan.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The day and the uncertainty of a fleet file, resolved."""
+"""Resolve the slices of the day and the demand scenarios."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fleetplan.fleet.schema.demand import DayShapeSpec, DemandScenarioSpec, Slic
 from fleetplan.fleet.schema.supply import RegionSpec
 from fleetplan.fleet.units import HOURS_PER_DAY
 
-# Probabilities as people round them: a third each, at three digits.
+# Tolerance of the sum of probabilities: thirds rounded to three digits.
 PROBABILITY_TOLERANCE: Final = 2e-3
 
 
@@ -34,18 +34,18 @@ def resolve_slices(
     day_kinds: Mapping[str, int] | None,
     service_classes: Sequence[str],
 ) -> tuple[Slice, ...]:
-    """Return the slices of a day of each kind; what is wrong with them goes to the context.
+    """Return the slices of each kind of day; mistakes go to the context.
 
     Parameters
     ----------
     context : Context
-        Regions and periods, whose names demand must tell from those of slices.
+        Has regions and periods, whose names must differ from those of slices.
     specs : Sequence[SliceSpec] or None
         As they are written.
     day_kinds : Mapping[str, int] or None
         Days of each kind; None where all days are alike.
     service_classes : Sequence[str]
-        Names of request classes of all services, for the same reason.
+        Names of request classes of all services, which must differ from those of slices.
     """
     if specs is None and day_kinds is None:
         return ()
@@ -87,18 +87,18 @@ def resolve_day_shapes(
     regions: Mapping[str, RegionSpec] | None,
     first_slice_utc_hour: float,
 ) -> dict[str, DayShape]:
-    """Return the named shapes of the file; what is wrong with them goes to the context.
+    """Return the named shapes of the file; mistakes go to the context.
 
     Parameters
     ----------
     context : Context
-        Regions and slices, and where issues go.
+        Has regions and slices; receives issues.
     specs : Mapping[str, DayShapeSpec]
         As they are written.
     regions : Mapping[str, RegionSpec] or None
-        For the local time of each.
+        Regions, for their local times.
     first_slice_utc_hour : float
-        When the first slice of the day begins. [h UTC]
+        Start of the first slice of the day. [h UTC]
     """
     found = {
         name: _shape(context, ("day_shapes", name), spec, regions or {}, first_slice_utc_hour)
@@ -114,7 +114,7 @@ def resolve_day_shapes(
 def _by_day_kind(
     context: Context, key_path: KeyPath, spec: DayShapeSpec, shapes: Mapping[str, DayShape]
 ) -> DayShape:
-    """Return the shape that is another one on each kind of day; those are not by kind of day themselves."""
+    """Combine one shape per kind of day; these must not vary by kind of day themselves."""
     here, named = (*key_path, "by_day_kind"), spec.by_day_kind or {}
     if any(value is not None for value in (spec.by_slice, spec.by_region, spec.by_local_hour)):
         context.error(key_path, f"needs exactly one of {', '.join(DayShapeSpec.model_fields)}")
@@ -152,7 +152,7 @@ def _shape(
 
 
 def check_slices(context: Context, key_path: KeyPath, ratios: Mapping[str, float]) -> None:
-    """Note what is wrong with the names of slices."""
+    """Note mistakes in the names of slices."""
     names = [part.name for part in context.slices]
     if not names:
         context.error(key_path, "the day has no slices", "give horizon.slices")
@@ -208,7 +208,7 @@ def _by_local_hour(
 def resolve_scenarios(
     context: Context, spec: UncertaintySpec | None, service_names: Sequence[str]
 ) -> tuple[DemandScenario, ...]:
-    """Return the demand scenarios, those of estimates where the file names none.
+    """Return the demand scenarios; those of estimates if the file names none.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def resolve_scenarios(
     spec : UncertaintySpec or None
         As it is written.
     service_names : Sequence[str]
-        All that the file defines.
+        Names of all services in the file.
     """
     if spec is None or spec.scenarios is None:
         return tuple(
@@ -252,7 +252,7 @@ def _scenario(
 def scenarios_that_differ(
     context: Context, spec: UncertaintySpec | None, services: Sequence[Service]
 ) -> tuple[DemandScenario, ...]:
-    """Return the demand scenarios; none where every demand is the same in all of them."""
+    """Return the demand scenarios; none if all demand is equal in all of them."""
     scenarios = context.scenarios
     if not scenarios or any(each.demand.differs_by_scenario for each in services):
         return scenarios

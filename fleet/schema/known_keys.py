@@ -1,4 +1,4 @@
-"""Which keys a fleet file may have, and where: read from its schema."""
+"""Find the keys that a fleet file may have at each path, from its schema."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from fleetplan.fleet.schema.fleet import FleetSpec
 _Json: TypeAlias = Mapping[str, object]
 
 _DEEPEST: Final = 6
-"""Keys and items above a key at most. Some values nest without end: demand by region, period and class."""
+"""Largest depth of a key; some values nest without limit, such as demand by region, period and class."""
 
 _LEAST_ENDING: Final = 10
-"""Letters that the end of a key has in common with a key that may be meant: shorter ends say little."""
+"""Minimum common ending of a key and its suggestion; shorter endings are too vague. [letters]"""
 
 _MOST_PLACES: Final = 2
-"""Places that a message names; more of them say nothing."""
+"""Largest number of places that a message names."""
 
 
 def allowed_keys(location: KeyPath) -> list[str]:
@@ -32,21 +32,21 @@ def allowed_keys(location: KeyPath) -> list[str]:
 
 
 def places_of(key: str, location: KeyPath) -> list[str]:
-    """Return where else a key may stand, as paths of keys without the names of items.
+    """Return other places of a key, as paths of keys without the names of items.
 
     Parameters
     ----------
     key : str
-        Such as `currency`, or `rent_usd_per_accelerator_hour`, which a pool calls
+        The key, such as `currency`, or `rent_usd_per_accelerator_hour`, which a pool calls
         `rented.usd_per_accelerator_hour`.
     location : KeyPath
-        Where it stands but must not.
+        Its wrong place.
 
     Returns
     -------
     list[str]
-        Within blocks, the least deep, those of the same block before others; none where more than two are
-        as deep.
+        Places within blocks, at the smallest depth, those of the same block first; none if more than two are
+        at that depth.
     """
     block = str(location[0]) if location else ""
     by_rank: dict[tuple[bool, int], list[str]] = {}
@@ -66,7 +66,7 @@ def _schema() -> _Json:
 
 @cache
 def _paths() -> tuple[tuple[str, ...], ...]:
-    """All keys of a fleet file with the keys above them."""
+    """Yield all keys of a fleet file with their parents."""
     schema = _schema()
     return tuple(dict.fromkeys(_paths_below(schema, schema, (), _DEEPEST)))
 
@@ -100,7 +100,7 @@ def _below(schema: _Json, here: _Json, key: str | int) -> list[_Json]:
 
 
 def _items_of_names(block: _Json) -> list[_Json]:
-    """What a mapping holds under names of the user's: any, or those of a pattern."""
+    """Return the schemas of a mapping's values under the user's names."""
     items = [block.get("additionalProperties"), *_mapping(block.get("patternProperties")).values()]
     return [item for item in map(_mapping, items) if item]
 

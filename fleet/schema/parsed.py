@@ -1,4 +1,4 @@
-"""From a document to validated blocks, with every mistake of the file in one list."""
+"""Validate a document into blocks, with every mistake of the file in one list."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fleetplan.fleet.schema.quantities import GROWTH_EXAMPLES
 from fleetplan.fleet.schema.supply import OfferSpec, PoolSpec
 from fleetplan.fleet.schema.values import AS_OF_PATTERN, QUARTER_PATTERN, TAG_MARK
 
-# Blocks whose items stand for themselves: what is broken is set aside and the rest is still checked.
+# Blocks with independent items: broken items are set aside and the rest is still checked.
 _BLOCKS: Final = ("regions", "hardware", "pools", "offers", "services")
 
 _WANTED: Final[Mapping[str, str]] = {
@@ -40,7 +40,7 @@ _PATTERNS: Final[Mapping[str, str]] = {
     AS_OF_PATTERN: "a year, a month or a day, such as 2026, 2026-08 or 2026-08-14",
     CURRENCY_PATTERN: "three capital letters such as EUR",
 }
-"""Texts of a form of their own; all others are names."""
+"""Texts with a pattern of their own; all others are names."""
 
 _BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
     "greater_than_equal": ("ge", "at least"),
@@ -63,11 +63,11 @@ class Parsed:
     Attributes
     ----------
     spec : FleetSpec or None
-        The file without its broken blocks and items; None where too little is left to go on.
+        The file without broken blocks and items; None if too little remains.
     positions : Mapping[str, Sequence[int]]
-        For each list, where the items of `spec` stand in the file.
+        For each list, the positions of the items of `spec` in the file.
     issues : tuple[Issue, ...]
-        What is wrong with the rest.
+        Mistakes in the rest.
     """
 
     spec: FleetSpec | None
@@ -76,7 +76,7 @@ class Parsed:
 
 
 def parse(document: Document) -> Parsed:
-    """Return the blocks of a fleet file that are valid, and the issues of those that are not."""
+    """Return the valid blocks of a fleet file, and the issues of the others."""
     plain = document.root.plain()
     assert isinstance(plain, dict), "a document is a mapping"
     try:
@@ -85,14 +85,14 @@ def parse(document: Document) -> Parsed:
         details = error.errors(include_url=False)
     issues = tuple(_issue(document, detail) for detail in details)
     locations = [_location(detail) for detail in details]
-    # Without the horizon, period names could only be guessed.
+    # Without a valid horizon, period names could only be guessed.
     if any(location[:1] == ("horizon",) for location in locations):
         return Parsed(None, {}, issues)
     return _without_broken(plain, locations, issues)
 
 
 def mistakes_of(kind: Literal["pool", "offer"], block: Mapping[str, object]) -> tuple[str, ...]:
-    """Return what is wrong with the form of a pool or an offer on its own, with the key of each mistake."""
+    """Return the mistakes of a single pool or offer, each with its key."""
     spec = PoolSpec if kind == "pool" else OfferSpec
     try:
         spec.model_validate(block)
@@ -110,7 +110,7 @@ def _mistake(detail: ErrorDetails) -> str:
 def _without_broken(
     plain: dict[str, object], locations: Sequence[KeyPath], issues: tuple[Issue, ...]
 ) -> Parsed:
-    """Return what stays valid when first broken keys, then broken items, then broken blocks are left out."""
+    """Return the valid rest after removing first broken keys, then items, then blocks."""
     broken: set[KeyPath] = set()
     for depth in (3, 2, 1):
         broken |= {location[: depth if location[0] in _BLOCKS else 1] for location in locations if location}
@@ -128,7 +128,7 @@ def _without_broken(
 def _pruned(
     plain: Mapping[str, object], broken: Collection[KeyPath]
 ) -> tuple[dict[str, object], dict[str, list[int]]]:
-    """Return the file without what is broken, and where the items left in its lists stood."""
+    """Return the file without its broken parts, and the original positions of the remaining items."""
     kept: dict[str, object] = {}
     positions: dict[str, list[int]] = {}
     for key, block in plain.items():
@@ -154,7 +154,7 @@ def _without_keys(above: KeyPath, item: object, broken: Collection[KeyPath]) -> 
 
 
 def _in_file(location: KeyPath, positions: Mapping[str, Sequence[int]]) -> KeyPath:
-    """Return the location in the file of one in the file without its broken items."""
+    """Translate a location in the reduced file to the original file."""
     if len(location) > 1 and isinstance(location[1], int):
         return (location[0], positions[str(location[0])][location[1]], *location[2:])
     return location
@@ -170,7 +170,7 @@ def _location(detail: ErrorDetails) -> KeyPath:
 
 
 def _is_of_key(detail: ErrorDetails) -> bool:
-    """Whether the key of a mapping is wrong, not its value; an unknown key may be named like the mark."""
+    """Whether a mapping's key is wrong, not its value; an unknown key may be named like the mark."""
     return detail["loc"][-1:] == (_KEY_MARK,) and detail["type"] != "extra_forbidden"
 
 
@@ -217,7 +217,7 @@ def _message(detail: ErrorDetails) -> tuple[str, str]:  # noqa: PLR0911 - one re
 
 
 def _wanted_hint(detail: ErrorDetails) -> str:
-    """What to write in place of a value of another type."""
+    """Return a hint for a value of the wrong type."""
     kind, given = detail["type"], detail["input"]
     if kind in _NUMBERS and isinstance(given, str):
         return number_hint(given)

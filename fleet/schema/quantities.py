@@ -1,4 +1,4 @@
-"""Demand as people state it: a rate at the peak, a total by day, week or month, tokens, or active users."""
+"""Parse quantities of demand: a rate at the peak, a total by day, week or month, tokens, or active users."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fleetplan.fleet.units import (
 )
 
 Counted: TypeAlias = Literal["requests", "tokens", "input tokens", "output tokens"]
-"""What a quantity counts; tokens are new prompt tokens and generated ones."""
+"""Counted unit; tokens are new prompt tokens plus generated tokens."""
 
 EXAMPLES: Final = "such as 120, 3.2 M requests/day, 40 k output tokens/s or 2 M users x 6 requests/day"
 GROWTH_EXAMPLES: Final = "such as 10 %/quarter, 3 %/month or -5 %/year"
@@ -50,7 +50,7 @@ SCALED_PATTERN: Final = rf"^{_FIGURE}\s*([kMBT])$"
 """A number in the unit of its key, such as 200 k."""
 GROWTH_PATTERN: Final = rf"^([+-]?\d+(?:\.\d+)?)\s*%{_PER}(month|quarter|year)$"
 _MOST_LETTERS: Final = 100
-"""Of a misspelt quantity: a field of ten megabytes took longer to look through than any file may take."""
+"""Longest misspelt quantity that is corrected, to bound the time for huge fields. [characters]"""
 
 _SPELLINGS: Final = (
     (GROUPS_APART, ""),
@@ -72,7 +72,7 @@ _SPELLINGS: Final = (
     (r"\s*(/|per)\s*(w|wk|weeks?)\b", "/week"),
     (r"\s*(/|per)\s*(mo|months?)\b", "/month"),
 )
-"""How people and other tools spell parts of a quantity, and how the format does; in this order."""
+"""Spellings of people and other tools with those of the format, applied in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,11 @@ class Quantity:
     Attributes
     ----------
     amount : float
-        By second, or by day for a total. [1/s or 1/day]
+        Amount per second, or per day for a total. [1/s or 1/day]
     total : bool
-        Whether it is what arises in a day, which the shape of the day spreads, or the rate at the peak.
+        Whether it is a total of a day, which the shape of the day spreads, or a rate at the peak.
     counted : {"requests", "tokens", "input tokens", "output tokens"}
-        What is counted.
+        Counted unit.
     """
 
     amount: float
@@ -99,7 +99,7 @@ class Quantity:
 
 
 def quantity(text: str) -> Quantity | None:
-    """Return what a text states, or None for any other text."""
+    """Parse a quantity; None for other texts."""
     match = re.match(QUANTITY_PATTERN, text.strip())
     if match is None:
         return None
@@ -112,7 +112,7 @@ def quantity(text: str) -> Quantity | None:
 
 
 def meant_quantity(text: str) -> str | None:
-    """Return how the format spells a quantity that it does not take; None where nothing like it is one."""
+    """Return the format's spelling of a misspelt quantity; None if the text resembles none."""
     if len(text) > _MOST_LETTERS:
         return None
     meant = text.strip()
@@ -123,13 +123,13 @@ def meant_quantity(text: str) -> str | None:
 
 
 def scaled_number(text: str) -> float | None:
-    """Return what a number with a scale states, such as 200 k, or None for any other text."""
+    """Parse a number with a scale, such as 200 k; None for other texts."""
     match = re.match(SCALED_PATTERN, text.strip())
     return None if match is None else float(match[1]) * _SCALE[match[2]]
 
 
 def growth_per_period(text: str, months: int) -> float | None:
-    """Return the ratio of a period of so many months to the one before; None unless it is above -100 %."""
+    """Return the growth factor per period of a length in months; None unless growth is above -100 %."""
     match = re.match(GROWTH_PATTERN, text.strip())
     if match is None:
         return None

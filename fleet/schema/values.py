@@ -1,4 +1,4 @@
-"""Values that several parts of the fleet file share."""
+"""Types that several parts of the schema share."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from fleetplan.fleet.schema.quantities import GROWTH_PATTERN, QUANTITY_PATTERN, SCALED_PATTERN
 
-# Tags of alternatives start so and are left out of error paths; no key of a file can hold this character.
+# Prefix of tags of alternatives, removed from error paths; no key of a file can contain this character.
 TAG_MARK: Final = "\0"
 
 
 class Spec(BaseModel):
-    """Base of everything in the file: unknown keys refused, nothing converted, nothing changed later."""
+    """Base of all blocks: unknown keys are errors, no conversions, immutable."""
 
-    # The whole is built when it is imported (fleet.py): alone, most parts would be built for nothing.
+    # fleet.py builds the whole model at import; building the parts separately would be wasted.
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
 
     @classmethod
@@ -56,9 +56,9 @@ class Spec(BaseModel):
 
 @cache
 def _texts_below_fields(module: str) -> dict[str, dict[str, str]]:
-    """Return what stands below the fields of a module's classes, by class and field.
+    """Return the docstrings of the fields of a module's classes, by class and field.
 
-    The source of one class would be found by parsing that of the module, once for each of its classes.
+    Parsing the module once avoids parsing it for each of its classes.
     """
     tree = ast.parse(inspect.getsource(sys.modules[module]))
     return {each.name: dict(_texts_within(each)) for each in tree.body if isinstance(each, ast.ClassDef)}
@@ -71,16 +71,16 @@ def _texts_within(model: ast.ClassDef) -> Iterator[tuple[str, str]]:
                 yield name, inspect.cleandoc(said)
 
 
-# Names become labels such as coverage[chat,us-east]; the characters that structure those are refused.
+# Names become labels such as coverage[chat,us-east], so the structuring characters of labels are not allowed.
 Name: TypeAlias = Annotated[str, Field(min_length=1, pattern=r"^[^\s,\[\]|]+$")]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 HardwareName: TypeAlias = Text
-"""Hardware by whatever name drivers, labels and clouds give it; those hold blanks."""
+"""Name of hardware of drivers, labels and clouds, which may contain blanks."""
 QUARTER_PATTERN: Final = r"^(\d{4}Q[1-4]|\d{4}-(0[1-9]|1[0-2])|FY\d{2}-Q[1-4])$"
 Quarter: TypeAlias = Annotated[str, Field(pattern=QUARTER_PATTERN)]
 """A quarter, a month or a fiscal quarter."""
-# Ranges of what the integer model takes: costs add up to less than 4.6e12 USD in steps of 1e-6, and rates of
-# a service are steps of 1e-8 of its largest demand, all in 64 bits.
+# Ranges of the integer model: costs add up to less than 4.6e12 USD in steps of 1e-6, and rates of a service
+# are steps of 1e-8 of its largest demand, all in 64 bits.
 LARGEST_NUMBER: Final = 1e12
 LARGEST_COUNT: Final = 10**9
 MOST_HOSTS: Final = 10**7
@@ -125,13 +125,13 @@ UsdPerHostByPeriod: TypeAlias = Annotated[
 BudgetByPeriod: TypeAlias = Annotated[
     Annotated[BudgetUsd, _Once] | Annotated[dict[str, BudgetUsd], _ByPeriod], Discriminator(_form)
 ]
-# What is wrong with the text is said, with examples, where it is read (fleet.resolve.services.demand).
+# fleet.resolve.services.demand reports mistakes in the text, with examples.
 _GrowthText: TypeAlias = Annotated[str, WithJsonSchema({"type": "string", "pattern": GROWTH_PATTERN})]
 Growth: TypeAlias = Annotated[
     Annotated[_GrowthText, _Once] | Annotated[dict[Name, _GrowthText], _ByPeriod], Discriminator(_form)
 ]
-# Which level of a nested mapping is which is decided by its keys, so the shape is checked where the names
-# are known (fleetplan.fleet.resolve.services.demand_leaves).
+# The keys of a nested mapping determine its levels, so the shape is checked after the names are known
+# (fleetplan.fleet.resolve.services.demand_leaves).
 DemandTree: TypeAlias = Annotated[
     object,
     WithJsonSchema(
@@ -159,7 +159,7 @@ AS_OF_PATTERN: Final = r"^\d{4}(-\d{2}(-\d{2})?)?$"
 
 
 def is_date(text: str) -> bool:
-    """Return whether a text is a day, a month or a year as a fleet file has them."""
+    """Return whether a text is a day, a month or a year in the format of a fleet file."""
     try:
         return re.fullmatch(AS_OF_PATTERN, text) is not None and bool(_real_date(text))
     except PydanticCustomError:

@@ -1,4 +1,4 @@
-"""What services have in common: the block `service_defaults`, laid under each service before it is read."""
+"""Apply the block `service_defaults` to each service before it is read."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _OF_MODELS: Final = frozenset({"precision"})
 
 
 def with_service_defaults(document: Document) -> Document:
-    """Return the document with the keys of `service_defaults` in every service that does not state them.
+    """Return the document with the keys of `service_defaults` in every service that omits them.
 
-    A value keeps its place in the file, so that a mistake in it points to the defaults.
+    A value keeps its place, so that a mistake in it points to the defaults.
     """
     defaults = document.root.child(_BLOCK)
     services = document.root.child("services")

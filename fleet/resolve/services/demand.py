@@ -1,4 +1,4 @@
-"""Demand of a service in every slice and demand scenario: its own, offline work, or what others bring."""
+"""Resolve the demand of services by slice and scenario: own, offline, or caused by other services."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from fleetplan.fleet.schema.fleet import RequestClassSpec, ServiceSpec
 from fleetplan.fleet.schema.quantities import GROWTH_EXAMPLES, growth_per_period
 from fleetplan.fleet.tables import SINGLE_CLASS
 
-# How far the shares of a service's classes may be from 1 in all: three of them at 0.333 pass.
+# Tolerance of the sum of a service's class shares: three of 0.333 are valid.
 SHARE_TOLERANCE: Final = 2e-3
 
 Classes = Mapping[str, RequestClassSpec | None]
-"""Request classes by name, with what the file says of them."""
+"""Request classes by name, with their blocks in the file."""
 
 
 def service_demand(
@@ -41,16 +41,16 @@ def service_demand(
     classes: Classes,
     leaders: tuple[Service, ...],
 ) -> Demand | None:
-    """Return the demand of a service; None with an issue noted.
+    """Return the demand of a service; None if it has mistakes (noted).
 
     Parameters
     ----------
     context : Context
-        Regions, periods, slices and scenarios, and where issues go.
+        Has regions, periods, slices and scenarios; receives issues.
     key_path : KeyPath
         The service.
     spec : ServiceSpec
-        As it is written.
+        Its block.
     classes : Mapping[str, RequestClassSpec or None]
         Its request classes.
     leaders : tuple[Service, ...]
@@ -80,7 +80,7 @@ def service_demand(
 
 
 def _check_slices(context: Context, key_path: KeyPath, spec: ServiceSpec) -> None:
-    """Note what is wrong with the shape of the day and with growth."""
+    """Note mistakes in the shape of the day and in growth."""
     here = (*key_path, "demand_by_slice")
     if isinstance(spec.demand_by_slice, str):
         context.check_name(here, "shape of the day", spec.demand_by_slice, tuple(context.day_shapes))
@@ -103,7 +103,7 @@ def _followed(
     leaders: tuple[Service, ...],
     case: tuple[Slice | None, DemandScenario | None],
 ) -> DemandRates | None:
-    """Return what the requests of other services bring in one case, added up."""
+    """Return the sum of the demand that requests of other services cause in one case."""
     part, scenario = case
     names = (None if part is None else part.name, None if scenario is None else scenario.name)
     shares = _shares(context, key_path, classes, ())
@@ -128,11 +128,11 @@ def _own(
     classes: Classes,
     case: tuple[Slice | None, DemandScenario | None],
 ) -> DemandRates:
-    """Return what the file gives for one case; of offline work, the rate at which it arises."""
+    """Return the demand of the file for one case; for offline work, the rate at which it arises."""
     here, tree = (*key_path, "demand"), spec.demand
     if spec.offline is not None:
         here, tree = (*key_path, "offline", "requests_per_day"), spec.offline.requests_per_day
-    # `all` is the name of the only class, not one that the file gives.
+    # `all` is the internal name of a single class; the file does not contain it.
     names = tuple(classes)
     named = () if names == (SINGLE_CLASS,) else names
     leaves = demand_leaves(context, here, tree, named)
@@ -153,7 +153,7 @@ def _own(
 
 
 def _shape(context: Context, spec: ServiceSpec) -> DayShape:
-    """Return how the demand runs over the day; what is wrong with it has been noted."""
+    """Return the course of demand over the day; its mistakes have been noted."""
     if spec.demand_by_slice is None:
         return FLAT
     if isinstance(spec.demand_by_slice, str):
@@ -162,7 +162,7 @@ def _shape(context: Context, spec: ServiceSpec) -> DayShape:
 
 
 def _growth(context: Context, key_path: KeyPath, spec: ServiceSpec) -> dict[str, float]:
-    """Return the demand of a period over that of the one before, by region."""
+    """Return the growth factor per period, by region."""
     here = (*key_path, "growth")
     if spec.growth is None:
         return {}
@@ -183,7 +183,7 @@ def _growth(context: Context, key_path: KeyPath, spec: ServiceSpec) -> dict[str,
 def _shares(
     context: Context, key_path: KeyPath, classes: Classes, leaves: Sequence[Leaf]
 ) -> dict[str, float] | None:
-    """Return how demand without a class is split; None where every demand names its class or nothing can."""
+    """Return how to split demand without a class; None if demand names classes or no shares are known."""
     given = {
         name: spec.share for name, spec in classes.items() if spec is not None and spec.share is not None
     }

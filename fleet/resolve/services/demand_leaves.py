@@ -1,4 +1,4 @@
-"""The figures of a demand: one, or a nested mapping of them by region, period, class and slice."""
+"""Read the figures of a demand: one figure, or a nested mapping by region, period, class and slice."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _ESTIMATE: Final[tuple[Estimate, ...]] = ("low", "mid", "high")
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One figure of the demand, and which region, period, class and slice it is for; None is every one.
+    """One figure of the demand with its region, period, class and slice; None means all.
 
     Attributes
     ----------
     key_path : KeyPath
-        Where it stands.
+        Its path.
     figures : Mapping[Estimate, Quantity]
-        What is given: `mid` where it is one figure.
+        Figures by estimate; a single figure is `mid`.
     """
 
     key_path: KeyPath
@@ -37,25 +37,25 @@ class Leaf:
     slice: str | None = None
 
     def figure(self, estimate: Estimate) -> Quantity:
-        """Return one figure of an estimate; the middle where only that is given."""
+        """Return one figure of an estimate; `mid` if it is the only one."""
         return self.figures.get(estimate, self.figures["mid"])
 
 
 def demand_leaves(
     context: Context, key_path: KeyPath, demand: object, class_names: Sequence[str]
 ) -> list[Leaf]:
-    """Return the figures of a demand tree; a level of it is recognised by its keys.
+    """Return the figures of a demand tree; its levels are recognised by their keys.
 
     Parameters
     ----------
     context : Context
-        Regions and periods, and where issues go.
+        Has regions and periods; receives issues.
     key_path : KeyPath
         The key `demand`.
     demand : object
         A number, a quantity, an estimate {low, mid, high} or a mapping.
     class_names : Sequence[str]
-        The request classes; empty where the service names none.
+        Request classes; empty for a service without classes.
     """
     levels = {
         "region": context.region_names,
@@ -86,7 +86,7 @@ def _leaves(context: Context, above: Leaf, demand: object, levels: Mapping[str, 
 
 
 def _level_of(keys: Sequence[str], levels: Mapping[str, Sequence[str]]) -> str | None:
-    """Return the level that knows most of the keys; None where no level knows any."""
+    """Return the level that knows most of the keys; None if no level knows any."""
     counts = {level: sum(key in names for key in keys) for level, names in levels.items()}
     best = max(counts, key=lambda level: counts[level], default=None)
     return best if best is not None and counts[best] > 0 else None
@@ -124,7 +124,7 @@ def _estimate(context: Context, above: Leaf, demand: Mapping[str, object]) -> li
 
 
 def _figure(context: Context, key_path: KeyPath, value: object) -> Quantity | None:
-    """Return one figure: a number in the unit of its key, or a quantity with a unit of its own."""
+    """Parse a figure: a number in the unit of its key, or a quantity with its own unit."""
     per_day = "requests_per_day" in key_path
     scaled = scaled_number(value) if isinstance(value, str) else None
     if isinstance(value, str) and scaled is None:

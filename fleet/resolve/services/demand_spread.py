@@ -1,4 +1,4 @@
-"""The figures of a demand, spread over regions, periods and classes."""
+"""Spread the figures of a demand over regions, periods and classes."""
 
 from __future__ import annotations
 
@@ -17,28 +17,27 @@ from fleetplan.fleet.schema.values import LEAST_REQUESTS_PER_S, MOST_REQUESTS_PE
 from fleetplan.fleet.units import HOURS_PER_DAY
 
 _DEMAND_DEPTH: Final = len(("services", "name", "demand"))
-"""Keys down to the demand of a service as a whole."""
+"""Length of the path of a service's whole demand."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemandSplit:
-    """How a figure without a class, without a slice or without a period is spread.
+    """Rules for spreading a figure without a class, slice or period.
 
     Attributes
     ----------
     class_tokens : Mapping[str, tuple[int, int] or None]
-        Input and output tokens of a request of each class, at least one; None where nothing states them.
+        Input and output tokens of a request of each class, at least one; None if not stated.
     shares : Mapping[str, float] or None
-        Share of each class; None where only the demand itself can say.
+        Share of each class; None if the demand must name classes.
     shape : DayShape
-        How the demand runs over the day.
+        Course of demand over the day.
     shape_is_given : bool
-        Whether the file names or states it.
+        Whether the file gives the shape.
     offline : bool
-        Whether a slice holds the mean of the shape within it, or its peak.
+        Whether a slice takes the mean of the shape, or its peak.
     growth : Mapping[str, float]
-        Demand of a period over that of the one before, after the last figure, by region; repeated in a
-        region that is left out.
+        Growth factor per period after the last figure, by region; other regions repeat it.
     """
 
     class_tokens: Mapping[str, tuple[int, int] | None]
@@ -56,24 +55,24 @@ def spread_demand(
     split: DemandSplit,
     case: tuple[Slice | None, Estimate],
 ) -> dict[tuple[str, str, str], float]:
-    """Return the demand of one case by (region, period, class), every combination present, in 1/s.
+    """Return the demand of one case by (region, period, class), with all combinations. [1/s]
 
-    A figure without a period holds in every period, or grows from the first one on. Periods after the last
-    one that is given grow from it or repeat it, those before the first have no demand; without growth, both
-    are warned about. Regions and classes that a mapping leaves out have no demand.
+    A figure without a period applies to every period, or to the first one if there is growth. Periods after
+    the last given one grow from it or repeat it; earlier ones have no demand. Without growth, both cases
+    cause a warning. Regions and classes that a mapping omits have no demand.
 
     Parameters
     ----------
     context : Context
-        Regions and periods, and where issues go.
+        Has regions and periods; receives issues.
     key_path : KeyPath
         The key `demand`.
     leaves : Sequence[Leaf]
         From `demand_leaves`.
     split : DemandSplit
-        Classes, slices and growth.
+        Rules for classes, slices and growth.
     case : tuple[Slice or None, Estimate]
-        The slice, and the figure of an estimate.
+        Slice, and figure of an estimate.
     """
     part, estimate = case
     given: dict[tuple[str, str], dict[str, float]] = {}
@@ -100,7 +99,7 @@ def spread_demand(
 
 
 def _periods_of(context: Context, leaf: Leaf, region: str, split: DemandSplit) -> Sequence[str]:
-    """Return the periods that a figure is given for: with growth, one without a period is a base."""
+    """Return the periods of a figure; with growth, a figure without a period is the base."""
     if leaf.period is not None:
         return (leaf.period,)
     return context.periods[:1] if region in split.growth else context.periods
@@ -109,7 +108,7 @@ def _periods_of(context: Context, leaf: Leaf, region: str, split: DemandSplit) -
 def _slice_ratio(
     context: Context, leaf: Leaf, figure: Quantity, split: DemandSplit, where: tuple[str, Slice | None]
 ) -> float:
-    """Return the rate of a slice over the figure that is given, or over the mean rate of a total."""
+    """Return the ratio of a slice's rate to the given figure, or to the mean rate of a total."""
     region, part = where
     if leaf.slice is not None and part is not None:
         if split.shape_is_given:
@@ -121,7 +120,7 @@ def _slice_ratio(
     if not figure.total:
         return ratio
     if not split.offline and not split.shape_is_given:
-        # Of the service as a whole: it may state a figure for each region and period, all of them totals.
+        # For the whole service: it may state a figure for each region and period, all of them totals.
         message = "a total is spread evenly over the day; demand_by_slice states its peak"
         context.warn(leaf.key_path[:_DEMAND_DEPTH], message)
     mean = split.shape.mean(region, context.slices, None)
@@ -144,7 +143,7 @@ def _region_of(context: Context, leaf: Leaf) -> str | None:
 def _class_parts(
     context: Context, leaf: Leaf, per_s: float, counted: Counted, split: DemandSplit
 ) -> dict[str, float]:
-    """Return the requests of each class, from a rate of requests or of tokens. [1/s]."""
+    """Convert a rate of requests or tokens to requests of each class. [1/s]."""
     shares = split.shares
     if leaf.request_class is not None:
         shares = {leaf.request_class: 1.0}
@@ -170,7 +169,7 @@ def _class_parts(
 def _tokens_per_request(
     context: Context, leaf: Leaf, counted: Counted, split: DemandSplit, shares: Mapping[str, float]
 ) -> float | None:
-    """Return the mean of what is counted over requests: 1 for requests themselves; None with an issue."""
+    """Return the counted units per request: 1 for requests; None with an issue."""
     if counted == "requests":
         return 1.0
     mean = 0.0
@@ -187,7 +186,7 @@ def _tokens_per_request(
 
 
 def _carried(periods: Sequence[str], given: Mapping[str, float], ratio: float) -> dict[str, float]:
-    """Return every period: what is given, and what the last figure has grown to where nothing is."""
+    """Return the demand of every period, extended by growth after the last figure."""
     last = 0.0
     carried = {}
     for period in periods:

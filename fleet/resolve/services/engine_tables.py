@@ -1,4 +1,4 @@
-"""Engine tables: a service's own measured rates from a CSV file, every mistake with its line and column."""
+"""Read engine tables: measured rates of a service from a CSV file, every mistake with its line and column."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COLUMNS: Final = {column.name: column for column in TABLES["engines"]}
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One line of the file: its number, its fields, and where each of them starts."""
+    """One line of the file: number, fields, and the start of each field."""
 
     line: int
     fields: Sequence[str]
@@ -39,12 +39,12 @@ class _Row:
 
 
 def read_engines(context: Context, key_path: KeyPath, reference: str) -> pd.DataFrame | None:
-    """Return the engine table a service names, or None where it has mistakes; those go to the context.
+    """Return the engine table of a service, or None if it has mistakes, which go to the context.
 
     Parameters
     ----------
     context : Context
-        Hardware names, and where issues and file hashes go.
+        Has hardware names; receives issues and file hashes.
     key_path : KeyPath
         The key `engines` of the service.
     reference : str
@@ -90,7 +90,7 @@ def _text(context: Context, key_path: KeyPath, path: Path) -> str | None:
 
 
 class _Reader:
-    """Turns the text of one file into a table, gathering issues."""
+    """Converts the text of one file into a table, collecting issues."""
 
     def __init__(self, context: Context, name: str) -> None:
         self._context = context
@@ -223,7 +223,7 @@ def _number(text: str) -> float | None:
 
 
 def _rows(text: str) -> list[_Row]:
-    """Return the rows that are not blank, with the character at which every field starts."""
+    """Return the non-blank rows, with the position of every field."""
     lines = io.StringIO(text, newline="").read().splitlines()
     rows = []
     for line, fields in csv_rows(lines):

@@ -1,4 +1,4 @@
-"""Services that follow others: their demand, and the latency budget that they may share with them."""
+"""Resolve services that follow others: their demand, and shared latency budgets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def in_order_of_following(
     specs: Sequence[tuple[int, ServiceSpec]],
     resolve: Callable[[KeyPath, ServiceSpec, tuple[Service, ...]], Service | None],
 ) -> list[Service]:
-    """Return the valid services in the order of the file, each resolved after those that it follows.
+    """Return the valid services in the order of the file, each resolved after the services that it follows.
 
     Parameters
     ----------
@@ -26,12 +26,12 @@ def in_order_of_following(
     specs : Sequence[tuple[int, ServiceSpec]]
         Services with their positions in the file.
     resolve : callable
-        Makes a service of its block and of the services that it follows.
+        Builds a service from its block and the services that it follows.
     """
     block = context.document.root.child("services")
     names = [] if block is None else [item.name for item in block.items if item.name]
     waiting = [(i, spec) for i, spec in specs if _leaders_exist(context, i, spec, names)]
-    # What follows a broken service is checked once that one is mended.
+    # Followers of a broken service are checked once it is corrected.
     whole = [spec.name for _, spec in waiting]
     found: dict[str, Service | None] = {name: None for name in names if name not in whole}
     while waiting:
@@ -51,7 +51,7 @@ def in_order_of_following(
 
 
 def followed_paths(key_path: KeyPath, spec: ServiceSpec) -> list[tuple[KeyPath, FollowsSpec]]:
-    """Return what a service follows, each with where it stands in the file."""
+    """Return the services that a service follows, with their paths in the file."""
     here: KeyPath = (*key_path, "follows")
     if not isinstance(spec.follows, list):
         return [(here, each) for each in spec.leaders]
@@ -59,7 +59,7 @@ def followed_paths(key_path: KeyPath, spec: ServiceSpec) -> list[tuple[KeyPath, 
 
 
 def _leaders_exist(context: Context, position: int, spec: ServiceSpec, names: Sequence[str]) -> bool:
-    """Note services that do not exist or are named twice, and limits that several cannot share."""
+    """Note unknown and duplicate services, and limits that several services cannot share."""
     known, seen = True, set[str]()
     for here, each in followed_paths(("services", position), spec):
         known &= context.check_name((*here, "service"), "service", each.service, names)
@@ -87,22 +87,22 @@ def followed_demand(
     shares: Mapping[str, float] | None,
     class_names: Sequence[str],
 ) -> DemandRates | None:
-    """Return the demand that the requests of another service bring, by (region, period, class). [1/s].
+    """Return the demand that requests of another service cause, by (region, period, class). [1/s].
 
     Parameters
     ----------
     context : Context
         Where issues go.
     key_path : KeyPath
-        Where the service that is followed stands.
+        Path of the followed service.
     spec : FollowsSpec
-        The ratio.
+        Block with the ratio.
     followed : tuple[Service, DemandCase]
-        The service that is followed, and in which case.
+        The followed service, and the case.
     shares : Mapping[str, float] or None
-        How requests are split over the classes; needed where there are several.
+        Shares of the classes; required for several classes.
     class_names : Sequence[str]
-        The classes of the service that follows.
+        Classes of the following service.
     """
     leader, case = followed
     names = [request_class.name for request_class in leader.classes]
@@ -126,7 +126,7 @@ def followed_demand(
 
 
 def resolved_follows(spec: ServiceSpec) -> Follows | None:
-    """Return what a service follows, as the planner reads it."""
+    """Return the services that a service follows, in the form of the planner."""
     if not spec.leaders:
         return None
     return Follows(tuple(each.service for each in spec.leaders), spec.leaders[0].ttft_share)
@@ -135,7 +135,7 @@ def resolved_follows(spec: ServiceSpec) -> Follows | None:
 def shared_budgets(
     context: Context, specs: Sequence[tuple[int, ServiceSpec]], services: Mapping[str, Service]
 ) -> dict[str, Service]:
-    """Return the services with their part of the TTFT limits that they share.
+    """Return the services with their shares of common TTFT limits.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def shared_budgets(
     specs : Sequence[tuple[int, ServiceSpec]]
         Services with their positions in the file.
     services : Mapping[str, Service]
-        The valid ones by name.
+        Valid services by name.
     """
     shared = dict(services)
     sharing: dict[str, list[Service]] = {}
@@ -187,7 +187,7 @@ def _share(
     leader: Service,
     followers: Sequence[Service],
 ) -> None:
-    """Give a service and those that share its limit their parts of it."""
+    """Divide the TTFT limit of a service among the services that share it."""
     limit_ms = leader.ttft_ms or 0.0
     positions = {spec.name: i for i, spec in specs}
     left = 1.0

@@ -1,4 +1,4 @@
-"""Lengths of requests from CSV files: a histogram, or a trace whose requests are counted."""
+"""Read lengths of requests from CSV files: a histogram, or a trace to count."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from fleetplan.fleet.inventory import LengthBin, LengthHistogram
 from fleetplan.fleet.resolve.context import Context
 
 HISTOGRAM_COLUMNS: Final = ("input_from", "input_to", "output_from", "output_to", "share")
-"""Columns of a histogram: bins of tokens, the upper ends not included, and their share of the requests."""
+"""Columns of a histogram: bins of tokens, upper ends excluded, and their shares of the requests."""
 
 TRACE_COLUMNS: Final = ("input_tokens", "output_tokens")
-"""Columns that a file needs to be read as a trace, one row a request."""
+"""Required columns of a trace, one row per request."""
 
 BINS_PER_DOUBLING: Final = 2
-"""Bins of a trace's lengths: fine enough that means are kept to a few per cent and percentiles to a tenth."""
+"""Bins of a trace's lengths, fine enough to keep means within a few per cent and percentiles within a
+tenth."""
 
 SHARE_TOLERANCE: Final = 1e-3
-"""How far the shares of a histogram may be from 1 in all: rounding of a few hundred printed shares."""
+"""Tolerance of the sum of a histogram's shares: rounding of a few hundred printed shares."""
 
 
 def read_lengths(context: Context, key_path: KeyPath, reference: str) -> LengthHistogram | None:
-    """Return the lengths that a file holds, or None where it has mistakes; those go to the context.
+    """Return the lengths of a file, or None if it has mistakes, which go to the context.
 
     Parameters
     ----------
     context : Context
-        Where issues and the hash of the file go.
+        Receives issues and the hash of the file.
     key_path : KeyPath
         The key that names the file.
     reference : str
@@ -131,9 +132,9 @@ def counted_bins(lengths: Iterable[tuple[int, int, int]]) -> list[LengthBin]:
 
 
 def length_bin(tokens: int) -> tuple[int, int]:
-    """Return the ends of the bin of a length, the upper one not included. [tokens]"""
+    """Return the ends of the bin of a length, upper end excluded. [tokens]"""
     step = math.floor(BINS_PER_DOUBLING * math.log2(tokens))
-    # Rounding of the logarithm or of the ends may leave the number one bin too high or too low.
+    # Rounding of the logarithm or of the ends may place the number one bin too high or too low.
     for each in (step - 1, step, step + 1):
         start, end = (math.ceil(2 ** (edge / BINS_PER_DOUBLING)) for edge in (each, each + 1))
         if start <= tokens < end:

@@ -1,4 +1,4 @@
-"""Data types of weights, stated or as the checkpoint stores them."""
+"""Data types of weights: stated, or stored in the checkpoint."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from fleetplan.fleet.resolve.context import Context
 
 
 def stored_weights(model: str, checkpoint: str | None, folder: Path) -> str:
-    """Return the data type of weights that is served where nothing states one.
+    """Return the default data type of the weights of a model.
 
     Parameters
     ----------
     model, checkpoint : str, str or None
         As in `weights_of`.
     folder : Path
-        Which paths of models are relative to.
+        Folder that model paths are relative to.
     """
     return weights_of(model, checkpoint, _config(model, folder))
 
 
 def _config(model: str, folder: Path) -> Mapping[str, object]:
-    """The config of a model; empty where it cannot be read, which the reader of its shapes explains."""
+    """Return the config of a model; empty if unreadable, which the reader of its shapes reports."""
     if not model.endswith(".json"):
         try:
             return model_catalog()[resolve(model)].config
@@ -44,20 +44,20 @@ def _config(model: str, folder: Path) -> Mapping[str, object]:
 def resolve_weights(
     context: Context, key_path: KeyPath, stated: str | None, model: str | None, checkpoint: str | None
 ) -> str:
-    """Return the data type of the weights of a service or variant; a narrow one that is assumed is told.
+    """Return the data type of the weights of a service or variant; warn of an assumed narrow type.
 
     Parameters
     ----------
     context : Context
-        Receives what is assumed.
+        Receives the warning.
     key_path : KeyPath
         The service or variant.
     stated : str or None
-        What the file says.
+        Value in the file.
     model : str or None
-        As resolved; None for an engine table.
+        Resolved model; None for an engine table.
     checkpoint : str or None
-        What is launched instead of the model's own checkpoint.
+        Checkpoint to launch instead of the model's own.
     """
     if stated is not None:
         return stated

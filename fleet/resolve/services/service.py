@@ -1,4 +1,4 @@
-"""Services: model or engine table, request classes and demand, spread over regions and periods."""
+"""Resolve services: model or engine table, request classes and demand, over regions and periods."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LARGE_HEADROOM: Final = 1.0
-"""Share of the demand above which a headroom reads like a percentage."""
+"""Headroom above which a value was probably meant as a percentage."""
 
 
 def resolve_services(context: Context, specs: Sequence[tuple[int, ServiceSpec]]) -> tuple[Service, ...]:
-    """Return the services that are valid; what is wrong with the others goes to the context."""
+    """Return the valid services; mistakes of the others go to the context."""
 
     def resolve(key_path: KeyPath, spec: ServiceSpec, leaders: tuple[Service, ...]) -> Service | None:
         return _service(context, key_path, spec, leaders)
@@ -56,7 +56,7 @@ def resolve_services(context: Context, specs: Sequence[tuple[int, ServiceSpec]])
 
 
 def _engines(context: Context, key_path: KeyPath, spec: ServiceSpec) -> pd.DataFrame | None:
-    """Return the engine table of a service that brings its rates; None for a model, or with mistakes."""
+    """Return the engine table of a service with measured rates; None for a model, or with mistakes."""
     if (spec.model is None) == (spec.engines is None):
         context.error(key_path, "needs exactly one of model, engines")
     elif spec.engines is not None:
@@ -82,7 +82,7 @@ def _service(
     _check_latencies(context, key_path, spec)
     _check_headroom(context, key_path, spec)
     variants = resolve_variants(context, key_path, spec, _model)
-    # Variants have data types of their own.
+    # Variants have separate data types.
     served = None if variants else model
     weights = resolve_weights(context, key_path, spec.precision.weights, served, spec.checkpoint)
     lengths = class_lengths(context, key_path, spec)
@@ -91,7 +91,7 @@ def _service(
     traffic = resolve_traffic(context, key_path, spec, lengths)
     classes = _class_specs(context, key_path, spec, engines)
     check_techniques(context, key_path, spec, classes or {})
-    # With a broken engine table the class names are unknown, and the demand cannot be read.
+    # If the engine table is broken, the class names are unknown, and the demand cannot be read.
     unreadable = spec.engines is not None and engines is None
     demand = (
         None if classes is None or unreadable else service_demand(context, key_path, spec, classes, leaders)
@@ -140,7 +140,7 @@ def _layout_search(spec: ServiceSpec) -> LayoutSearch:
 
 
 def _rate_ratio(context: Context, key_path: KeyPath, spec: ServiceSpec) -> dict[str, float]:
-    """Return what measured rates are of predicted ones, by hardware."""
+    """Return measured rates divided by predicted ones, by hardware."""
     if spec.rate_ratio is None:
         return {}
     if not isinstance(spec.rate_ratio, Mapping):
@@ -174,7 +174,7 @@ def _model(context: Context, key_path: KeyPath, reference: str) -> str:
 
 
 def _outside(spec: ServiceSpec) -> OutsideLatency:
-    """Return the times outside inference; the network may be given by its short form."""
+    """Return the times outside inference; `network_latency_ms` is a short form of the network's."""
     return OutsideLatency(
         network_ms=spec.outside_ms.network or spec.network_latency_ms,
         load_balancing_ms=spec.outside_ms.load_balancing,
@@ -185,7 +185,7 @@ def _outside(spec: ServiceSpec) -> OutsideLatency:
 
 
 def _check_headroom(context: Context, key_path: KeyPath, spec: ServiceSpec) -> None:
-    """Warn of a headroom that reads like a percentage."""
+    """Warn of a headroom that was probably meant as a percentage."""
     if spec.headroom > LARGE_HEADROOM:
         message = f"plans {1 + spec.headroom:g} times the demand; for {spec.headroom:g} % more, write "
         context.warn((*key_path, "headroom"), f"{message}{spec.headroom / 100:g}")
@@ -203,7 +203,7 @@ def _check_latencies(context: Context, key_path: KeyPath, spec: ServiceSpec) -> 
 def _class_specs(
     context: Context, key_path: KeyPath, spec: ServiceSpec, engines: pd.DataFrame | None
 ) -> dict[str, RequestClassSpec | None] | None:
-    """Return the request classes by name, with their lengths where the file states them."""
+    """Return the request classes by name, with their lengths if the file states them."""
     stated = None if spec.workload is None else _stated(context, (*key_path, "workload"), spec.workload)
     if spec.workload is not None and stated is None:
         return None

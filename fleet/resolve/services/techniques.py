@@ -1,4 +1,4 @@
-"""Techniques of a service: from the file to what the performance model takes."""
+"""Resolve the techniques of a service for the performance model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def resolve_techniques(spec: TechniquesSpec) -> Techniques:
-    """Return the switches of a `techniques` block."""
+    """Return the techniques of a `techniques` block."""
     found = _resolved(spec, Techniques)
     stated = spec.speculative
     if found.speculative is None or stated is None:
@@ -40,16 +40,16 @@ def resolve_techniques(spec: TechniquesSpec) -> Techniques:
 def with_long_prompts_cut(
     techniques: Techniques, framework: str, classes: Sequence[RequestClass]
 ) -> Techniques:
-    """Return techniques with chunks of long prompts, where the service says nothing of chunks.
+    """Return techniques with default chunks for long prompts, unless the service states chunks.
 
     Parameters
     ----------
     techniques : Techniques
-        As the service states them.
+        Techniques that the service states.
     framework : str
         trtllm, sglang or vllm.
     classes : Sequence[RequestClass]
-        What is asked: the longest prompt decides.
+        Request classes; the longest prompt decides.
     """
     longest = max((each.input_tokens or 0 for each in classes), default=0)
     if (
@@ -65,14 +65,14 @@ _Made = TypeVar("_Made", bound="DataclassInstance")
 
 
 def _resolved(spec: Spec, kind: type[_Made]) -> _Made:
-    """Return a dataclass with the values of a block that has the same keys; blocks within it likewise."""
+    """Convert a block to a dataclass with the same keys, nested blocks included."""
     hints = _hints(kind)
     return kind(**{each.name: _value(getattr(spec, each.name), hints[each.name]) for each in fields(kind)})
 
 
 @cache
 def _hints(kind: type) -> dict[str, Any]:
-    """Types of the fields of a dataclass, which are evaluated once, not once a service."""
+    """Return the types of a dataclass's fields, evaluated once."""
     return get_type_hints(kind)
 
 
@@ -91,7 +91,7 @@ def check_techniques(
     spec: ServiceSpec,
     classes: Mapping[str, RequestClassSpec | None],
 ) -> None:
-    """Note an issue for switches that the service's workload or engine table leaves without meaning."""
+    """Note techniques without effect for the service's workload or engine table."""
     techniques = spec.techniques
     here = (*key_path, "techniques")
     if spec.engines is not None and techniques != TechniquesSpec():

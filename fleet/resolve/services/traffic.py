@@ -1,4 +1,4 @@
-"""The traffic of a service: limits that hold under load, burstiness, and files of lengths."""
+"""Resolve the traffic of a service: limits under load, burstiness, and files of lengths."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fleetplan.fleet.schema.traffic import SloSpec
 from fleetplan.fleet.tables import SINGLE_CLASS
 
 PERCENTILES: Final = (50, 90, 95, 99)
-"""Percentiles that `slo` has keys for."""
+"""Percentiles with keys in `slo`."""
 
 
 def class_lengths(context: Context, key_path: KeyPath, spec: ServiceSpec) -> dict[str, LengthHistogram]:
-    """Return the spread of the lengths by class, for those that name a file."""
+    """Return the distribution of lengths by class, for classes that name a file."""
     workload = spec.workload
     if workload is None:
         return {}
@@ -37,11 +37,11 @@ def class_lengths(context: Context, key_path: KeyPath, spec: ServiceSpec) -> dic
 
 
 def with_means(workload: WorkloadSpec, lengths: Mapping[str, LengthHistogram]) -> WorkloadSpec:
-    """Return a workload whose means are filled in from its file of lengths where it does not state them."""
+    """Return a workload with missing means taken from its file of lengths."""
     if workload.lengths is None or workload.classes is not None:
         return workload
     own = lengths.get(SINGLE_CLASS)
-    # Where the file has mistakes they are reported; any mean lets the rest of the service be checked.
+    # If the file has mistakes (reported), any mean allows checking the rest of the service.
     means = {
         "input_tokens": workload.input_tokens or max(1, round(own.mean_input_tokens if own else 1)),
         "output_tokens": workload.output_tokens or max(1, round(own.mean_output_tokens if own else 1)),
@@ -52,7 +52,7 @@ def with_means(workload: WorkloadSpec, lengths: Mapping[str, LengthHistogram]) -
 def resolve_traffic(
     context: Context, key_path: KeyPath, spec: ServiceSpec, lengths: Mapping[str, LengthHistogram]
 ) -> Traffic | None:
-    """Return what is known beyond means; None where nothing is, and limits hold for means without queueing.
+    """Return the traffic of a service; None if only means are known, and limits then exclude queueing.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def resolve_traffic(
     spec : ServiceSpec
         Its block.
     lengths : Mapping[str, LengthHistogram]
-        Spread of the lengths by class.
+        Distribution of lengths by class.
     """
     slo = spec.slo
     percentiles = {name: tuple(_percentiles(slo, name)) for name in ("ttft", "tpot")}
@@ -92,7 +92,7 @@ def resolve_traffic(
 
 
 def _plain_limits(spec: ServiceSpec) -> dict[str, tuple[LatencyLimit, ...]]:
-    """Return `ttft_ms` and `tpot_ms` as they hold under load: for a share of requests, for means, or not."""
+    """Return `ttft_ms` and `tpot_ms` as limits under load: for a share of requests, for means, or none."""
     limits = {"ttft": spec.slo.ttft_ms, "tpot": spec.slo.tpot_ms}
     if spec.slo.goodput_ratio is None and spec.traffic is None:
         return dict.fromkeys(limits, ())
@@ -108,7 +108,7 @@ def _percentiles(slo: SloSpec, name: str) -> Iterator[LatencyLimit]:
 
 
 def smallest_limit_ms(slo: SloSpec, name: str) -> float | None:
-    """Return the smallest limit on `ttft` or `tpot`, which no configuration may exceed without load."""
+    """Return the smallest limit on `ttft` or `tpot`, which every configuration must meet without load."""
     limits = [limit.limit_ms for limit in _percentiles(slo, name)]
     mean = slo.ttft_ms if name == "ttft" else slo.tpot_ms
     return min([*limits, *([] if mean is None else [mean])], default=None)

@@ -1,4 +1,4 @@
-"""Variants of a service and the quality that they must have."""
+"""Resolve the variants of a service and their minimum quality."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from fleetplan.fleet.schema.network import QualityFloorSpec
 
 
 def each_request_floor(spec: ServiceSpec) -> float | None:
-    """Return the least quality of every request; None where any will do."""
+    """Return the minimum quality of every request; None for no minimum."""
     floor = spec.quality_floor
     return floor.each_request if isinstance(floor, QualityFloorSpec) else floor
 
 
 def average_floor(spec: ServiceSpec) -> float | None:
-    """Return the least average quality; None where any will do."""
+    """Return the minimum mean quality; None for no minimum."""
     floor = spec.quality_floor
     return floor.average if isinstance(floor, QualityFloorSpec) else None
 
@@ -30,14 +30,14 @@ def resolve_variants(
     spec: ServiceSpec,
     resolve_model: Callable[[Context, KeyPath, str], str],
 ) -> tuple[ModelVariant, ...]:
-    """Return the variants of a service; what is wrong goes to the context.
+    """Return the variants of a service; mistakes go to the context.
 
     Parameters
     ----------
     context, key_path, spec
         The service's block.
     resolve_model : callable
-        Gives the model that a reference names.
+        Returns the model of a reference.
     """
     if spec.variants is None:
         if spec.quality_floor is not None:

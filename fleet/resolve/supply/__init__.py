@@ -1,1 +1,1 @@
-"""Supply: hardware kinds, pools and regions, offers, and the prices that these name."""
+"""Resolve supply: hardware, pools, regions, offers, and their prices."""

@@ -1,4 +1,4 @@
-"""The block `hardware`: parts of one's own, and changes to parts of the catalogue."""
+"""Resolve the block `hardware`: new parts, and changes to parts of the catalogue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fleetplan.fleet.inventory.power import (
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.supply import HardwareSpec
 
-# Without these a new part cannot be computed; engine tables need none of them.
+# Required figures of a new part; engine tables need none of them.
 _NEEDED_FIGURES: Final = ("bf16_tflops", "hbm_gib", "hbm_gb_per_s", "scale_up_gb_per_s")
 _FIGURES: Final = (
     *_NEEDED_FIGURES,
@@ -37,9 +37,9 @@ _FIGURES: Final = (
 _OF_HOSTS: Final = frozenset(
     {"accelerators_per_host", "scale_up_accelerators", "all_in_w", "idle_w", "tdp_w"}
 )
-"""Figures of hosts: a part with others is still that of the catalogue."""
+"""Figures of hosts; a part with other values is still the catalogue's part."""
 _SCALED: Final = "times measured on {base} are scaled by the ratio of rooflines and count as extrapolated"
-# Roofline constants of a new part that names none.
+# Default roofline constants of a new part.
 NEW_PART_PROFILE: Final = "carried-over"
 
 
@@ -90,11 +90,11 @@ def _given(spec: HardwareSpec) -> dict[str, object]:
 def _changed(
     context: Context, key_path: KeyPath, name: str, base: Accelerator, spec: HardwareSpec
 ) -> Accelerator:
-    # What the catalogue says already is no change.
+    # A value equal to the catalogue's is no change.
     given = {key: value for key, value in _given(spec).items() if value != getattr(base, key)}
     part = replace(base, name=name).with_figures(**{**_of_smaller_hosts(base, spec), **given})
     if "scale_up_accelerators" in given:
-        # A larger or smaller domain than the catalogue's mesh is wired otherwise, and nothing says how.
+        # A larger or smaller domain than the catalogue's mesh has unknown wiring.
         part = replace(part, scale_up_mesh=False)
     if given:
         source = f"fleet file: {', '.join(f'{key} {value}' for key, value in given.items())}"
@@ -108,15 +108,15 @@ def _changed(
 
 
 def _of_smaller_hosts(base: Accelerator, spec: HardwareSpec) -> dict[str, object]:
-    """Figures of a part whose hosts are smaller than its links reach: nothing joins the links of two hosts.
+    """Return the figures of a part in smaller hosts than its links reach: no links join two hosts.
 
-    Domains of several hosts (a rack of 72, a pod) stay as they are, and so does one that the file states.
+    Domains of several hosts (a rack of 72, a pod) and domains stated in the file stay.
     """
     host, domain = spec.accelerators_per_host, base.scale_up_accelerators
     joins_hosts = domain > base.accelerators_per_host
     if host is None or host >= domain or joins_hosts or spec.scale_up_accelerators is not None:
         return {}
-    # In a mesh a card keeps its links to the cards that are left.
+    # In a mesh, a card keeps its links to the remaining cards.
     links = (host - 1) / (domain - 1) if base.scale_up_mesh and host > 1 else 1.0
     return {"scale_up_accelerators": host, "scale_up_gb_per_s": base.scale_up_gb_per_s * links}
 
@@ -143,7 +143,7 @@ def _capped(
 
 
 def _new_part(context: Context, key_path: KeyPath, name: str, spec: HardwareSpec) -> Accelerator | None:
-    """Return a part with full figures, or None for one that only engine tables can use."""
+    """Return a part with all figures, or None for a part that only engine tables can use."""
     given = _given(spec)
     if spec.power_cap_w is not None:
         context.error((*key_path, "power_cap_w"), "a cap needs a part to change", "name it with `like`")
@@ -192,7 +192,7 @@ def _with_profile(context: Context, key_path: KeyPath, part: Accelerator, profil
 def _with_tables(
     context: Context, key_path: KeyPath, part: Accelerator | None, reference: str
 ) -> Accelerator | None:
-    """Return a part with its own operator tables; their contents are read by the performance model."""
+    """Return a part with its own operator tables, which the performance model reads."""
     here = (*key_path, "optables")
     if part is None:
         context.error(here, "needs the figures of the part as well", "or name a catalogue part with `like`")

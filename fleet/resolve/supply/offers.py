@@ -1,4 +1,4 @@
-"""Offers: names resolved, prices found, values spread over the periods."""
+"""Resolve offers: names, prices, and values by period."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def resolve_offers(
     hardware: Mapping[str, Hardware],
     prices: PriceBook,
 ) -> tuple[Offer, ...]:
-    """Return the offers that are valid; what is wrong with the others goes to the context."""
+    """Return the valid offers; mistakes of the others go to the context."""
     offers = (_offer(context, ("offers", i), spec, hardware, prices) for i, spec in specs)
     return tuple(offer for offer in offers if offer is not None)
 
@@ -74,7 +74,7 @@ def _offer(
 
 
 def _check_rental(context: Context, key_path: KeyPath, spec: OfferSpec) -> None:
-    """Note keys that do not go with what is offered."""
+    """Note keys that do not apply to the kind of offer."""
     if spec.capex_usd_per_host is not None:
         given = {
             "term_quarters": spec.term_quarters,

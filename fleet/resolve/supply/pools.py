@@ -1,4 +1,4 @@
-"""Regions and pools: names resolved, prices found, values spread over the periods."""
+"""Resolve regions and pools: names, prices, and values by period."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from fleetplan.fleet.resolve.finance import resolve_residual
 from fleetplan.fleet.resolve.supply.prices import PriceBook
 from fleetplan.fleet.schema.supply import OwnedSpec, PoolSpec, RegionSpec, RentedSpec
 
-# The one region of a file that defines none.
+# Default region of a file without regions.
 DEFAULT_REGION: Final = "default"
-# Where neither power nor energy counts, facility power over IT power has nothing to act on.
+# Default PUE, without effect unless power or energy counts.
 PUE_WITHOUT_EFFECT: Final = 1.0
 
 
@@ -50,7 +50,7 @@ def resolve_pools(
     hardware: Mapping[str, Hardware],
     prices: PriceBook,
 ) -> tuple[Pool, ...]:
-    """Return the pools that are valid; what is wrong with the others goes to the context."""
+    """Return the valid pools; mistakes of the others go to the context."""
     pools = (_pool(context, ("pools", i), spec, hardware, prices) for i, spec in specs)
     return tuple(pool for pool in pools if pool is not None)
 
@@ -92,14 +92,14 @@ def _pool(
         owned=owned,
         rented=rented,
         maintenance_hosts=_maintenance(context, key_path, spec),
-        # Single accelerators are replaced by the provider, so none is kept free for them.
+        # Single accelerators need no reserve, because the provider replaces them.
         reserve_hosts=spec.reserve_hosts if by_host else 0,
         reserve_percent=spec.reserve_percent if by_host else None,
     )
 
 
 def _check_retirement(context: Context, key_path: KeyPath, spec: OwnedSpec) -> None:
-    """Note retirements whose loss in the books cannot be told, or that come after the horizon."""
+    """Note retirements without a known book value, or after the horizon."""
     if spec.resale_usd_per_host is None and spec.end_of_life is None:
         return
     last = context.calendar.index(context.periods[-1])
@@ -115,7 +115,7 @@ def _check_retirement(context: Context, key_path: KeyPath, spec: OwnedSpec) -> N
 
 
 def _maintenance(context: Context, key_path: KeyPath, spec: PoolSpec) -> tuple[int, ...]:
-    """Return the hosts that are out of service by period; empty where none ever are."""
+    """Return the hosts out of service by period; empty for none."""
     if not spec.maintenance_hosts:
         return ()
     here = (*key_path, "maintenance_hosts")
@@ -181,7 +181,7 @@ def _rented(
 
 
 def _check_lease_end(context: Context, key_path: KeyPath, lease_end: str | None) -> None:
-    """Note a lease whose end is before the horizon, or cannot be compared with its periods."""
+    """Note a lease that ends before the horizon, or whose end has no place among its periods."""
     end = period_index(context, key_path, lease_end)
     if end is None:
         return
@@ -194,14 +194,14 @@ def _check_lease_end(context: Context, key_path: KeyPath, lease_end: str | None)
 
 
 def energy_included(stated: bool | None, column: str | None) -> bool:
-    """Return whether a rent pays for energy and hosting too.
+    """Return whether a rent includes energy and hosting.
 
     Parameters
     ----------
     stated : bool or None
-        What the file says of it.
+        Value in the file.
     column : str or None
-        The column of the price book that the rent is from.
+        Column of the price book with the rent.
     """
-    # Every column of the price book is a price for running hardware; a file's own rent says so itself.
+    # All columns of the price book include running costs; a rent in the file states whether it does.
     return stated if stated is not None else column is not None

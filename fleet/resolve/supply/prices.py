@@ -1,4 +1,4 @@
-"""Prices with their sources and dates: the price book, and what the fleet file adds to it."""
+"""Look up prices with sources and dates, from the price book and the fleet file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PriceBook:
         return {**found, **own}
 
     def hint(self, hardware: str) -> str:
-        """Return what the price book knows of a part, for a message about a missing price."""
+        """Return the price book's columns for a part, for the message about a missing price."""
         known = self.known(hardware)
         if not known:
             return f"the price book knows no price of {hardware}"
@@ -43,7 +43,7 @@ class PriceBook:
     def as_of(
         self, context: Context, key_path: KeyPath, hardware: str, stated: str | None, column: str | None
     ) -> str | None:
-        """Return the date of a price: as the block states it, or that of the price book's column."""
+        """Return the date of a price: from the block, or of the price book's column."""
         if column is None:
             return stated
         if stated is not None:
