@@ -1,10 +1,10 @@
-"""Work that ends early: a long computation asks at every step whether whoever wants it still waits.
+"""Interrupt long computations: their steps check whether the time limit is over.
 
-A time limit that is looked at between two computations alone is kept as badly as the longest of them is long.
-Steps ask here, so that nothing has to hand the question down to them.
+A time limit that is checked only between computations is exceeded by the longest of them. Steps call
+`checkpoint`, so that the check needs no parameter.
 
-What is done once per installation, and cannot be cut short, is told to whoever waits and counted apart, so
-that time limits leave it out.
+Work that is done once per installation and cannot be interrupted is reported and timed separately, so that
+time limits exclude it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class WorkInterruptedError(Exception):
 
 @contextmanager
 def interruptible(over: Callable[[], bool], tell: Callable[[str], None] = lambda _: None) -> Iterator[None]:
-    """Let the computations of a block end early.
+    """Make the computations of a block interruptible.
 
     Parameters
     ----------
     over : callable
-        Says whether the time is over; asked at every `checkpoint` of this thread.
+        Returns whether the time is over; called at every `checkpoint` of this thread.
     tell : callable
-        Told what is done `once_per_installation` in this thread.
+        Receives descriptions of work done `once_per_installation` in this thread.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def interruptible(over: Callable[[], bool], tell: Callable[[str], None] = lambda
 
 
 def checkpoint() -> None:
-    """End an interruptible computation whose time is over; do nothing in any other one.
+    """Interrupt a computation whose time is over; no effect outside interruptible blocks.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def checkpoint() -> None:
 
 @contextmanager
 def once_per_installation(what: str) -> Iterator[None]:
-    """Tell whoever waits what the block does, and count its time in `once_s`."""
+    """Report the work of the block to the caller, and count its time in `once_s`."""
     _TELL.get()(what)
     start_s = time.monotonic()
     try:
@@ -73,5 +73,5 @@ def once_per_installation(what: str) -> Iterator[None]:
 
 
 def once_s() -> float:
-    """Time that this process has spent on what is done once per installation. [s]"""
+    """Time of this process in work that is done once per installation. [s]"""
     return sum(_once_s)

@@ -1,4 +1,4 @@
-"""How a replica is split over accelerators and what it runs, with the notation of both.
+"""Parallelism and configuration of a replica, with their notation.
 
 A layout is written `PP2-DP2TP4-TP8` or `TP8DP2-TP8EP2`, a configuration `quantised/TP4 b8@20ms`: a variant, a
 layout, a batch, and how far away it serves. What is left out has no part in the configuration.
@@ -24,7 +24,7 @@ _FFN_PARTS: Final = frozenset({"TP", "EP"})
 
 @dataclass(frozen=True, slots=True, order=True)
 class Parallelism:
-    """One way to split a replica: pipeline stages first, then attention and FFN within a stage.
+    """Parallelism of a replica: pipeline stages, then attention and FFN within a stage.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Parallelism:
     tp : int
         Accelerators that share the heads of attention.
     dp : int
-        Ranks of attention that hold sequences of their own.
+        Attention data parallelism: ranks with separate sequences.
     ffn_tp : int
         Accelerators that share a feed-forward block or an expert.
     ep : int
@@ -75,7 +75,7 @@ class Parallelism:
 
     @property
     def label(self) -> str:
-        """The canonical notation; degrees of 1 are left out, and the FFN where it follows from TP alone."""
+        """Canonical notation; omits degrees of 1, and the FFN if it follows from TP."""
         return _label(self.pp, self.tp, self.dp, self.ffn_tp, self.ep, self.cp)
 
 
@@ -100,8 +100,8 @@ def parse_parallelism(label: str) -> Parallelism:
     Parameters
     ----------
     label : str
-        Such as `TP8`, `PP4-TP2`, `PP2-DP2TP4-TP8` or `TP8DP2-TP8EP2`; the parts of a group may stand in
-        any order. Without a feed-forward group, that part is split over all accelerators of a stage.
+        Such as `TP8`, `PP4-TP2`, `PP2-DP2TP4-TP8` or `TP8DP2-TP8EP2`; the parts of a group may be in any
+        order. Without a feed-forward group, that part is split over all accelerators of a stage.
 
     Raises
     ------
@@ -159,14 +159,13 @@ class Configuration:
     Attributes
     ----------
     layout : Parallelism
-        How it is split over accelerators.
+        Parallelism.
     batch : int or None
         Sequences of one attention-DP rank and pipeline micro-batch; None where each class has its own.
     variant : str
-        Variant of the service; empty where there is one alone.
+        Variant of the service; empty if it has only one.
     reach_ms : float or None
-        Round trip to another region that its figures leave room for; None where they were not made for one.
-        [ms]
+        Round trip to another region that its figures include; None without one. [ms]
     """
 
     layout: Parallelism
@@ -218,7 +217,7 @@ class Layouts:
 
     @classmethod
     def of(cls, parallelisms: list[Parallelism]) -> Layouts:
-        """One array element a parallelism, in the same order."""
+        """Build the arrays from parallelisms, in the same order."""
         # Points of a landscape share few layouts: each is read once.
         known: dict[int, int] = {}
         codes = [known.setdefault(id(each), len(known)) for each in parallelisms]
@@ -234,7 +233,7 @@ class Layouts:
 
     @property
     def token_ranks(self) -> IntArray:
-        """Groups of a stage that hold tokens of their own between the blocks, shape (n_configs,)."""
+        """Groups of a stage with separate tokens between the blocks, shape (n_configs,)."""
         return self.dp * self.cp
 
     @property

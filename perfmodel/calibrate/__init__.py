@@ -1,4 +1,4 @@
-"""Calibration of the performance model by measurements of one's own.
+"""Calibrate the performance model with the user's measurements.
 
 In: a table of measured cases. Out: a `CalibrationFit` of ratios by scope (`calibrate`), which
 `write_calibration` keeps and `read_calibration` reads again.

@@ -82,8 +82,8 @@ def write_calibration(fit: CalibrationFit, measurements: Path, out: Path) -> Non
     measurements : Path
         The file that they come from.
     out : Path
-        The calibration file, JSON where its name ends in .json and YAML otherwise; the other form stands
-        beside it under the same name. Its folder is made where there is none. Either can be read again.
+        The calibration file: JSON if its name ends in .json, otherwise YAML; the other format is written
+        beside it under the same name. Its folder is created if necessary. Both can be read.
     """
     document = _Document(
         version=1,
@@ -106,7 +106,7 @@ def write_calibration(fit: CalibrationFit, measurements: Path, out: Path) -> Non
 
 
 def beside(out: Path) -> Path:
-    """Where the other form of a calibration file stands."""
+    """Return the path of the other format of a calibration file."""
     return out.with_suffix(".yaml" if out.suffix == ".json" else ".json")
 
 

@@ -1,4 +1,4 @@
-"""From a table of one's own benchmark results to calibrations, each row used or refused with a reason."""
+"""Fit calibrations to a table of benchmark results; each row is used, or rejected with a reason."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def calibrate(frame: pd.DataFrame, folder: Path = Path(), path: str = "measureme
         Columns of `predict` with `framework`, `framework_version`, and `ttft_ms` or `tpot_ms` or both; a row
         with `concurrency` is a closed loop and one with `batch` a static batch where `mode` does not say.
     folder : Path
-        Where relative paths of model configs start.
+        Folder of relative paths of model configs.
     path : str
-        What to call the table in messages.
+        Name of the table in messages.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def calibrate(frame: pd.DataFrame, folder: Path = Path(), path: str = "measureme
     predicted = _columns(plain)
     refusals = _Refusals(path, len(frame))
     refusals.add(plain["status"] != "ok", "", [str(reason) for reason in plain["reason"]])
-    # What does not fit cannot have run: another figure of the row is wrong.
+    # A configuration that does not fit cannot have run, so another figure of the row is wrong.
     refusals.add(~plain["fits"], "", ["does not fit in memory as described"] * len(frame))
     usable = {
         "ttft_ms": ~refusals.rows & (measured["ttft_ms"] > 0) & _waits_for_nobody(cases),
@@ -249,7 +249,7 @@ def _scopes(cases: Cases, versions: NDArray[np.object_]) -> list[CalibrationScop
 
 
 def _identifier(model: str) -> str:
-    """The HF id behind an alias; a path of a config as it is."""
+    """Return the id of an alias; a config path as it is."""
     try:
         return resolve(model)
     except UnknownModelError:

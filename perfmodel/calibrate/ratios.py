@@ -35,7 +35,7 @@ _HUBER_LIMIT: Final = 1.0
 """Residual, in units of `ROW_SPREAD`, beyond which a figure counts linearly and not by its square."""
 
 _ROUNDS: Final = 20
-"""Rounds of reweighting; the weights stand still after about ten."""
+"""Rounds of reweighting; the weights converge after about ten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def fit_ratios(log_ratio: FloatArray, prefill_share: FloatArray) -> FittedRatios
     Returns
     -------
     FittedRatios
-        Ratios of 1 where there is no figure.
+        Ratios, 1 without figures.
     """
     if not log_ratio.size:
         return FittedRatios(PhaseRatios(1.0, 1.0), 0.0, 0.0)

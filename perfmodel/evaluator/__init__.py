@@ -1,8 +1,8 @@
 """The one evaluator: latency, rate and memory of prefill, decode and continuous batching.
 
 In: an architecture, an accelerator, a precision, techniques. Out: `PhaseResult` for an array of
-configurations. Entry points: `build_evaluator`, `Evaluator`; `with_calibration` lays measurements of one's
-own over it.
+configurations. Entry points: `build_evaluator`, `Evaluator`; `with_calibration` applies the user's
+measurements.
 """
 
 from fleetplan.perfmodel.evaluator.build import build_evaluator

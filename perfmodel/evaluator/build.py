@@ -1,4 +1,4 @@
-"""What evaluates a model on an accelerator, put together from their names."""
+"""Build the evaluator of a model on an accelerator from their names."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ def build_evaluator(
     techniques: Techniques = NO_TECHNIQUES,
     software: Software = TODAYS_SOFTWARE,
 ) -> Evaluator:
-    """Put together what evaluates `model` on `accelerator`.
+    """Build the evaluator of `model` on `accelerator`.
 
     Parameters
     ----------
     model : str
         HF id or alias of the catalogue, or the path of a config relative to `folder`.
     accelerator : Accelerator
-        Where it runs.
+        Accelerator.
     framework : str
         trtllm, sglang or vllm: whose measured operators are read.
     precision : Precision
         Data types of weights and KV cache.
     folder : Path
-        Where relative paths start.
+        Folder of relative paths.
     techniques : Techniques
-        What is switched on.
+        Techniques.
     software : Software
         Its date, for software that became faster, and how it was started.
 

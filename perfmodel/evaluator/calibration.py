@@ -1,4 +1,4 @@
-"""Calibration by benchmarks of one's own: what holds for which deployment, and how sure it is.
+"""Calibration by the user's benchmarks: ratios by deployment, with their errors.
 
 A calibration belongs to one scope: hardware, framework, framework version and checkpoint (a model with the
 data types of its weights and KV cache). Wider scopes do not transfer: one scalar for a framework on a part
@@ -49,7 +49,7 @@ class CalibrationScope:
 
 @dataclass(frozen=True, slots=True)
 class PhaseFit:
-    """How one phase was fitted.
+    """Fit of one phase.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class PhaseFit:
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """How far the calibrated prediction of one measurement is off.
+    """Calibrated prediction of one measurement.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class ScopeCalibration:
     Attributes
     ----------
     scope : CalibrationScope
-        What it holds for.
+        Deployments that it applies to.
     prefill, decode : PhaseFit
         Its ratios.
     n_rows : int
@@ -99,7 +99,7 @@ class ScopeCalibration:
         Median of ``|predicted / measured - 1|`` without and with it, of the measurements that it was
         fitted on.
     residuals : tuple[Residual, ...]
-        One a figure.
+        One per figure.
     """
 
     scope: CalibrationScope
@@ -131,11 +131,11 @@ class Calibration:
     measurements_sha256 : str
         Hash of its contents.
     created : str
-        When it was fitted, ISO 8601 in UTC.
+        Time of the fit, ISO 8601 in UTC.
     fleetplan_version : str
-        What predicted the figures that the measurements were compared with.
+        Program version of the predictions.
     scopes : tuple[ScopeCalibration, ...]
-        One entry a scope.
+        One entry per scope.
     """
 
     path: str
@@ -149,7 +149,7 @@ class Calibration:
     def find(
         self, hardware: str, framework: str, model: str, weights: str, kv: str, version: str | None = None
     ) -> ScopeCalibration | None:
-        """Find what holds for a deployment; None where nothing does.
+        """Return the calibration of a deployment; None without one.
 
         Parameters
         ----------
@@ -166,10 +166,10 @@ class Calibration:
 
 
 def holds_for(evaluator: StepEvaluator, framework: str, calibration: Calibration) -> ScopeCalibration | None:
-    """Find the calibration of what an evaluator describes; None where nothing holds for it."""
+    """Return the calibration of an evaluator's deployment; None without one."""
     precision = evaluator.precision
     name = evaluator.architecture.name
-    # Where a version of the framework was chosen, what was fitted to another one does not hold.
+    # A fit to another version does not apply to a chosen version of the framework.
     version = (isinstance(evaluator.source, OperatorSource) and evaluator.source.version) or None
     return calibration.find(
         evaluator.accelerator.name, framework, name, precision.weights, precision.kv, version
@@ -179,7 +179,7 @@ def holds_for(evaluator: StepEvaluator, framework: str, calibration: Calibration
 def with_calibration(
     evaluator: EvaluatorKind, framework: str, calibration: Calibration | None
 ) -> EvaluatorKind:
-    """Return an evaluator whose times are calibrated, or the same where nothing holds for it."""
+    """Return the evaluator with calibrated times; itself without a calibration."""
     found = None if calibration is None else holds_for(evaluator, framework, calibration)
     return evaluator if found is None else replace(evaluator, phase_ratios=found.ratios)
 

@@ -1,4 +1,4 @@
-"""Which maturity of its software a part is priced with, where no operators of it were measured."""
+"""Select the maturity factor of a part without operator tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def matured(
     framework : str
         trtllm, sglang or vllm.
     software_date : str
-        Year and month of the software (YYYY-MM); the newest factor where it is empty.
+        Year and month of the software (YYYY-MM); empty for the newest factor.
     weights : str
         Data type of the feed-forward weights; empty for one without a factor of its own.
     """
@@ -35,8 +35,8 @@ def maturity_in_force(
 ) -> Maturity | None:
     """Find the factor of a framework at a date; None without any.
 
-    Of those for the data type of the weights, or else of those for no certain one: the last one that had
-    begun, or the first of all for software that is older than any.
+    Among the factors for the data type of the weights, or else those for any type: the last one that had
+    begun, or the first one for older software.
     """
     own = sorted((each for each in known if each.framework == framework), key=lambda each: each.since)
     own = [each for each in own if each.weights == weights] or [each for each in own if not each.weights]

@@ -1,4 +1,4 @@
-"""What a model keeps in the memory of accelerators, and what a prompt sends to another replica."""
+"""Memory of a model on accelerators, and transfers of KV caches between replicas."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ NO_TECHNIQUES: Final = Techniques()
 
 @dataclass(frozen=True, slots=True)
 class ModelMemory:
-    """A model at a precision on an accelerator: what it keeps in memory, and what it sends.
+    """A model at a precision on an accelerator: its memory and its transfers.
 
     Attributes
     ----------
     architecture : ModelArchitecture
         The model.
     accelerator : Accelerator
-        Where it runs.
+        Accelerator.
     source : OperatorTimesSource
         Operator times of that accelerator.
     precision : Precision
@@ -64,13 +64,13 @@ class ModelMemory:
     kv_residency : {"all", "microbatch"}
         Whether the cache of all pipeline micro-batches is resident, or of one alone.
     techniques : Techniques
-        What is switched on; see `fleetplan.perfmodel.techniques` for what a model cannot use.
+        Techniques; see `fleetplan.perfmodel.techniques` for those that a model cannot use.
     phase_ratios : PhaseRatios
         Calibration by measurements; see `fleetplan.perfmodel.evaluator.calibration`.
     software : Software
         Date and settings of the framework; see `fleetplan.perfmodel.steps.software_versions`.
     state_slots : StateSlots or None
-        How the framework keeps recurrent states; None where they share the memory of the cache.
+        Slots of the framework for recurrent states; None if they share the memory of the cache.
     """
 
     architecture: ModelArchitecture
@@ -85,12 +85,12 @@ class ModelMemory:
 
     @property
     def without_source(self) -> tuple[object, ...]:
-        """What tells it from the other evaluators of its source."""
+        """Key of this evaluator among those of its source."""
         return tuple(getattr(self, each.name) for each in fields(self) if each.name != "source")
 
     @property
     def _framework(self) -> str:
-        """Whose operators are read; '' of a source that does not say."""
+        """Framework of the operator tables; '' if the source does not state one."""
         return self.source.framework if isinstance(self.source, OperatorSource) else ""
 
     @property
@@ -120,7 +120,7 @@ class ModelMemory:
             Part of `kv_tokens` that samples of a prompt do not share; None where every sequence is a
             prompt. [tokens]
         session_tokens : IntArray or None
-            Tokens of sessions that are kept between requests; None where none are kept. [tokens]
+            Tokens of sessions kept between requests; None without any. [tokens]
         """
         dtypes, techniques, layouts = self.dtypes, self.techniques, shape.layouts
         largest = computed_shape(shape, techniques)

@@ -14,7 +14,7 @@ from fleetplan.perfmodel.techniques.chunked_prefill import scaled_times
 
 @dataclass(frozen=True, slots=True)
 class PhaseRatios:
-    """By what the predicted times of prompts and of generated tokens are multiplied.
+    """Factors on the predicted times of prompts and of generated tokens.
 
     Attributes
     ----------

@@ -96,8 +96,8 @@ class Evaluator(StepEvaluator):
     def prefill(self, configurations: ConfigurationBatch, steps: StepsEvaluator | None = None) -> PhaseResult:
         """Evaluate prompts alone: `batch` prompts a rank and micro-batch at a time.
 
-        TTFT holds their chunks, which follow each other through the stages of a pipeline if the framework
-        lets them, and the loads of kept sessions. `steps` stands for the method of that name.
+        TTFT includes their chunks, which follow each other through the stages of a pipeline if the framework
+        allows it, and the loads of kept sessions. `steps` replaces the method of that name.
         """
         pipelined = self._pipelines_chunks(configurations)
         prompts = self._prompts(configurations, prefill_shape(configurations), steps, pipelined)
@@ -127,7 +127,7 @@ class Evaluator(StepEvaluator):
     def decode(self, configurations: ConfigurationBatch, steps: StepsEvaluator | None = None) -> PhaseResult:
         """Evaluate generation alone: each of `batch` sequences a rank gains tokens in a step.
 
-        `steps` stands for the method of that name.
+        `steps` replaces the method of that name.
         """
         shape = decode_shape(configurations)
         return self.decode_result(configurations, self.step(shape) if steps is None else steps([shape])[0])
@@ -276,7 +276,7 @@ class Evaluator(StepEvaluator):
         return prompt_times(steps or self.steps, shape_of, configurations, chunk, shared, hits, pipelined)
 
     def prefill_shapes(self, configurations: ConfigurationBatch) -> list[StepShape]:
-        """Return the steps whose times `prefill` asks for, in that order."""
+        """Return the steps that `prefill` needs, in its order."""
         whole, techniques = prefill_shape(configurations), self.techniques
         chunk, shared = techniques.chunk_tokens, techniques.shared_prefix_tokens
         may_be_lost = techniques.persistent_kv is not None and bool(techniques.persistent_kv.tiers)
@@ -296,10 +296,10 @@ class Evaluator(StepEvaluator):
         return tier_hits(persistent, gib, prompts, layouts.accelerators / layouts.dp)
 
     def _largest_prompt(self, configurations: ConfigurationBatch) -> Callable[[StepShape], StepShape]:
-        """How a step of whole prompts becomes the largest that is computed, for its activations."""
+        """Return how to turn a step of whole prompts into the largest computed one, for its activations."""
         techniques, tokens = self.techniques, configurations.input_tokens
         if techniques.persistent_kv is not None:
-            # Where a session is lost the whole prompt is computed.
+            # If a session is lost, the whole prompt is computed.
             tokens = tokens + np.maximum(0, configurations.prefix_tokens - techniques.shared_prefix_tokens)
         new_tokens = chunks_of(tokens, configurations.prefix_tokens, techniques.chunk_tokens).new_tokens
         return lambda shape: replace(shape, new_tokens=new_tokens)

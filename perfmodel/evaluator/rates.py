@@ -37,8 +37,8 @@ def continuous_batching_requests_per_s(
 ) -> FloatArray:
     """PP * BS / (TTFT + OUT * TPOT): requests that one replica of both phases completes. [1/s].
 
-    The paper counts all generated tokens. The first one comes with the prompt, so whoever asks for the rate
-    of a service passes the tokens after it.
+    The paper counts all generated tokens. The first token comes with the prompt, so callers pass the tokens
+    after it for the rate of a service.
     """
     rate: FloatArray = pp * sequences / (ttft_ms + output_tokens * tpot_ms) * MS_PER_S
     return rate
@@ -70,7 +70,7 @@ def prefill_to_decode_ratio(prefill: FloatArray, decode: FloatArray) -> FloatArr
 
 @dataclass(frozen=True, slots=True)
 class PrefillMix:
-    """How many prompts the iterations of continuous batching carry, each of shape (n_configs,).
+    """Prompts per iteration of continuous batching, each of shape (n_configs,).
 
     Attributes
     ----------
@@ -88,8 +88,8 @@ class PrefillMix:
 def prefill_mix(batch: Numbers, output_tokens: Numbers) -> PrefillMix:
     """Prompts per iteration, p = BS / OUT: each sequence leaves after OUT iterations and is replaced.
 
-    For p <= 1 a share p of the iterations carries one prompt and the rest carry none; for p > 1 every
-    iteration carries prompts, p of them in the mean.
+    For p <= 1 a share p of the iterations has one prompt, the others none; for p > 1 every iteration has
+    prompts, p on average.
     """
     prompts = np.asarray(batch / output_tokens, dtype=np.float64)
     fewer = np.floor(prompts).astype(np.int64)

@@ -10,12 +10,12 @@ from fleetplan.perfmodel.steps import MemoryUse, provenance_shares
 
 
 class Engines(NamedTuple):
-    """What engines of closed loops hold in the mean, each array of shape (n_configs,).
+    """Mean load of the engines of closed loops, each array of shape (n_configs,).
 
     Attributes
     ----------
     sequences : FloatArray
-        That generate on a rank in a micro-batch.
+        Sequences that generate on a rank in a micro-batch.
     starts : FloatArray
         Requests that start an iteration there.
     """
@@ -36,7 +36,7 @@ class PhaseResult:
         Mean time to first token without network and KV transfer, and per output token; NaN where the
         phase has none. [ms]
     requests_per_s : FloatArray
-        Of one replica. [1/s]
+        Rate of one replica. [1/s]
     by_provenance_ms : FloatArray
         Time by `Provenance`, shape (4, n_configs). [ms]
     bottleneck : IntArray
@@ -44,9 +44,9 @@ class PhaseResult:
     names : tuple[str, ...]
         Operators.
     memory : MemoryUse
-        Of the fullest accelerator.
+        Memory of the fullest accelerator.
     engines : Engines or None
-        What engines of closed loops hold; None where no loop was solved.
+        Load of the engines of closed loops; None without a solved loop.
     """
 
     latency_ms: FloatArray

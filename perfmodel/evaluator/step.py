@@ -46,14 +46,14 @@ CHUNK_CONFIGURATIONS: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class AskedStep:
-    """A step over a cross product whose operators were asked for.
+    """A step over a cross product whose operators are queued for look-up.
 
     Attributes
     ----------
     shape : StepShape
         The step.
     operators : list[Operator]
-        What it consists of.
+        Operators of the step.
     crossed : CrossedStep or None
         Their times; None where halves of the step overlap, which are evaluated apart.
     """
@@ -65,7 +65,7 @@ class AskedStep:
 
 @dataclass(frozen=True, slots=True)
 class StepEvaluator(ModelMemory):
-    """A model at a precision on an accelerator: the time of a step, and what it keeps in memory."""
+    """A model at a precision on an accelerator: time of a step, and memory."""
 
     @property
     def software_date(self) -> str:
@@ -119,14 +119,14 @@ class StepEvaluator(ModelMemory):
         """Return what gives the times of several steps in full detail, whose operators wait for a look-up.
 
         The times equal those of `steps` for all configurations, the last axis fastest, but operators are
-        looked up once for all layouts that give them equal dimensions.
+        looked up once for all layouts with equal dimensions.
 
         Parameters
         ----------
         shapes : Sequence[StepShape]
-            Cross products with the same layouts along the first axis, whatever else varies along the second.
+            Cross products with the same layouts along the first axis; the second axis may differ.
         lookups : SharedLookups
-            Where the operators wait. What is returned raises as `step` does.
+            Queue of the operators. The returned function raises as `step` does.
 
         Raises
         ------
@@ -176,7 +176,7 @@ class StepEvaluator(ModelMemory):
         return AskedStep(shape, operators, crossed)
 
     def time_of(self, asked: AskedStep) -> StepTimes:
-        """Time of a step that was asked for; raises as `step` and `detail` do."""
+        """Time of a queued step; raises as `step` and `detail` do."""
         checkpoint()
         if asked.crossed is None:
             return self.step(asked.shape)
@@ -192,7 +192,7 @@ class StepEvaluator(ModelMemory):
         crossed : CrossedStep
             As `asked_step` returned it.
         places : Places
-            Where each stands in the cross product.
+            Position of each in the cross product.
 
         Raises
         ------
@@ -207,7 +207,7 @@ class StepEvaluator(ModelMemory):
         return self._finished(shape, operators, self._computed(shape, operators))
 
     def _finished(self, shape: StepShape, operators: Iterable[Operator], computed: StepTimes) -> StepTimes:
-        """Times of the operators as calibrated, and with what else a step waits for."""
+        """Times of the operators, calibrated, and with the other waits of a step."""
         times = calibrated(computed, shape, self.phase_ratios)
         return self._scheduled(shape, self._launched(shape, operators, self._streamed(shape, times)))
 
@@ -251,7 +251,7 @@ class StepEvaluator(ModelMemory):
         of_decoder = step_operators(architecture, self.dtypes, computed, self._spread(shape.layouts))
         step = TechniqueStep(architecture, shape, computed, self.techniques)
         operators = with_their_operators(of_decoder, step)
-        # Facts of NVIDIA's parts hold wherever operators are looked up, unless the parts are AMD's.
+        # Facts of NVIDIA's parts apply wherever operators come from, except on AMD parts.
         vendor = AMD if self.accelerator.vendor == AMD else NVIDIA
         if isinstance(self.source, OperatorSource) or vendor == AMD:
             operators = as_run(operators, architecture, self._framework, self.software_date, vendor)
@@ -265,7 +265,7 @@ class StepEvaluator(ModelMemory):
         return RoutedSource(self.source, self.accelerator, routing)
 
     def _streamed(self, shape: StepShape, times: StepTimes) -> StepTimes:
-        """Times with the wait for what is offloaded."""
+        """Times including the wait for offloaded weights and caches."""
         offload, layouts = self.techniques.offload, shape.layouts
         if offload is None:
             return times

@@ -1,7 +1,7 @@
 """The operators of a decoder step: kinds, dimensions, number formats, and the work of each.
 
-In: nothing. Out: `Operator` and `OperatorKind`, the array types and `Provenance` that all rooms share, and
-`work`, which returns the floating-point operations and bytes of an operator.
+Out: `Operator` and `OperatorKind`, the array types and `Provenance` of all rooms, and `work`, which returns
+the floating-point operations and bytes of an operator.
 """
 
 from fleetplan.perfmodel.operators.arrays import ByteArray, FloatArray, IntArray, Provenance

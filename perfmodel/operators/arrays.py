@@ -13,7 +13,7 @@ ByteArray = NDArray[np.uint8]
 
 
 class Provenance(IntEnum):
-    """How a number was obtained, the most trustworthy first."""
+    """Source of a number, most reliable first."""
 
     MEASURED = 0
     INTERPOLATED = 1

@@ -39,7 +39,7 @@ class CompressedParts:
     attention : Work
         Attention to the window and to entries.
     selection : Work
-        Scores of the index over all entries; nothing in layers without one.
+        Scores of the index over all entries; 0 in layers without one.
     """
 
     projections: Work
@@ -108,7 +108,7 @@ def _projections(size: float, tokens: FloatArray, d: Floats) -> Work:
 
 def _compressors(tokens: FloatArray, d: Floats) -> Work:
     has_index = d["index_heads"] > 0
-    # A token is part of two entries where there is an index; each needs a value and a share.
+    # With an index, a token is part of two entries; each needs a value and a share.
     width = np.where(
         d["ratio"] > 0, 2 * np.where(has_index, 2, 1) * (d["head_dim"] + d["index_head_dim"]), 0.0
     )
@@ -120,7 +120,7 @@ def _compressors(tokens: FloatArray, d: Floats) -> Work:
 
 def _attention(new: IntArray, prefix: IntArray, dims: Ints, d: Floats) -> Work:
     ratio = np.maximum(d["ratio"], 1.0)
-    # A query behind an index sees `top_k` entries, which stand for so many tokens.
+    # A query behind an index sees `top_k` entries, which represent that many compressed tokens.
     reach = dims["top_k"] * dims["ratio"]
     entries = np.where(d["ratio"] > 0, attended_pairs(new, prefix, reach) / ratio, 0.0)
     pairs = attended_pairs(new, prefix, dims["window"]) + entries

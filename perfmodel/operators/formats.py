@@ -63,7 +63,7 @@ def latent_entry_bytes(head_dim: int, rope_head_dim: int, bytes_per_element: flo
     head_dim, rope_head_dim : int
         Its width, and the part with rotary positions, which stays in BF16.
     bytes_per_element : float
-        Of the rest; below BF16 it has scales.
+        Data type of the other weights; below BF16 it has scales.
     """
     rest = head_dim - rope_head_dim
     if bytes_per_element >= ACTIVATION_BYTES:

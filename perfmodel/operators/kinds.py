@@ -111,7 +111,7 @@ class OperatorKind(StrEnum):
             kernels=1,
         ),
     )
-    # One new token a sequence over `context_tokens` cached ones.
+    # One new token per sequence over `context_tokens` cached ones.
     DECODE_ATTENTION = (
         "decode_attention",
         KindRecord(
@@ -201,7 +201,7 @@ class OperatorKind(StrEnum):
             ("tokens", "hidden", "streams", "side"), Limit.MEMORY, hyper_connection_work, axes=("tokens",)
         ),
     )
-    # `groups` products of their own: C_g[m, n] = A_g[m, k] B_g[k, n]; dtype is that of the weights B.
+    # `groups` separate products: C_g[m, n] = A_g[m, k] B_g[k, n]; dtype is that of the weights B.
     BATCHED_GEMM = (
         "batched_gemm",
         KindRecord(("m", "groups", "n", "k"), Limit.WEIGHTS, gemm_work, axes=("m",), kernels=1),
@@ -211,8 +211,8 @@ class OperatorKind(StrEnum):
     MOE = "moe", _experts()
     # The same without a gate projection: two products instead of three.
     UNGATED_MOE = "ungated_moe", _experts(products=2)
-    # The same as MOE where tokens come from the accelerators of all expert groups, already sorted by expert;
-    # low_latency 1 is a step without prompts. Frameworks have kernels of their own for it.
+    # MOE with tokens from the accelerators of all expert groups, already sorted by expert; low_latency 1 is a
+    # step without prompts. Frameworks have separate kernels for it.
     DISPATCHED_MOE = "dispatched_moe", _experts("low_latency")
     # Both with tokens spread evenly over the accelerators of an expert group. `tokens` are those of the
     # group if all accelerators had as many as the busiest one; `experts` counts redundant copies as well.
@@ -234,7 +234,7 @@ class OperatorKind(StrEnum):
         "delta_decode",
         KindRecord(("batch", *_RECURRENCE), Limit.DECODE_STATE, _DELTA, axes=("batch",), kernels=2),
     )
-    # The same with a decay of its own for every channel of a key (Kimi delta attention).
+    # The same with a separate decay for every channel of a key (Kimi delta attention).
     KIMI_DELTA_PREFILL = (
         "kimi_delta_prefill",
         KindRecord(
@@ -286,7 +286,7 @@ AXES: Final = {kind: kind.record.axes for kind in OperatorKind if kind.record.ax
 """The dimensions along which one site was swept, of the kinds that tables may hold."""
 
 CURVES: Final = {kind: kind.record.curve for kind in OperatorKind if kind.record.curve}
-"""Operators whose time one dimension decides; only tables of one's own hold them."""
+"""Operators whose time depends on one dimension; only tables of users contain them."""
 
 COLLECTIVE_KINDS: Final = frozenset(kind for kind in OperatorKind if kind.record.limit is Limit.COLLECTIVE)
 
@@ -296,7 +296,7 @@ WEIGHT_KINDS: Final = COMPRESSED_KINDS | {kind for kind in OperatorKind if kind.
 """Operators that multiply by weights: the data type of those decides their matrix peak."""
 
 EXPERT_KINDS: Final = frozenset(kind for kind in WEIGHT_KINDS if "moe_ep" in kind.record.dims)
-"""Routed experts, whatever kernel runs them and however their tokens are spread."""
+"""Routed experts, for all kernels and distributions of tokens."""
 
 
 def work(kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> Work:
@@ -323,7 +323,7 @@ class Operator:
     Attributes
     ----------
     name : str
-        What it is in the model ("qkv_projection"); the breakdown is grouped by it.
+        Name in the model ("qkv_projection"), by which the breakdown is grouped.
     kind : OperatorKind
         Decides the dimensions and the table.
     dtype : str
@@ -331,8 +331,8 @@ class Operator:
     dims : dict[str, IntArray]
         One array of shape (n_configs,) per name in ``DIMENSIONS[kind]``.
     count : FloatArray
-        How often it runs in one pass over all pipeline stages, shape (n_configs,).
-        0 where a configuration does not have it.
+        Number of runs in one pass over all pipeline stages, shape (n_configs,); 0 if a configuration does not
+        have it.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What every operator kind says of itself: its dimensions, what limits it, its work."""
+"""Properties of operator kinds: dimensions, limiting resource, and work."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class KindRecord:
     dims : tuple[str, ...]
         Names of the dimensions.
     limit : Limit
-        Formula of its time where nothing was measured.
+        Formula of its time without measurements.
     work : Callable
         Its operations and bytes; see `fleetplan.perfmodel.operators.work_done`.
     axes : tuple[str, ...]
         Dimensions along which a site was swept; empty if no table may hold the kind.
     curve : str
-        The one dimension that decides the time; only tables of one's own hold such a kind.
+        Single dimension that determines the time; only tables of users contain such kinds.
     kernels : int
         Large kernels of one operator, each of which a layer waits for; 0 for small kernels and communication.
     """

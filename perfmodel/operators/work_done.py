@@ -1,7 +1,7 @@
 """Floating-point operations and bytes of operators on one accelerator.
 
 Each function takes the bytes of an element of the operator's data type and its dimensions, once as integers
-and once as floats. Which operator kind uses which function stands in `fleetplan.perfmodel.operators.kinds`.
+and once as floats. `fleetplan.perfmodel.operators.kinds` assigns functions to operator kinds.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def recurrence_work(size: float, dims: Ints, d: Floats, *, is_delta: bool) -> Wo
     tokens = d["batch"] * d["new_tokens"] if is_prefill else d["batch"]
     key, value = d["key_head_dim"], d["value_head_dim"]
     channels = d["value_heads"] * value + 2 * d["key_heads"] * key
-    # The state is read and added to once a token; the delta rule also subtracts what it would predict.
+    # The state is read and updated once per token; the delta rule also subtracts its prediction.
     flops = (6 if is_delta else 4) * key * value
     if is_prefill:
         # Within a chunk as attention does it, with one more product of keys for the delta rule.
@@ -203,7 +203,7 @@ def routed_work(size: float, dims: Ints, d: Floats) -> Work:
 
 
 def elementwise_work(size: float, dims: Ints, d: Floats) -> Work:
-    """Move bytes and compute next to nothing."""
+    """Memory traffic with negligible computation."""
     zero = np.zeros(d["traffic_bytes"].shape)
     return Work(zero, zero, zero, d["traffic_bytes"], zero)
 

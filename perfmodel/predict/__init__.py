@@ -1,8 +1,9 @@
 """Latency, throughput, memory and power of given configurations: the table of `plan predict`.
 
 In: a table of cases (`read_cases`). Out: the same rows with the predicted figures (`predict`). `TPOT_ERROR`
-is the error against published benchmarks, by hardware; `BLIND_ERROR` that against figures of users and
-vendors that nothing was chosen with; `own_error_text` and `far_family_text` say those of some architectures.
+is the error against published benchmarks by hardware; `BLIND_ERROR` that against figures of users and vendors
+that the model was not built with; `own_error_text` and `far_family_text` describe those of some
+architectures.
 """
 
 from typing import TYPE_CHECKING

@@ -13,7 +13,7 @@ from fleetplan.fleet.figures import counted
 from fleetplan.fleet.input_files import CsvError, NotTextError, csv_rows, read_text
 
 ROW_PROBLEM: Final = "row problem"
-"""Column of what is wrong with a line as a whole; only there where a line is broken."""
+"""Column of the mistake of a whole line; present only if a line is broken."""
 
 
 def read_cases(path: Path, *, keep_broken: bool = False) -> pd.DataFrame:

@@ -97,17 +97,17 @@ class Cases:
     input_tokens, output_tokens, prefix_tokens : IntArray
         0 where left out. [tokens]
     load : FloatArray
-        Batch, concurrency, rate or number of requests, as the mode asks for.
+        Batch, concurrency, rate or number of requests, by mode.
     n_accelerators : IntArray
         0 where left out: one replica.
     n_requests : IntArray
         Requests that a closed loop sends in all; 0 where left out: TTFT of the long run.
     pools : tuple[PoolCase, ...]
-        Of disaggregated rows; without meaning elsewhere.
+        Pools of disaggregated rows; unused otherwise.
     techniques : TechniqueColumns
-        What is switched on.
+        Techniques.
     reason : NDArray
-        Why a row cannot be predicted; '' where it can.
+        Reason why a row cannot be predicted; '' if it can.
     """
 
     case_id: pd.Series
@@ -140,7 +140,7 @@ def parse_cases(frame: pd.DataFrame, path: str) -> Cases:
         Empty cells take the default: degrees of 1, no prefix, one replica, vLLM; the KV cache is FP8 for
         FP8 and FP4 weights under TensorRT-LLM and BF16 elsewhere, as the frameworks do.
     path : str
-        What to call the table in errors.
+        Name of the table in errors.
 
     Raises
     ------
@@ -192,7 +192,7 @@ def parse_cases(frame: pd.DataFrame, path: str) -> Cases:
 
 
 class _Reasons:
-    """Collects what is wrong, row by row; every problem of a row is named."""
+    """Collects all problems, row by row."""
 
     def __init__(self, n_rows: int) -> None:
         self.texts: NDArray[np.object_] = np.full(n_rows, "", dtype=object)

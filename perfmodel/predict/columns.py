@@ -51,7 +51,7 @@ class PredictionColumns:
         self.bottleneck: NDArray[np.object_] = np.full(n_rows, "", dtype=object)
 
     def reject(self, rows: IntArray, reason: str) -> None:
-        """Say why rows cannot be predicted."""
+        """Return the reasons why rows cannot be predicted."""
         self.reason[rows] = reason
 
     def fill(self, rows: IntArray, result: ModeResult) -> None:

@@ -9,7 +9,7 @@ from fleetplan.perfmodel.parallelism import Parallelism
 
 @dataclass(frozen=True, slots=True)
 class Degrees:
-    """Parallelism as a row states it; `moe_tp` is 0 where it is left out."""
+    """Parallelism in a row; `moe_tp` is 0 if omitted."""
 
     pp: int
     tp: int
@@ -19,7 +19,7 @@ class Degrees:
     cp: int = 1
 
     def parallelism(self, has_experts: bool) -> Parallelism:
-        """Return the layout that is meant.
+        """Return the layout of the degrees.
 
         A left-out `moe_tp` follows from the accelerators of a stage. Decoders without experts have no
         use for it, so benchmark tables write 1 there: it is ignored.
@@ -49,7 +49,7 @@ class PoolCase:
     prefill : Degrees
         Parallelism of a prefill replica.
     prefill_replicas, decode_replicas : int
-        How many of each there are.
+        Number of each.
     streamed_tokens : int
         Tokens that the servers send at a time. [tokens]
     """

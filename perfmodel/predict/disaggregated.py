@@ -24,7 +24,7 @@ def disaggregated_result(cases: Cases, rows: IntArray, decode: Load, evaluator: 
     cases : Cases
         All rows.
     rows : IntArray
-        Those to answer, of one evaluator; their layouts can run.
+        Cases of one evaluator whose layouts can run.
     decode : Load
         Requests and parallelism of the decode replicas.
     evaluator : Evaluator

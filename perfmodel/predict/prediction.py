@@ -1,4 +1,4 @@
-"""Latency, throughput and memory of explicit configurations: one answer for every row that is asked."""
+"""Latency, throughput and memory of explicit configurations, with one result per row."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def predict(
         See `fleetplan.perfmodel.predict.cases.parse_cases`. `batch` counts the sequences of one attention-DP
         rank and pipeline micro-batch; `concurrency` and `requests_per_s` are those of all `n_accelerators`.
     folder : Path
-        Where relative paths of model configs start; the working directory if left out.
+        Folder of relative paths of model configs; default: the working directory.
     path : str
-        What to call the table in errors.
+        Name of the table in errors.
     calibration : Calibration, optional
-        Times of deployments that it holds for are multiplied by its ratios.
+        Its ratios multiply the times of its deployments.
     parts : Mapping[str, Accelerator], optional
         Accelerators by name; those of the catalogue by default.
 
@@ -281,7 +281,7 @@ def _batch(cases: Cases, rows: IntArray, layouts: Layouts, mode: str) -> Configu
     output_tokens = cases.output_tokens[rows]
     context = input_tokens + prefix_tokens
     if mode == "static":
-        # Over the whole batch decode attends, in the mean, to the prompt and half the output.
+        # On average over a batch, decode attends to the prompt and half the output.
         context = context + output_tokens // 2
     batch = cases.load[rows].astype(np.int64)
     return ConfigurationBatch(layouts, batch, input_tokens, prefix_tokens, context, output_tokens)

@@ -1,4 +1,4 @@
-"""How far predictions were from published measurements, by hardware: what a plan says of its own model.
+"""Errors of predictions against published measurements, by hardware, as plans state them.
 
 The figures are those of docs/accuracy.md, which `python benchmarks/accuracy.py --write` writes; a test holds
 them against each other.
@@ -68,8 +68,7 @@ RECENT_BLIND_ERROR: Final = PublishedError(0.162, 0.413, 322)
 """Error of those of them whose software is of July 2025 or later, as that of a plan is. Source: as before."""
 
 FAR_RATIO: Final = 1.25
-"""So many times the error of recent blind rows, the median of a family of models is said of its services. A
-chosen figure."""
+"""Factor on the error of recent blind rows above which a plan states the median of a model family. Chosen."""
 
 FAR_FAMILIES: Final[dict[str, PublishedError]] = {
     "kimi_k2": PublishedError(0.233, 0.688, 30),
@@ -86,12 +85,12 @@ OWN_TPOT_ERROR: Final[dict[str, dict[str, PublishedError]]] = {
     "kimi_linear": {"moonshotai/Kimi-K3": PublishedError(0.361, 0.514, 8)},
     "minimax_m3": {"MiniMaxAI/MiniMax-M3": PublishedError(0.310, 0.471, 22)},
 }
-"""Errors of TPOT of architectures with operators of their own, by `model_type` and model: errors by hardware
-say nothing of them. Source: docs/accuracy.md, DeepSeek-V4, MiniMax-M3 and Kimi-K3, 2026-11-30."""
+"""TPOT errors of architectures with operators of their own, by `model_type` and model: errors by hardware do
+not apply to them. Source: docs/accuracy.md, DeepSeek-V4, MiniMax-M3 and Kimi-K3."""
 
 
 def own_error_text(model_type: str) -> str:
-    """Say how far predictions of an architecture are from its own published loops; '' where none is apart."""
+    """Describe the errors on an architecture's own published loops; '' if it has no separate figure."""
     found = OWN_TPOT_ERROR.get(model_type, {})
     return ", ".join(
         f"{name} {error.median_ratio:.0%} / {error.p90_ratio:.0%} ({counted(error.rows, 'row')})"
@@ -100,7 +99,7 @@ def own_error_text(model_type: str) -> str:
 
 
 def far_family_text(model_type: str) -> str:
-    """Say how far a family of models is from recent blind rows; '' where it is not farther than others."""
+    """Describe a model family's error on recent blind rows; '' if it is not above that of others."""
     error = FAR_FAMILIES.get(model_type)
     if error is None:
         return ""

@@ -37,7 +37,7 @@ def step_result(mode: str, evaluator: Evaluator, batch: ConfigurationBatch) -> M
 
 
 def _static_result(evaluator: Evaluator, batch: ConfigurationBatch) -> ModeResult:
-    """One batch from start to end: prefill, then a decode step for each further token."""
+    """Predict one batch: prefill, then a decode step for each further token."""
     if evaluator.techniques == NO_TECHNIQUES:
         prompts, generation = evaluator.steps([prefill_shape(batch), decode_shape(batch)])
         prefill = evaluator.prefill_result(batch, prompts)
@@ -65,7 +65,8 @@ def _static_result(evaluator: Evaluator, batch: ConfigurationBatch) -> ModeResul
 
 
 def _static_memory(evaluator: Evaluator, batch: ConfigurationBatch) -> MemoryUse:
-    # One batch is in the pipeline, so one micro-batch's cache is resident, at its full length at the end.
+    # A single batch is in the pipeline, so one micro-batch's cache is resident, at its full length at the
+    # end.
     alone = replace(evaluator.generating(), kv_residency="microbatch")
     kv_tokens = batch.input_tokens + batch.prefix_tokens + batch.output_tokens
     return alone.memory(prefill_shape(batch), batch.batch, kv_tokens)

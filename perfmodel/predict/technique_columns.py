@@ -79,12 +79,11 @@ class CaseTechniques:
     software : Software
         Its date, and how it was started.
     scheduling : SchedulingOverrides
-        What the server was started with.
+        Settings of the server.
     length_variation : float or None
-        Squared coefficient of variation of prompt and output; 0 where all requests are alike, None where
-        nothing is said.
+        Squared coefficient of variation of prompt and output; 0 for equal requests, None if not stated.
     problem : str
-        Why the columns cannot be used; '' where they can.
+        Reason why the columns cannot be used; '' if they can.
     """
 
     techniques: Techniques = field(default_factory=Techniques)
@@ -104,9 +103,9 @@ class TechniqueColumns:
 
 
 def misspelt_columns(given: list[str]) -> dict[str, str]:
-    """Return the columns that are slips of technique columns, with what they are slips of.
+    """Return misspelt technique columns with their corrections.
 
-    A table may have columns of its own, which nobody reads; a switch that is misspelt must not be one.
+    A table may have further columns, which are ignored; a misspelt technique must not be one.
     """
     near = {
         name: difflib.get_close_matches(name.lower(), COLUMNS, n=1, cutoff=SLIP_RATIO)
@@ -117,11 +116,11 @@ def misspelt_columns(given: list[str]) -> dict[str, str]:
 
 
 def parse_technique_columns(frame: pd.DataFrame, mode: NDArray[np.object_]) -> TechniqueColumns:
-    """Read the technique columns that a table has; empty cells switch nothing on."""
+    """Read the technique columns of a table; empty cells enable nothing."""
     present = [name for name in COLUMNS if name in frame.columns]
     if not present:
         return TechniqueColumns((CaseTechniques(),), np.zeros(len(frame), dtype=np.int64))
-    # A prefix is no technique, but some of them are about it.
+    # A prefix is not a technique, but some techniques are about it.
     given = [*present, "prefix_tokens"] if "prefix_tokens" in frame.columns else present
     texts = pd.DataFrame({name: _texts(frame[name]) for name in given}, dtype=object)
     texts["mode"] = mode
@@ -196,7 +195,7 @@ def _scheduling(numbers: dict[str, float]) -> SchedulingOverrides:
 
 
 def _value(name: str, column: TechniqueColumn, text: str) -> float | str:
-    """Return the number, '' for a name that is allowed, or what is wrong."""
+    """Return the number, '' for an allowed name, or a message."""
     if column.allowed:
         lower = text.lower()
         hint = names_hint(lower, column.allowed)

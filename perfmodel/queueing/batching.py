@@ -53,7 +53,7 @@ class OpenLoop:
     Attributes
     ----------
     sequences : FloatArray
-        That run in the mean.
+        Mean number that run.
     tpot_ms, ttft_ms : FloatArray
         Means. [ms]
     prompt_share : FloatArray
@@ -82,7 +82,7 @@ def open_loop(times: IterationTimes, requests_per_ms: FloatArray, burstiness: fl
     Parameters
     ----------
     times : IterationTimes
-        Of the engine and its requests.
+        Engine and requests.
     requests_per_ms : FloatArray
         Arrivals at the engine, shape (n,). [1/ms]
     burstiness : float
@@ -99,7 +99,7 @@ def open_loop(times: IterationTimes, requests_per_ms: FloatArray, burstiness: fl
     in_mixed = carrying * mixed / (carrying * mixed + (1 - carrying) * plain)
     first = in_mixed * _after_ms(times, mixed, requests_per_ms, burstiness, sequences)
     first += (1 - in_mixed) * _after_ms(times, plain, requests_per_ms, burstiness, sequences)
-    # Who finds the engine idle waits for no iteration that was made up before.
+    # A request that finds the engine idle waits for no scheduled iteration.
     busy = np.minimum(1.0, sequences + requests_per_ms * iteration)
     admission_ms = busy * times.admission.wait_iterations(requests_per_ms * iteration) * iteration
     room = times.cycle_room(sequences)

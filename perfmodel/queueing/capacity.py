@@ -1,9 +1,8 @@
-"""How much a pool carries within a latency limit, as a function of its size.
+"""Capacity of a pool within a latency limit, as a function of its size.
 
-The larger a pool, the closer to saturation it may run: n rho(n), the load of n servers within the limit,
-grows ever faster and lies above each line through two neighbouring points of itself. Such a line, load <=
-slope n - loss, holds for every n, which is how the planner uses it: it is exact at its own point and on the
-safe side elsewhere.
+A larger pool may run closer to saturation: n rho(n), the load of n servers within the limit, is convex and
+lies above each line through two of its neighbouring points. A line load <= slope n - loss holds for every n,
+so the planner uses lines: they are exact at their point and conservative elsewhere.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
 from fleetplan.perfmodel.queueing.pool import Numbers, Variability, erlang_c, sojourn_mean, sojourn_percentile
 
 MARGIN: Final = 0.03
-"""Taken off every utilisation, so that the formula promises nothing that a simulation does not keep. Source:
+"""Margin subtracted from every utilisation, so that simulations meet the formula's limits. Source:
 `benchmarks/queueing.py`, capacity cells."""
 
 _HALVINGS: Final = 30
@@ -48,16 +47,16 @@ class SojournLimit:
 def utilisation_within(
     servers: FloatArray, variability: Variability, limit: SojournLimit, margin: float = MARGIN
 ) -> FloatArray:
-    """Return the largest utilisation at which a pool keeps a limit, 0 where none does, shape (n,).
+    """Return the largest utilisation at which a pool meets a limit, 0 if none does, shape (n,).
 
     Parameters
     ----------
     servers : FloatArray
         Their number, shape (n,).
     variability : Variability
-        Of arrivals and service.
+        Squared coefficients of variation of arrivals and service.
     limit : SojournLimit
-        What is to be kept.
+        Latency limit.
     margin : float
         Taken off.
     """
@@ -110,10 +109,10 @@ def capacity_lines(sizes: IntArray, loads: FloatArray, knots: Iterable[int]) -> 
     sizes : IntArray
         Pool sizes in rising order, shape (n,), some of them neighbours.
     loads : FloatArray
-        What they carry, shape (n,).
+        Capacities, shape (n,).
     knots : Iterable[int]
-        Pool sizes at which lines should be exact: each line runs through the two neighbouring sizes next to
-        its knot, lowered where it would pass the load of another size.
+        Pool sizes at which lines should be exact: each line goes through the two sizes next to its knot,
+        lowered if it would exceed the load of another size.
 
     Returns
     -------

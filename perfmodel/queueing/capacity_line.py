@@ -16,7 +16,7 @@ class CapacityLine:
     loss : float
         Replicas that a pool keeps free for waiting times to stay short.
     least : int
-        Smallest pool that the line holds for.
+        Smallest pool for the line.
     """
 
     slope: float

@@ -34,7 +34,7 @@ from fleetplan.perfmodel.serving import Load, cache_limit
 from fleetplan.perfmodel.steps import ConfigurationBatch
 
 _BISECTIONS: Final = 50
-"""Halvings of the batch that is looked for."""
+"""Bisection steps for the batch."""
 
 _LARGEST_SHARE: Final = 0.995
 """Keeps the queue of prompts finite next to saturation."""
@@ -52,7 +52,7 @@ class Pools:
     prefill, decode : Load
         Parallelism of one replica each, with the same requests.
     prefill_replicas, decode_replicas : IntArray
-        How many of each there are.
+        Number of each.
     """
 
     prefill: Load
@@ -70,14 +70,14 @@ class Pools:
 
 @dataclass(frozen=True, slots=True)
 class PoolsState:
-    """Where a deployment settles, each array of shape (n_configs,).
+    """Steady state of a deployment, each array of shape (n_configs,).
 
     Attributes
     ----------
     ttft_ms, tpot_ms : FloatArray
         Means as clients see them. [ms]
     requests_per_s : FloatArray
-        Of the whole deployment. [1/s]
+        Rate of the whole deployment. [1/s]
     decode : PhaseResult
         The decode step at the batch that it settles at.
     fits : NDArray[np.bool_]
@@ -151,7 +151,7 @@ def disaggregated_loop(
         low, high = np.where(room, middle, low), np.where(room, high, middle)
     batch = high
     rate, tpot, steady = settled(batch)
-    # By Little's law whoever does not generate waits for the first token.
+    # By Little's law, requests that do not generate wait for the first token.
     steady = np.maximum(steady, concurrency / rate - (output - 1) * tpot)
     rounds = np.maximum(1.0, requests / concurrency)
     burst = np.maximum(prompts.burst_ms + outside, np.where(batch >= places, steady, 0.0))
@@ -176,7 +176,7 @@ def _batch(load: Load, batch: IntArray) -> ConfigurationBatch:
 
 def _prompts(evaluator: Evaluator, pools: Pools, concurrency: FloatArray) -> _PrefillRates:
     load, engines = pools.prefill, pools.prefill_replicas * pools.prefill.engines
-    # Servers of prompts alone are told the chunk of a rank; without one a rank takes whole prompts.
+    # Prefill servers have the chunk size of a rank; without one, a rank computes whole prompts.
     most = np.maximum(1, load.scheduling.iteration_tokens // load.input_tokens)
     first = np.clip(np.ceil(concurrency / engines), 1, most).astype(np.int64)
     alone, full, burst = (evaluator.prefill(_batch(load, each)) for each in (np.ones_like(most), most, first))
@@ -218,7 +218,7 @@ def _tpot_curve(evaluator: Evaluator, load: Load, largest: FloatArray) -> _TpotC
     rows = np.repeat(np.arange(largest.size), GRID_BATCHES)
     found = evaluator.decode(replace(_batch(load, batches[:, 0]).take(rows), batch=batches.ravel()))
     tpot_ms = found.tpot_ms.reshape(batches.shape)
-    # A larger batch takes neither less time nor more than in proportion, whatever tables say.
+    # A larger batch takes no less time, and no more than in proportion, whatever the tables state.
     for column in range(1, GRID_BATCHES):
         before = tpot_ms[:, column - 1]
         longest = before * batches[:, column] / batches[:, column - 1]

@@ -1,9 +1,9 @@
 """Capacity of pools of prefill and of decode replicas within limits under load.
 
-A prefill replica of PP stages takes the next batch when its first stage is free, so it is a server that is
-taken for T / PP by a batch that is done after T. A batch is waited for as if it always took the time of a
-full one. A decode replica is as many servers as it has places; TPOT holds at a full batch already, so what is
-left is that few requests find no place.
+A prefill replica of PP stages accepts the next batch when its first stage is free, so it is a server that a
+batch occupies for T / PP, and the batch is done after T. The wait for a batch assumes the time of a full one.
+A decode replica is as many servers as it has slots; TPOT already applies to a full batch, so the condition is
+that few requests find no slot.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class PrefillServers:
     after_ms : FloatArray
         Time to first token that follows the computation: the transfer of the cache. [ms]
     spread : PromptSpread
-        Of the times of single prompts.
+        Squared coefficient of variation of the times of single prompts.
     """
 
     pass_ms: FloatArray

@@ -29,7 +29,7 @@ import numpy as np
 from fleetplan.perfmodel.operators import FloatArray
 
 _BRACKET: Final = (0.05, 50.0)
-"""Where the rate of fall lies, over its value in heavy traffic."""
+"""Bracket of the decay rate, divided by its heavy-traffic value."""
 
 _CONSTANT: Final = 1e-9
 """Squared coefficient of variation of what does not vary, instead of zero."""
@@ -42,12 +42,12 @@ _NEWTON_STEPS: Final = 4
 
 
 Numbers: TypeAlias = float | FloatArray
-"""One number, or an array that broadcasts against the servers."""
+"""A number, or an array that broadcasts against the servers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variability:
-    """How uneven traffic is.
+    """Variability of traffic.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ def waiting(servers: FloatArray, utilisation: FloatArray, variability: Variabili
     utilisation : FloatArray
         Arrivals times mean service time over servers, above 0 and below 1, shape (n,).
     variability : Variability
-        Of arrivals and service.
+        Squared coefficients of variation of arrivals and service.
     """
     alike = servers / variability.peakedness
     chance = erlang_c(alike, utilisation)

@@ -1,4 +1,4 @@
-"""How the time of a prompt spreads where prompts have different lengths."""
+"""Distribution of prompt times for prompts of different lengths."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def prompt_spread(
     kind : RequestKind
         Lengths.
     shares : Sequence[float]
-        Which percentiles to find.
+        Percentiles to compute.
     """
     nodes = (np.arange(_NODES) + 0.5) / _NODES
     tokens = kind.input_quantiles(np.concatenate([nodes, np.array(shares, dtype=np.float64)]))

@@ -1,8 +1,8 @@
 """Serving techniques: what each changes in a step, in memory, or in how prompts are batched.
 
-In: the step without it. Out: the step with it. Each technique is one `Technique` record in a module of its
-own, and `registry.TECHNIQUES` lists them. `technique_problem` says why a model or a framework cannot use one.
-`evaluator` applies them.
+In: a step without a technique. Out: the step with it. Each technique is one `Technique` record in a separate
+module, and `registry.TECHNIQUES` lists them. `technique_problem` explains why a model or a framework cannot
+use one. `evaluator` applies them.
 """
 
 from fleetplan.perfmodel.techniques.record import Technique, TechniqueColumn, TechniqueStep

@@ -1,4 +1,4 @@
-"""How a prompt is computed: whole or in chunks, over a cache that is there, is loaded, or is recomputed.
+"""Computation of prompts: whole or in chunks, over a cache that is present, loaded, or recomputed.
 
 A chunk attends to the chunks before it. Attention over them grows in a straight line with their length,
 so n equal chunks take n times the chunk that has half of the others before it. In a pipeline each of P stages
@@ -20,7 +20,7 @@ from fleetplan.perfmodel.techniques.record import PROMPTING_MODES, Technique, nu
 from fleetplan.perfmodel.techniques.session_cache import TierHits
 
 _SHORTEST_LOAD_MS: Final = 1e-9
-"""Keeps the rate of loads finite where nothing is loaded. [ms]"""
+"""Keeps the rate of loads finite without loads. [ms]"""
 
 StepsEvaluator: TypeAlias = Callable[[Sequence[StepShape]], list[StepTimes]]
 ShapeOfPrompt: TypeAlias = Callable[[IntArray, IntArray], StepShape]
@@ -61,9 +61,9 @@ class PromptTimes:
     iteration : StepTimes
         The mean iteration that carries prompt tokens.
     iterations : FloatArray
-        Iterations a prompt takes in the mean, shape (n_configs,).
+        Mean iterations of a prompt, shape (n_configs,).
     load_ms : FloatArray
-        Time to load the caches of sessions in the mean, shape (n_configs,). [ms]
+        Mean time to load the caches of sessions, shape (n_configs,). [ms]
     longest_ms : FloatArray or None
         The longest chunk where chunks follow each other through a pipeline, shape (n_configs,); None where
         each waits for the one before. [ms]
@@ -88,7 +88,7 @@ class PromptTimes:
         if self.longest_ms is None:
             return np.zeros(self.iteration.latency_ms.shape)
         passes_ms = self.iterations * self.iteration.latency_ms
-        # What cannot run takes forever, however it is cut.
+        # A configuration that cannot run takes infinite time with any chunks.
         runs = np.isfinite(passes_ms)
         others_ms = np.subtract(passes_ms, self.longest_ms, out=np.zeros_like(passes_ms), where=runs)
         found: FloatArray = (1.0 - 1.0 / stages) * np.maximum(0.0, others_ms)
@@ -108,7 +108,7 @@ def prompt_chunks(
     may_be_lost: bool,
     pipelined: bool = False,
 ) -> list[Chunks]:
-    """Chunks of prompts whose prefix is there, and of those that compute it again where it may be lost.
+    """Chunks of prompts with a cached prefix, and of prompts that recompute a lost one.
 
     The longest chunk comes last where chunks are pipelined.
 
@@ -145,7 +145,7 @@ def prompt_times(
     Parameters
     ----------
     evaluate : callable
-        Gives the times of steps.
+        Returns the times of steps.
     shape_of : callable
         The step of a chunk, from its new tokens and the tokens before it.
     configurations : ConfigurationBatch
@@ -214,7 +214,7 @@ class Batching:
     ttft_ms, iteration_ms : FloatArray
         Time to first token, and the mean iteration. [ms]
     prompts_per_ms : FloatArray
-        Of one rank and micro-batch. [1/ms]
+        Rate of one rank and micro-batch. [1/ms]
     """
 
     carrying_ratio: FloatArray
@@ -265,7 +265,7 @@ def batching(
     carried = prompts_together / (prompts.iterations * carrying_ms)
     loaded = prompts_together / np.maximum(prompts.load_ms, _SHORTEST_LOAD_MS)
     per_ms = np.minimum(np.where(due > 1.0, np.minimum(unlimited, carried), unlimited), loaded)
-    # Little's law: whoever is not decoding waits for the first token.
+    # Little's law: requests that are not decoding wait for the first token.
     waiting_ms = prompts_resident / per_ms - decoding_ms
     return Batching(ratio, np.maximum(ttft_ms, waiting_ms), iteration_ms, per_ms)
 

@@ -30,9 +30,10 @@ def faster_of(whole: StepTimes, half: StepTimes, shape: StepShape) -> StepTimes:
     Parameters
     ----------
     whole, half : StepTimes
-        Of the same configurations; `half` is one half, whose travel is hidden as far as it goes.
+        Times of the same configurations; `half` is one half batch, whose communication is hidden as far as
+        possible.
     shape : StepShape
-        Of the whole batch: without a dispatch to experts nothing can be hidden.
+        Time of the whole batch: without a dispatch to experts, nothing can be hidden.
     """
     taken: NDArray[np.bool_] = dispatched(shape.layouts) & (2 * half.latency_ms < whole.latency_ms)
     latency_ms = np.where(taken, 2 * half.latency_ms, whole.latency_ms)

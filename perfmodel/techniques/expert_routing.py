@@ -1,12 +1,12 @@
-"""How tokens spread over experts: how many a step reaches, and how much more the busiest rank gets.
+"""Routing of tokens to experts: number of active experts, and load of the busiest rank.
 
-Decode reads the experts that its tokens reach; prefill waits for the expert-parallel rank with most
-tokens. Both are effects on the time of the routed experts relative to tokens that pick experts evenly and
-at random, which is what tables of an even spread and the roofline stand for.
+Decode reads the experts that its tokens activate; prefill waits for the expert-parallel rank with most
+tokens. Both scale the time of the routed experts relative to uniform random routing, which the tables of an
+even spread and the roofline describe.
 
-How many tokens the busiest rank gets is a setting (`ExpertRouting.balance`). As they come (none), the
-tables of the flattest power law stand for it, the skew of real traffic that aiconfigurator-core measured.
-With a load balancer (eplb), the tables of an even spread do, for as many tokens as the busiest rank gets.
+`ExpertRouting.balance` sets the load of the busiest rank. Without balancing (none), the tables of the
+flattest power law apply, the skew of real traffic that aiconfigurator-core measured. With a load balancer
+(eplb), the tables of an even spread apply, at the number of tokens of the busiest rank.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ EXPERTS_PER_REDUNDANT: Final = 8
 technical report (arXiv 2412.19437), section 3.4, and LMSYS blog, 5 May 2025: 288 places."""
 
 USUAL_HOST_ACCELERATORS: Final = 8
-"""Accelerators up to which nobody balances experts: those of most hosts, or of two trays of a rack. Source:
-the recipes of NVIDIA/srt-slurm, whose names say how many places the load balancer has (eplb0 for 4 and 8
-accelerators, eplb288 from 16 on)."""
+"""Largest group of accelerators without load balancing of experts: most hosts, or two trays of a rack.
+Source: the recipes of NVIDIA/srt-slurm, whose names contain the slots of the load balancer (eplb0 for 4 and 8
+accelerators, eplb288 from 16)."""
 
 RANDOM_PLACEMENTS: Final = 512
 """Placements by chance whose busiest rank is averaged: the mean is then known to about 1 %."""
@@ -145,7 +145,7 @@ def busiest_rank_ratio(experts: int, ranks: int, busiest_ratio: float, placement
     Parameters
     ----------
     experts, ranks : int
-        Experts, shared out over the ranks; in equal numbers as far as they go.
+        Experts, distributed over the ranks as evenly as possible.
     busiest_ratio : float
         Share of routed tokens that the busiest expert receives.
     placement : {"mixed", "random", "sorted"}
@@ -154,7 +154,7 @@ def busiest_rank_ratio(experts: int, ranks: int, busiest_ratio: float, placement
     if ranks == 1:
         return 1.0
     each = -(-experts // ranks)
-    # Places that no expert takes receive nothing.
+    # Empty slots receive no tokens.
     shares = np.zeros(ranks * each)
     shares[:experts] = expert_shares(experts, busiest_ratio)
     match placement:
@@ -182,7 +182,7 @@ def _mixed_busiest(shares: FloatArray, ranks: int, each: int) -> float:
 
 
 def changes_times(routing: ExpertRouting) -> bool:
-    """Tell whether a routing changes the times of operators, beside which operators run."""
+    """Return whether a routing changes the times of operators, not only which operators run."""
     return routing.activation != "uniform" or routing.busiest_expert_ratio is not None
 
 

@@ -20,7 +20,7 @@ from fleetplan.perfmodel.techniques.record import PROMPTING_MODES, Technique, Te
 
 
 def image_problem(architecture: ModelArchitecture, techniques: Techniques) -> str:
-    """Say why a model cannot take images, or what they cost is not known; an empty string where it is."""
+    """Return why a model cannot process images, or why their cost is unknown; an empty string if it can."""
     if not techniques.image_token_ratio or architecture.vision is not None:
         return ""
     if "vision tower" in architecture.left_out:
@@ -31,12 +31,12 @@ def image_problem(architecture: ModelArchitecture, techniques: Techniques) -> st
 def image_operators(
     architecture: ModelArchitecture, shape: StepShape, techniques: Techniques
 ) -> Iterator[Operator]:
-    """Yield what the images of prompts add to a step; nothing without images.
+    """Yield the operators that the images of prompts add to a step; none without images.
 
     Parameters
     ----------
     architecture : ModelArchitecture
-        With a `vision` encoder where there are images.
+        Has a `vision` encoder if there are images.
     shape : StepShape
         Prompts of n configurations.
     techniques : Techniques
@@ -52,7 +52,7 @@ def image_operators(
     hidden, layers = encoder.hidden_size, encoder.layers
     heads = -(-encoder.heads // tp)
     head_dim = hidden // encoder.heads
-    # A step without prompts has nothing to encode.
+    # A step without prompts encodes no images.
     runs = (patches > 0).astype(np.float64)
     each_layer, once, twice = layers * runs, runs, 2.0 * layers * runs
     width, wide = constant(hidden, patches), -(-encoder.intermediate_size // tp)

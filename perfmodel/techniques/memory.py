@@ -24,7 +24,7 @@ class HeldCache:
     Attributes
     ----------
     sequences : IntArray
-        Of one attention-DP rank in all micro-batches whose cache is resident.
+        Tokens of one attention-DP rank in all micro-batches with a resident cache.
     kv_tokens, generated_tokens : IntArray
         Tokens whose cache a sequence holds, and how many of them it generated. [tokens]
     """
@@ -81,7 +81,7 @@ def sequence_bytes(architecture: ModelArchitecture, dtypes: PartDtypes, tokens: 
     """Cache of a sequence over all layers, in the shape of `tokens`. [bytes]."""
     distinct, codes = np.unique(tokens, return_inverse=True)
     size = BYTES_PER_ELEMENT[dtypes.kv]
-    # Without tokens there is no recurrent state to hand over either.
+    # Without tokens, there is no recurrent state to transfer.
     each = [architecture.kv_bytes_per_sequence(int(n), size) if n else 0.0 for n in distinct]
     found: FloatArray = np.array(each, dtype=np.float64)[codes.reshape(-1)].reshape(tokens.shape)
     return found
@@ -94,7 +94,7 @@ def with_techniques(
     layers_per_stage: IntArray,
     techniques: Techniques,
 ) -> MemoryUse:
-    """Return the memory with the caches as techniques leave them, drafts, and what is offloaded taken off.
+    """Return the memory with the caches under techniques, with drafts, and without offloaded parts.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def with_techniques(
     layers_per_stage : IntArray
         Layers of a pipeline stage.
     techniques : Techniques
-        What is switched on.
+        Techniques.
     """
     offload, speculative = techniques.offload, techniques.speculative
     weights = use.weights_gib * resident_weights_ratio(offload, layers_per_stage.astype(np.float64))

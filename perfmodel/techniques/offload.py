@@ -48,7 +48,7 @@ def with_stall(times: StepTimes, streaming_ms: FloatArray) -> StepTimes:
 
 
 def resident_weights_ratio(offload: Offload | None, layers_per_stage: FloatArray) -> FloatArray:
-    """Share of the weights that is in HBM: what is not offloaded, and the layers being streamed."""
+    """Share of the weights in HBM: those not offloaded, and the layers being streamed."""
     if offload is None:
         return np.ones(np.shape(layers_per_stage))
     buffered = np.minimum(1.0, STREAMED_LAYERS / layers_per_stage)

@@ -33,7 +33,7 @@ def split_attention(
     Parameters
     ----------
     operators : Iterable[Operator]
-        Of one step.
+        Lengths of one step.
     techniques : Techniques
         For the length of the shared prefix.
     queries_per_sequence : int

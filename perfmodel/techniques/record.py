@@ -1,4 +1,4 @@
-"""The record of a serving technique: its columns in a table of cases, and what it does to a step."""
+"""Record of a serving technique: its columns in a table of cases, and its effect on a step."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class TechniqueColumn:
     low, high : float
         Range; a text column has none.
     whole : bool
-        Whole numbers alone.
+        Whole numbers only.
     modes : frozenset[str]
-        Where it acts; elsewhere it is refused.
+        Modes with an effect; it is rejected in others.
     needs : tuple[str, ...]
         Columns that must be given with it.
     allowed : tuple[str, ...]
@@ -76,7 +76,7 @@ class TechniqueStep:
     computed : StepShape
         The same as the model computes them, after every technique that changes the shape.
     techniques : Techniques
-        What is switched on.
+        Techniques.
     """
 
     architecture: ModelArchitecture
@@ -109,7 +109,7 @@ def _same_operators(operators: Iterable[Operator], step: TechniqueStep) -> Itera
 
 @dataclass(frozen=True, slots=True)
 class Technique:
-    """Effects of a technique; fields that are left out change nothing.
+    """Effects of a technique; omitted fields change nothing.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""All techniques, in the order in which they act on a step, and what is asked of them together."""
+"""All techniques, in the order of their effects on a step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TECHNIQUES: Final[tuple[Technique, ...]] = (
 
 
 def technique_problem(architecture: ModelArchitecture, framework: str, techniques: Techniques) -> str:
-    """Say why a model or a framework cannot use the techniques, naming the switch; empty where it can."""
+    """Return why a model or a framework cannot use the techniques, with the switch; empty if it can."""
     problems = (each.problem(architecture, framework, techniques) for each in TECHNIQUES)
     return next((problem for problem in problems if problem), "")
 

@@ -1,7 +1,7 @@
 """Drawing tokens from the most likely ones (top-k, top-p), as a step does it.
 
-Benchmarks mostly ask for the likeliest token (temperature 0), which costs next to nothing. A server that is
-asked for no temperature takes the defaults of the model, and those of Llama 3 and Qwen 3 name a top-p.
+Benchmarks mostly use greedy decoding (temperature 0), which costs almost nothing. For a request without a
+temperature, a server uses the defaults of the model, and those of Llama 3 and Qwen 3 set a top-p.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fleetplan.perfmodel.techniques.record import Technique, TechniqueStep, choi
 
 
 def sampling_operators(vocab_size: int, shape: StepShape, techniques: Techniques) -> Iterator[Operator]:
-    """Yield what drawing tokens adds to a step; nothing where the likeliest token is taken.
+    """Yield the operators that sampling adds to a step; none for greedy decoding.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def sampling_operators(vocab_size: int, shape: StepShape, techniques: Techniques
 
 
 def sampling_problem(framework: str, techniques: Techniques) -> str:
-    """Say why tokens cannot be drawn under a framework; an empty string where they can."""
+    """Return why a framework cannot be modelled with sampling; an empty string if it can."""
     if techniques.sampling == "greedy" or framework in SAMPLING_NS_PER_LOGIT:
         return ""
     known = " and ".join(sorted(SAMPLING_NS_PER_LOGIT))

@@ -52,7 +52,7 @@ def tier_hits(
     sequences : IntArray
         Prompts of one rank that are loaded together.
     accelerators : FloatArray
-        Those that load the cache of one rank's prompts, each its own part.
+        Accelerators that load the cache of one rank's prompts, each a part.
     """
     held = held_sessions(persistent, session_gib)
     loaded_bytes = sequences * session_gib * BYTES_PER_GIB / accelerators

@@ -22,7 +22,7 @@ _DECODE_ATTENTION: Final = frozenset({OperatorKind.DECODE_ATTENTION, OperatorKin
 
 
 def tokens_per_step(speculative: SpeculativeDecoding | None) -> float:
-    """Tokens that a sequence gains in a step, in the mean: (1 - a^(d+1)) / (1 - a).
+    """Mean number of tokens per sequence and step: (1 - a^(d+1)) / (1 - a).
 
     Source: Leviathan, Kalman, Matias, "Fast Inference from Transformers via Speculative Decoding" (ICML
     2023), Equation 1, for d proposed tokens that are each accepted with chance a.
@@ -47,9 +47,9 @@ def verified_tokens(techniques: Techniques) -> int:
 
 
 def verifying_shape(shape: StepShape, techniques: Techniques) -> StepShape:
-    """Return the step with the tokens that it verifies as sequences of their own.
+    """Return the step with its verified tokens as separate sequences.
 
-    That is what everything but attention sees; `verifying_attention` puts attention right.
+    All operators except attention see this step; `verifying_attention` corrects attention.
     """
     tokens = verified_tokens(techniques)
     return shape if tokens == 1 else replace(shape, decode_sequences=shape.decode_sequences * tokens)
