@@ -31,11 +31,11 @@ RATE_MARGIN: Final = 0.03
 """Taken off the rate that is found. Source: twice the spread of that rate between seeds."""
 
 RATES: Final = 64
-"""Rates that are told apart: under two per cent of the highest from each other."""
+"""Grid of rates, each under two per cent of the highest from the next."""
 
 FEWER: Final = 8
-"""The first guess at a rate comes from so many times fewer requests. For 10 of the 14 pools of
-`scenarios/percentiles.yaml` it is the rate that all requests give, for the others the one beside it; the
+"""Factor on the number of requests for the first estimate of a rate. For 10 of the 14 pools of
+`scenarios/percentiles.yaml`, it equals the rate with all requests, for the others a neighbouring rate; the
 search takes 54 % of the time of six halvings with all requests."""
 
 
@@ -46,11 +46,11 @@ class EnginePool:
     Attributes
     ----------
     costs, limits
-        Of each engine.
+        Limits of each engine.
     engines : int
         Their number.
     router : Router
-        How requests are dealt out.
+        Router of requests.
     """
 
     costs: StepCosts
@@ -80,7 +80,7 @@ class LoadTarget:
 
 
 def sustained_rate_per_s(pool: EnginePool, target: LoadTarget, most_per_s: float, seed: int = 1) -> float:
-    """Rate of arrivals at which a pool keeps its limits, less a margin; 0 where none does. [1/s].
+    """Return the arrival rate at which a pool meets its limits, less a margin; 0 if none does. [1/s].
 
     Parameters
     ----------
@@ -89,9 +89,9 @@ def sustained_rate_per_s(pool: EnginePool, target: LoadTarget, most_per_s: float
     target : LoadTarget
         Requests and limits.
     most_per_s : float
-        Rate at which the search starts, above what is expected. [1/s]
+        Start of the search, above the expected rate. [1/s]
     seed : int
-        Of the traffic, which is the same at all rates but for its scale in time.
+        Requests of the traffic, equal at all rates except for its time scale.
     """
     random = np.random.default_rng(seed)
     # Bursts bring their requests together, so it takes more of them to see as many bursts.
@@ -113,15 +113,15 @@ def sustained_rate_per_s(pool: EnginePool, target: LoadTarget, most_per_s: float
 
 
 def highest_rate(keeps: Callable[[int], bool], first: int, step: int) -> int:
-    """The highest of `RATES` that is kept, where all below it are; 0 where none is.
+    """Return the highest of `RATES` that meets the limits, with all lower ones; 0 if none does.
 
     Parameters
     ----------
     keeps : callable
-        Whether a rate is kept; none but those above 0 and below `RATES` is asked for.
+        Whether a rate meets the limits; called only for rates above 0 and below `RATES`.
     first, step : int
-        The rate that is asked for first, and how far from it the second is; steps grow until the highest lies
-        between two rates, and are halved from there.
+        First rate to test, and the distance to the second; steps grow until the highest rate lies between two
+        tested ones, and are halved from there.
     """
     low, high, middle = 0, RATES, min(max(first, 1), RATES - 1)
     while high - low > 1:

@@ -31,7 +31,7 @@ class DeployedEngine:
     limits : EngineLimits
         Its batch and its cache.
     tokens_per_step : float
-        Tokens that a sequence gains an iteration; more than one where it speculates.
+        Tokens per sequence and iteration; above one with speculation.
     """
 
     costs: StepCosts
@@ -54,15 +54,15 @@ def deployed_engine(
     evaluator : Evaluator
         The model on its accelerator, with its techniques.
     parallelism : Parallelism
-        Of a replica.
+        Engines of a replica.
     sequences : int
         Batch of a rank and micro-batch.
     longest_tokens : int
-        Of the longest request, prefix and output included. [tokens]
+        Tokens of the longest request, prefix and output included. [tokens]
     framework : str
         trtllm, sglang or vllm: whether prompts share iterations with decode.
     session_tokens : int
-        Tokens that a session keeps between its requests in the mean; 0 where none are kept. [tokens]
+        Mean tokens that a session keeps between its requests; 0 without sessions. [tokens]
     """
     techniques = evaluator.techniques
     scheduling = default_scheduling(
@@ -120,7 +120,7 @@ def most_sequences(evaluator: Evaluator, parallelism: Parallelism, sequences: in
 def _room(
     evaluator: Evaluator, layouts: Layouts, sequences: int, prompt_tokens: int
 ) -> tuple[MemoryUse, FloatArray]:
-    """Memory with one sequence, and what it has for caches, shape (1,). [GiB]."""
+    """Return the memory with one sequence, and the memory for caches, shape (1,). [GiB]."""
 
     def one(value: int) -> np.ndarray:
         return np.array([value], dtype=np.int64)

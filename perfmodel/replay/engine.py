@@ -42,7 +42,7 @@ class PoolRun:
     Parameters
     ----------
     costs, limits
-        Of each engine.
+        Limits of each engine.
     requests : Requests
         All that are ever sent to them.
     count : int
@@ -74,7 +74,7 @@ class PoolRun:
     ) -> None:
         self.state = PoolState.idle(count, limits, requests, costs)
         self.state.engines["released"] = released
-        # One type of each, so that the loops are compiled once.
+        # One type of each array, so that the loops are compiled once.
         self._rules = BatchRules(
             int(limits.sequences),
             int(limits.iteration_tokens),
@@ -90,11 +90,11 @@ class PoolRun:
 
     @property
     def log(self) -> RequestLog:
-        """What has happened to each request by now."""
+        """Log of each request so far."""
         return RequestLog.of(self.state.requests)
 
     def send(self, engine: int, requests: IntArray) -> None:
-        """Put requests on their way to an engine that nothing else is on the way to, in their order."""
+        """Send requests, in order, to an engine without other requests under way."""
         records, own = self.state.requests, self.state.engines[engine]
         if requests.size:
             records["follower"][requests[:-1]] = requests[1:]
@@ -136,7 +136,7 @@ class PoolRun:
             pass
 
     def _run(self, first: int, last: int, until_ms: float) -> bool:
-        """Whether engines did all that they were asked for, and not only what they may between two looks."""
+        """Whether engines have finished all work, not only the work until the next check."""
         from fleetplan.perfmodel.replay import compiled  # noqa: PLC0415
 
         checkpoint()
@@ -146,7 +146,7 @@ class PoolRun:
         return status == compiled.RAN
 
     def _fault(self) -> str:
-        """What an engine could not serve."""
+        """Requests that an engine could not serve."""
         number = int(self.state.engines["fault"].max())
         request = self.state.requests[number]
         tokens = int(request["prefix_tokens"] + request["new_tokens"] + request["again"])

@@ -1,4 +1,4 @@
-"""Limits of engines, what they serve, their state and their log, all as arrays for compiled loops."""
+"""Limits, requests, state and log of engines, as arrays for compiled loops."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ REQUEST: Final = _record(
         ("again", "i8"),  # tokens that it had generated when it lost its cache; 0 where it has its cache
     ]
 )
-"""A request: lengths, log and where it is. It is in one queue or in one batch."""
+"""A request: lengths, log and place. It is in one queue or in one batch."""
 
 SESSION: Final = _record(
     [
@@ -103,7 +103,7 @@ class EngineLimits:
     kv_tokens : int
         Tokens that the cache holds. [tokens]
     prompts_apart : bool
-        Whether prompts run in iterations of their own, as in SGLang.
+        Whether prompts run in separate iterations, as in SGLang.
     session_tokens : int
         Tokens of ended sessions that are kept beside the cache of running sequences; the oldest go first.
         [tokens]
@@ -141,7 +141,7 @@ class PoolState(NamedTuple):
     Attributes
     ----------
     engines, requests, sessions, steps : Records
-        Of `ENGINE`, `REQUEST`, `SESSION` and `STEP`.
+        Records of type `ENGINE`, `REQUEST`, `SESSION` and `STEP`.
     ends : IntArray
         By engine, a heap of the running sequences by the iteration of their last token, shape (n_engines,
         sequences).
@@ -155,7 +155,7 @@ class PoolState(NamedTuple):
 
     @classmethod
     def idle(cls, count: int, limits: EngineLimits, requests: Requests, costs: StepCosts) -> PoolState:
-        """Return engines that have nothing to do yet, and requests that were not sent to any.
+        """Return idle engines, and requests that are not sent yet.
 
         Raises
         ------
@@ -193,7 +193,7 @@ _LINKS: Final = frozenset(
 
 
 def _linked(kind: np.dtype[Any], count: int) -> Records:
-    """Records that name nobody yet."""
+    """Return records without links."""
     found = np.zeros(count, dtype=kind)
     for name in _LINKS.intersection(kind.names or ()):
         found[name] = NOBODY
@@ -220,14 +220,14 @@ class RequestLog:
     Attributes
     ----------
     arrival_ms, start_ms, first_ms, finish_ms : FloatArray
-        Arrival at the engine, start of its first iteration, first token, last token; infinite where they are
-        still to come. [ms]
+        Arrival at the engine, start of its first iteration, first token, last token; infinite if in the
+        future. [ms]
     computed_tokens : IntArray
         Prompt tokens that were computed, again after a preemption. [tokens]
     preemptions : IntArray
-        How often it lost its cache.
+        Number of preemptions.
     engine : IntArray
-        Which engine served it.
+        Engine that served it.
     """
 
     arrival_ms: FloatArray

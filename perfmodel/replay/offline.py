@@ -1,8 +1,8 @@
 """Many requests at once and none to follow, as offline benchmarks and batch jobs run: a simulated makespan.
 
-Batches fill as far as sequences, tokens and cache allow, requests end together where they are alike, and the
-last ones run in small batches. No formula holds all of that; the engine of `fleetplan.perfmodel.replay` takes
-some 10 ms for a thousand requests. One engine is simulated; the others have as many requests, or one less.
+Batches fill as far as sequences, tokens and cache allow, equal requests end together, and the last ones run
+in small batches. No formula covers all of that; the engine of `fleetplan.perfmodel.replay` takes some 10 ms
+for a thousand requests. One engine is simulated; the others have as many requests, or one less.
 
 The front end hands requests over one after the other. An engine that takes what has arrived whenever an
 iteration ends serves the last request later if it is a little faster and just misses it. So the makespan is
@@ -43,7 +43,7 @@ MOST_REQUESTS: Final = 1_000_000
 """Requests of one engine up to which they are simulated."""
 
 _SEED: Final = 1
-"""Of the lengths that are drawn: the same case has the same answer."""
+"""Seed of the drawn lengths: the same case has the same result."""
 
 
 class TooManyRequestsError(Exception):
@@ -52,7 +52,7 @@ class TooManyRequestsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _OfflineOutcome:
-    """One engine's requests: mean of those that run at once, mean latencies, and when the last one ends."""
+    """Requests of one engine: mean running requests, mean latencies, and end of the last one."""
 
     running: float
     ttft_ms: float
@@ -73,10 +73,10 @@ def offline(
     load : Load
         Mean lengths, parallelism and scheduling.
     requests : FloatArray
-        Of one replica, shape (n_configs,).
+        Rate of one replica, shape (n_configs,).
     length_variation : float
-        Squared coefficient of variation of prompt and output, which are gamma-distributed and independent;
-        0 where all requests are alike.
+        Squared coefficient of variation of prompt and output, which are gamma-distributed and independent; 0
+        for equal requests.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def _served(costs: StepCosts, limits: EngineLimits, requests: Requests) -> Reque
 
 
 def _makespan_ms(costs: StepCosts, limits: EngineLimits, requests: Requests, log: RequestLog) -> float:
-    """When the last request ends, by the last of them, half of those and so on, served as if all were there.
+    """Return the end of the last request, from the last one, the last half and so on, as if all were there.
 
     The first request finds an idle engine, so that the others begin after its prompt. `log` is that of the
     engine that takes what has arrived, which decides where all are there at the start.
@@ -198,7 +198,7 @@ def _requests(evaluator: Evaluator, load: Load, row: int, count: int, length_var
 
 
 def _drawn(mean: float, variation: float, count: int, random: np.random.Generator) -> IntArray:
-    """Whole lengths of at least one token with a given mean, however few they are."""
+    """Draw whole lengths of at least one token with a given mean, for any number of requests."""
     drawn = random.gamma(1 / variation, variation * mean, count)
     found: IntArray = np.maximum(1, np.rint(drawn * mean / drawn.mean())).astype(np.int64)
     return found

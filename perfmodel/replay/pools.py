@@ -14,7 +14,7 @@ from fleetplan.perfmodel.replay.engine_state import EngineLimits, RequestLog
 from fleetplan.perfmodel.serving import PROMPT_GRAIN_TOKENS, Requests, StepCosts
 
 Router: TypeAlias = Literal["random", "round-robin", "least-loaded"]
-"""How requests are dealt to engines: by chance, in turn, or to the engine with the fewest unfinished ones."""
+"""Routers: random, round robin, or to the engine with the fewest unfinished requests."""
 
 
 def run_engines(
@@ -31,15 +31,15 @@ def run_engines(
     Parameters
     ----------
     costs, limits
-        Of each engine.
+        Limits of each engine.
     requests : Requests
-        What arrives.
+        Requests.
     engines : int
         Their number: replicas times attention-DP ranks times pipeline stages.
     router : Router
-        How requests are dealt out. Requests of a session follow its first one, whatever the router.
+        Router. Requests of a session follow its first one with any router.
     seed : int
-        Of the random router.
+        Seed of the random router.
     prefilled : bool
         Whether prompts were computed elsewhere.
     """
@@ -77,7 +77,7 @@ class PrefillPool:
     Attributes
     ----------
     costs : StepCosts
-        Of one attention-DP rank.
+        Limits of one attention-DP rank.
     replicas : int
         Their number.
     batch : int
@@ -109,7 +109,7 @@ class PrefillPool:
 
 @dataclass(frozen=True, slots=True)
 class Prefilled:
-    """When prompts are computed and handed over, each array of shape (n_requests,). [ms].
+    """Times at which prompts are computed and handed over, each array of shape (n_requests,). [ms].
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ def _longest_chunk_ms(pool: PrefillPool, requests: Requests) -> FloatArray:
 
 
 def attention_ms(costs: StepCosts, requests: Requests) -> FloatArray:
-    """Time of attention over each prompt, its cached prefix looked back upon, shape (n_requests,). [ms]."""
+    """Time of attention over each prompt, cached prefix included, shape (n_requests,). [ms]."""
     table = np.array(costs.prompt_ms)
     points = PROMPT_GRAIN_TOKENS * np.arange(table.size)
     after = np.interp(requests.prefix_tokens + requests.input_tokens, points, table)

@@ -67,7 +67,7 @@ class PromptMemory:
         Parameters
         ----------
         blocks : Sequence[int]
-            Hashes of its blocks. Equal hashes stand for equal prompts up to the end of the block.
+            Hashes of its blocks. Equal hashes mean equal prompts up to the end of the block.
 
         Returns
         -------
@@ -98,7 +98,7 @@ class PromptMemory:
 
 
 def prompt_sessions(prompts: Sequence[Sequence[int]]) -> IntArray:
-    """Return the session of each prompt, shape (n_prompts,), `NO_SESSION` for those that stand alone.
+    """Return the session of each prompt, shape (n_prompts,); `NO_SESSION` for single prompts.
 
     Parameters
     ----------

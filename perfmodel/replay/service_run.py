@@ -22,7 +22,7 @@ class PrefillGroup:
     Attributes
     ----------
     label : str
-        What outcomes call it.
+        Name in outcomes.
     pool : PrefillPool
         The replicas.
     rates : tuple[float, ...]
@@ -41,9 +41,9 @@ class EngineGroup:
     Attributes
     ----------
     label : str
-        What outcomes call it.
+        Name in outcomes.
     engine : DeployedEngine
-        One rank and micro-batch.
+        Engine of one rank and micro-batch.
     engines : int
         Their number.
     rates : tuple[float, ...]
@@ -80,13 +80,13 @@ class GroupUse:
     Attributes
     ----------
     label, phase : str
-        Which one.
+        Group.
     requests : int
-        That it served.
+        Requests that it served.
     places : int
         Sequences that it can run, or replicas of prompts.
     arrival_ms, start_ms, finish_ms : FloatArray
-        Of its requests: arrival at the group, start, and end of what the group does. [ms]
+        Times of its requests: arrival at the group, start, and end. [ms]
     """
 
     label: str
@@ -109,13 +109,13 @@ class ServiceRun:
     first_ms, finish_ms : FloatArray
         First and last token. [ms]
     preemptions : IntArray
-        How often it lost its cache.
+        Number of preemptions.
     cached_tokens : IntArray
         Prompt tokens that were found in the cache of its session. [tokens]
     groups : tuple[GroupUse, ...]
-        What served them.
+        Groups that served them.
     first_group : IntArray
-        Where each went first: position among the aggregated groups and then those of prefill.
+        First group of each request: position among the aggregated groups, then those of prefill.
     """
 
     requests: Requests
@@ -159,11 +159,11 @@ def run_service(
     deployment : Deployment
         At least aggregated replicas, or both of prefill and decode.
     requests : Requests
-        What arrives.
+        Requests.
     router : Router
         Within groups of engines.
     seed : int
-        Of the choice of groups.
+        Seed of the choice of groups.
     """
     count = len(requests)
     outcome = _Outcome.blank(count)
@@ -295,7 +295,7 @@ class _Outcome:
 def _engine_log(group: EngineGroup, part: Requests, router: Router, seed: int, prefilled: bool) -> RequestLog:
     steps = part
     if group.engine.tokens_per_step != 1.0:
-        # Where an iteration brings several tokens a request takes fewer iterations.
+        # If an iteration yields several tokens, a request takes fewer iterations.
         later = np.ceil((part.output_tokens - 1) / group.engine.tokens_per_step)
         steps = replace(part, output_tokens=1 + later.astype(np.int64))
     return run_engines(group.engine.costs, group.engine.limits, steps, group.engines, router, seed, prefilled)

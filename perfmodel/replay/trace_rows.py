@@ -28,13 +28,14 @@ from fleetplan.fleet.units import HOURS_PER_DAY, MS_PER_S, SECONDS_PER_HOUR
 SECONDS_PER_YEAR: Final = 365 * HOURS_PER_DAY * SECONDS_PER_HOUR
 
 MOST_REASONS: Final = 5
-"""Rows whose rejection is told one by one; more of them are counted."""
+"""Largest number of rejected rows that are reported individually; others are counted."""
 
 LONGEST_SPAN_S: Final = 10 * SECONDS_PER_YEAR
 """Between the first and the last request of a trace: language models are served for few years. [s]"""
 
 MOST_TOKENS: Final = 10**9
-"""Of a request: a thousand times the longest context of any model of 2026; beyond, sums lose whole tokens."""
+"""Largest number of tokens of a request: a thousand times the longest context of any model of 2026; beyond
+it, sums lose whole tokens."""
 
 MOONCAKE: Final = "mooncake"
 """The format whose prompts have hashes of their blocks."""
@@ -49,7 +50,7 @@ class TraceRow(NamedTuple):
     Attributes
     ----------
     arrival_s : float
-        When it came. [s]
+        Arrival. [s]
     input_tokens, output_tokens : int
         Lengths. [tokens]
     session : str
@@ -79,7 +80,7 @@ class TraceRows:
     path : Path
         Its file.
     table : Table
-        What it holds.
+        Content.
 
     Attributes
     ----------
@@ -150,7 +151,7 @@ def open_trace(path: Path, watch: Watcher | None = None) -> Iterator[TraceRows]:
     path : Path
         Its file.
     watch : Watcher or None
-        Is told how much of the file has been read.
+        Callback for the progress of reading.
 
     Raises
     ------

@@ -39,7 +39,7 @@ class Trace:
 
 @dataclass(slots=True)
 class _Columns:
-    """Requests as they are read, 24 bytes each: `MOST_TOKENS` and the number of sessions fit 32 bits."""
+    """Requests in reading order, 24 bytes each: `MOST_TOKENS` and the number of sessions fit in 32 bits."""
 
     arrival_s: array[float] = field(default_factory=lambda: array("d"))
     input_tokens: array[int] = field(default_factory=lambda: array("i"))
@@ -48,7 +48,7 @@ class _Columns:
     session: array[int] = field(default_factory=lambda: array("i"))
     session_names: dict[str, int] = field(default_factory=dict)
     blocks: list[tuple[int, ...]] = field(default_factory=list)
-    """Of each request once one has any; empty before."""
+    """Values of each request as soon as one has any; empty before."""
 
     def add(self, rows: Sequence[TraceRow]) -> None:
         if self.blocks or any(row.blocks for row in rows):
@@ -72,7 +72,7 @@ def read_trace(path: Path, watch: Watcher | None = None) -> Trace:
     path : Path
         Its file. Memory is taken for the requests, not for the file.
     watch : Watcher or None
-        Is told how much of the file has been read.
+        Callback for the progress of reading.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def _requests(columns: _Columns, order: IntArray) -> Requests:
         return np.frombuffer(values, dtype=np.int32)[order].astype(np.int64)
 
     arrival: FloatArray = np.frombuffer(columns.arrival_s)[order]
-    # Requests that share more than a common beginning are one session; else the trace names them, or nobody.
+    # Requests that share more than a common prefix form a session; otherwise only the trace names sessions.
     sessions = sorted_column(columns.session) if columns.session_names else np.array([], dtype=np.int64)
     if columns.blocks:
         sessions = prompt_sessions([columns.blocks[place] for place in order.tolist()])

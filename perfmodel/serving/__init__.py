@@ -1,9 +1,9 @@
 """A replica with traffic: how it fills its iterations, which requests arrive, what an iteration costs.
 
 In: an evaluator and a load. Out: `burst` and `replica_loops.closed_loop` return a `SteadyState`,
-`replica_loops.full_batches` what replicas with full batches reach; `requests_of` draws `Requests`;
-`step_grids` and `step_costs` hold the times that queueing and replay read; `default_scheduling` is what a
-framework does where nothing is set.
+`replica_loops.full_batches` the rates of replicas with full batches; `requests_of` draws `Requests`;
+`step_grids` and `step_costs` have the times that queueing and replay read; `default_scheduling` is the
+default behaviour of a framework.
 """
 
 from fleetplan.perfmodel.serving.admission import Admission

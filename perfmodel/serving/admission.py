@@ -1,4 +1,4 @@
-"""How a framework lets requests into the batch: what stands between an arrival and its first iteration.
+"""Admission of requests into the batch: delays between an arrival and its first iteration.
 
 Iterations are launched before the one that runs has ended, so that nothing waits for the host: a request that
 arrives meanwhile finds the next iteration already made up, and joins the one after. SGLang's
@@ -38,7 +38,7 @@ class Admission:
     gathering_iterations : float
         For which the first prompt that waits gathers others; 0 is none.
     prompts_apart : bool
-        Whether prompts run in iterations of their own, before any decoding, as in SGLang.
+        Whether prompts run in separate iterations before any decoding, as in SGLang.
     prompts_aligned : bool
         Whether attention-DP ranks wait with their prompts for one another (SGLang's
         `--enable-prefill-delayer`).

@@ -24,7 +24,7 @@ class RequestKind:
     prefix_tokens : int
         Prompt tokens whose cache is always there. [tokens]
     lengths : LengthHistogram or None
-        How lengths spread, scaled to the means; None where all requests are alike.
+        Distribution of lengths, scaled to the means; None for equal lengths.
     """
 
     input_tokens: int
@@ -87,9 +87,9 @@ def renewal_times_ms(
     burstiness : float
         Squared coefficient of variation of the times between them; 1 is Poisson.
     count : int
-        How many.
+        Number of requests.
     random : numpy.random.Generator
-        Where chance comes from.
+        Random generator.
     """
     mean_ms = MS_PER_S / requests_per_s
     gaps = random.gamma(1 / burstiness, burstiness * mean_ms, count)
@@ -139,7 +139,7 @@ def regime_times_ms(
     duration_s : float
         Length of the simulated time. [s]
     random : numpy.random.Generator
-        Where chance comes from.
+        Random generator.
     """
     calm_s = regimes.busy_s * (1 - regimes.busy_share) / regimes.busy_share
     found: list[FloatArray] = []
@@ -155,7 +155,7 @@ def regime_times_ms(
 def requests_of(
     arrival_ms: FloatArray, kinds: Sequence[RequestKind], classes: IntArray, random: np.random.Generator
 ) -> Requests:
-    """Give arrivals lengths by their classes.
+    """Draw lengths of arrivals by their classes.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def requests_of(
     classes : IntArray
         Class of each arrival, shape (n,).
     random : numpy.random.Generator
-        Where chance comes from.
+        Random generator.
     """
     inputs, outputs = np.ones_like(classes), np.ones_like(classes)
     prefixes = np.array([kind.prefix_tokens for kind in kinds])[classes]

@@ -31,7 +31,7 @@ from fleetplan.perfmodel.steps import StepShape, StepTimes
 class _Wave:
     """Requests that are released together and end together, each of shape (n_configs,).
 
-    Their first tokens come after `ttft_ms` in the mean, the others `tpot_ms` apart, the last after `wave_ms`.
+    First tokens come after `ttft_ms` on average, further tokens `tpot_ms` apart, the last after `wave_ms`.
     """
 
     ttft_ms: FloatArray
@@ -45,10 +45,10 @@ class _Wave:
 def burst(evaluator: Evaluator, load: Load, concurrency: FloatArray) -> SteadyState:
     """Mean times of requests of one length that are released together.
 
-    B prompts take n iterations. The first token of the k-th comes after k of them, and its decoding waits
-    for the n-k that are left: TTFT = (n+1)/2 t_prefill and TPOT = t_decode + (n-1)/2 t_prefill / (O-1). All
-    of it takes n t_prefill + (O-1) t_decode. Requests beyond the cache form further waves, one after the
-    other; the last wave holds what is left. The rate is that of all requests over all waves.
+    B prompts take n iterations. The first token of the k-th prompt comes after k of them, and its decoding
+    waits for the remaining n-k: TTFT = (n+1)/2 t_prefill and TPOT = t_decode + (n-1)/2 t_prefill / (O-1). The
+    whole burst takes n t_prefill + (O-1) t_decode. Requests beyond the cache form further waves, one after
+    the other; the last wave has the remainder. The rate is that of all requests over all waves.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """Time that a server takes of its one process to render the messages of a chat request.
 
-A chat request is a list of messages that the server writes out by the template of the model. Versions of
-vLLM parsed the template anew for every request. Python does that for one request after the other, and all
-that have arrived come through together: of 1,000 requests at once none reaches the engine before 10 s.
-Requests that hold a text, as most benchmarks send, have no template.
+A chat request is a list of messages that the server renders by the template of the model. Versions of vLLM
+parsed the template again for every request. Python does that for one request after the other, and all arrived
+requests reach the engine together: of 1,000 simultaneous requests, none does so before 10 s. Requests with
+plain text, as in most benchmarks, have no template.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ParsedTemplate:
     request_ms : float
         For each request. [ms]
     source : str
-        Where that is written, or what it was read off.
+        Source: documentation or measurement.
     """
 
     framework: str
@@ -70,9 +70,9 @@ def template_ms(framework: str, model_type: str, software_date: str) -> float:
     framework : str
         trtllm, sglang or vllm.
     model_type : str
-        Of the decoder's config.
+        `model_type` of the decoder's config.
     software_date : str
-        Year and month of the framework (YYYY-MM); the newest where it is empty.
+        Year and month of the framework (YYYY-MM); empty for the newest.
     """
     if model_type in OWN_FORMAT_MODEL_TYPES:
         return 0.0

@@ -46,7 +46,7 @@ _LARGEST_SHARE: Final = 0.995
 """Keeps the queue of prompts finite next to saturation."""
 
 _SMALLEST_REST: Final = 1e-9
-"""Of a single client who asks for one token no iterations are left beside those of its prompt."""
+"""Minimum iterations beside those of its prompt, for a single client that requests one token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ class ClosedLoop:
     Attributes
     ----------
     sequences : FloatArray
-        That generate in the mean.
+        Mean number of generating sequences.
     starts : FloatArray
-        Requests that start an iteration in the mean.
+        Mean number of requests that start an iteration.
     iteration_ms, tpot_ms : FloatArray
         Mean iteration, and mean time per output token. [ms]
     steady_ttft_ms, burst_ttft_ms : FloatArray
@@ -96,7 +96,7 @@ class Outside:
     Attributes
     ----------
     request_ms, apart_ms : float or FloatArray
-        Of a request alone, and between two prompts of a burst that the front end hands over.
+        Front-end time of a request alone, and between two prompts of a burst.
     """
 
     request_ms: Numbers = 0.0
@@ -117,14 +117,14 @@ def closed_loop(
     Parameters
     ----------
     times : IterationTimes
-        Of the engine and its requests.
+        Engine and requests.
     clients : FloatArray
         Requests in flight, at least one, shape (n,).
     rounds : FloatArray, optional
-        Requests of each client, at least one, shape (n,); without them the burst at the start is not asked
-        for, and its figures are NaN.
+        Requests of each client, at least one, shape (n,); without them, the figures of the initial burst are
+        NaN.
     outside : Outside
-        What requests spend outside the engine.
+        Time of requests outside the engine.
     """
     outside_ms, lengths = outside.request_ms, times.lengths
     prompt, steps = lengths.computed_tokens, lengths.decode_iterations
@@ -148,7 +148,7 @@ def closed_loop(
     # No more requests end than start, and all iterations full of prompts start no more than these.
     full = room / prompt / times.prompts_ms(room, sequences)
     rate = np.minimum(rate, np.minimum(np.maximum(starts / overall, single), full))
-    # Little's law: whoever does not decode waits for the first token.
+    # Little's law: requests that do not decode wait for the first token.
     steady = clients / rate - decoding - outside_ms
     unknown = np.full_like(clients, np.nan)
     return ClosedLoop(
@@ -169,7 +169,7 @@ def _mean_iteration(
 ) -> tuple[FloatArray, FloatArray]:
     """Mean iteration, and the mean one that carries prompts. [ms]."""
     carrying, taken = _prompts(times, starts, sequences)
-    # There are no iterations without prompts where nobody generates.
+    # Without generation, there are no iterations without prompts.
     plain = (1 - carrying) * np.minimum(1.0, sequences)
     return times.mean_ms(carrying / (carrying + plain), taken, sequences), times.cycle_ms(taken, sequences)
 
@@ -197,9 +197,9 @@ def _iteration_met(
 ) -> FloatArray:
     """Mean iteration of a request that generates. [ms].
 
-    It meets the prompts of the others, never its own. While its own is computed no other one is, as far as
-    prompts fill the iterations: those of the others all fall into the rest, where they are the denser. Peers
-    of its rank compute prompts at all times.
+    A request meets the prompts of others, never its own. While its own is computed, no other one is, as far
+    as prompts fill the iterations: the others all fall into the rest, where they are denser. Peers of its
+    rank compute prompts at all times.
     """
     filled = np.minimum(1.0, _filled(times, starts, sequences))
     rest = np.maximum(1.0 - filled / clients, _SMALLEST_REST)
@@ -210,10 +210,10 @@ def _iteration_met(
 def _settled(
     times: IterationTimes, clients: FloatArray, outside_ms: Numbers
 ) -> tuple[FloatArray, FloatArray]:
-    """Sequences that generate, and requests that start an iteration, in the mean.
+    """Mean number of generating sequences, and of requests that start an iteration.
 
-    By Little's law x requests an iteration keep x L clients busy. That grows with x, so the x of so many
-    clients is found by false positions, halving the weight of an end that stays (Illinois).
+    By Little's law, x requests per iteration keep x L clients busy. That increases with x, so the x of a
+    number of clients is found by false positions, halving the weight of an end that stays (Illinois).
     """
     answer = _most_starts(times, clients)
     left = _Search(
@@ -224,7 +224,7 @@ def _settled(
         _busy(times, clients, outside_ms, answer) - clients,
         np.zeros_like(clients),
     )
-    # Where even the largest rate leaves clients waiting, it is the answer.
+    # If clients still wait at the largest rate, it is the result.
     left = left.take(left.above > 0)
     for _ in range(_ROUNDS):
         if not left.rows.size:
@@ -232,7 +232,7 @@ def _settled(
         rows = left.rows
         starts = left.low - left.below * (left.high - left.low) / (left.above - left.below)
         found = _busy(times.take(rows), clients[rows], some_numbers(outside_ms, rows), starts) - clients[rows]
-        # A row is settled once, so that its answer is the same whichever others are asked with it.
+        # A row converges once, so that its result does not depend on the other rows.
         answer[rows] = starts
         left = left.narrowed(starts, found).take(np.abs(found) > _CLOSE * clients[rows])
     return _generating(times, answer), answer
@@ -267,13 +267,13 @@ class _Search:
 
 
 def _generating(times: IterationTimes, starts: FloatArray) -> FloatArray:
-    """Sequences that generate while so many requests start an iteration."""
+    """Number of generating sequences at a rate of requests per iteration."""
     lengths = times.lengths
     return np.minimum(starts * lengths.decode_iterations * lengths.samples, times.most_sequences)
 
 
 def _most_starts(times: IterationTimes, clients: FloatArray) -> FloatArray:
-    """Requests that can start an iteration: prompts fill it, or all clients do nothing but generate."""
+    """Largest number of requests per iteration: prompts fill it, or all clients only generate."""
     lengths, budget = times.lengths, times.iteration_tokens
     prompt, generated = lengths.computed_tokens, lengths.decode_iterations * lengths.samples
     found: FloatArray = clients / (lengths.decode_iterations + 1.0)
@@ -333,7 +333,7 @@ def _burst_ms(times: IterationTimes, clients: FloatArray, apart_ms: Numbers) -> 
         budget = float(own.iteration_tokens)
         done = np.arange(1, max(1, round(count)) + 1) * prompt
         steps = np.ceil(done / budget)
-        # Those whose prompt is done generate beside the prompts that follow.
+        # Sequences with a finished prompt generate beside the following prompts.
         beside = np.minimum((steps - 1) * budget / prompt, done.size)
         last = int(steps[-1])
         sizes = np.minimum(budget, done[-1] - budget * np.arange(last))
@@ -341,7 +341,7 @@ def _burst_ms(times: IterationTimes, clients: FloatArray, apart_ms: Numbers) -> 
         if times.admission.prompts_apart:
             running = np.zeros_like(running)
         ends = np.cumsum(own.mixed_ms(np.minimum(sizes, own.prompt_room(running)), running))
-        # Where the front end is slower than the engine each prompt runs as it comes.
+        # If the front end is slower than the engine, each prompt runs when it arrives.
         handed = apart[position] * np.arange(done.size) + float(
             own.prompts_ms(np.array([prompt]), np.zeros(1))[0]
         )

@@ -1,4 +1,4 @@
-"""Closed loops whose requests are all alike and whose prompts run apart: they go round together.
+"""Closed loops of equal requests whose prompts run separately: they stay synchronised.
 
 Where a framework computes all prompts that wait before it generates on (SGLang), all clients of an engine get
 their first tokens in one burst, generate side by side, and end at the same iteration, so that the next burst
@@ -11,7 +11,7 @@ by one or, where an iteration holds several, in as many groups as iterations: k 
     rate = c / (P + D + time outside the engine)
 
 No prompt interrupts the iterations that generate: only the rest of its own burst comes between the first two
-tokens of a request. Attention-DP ranks stay in step by themselves, as their bursts begin together.
+tokens of a request. Attention-DP ranks stay in step without waiting, because their bursts begin together.
 
 Requests of unlike lengths end one by one; theirs are the loops of `fleetplan.perfmodel.serving.closed`, and
 so are those of frameworks that mix prompts with generation.
@@ -29,7 +29,7 @@ from fleetplan.perfmodel.serving.closed import NOTHING_OUTSIDE, ClosedLoop, Outs
 from fleetplan.perfmodel.serving.iteration_times import IterationTimes
 
 LoopFormulas: TypeAlias = Callable[[IterationTimes, FloatArray, FloatArray | None, Outside], ClosedLoop]
-"""What gives the loops of engines: these formulas or those of `closed_loop`."""
+"""Formulas of the loops of engines: these or those of `closed_loop`."""
 
 
 def cohort_loop(
@@ -55,7 +55,7 @@ def cohort_loop(
     sequences = np.minimum(clients * lengths.samples, times.most_sequences)
     steps = lengths.decode_iterations + none
     decode_ms = times.decode_ms(sequences)
-    # Of requests for one token nothing is generated after the burst.
+    # Requests for one token generate nothing after the burst.
     rest_ms = np.where(steps > 0, (prompts_ms - first_ms) / np.where(steps > 0, steps, 1.0), 0.0)
     iteration_ms = decode_ms + rest_ms
     return ClosedLoop(

@@ -1,6 +1,6 @@
-"""Where the times of iterations are evaluated, and what they are there.
+"""Grids of evaluated iteration times.
 
-The operators of all points are asked for together, and the steps added up once their times are known.
+The operators of all points are queued together, and steps are added up when their times are known.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ _GRID_POINTS: Final = 48
 """Token counts and batches that are evaluated; step times are taken as straight between two of them."""
 
 _SHORT_CONTEXT_STEP: Final = 4
-"""Of so many batches one is evaluated without context as well."""
+"""One of this many batches is evaluated without context as well."""
 
 _SHARED_OPERATORS: Final = ("routed_experts",)
-"""What the names of operators start with that work on the tokens of all attention-DP ranks, whichever rank
-they are of. A rank that sends its tokens to experts takes as long as they are many."""
+"""Name prefixes of operators that process the tokens of all attention-DP ranks. A rank that sends its tokens
+to experts takes as long as its number of tokens requires."""
 
 _SHARED_WITHOUT_EP: Final = ("shared_experts", "ffn_")
-"""What is so besides where all ranks share one feed-forward block: it is split over them as a whole."""
+"""Further prefixes if all ranks share one feed-forward block, which is split over them as a whole."""
 
 _REBUILDING: Final = "key_value_projection"
 """The operator of latent attention whose time grows with the prefix of a prompt as with its own tokens."""
 
 _PROMPT_OPERATORS: Final = "prefill_"
-"""What the names of operators start with whose time depends on where in its prompt a token stands."""
+"""Name prefixes of operators whose time depends on a token's position in its prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What a simulation may ask of step costs.
+    """Ranges of step costs for a simulation.
 
     Attributes
     ----------
@@ -61,42 +61,40 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class StepGrids:
-    """The times of `StepCosts` where they were evaluated; between two points they are straight.
+    """Evaluated times of `StepCosts`, interpolated linearly.
 
     Attributes
     ----------
     tokens, sequences, lengths : FloatArray
         Tokens of an iteration, sequences, and prompt tokens at which times are known; shape (n_points,) each.
     token_ms : FloatArray
-        Time of an iteration of so many tokens, shape (n_layouts, n_points). [ms]
+        Time of an iteration by its tokens, shape (n_layouts, n_points). [ms]
     shared_ms : FloatArray
         Part of it that attention-DP ranks compute together, of the tokens of all; zero with one rank; shape
         (n_layouts, n_points). [ms]
     decode_ms, slope_ms : FloatArray
-        What so many sequences add without context, and what each token of their context adds, shape
-        (n_layouts, n_points). [ms]
+        Extra time of sequences without context, and per token of their context, shape (n_layouts, n_points).
+        [ms]
     contexts : tuple[float, float, float]
-        Those between which `decode_ms` and `slope_ms` lie on a straight line, the first and the last; and one
-        at which attention stops to grow, as windows are full or an index has chosen all that it may. [tokens]
+        Contexts between which `decode_ms` and `slope_ms` are linear, first and last; and the context at which
+        attention stops growing, because windows are full or an index has selected its maximum. [tokens]
     bend_ms : FloatArray
-        What so many sequences take more than on that line at the second of `contexts`; zero where nothing
-        bends between the others; shape (n_layouts, n_points). [ms]
-    least_ms : FloatArray
-        What so many sequences add at least, as kernels take their time however short contexts are, shape
+        Excess over that line at the second of `contexts`; zero without a bend between the others; shape
         (n_layouts, n_points). [ms]
+    least_ms : FloatArray
+        Minimum extra time of sequences, for kernels with short contexts, shape (n_layouts, n_points). [ms]
     prompt_ms : FloatArray
-        What a prompt that long needs beside its tokens: attention, the state that it leaves, the logits of
-        its last token. Without a token it is that of any prompt; shape (n_layouts, n_points). [ms]
+        Extra time of a prompt by its length: attention, its state, the logits of its last token. At zero
+        tokens, that of any prompt; shape (n_layouts, n_points). [ms]
     prompt_floor_ms : FloatArray
         Least time of an iteration with prompts: that of its launches, shape (n_layouts,). [ms]
     ranks : FloatArray
         Attention-DP ranks whose iterations start and end together, shape (n_layouts,).
     rebuilt_ms : FloatArray
-        What each token before those that a prompt computes adds besides, as latent attention rebuilds its
-        keys and values; zero for other attention; shape (n_layouts,). [ms]
+        Extra time per token before the computed ones, because latent attention rebuilds its keys and values;
+        zero for other attention; shape (n_layouts,). [ms]
     read_ms : FloatArray
-        What each token before those that a prompt computes takes at least, as its keys and values are read
-        however few tokens attend to them; shape (n_layouts,). [ms]
+        Minimum time per token before the computed ones, to read its keys and values; shape (n_layouts,). [ms]
     """
 
     tokens: FloatArray
@@ -147,7 +145,7 @@ def asked_grids(
     evaluator, layouts, wanted
         As in `fleetplan.perfmodel.serving.step_grids`.
     lookups : SharedLookups
-        Where they wait.
+        Queue of operators.
     """
     points = _Points.of(evaluator, wanted)
     first = Layouts.of(list(layouts)).reshaped((-1, 1, 1))
@@ -169,7 +167,7 @@ def asked_grids(
 
 @dataclass(frozen=True, slots=True)
 class _Points:
-    """Where iterations are evaluated: tokens, sequences and lengths [n], and two contexts. [tokens].
+    """Points of evaluated iterations: tokens, sequences and lengths [n], and two contexts. [tokens].
 
     `short` are those sequences that are evaluated without a context as well. Between `near` and `far` times
     are straight up to `bend` and from there on: where attention stops to grow, else halfway.
@@ -186,7 +184,7 @@ class _Points:
 
     @classmethod
     def of(cls, evaluator: Evaluator, wanted: Range) -> _Points:
-        # What all requests share is read once, whatever else they attend to.
+        # A shared prefix is read once, whatever else requests attend to.
         sequences = _grid(wanted.sequences)
         near = max(1, wanted.context_tokens // 16, evaluator.techniques.shared_prefix_tokens + 1)
         far = max(2 * near, wanted.context_tokens // 2)
@@ -230,7 +228,7 @@ def _grids_of(
     known = np.searchsorted(sequences, points.short)
     shortest_ms = by_layout(short.latency_ms) - beside[:, known]
     least = np.stack([np.interp(sequences, points.short, row) for row in shortest_ms])
-    # Of many prompts of one token each, what those tokens take in one prompt is taken off.
+    # For many prompts of one token each, subtract the time of those tokens in one prompt.
     single_ms = by_layout(_part(singles, _PROMPT_OPERATORS))
     count, crowd_ms = sequences[-1], by_layout(singles.latency_ms - _host_waits(singles))[:, :1]
     one_ms = np.maximum(0.0, crowd_ms - beside[:, -1:]) / count
@@ -269,9 +267,9 @@ def interpolated(
     Parameters
     ----------
     at : FloatArray or IntArray
-        Where to read, shape (n,); beyond the points the last value holds.
+        Points to read, shape (n,); beyond the grid, its last value applies.
     points : FloatArray or IntArray
-        Where the tables are known, rising, shape (n_points,).
+        Points of the grid, increasing, shape (n_points,).
     rows : IntArray
         The row of each place, shape (n,).
     *tables : FloatArray
@@ -297,7 +295,7 @@ def interpolated(
 
 
 def _grid(largest: int, smallest: int = 1) -> IntArray:
-    """Whole numbers from `smallest` to `largest`, in about equal ratios, [n]."""
+    """Return whole numbers from `smallest` to `largest` in about equal ratios, [n]."""
     points = np.geomspace(smallest, max(largest, smallest + 1), _GRID_POINTS)
     found: IntArray = np.unique(np.ceil(points).astype(np.int64))
     return found

@@ -44,9 +44,9 @@ def step_grids(evaluator: Evaluator, layouts: Sequence[Parallelism], wanted: Ran
     evaluator : Evaluator
         The model on its accelerator.
     layouts : Sequence[Parallelism]
-        Of replicas; all attention-DP ranks are taken to carry the same load.
+        Layouts of replicas; all attention-DP ranks have the same load.
     wanted : Range
-        How far the grids reach.
+        Ranges of the grids.
     """
     keep_grids(evaluator, layouts, wanted, SharedLookups())()
     kept = _kept_grids(evaluator, wanted)
@@ -67,7 +67,7 @@ def keep_grids(
     evaluator, layouts, wanted
         As in `step_grids`.
     lookups : SharedLookups
-        Where the operators wait.
+        Queue of operators.
     """
     kept = _kept_grids(evaluator, wanted)
     new = [layout for layout in dict.fromkeys(layouts) if layout not in kept]

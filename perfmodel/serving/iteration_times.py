@@ -16,7 +16,7 @@ from fleetplan.perfmodel.serving.evaluated_grids import interpolated
 from fleetplan.perfmodel.serving.lengths import Lengths, Numbers, one_number, some_numbers
 
 _ROUNDING: Final = 1e-9
-"""Share of an iteration that is no prompt, but how numbers are rounded."""
+"""Largest prompt share of an iteration that is rounding error."""
 
 _NEWTON_STEPS: Final = 6
 """From the side on which Newton's method closes in without passing the root, to the last digit."""
@@ -36,13 +36,13 @@ class IterationTimes:
     Attributes
     ----------
     grids : StepGrids
-        Of the engines.
+        Costs of the engines.
     lengths : Lengths
-        Of the requests.
+        Lengths of the requests.
     iteration_tokens : Numbers
         Most tokens of an iteration. [tokens]
     admission : Admission
-        How prompts are let in.
+        Admission of prompts.
     layouts : IntArray
         Layout of each load by its position in the grids, shape (n,); all have the first by default.
     """
@@ -100,7 +100,7 @@ class IterationTimes:
         )
 
     def _narrowed(self, **fields: Any) -> IterationTimes:
-        """Return a copy for some of the loads, whose attention need not be looked up again."""
+        """Return a copy for some of the loads, without looking attention up again."""
         found = copy(self)
         for name, value in fields.items():
             object.__setattr__(found, name, value)
@@ -127,9 +127,9 @@ class IterationTimes:
         prompt_tokens : FloatArray
             Tokens that it computes then, shape (n,). [tokens]
         sequences : FloatArray
-            That generate, shape (n,).
+            Generating sequences, shape (n,).
         peers : tuple[FloatArray, FloatArray] or None
-            Share and tokens of the other ranks where they differ, shape (n,) each.
+            Share and tokens of the other ranks if they differ, shape (n,) each.
         """
         decode = self.decode_ms(sequences)
         others = self._others
@@ -163,7 +163,7 @@ class IterationTimes:
         none = np.zeros_like(sequences)
         ranks = 1.0 + others
         (carrying, prompt_tokens), (share, tokens) = own, peers
-        # Where less than one sequence runs in the mean, some prompts are followed by no generation.
+        # With a mean below one running sequence, some prompts are followed by no generation.
         steps = 1 - carrying + carrying * np.minimum(1.0, sequences)
         if self.lengths.tokens_per_step > 1:
             any_rank = 1 - (1 - carrying) * (1 - share) ** others
@@ -184,7 +184,7 @@ class IterationTimes:
     def mixed_ms(self, prompt_tokens: FloatArray, sequences: FloatArray, share: Numbers = 1.0) -> FloatArray:
         """Time of iterations that compute `prompt_tokens`, in as many as the token budget needs. [ms].
 
-        `share` is that of the attention-DP ranks that have so many prompt tokens at once.
+        `share` is the share of attention-DP ranks with that many prompt tokens at once.
         """
         room = self.prompt_room(sequences)
         # Prompts that fill an iteration to the last token, but for rounding, need no other one.
@@ -207,7 +207,7 @@ class IterationTimes:
         if not self.admission.prompts_apart:
             return self.mixed_ms(prompt_tokens, sequences)
         found = self._drawn_prompts_ms(prompt_tokens) + self.decode_ms(sequences)
-        # Where less than one sequence runs in the mean, some prompts are followed by no generation.
+        # With a mean below one running sequence, some prompts are followed by no generation.
         generating = np.minimum(1.0, sequences)
         if (generating < 1).any():
             found = generating * found + (1 - generating) * self._streamed_prompts_ms(prompt_tokens)
@@ -224,7 +224,7 @@ class IterationTimes:
         found = self.mixed_ms(prompt_tokens, none)
         mean = np.maximum(1.0, prompt_tokens / prompt)
         first, last = _likely_numbers(mean)
-        # Whatever number fits into one iteration, that of the mean is all that counts.
+        # Numbers of prompts that fit into one iteration differ only by their mean.
         several = (mean > 1 + _ROUNDING) & (last * prompt > self.prompt_room(none))
         sizes = np.exp2(np.ceil(np.log2(last - first + 1)))
         for size in np.unique(sizes[several]).tolist():
@@ -282,7 +282,7 @@ class IterationTimes:
 
 
 def _truncated_mean(mean: FloatArray) -> FloatArray:
-    """Mean of a Poisson number that has so large a `mean` where it is not zero, by Newton's method."""
+    """Return the Poisson mean whose mean without zero is `mean`, by Newton's method."""
     found = np.minimum(mean, 2 * (mean - 1))
     for _ in range(_NEWTON_STEPS):
         none = np.exp(-found)
@@ -291,13 +291,13 @@ def _truncated_mean(mean: FloatArray) -> FloatArray:
 
 
 def _likely_numbers(mean: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """First and last of the numbers of prompts that count where there are so many in the mean, (n,) each."""
+    """Return the first and last relevant number of prompts for a mean, (n,) each."""
     reach = np.minimum(_MOST_NUMBERS / 2 - 1, 5.0 * np.sqrt(mean) + 5.0)
     return np.maximum(1.0, np.floor(mean - reach)), np.ceil(mean + reach)
 
 
 def _shares_of_numbers(mean: FloatArray, numbers: FloatArray) -> FloatArray:
-    """How often each of consecutive numbers of prompts comes, of shape (n, n_numbers)."""
+    """Return the probability of consecutive numbers of prompts, shape (n, n_numbers)."""
     logs = np.cumsum(np.log(_truncated_mean(mean))[:, None] - np.log(numbers), axis=1)
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     found: FloatArray = weights / weights.sum(axis=1, keepdims=True)
@@ -321,7 +321,7 @@ def after_prefix_ms(
     layouts : IntArray
         Layout of each case by its position in the grids, shape (n,).
     prefix_tokens, prompt_tokens : FloatArray
-        Of each case, shape (n,). [tokens]
+        Tokens of each case, shape (n,). [tokens]
     """
     prefix, prompt = prefix_tokens[:, None], prompt_tokens[:, None]
     bends = np.broadcast_to(grids.lengths, (prefix.size, grids.lengths.size))

@@ -10,7 +10,7 @@ import numpy as np
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 
 Numbers: TypeAlias = float | FloatArray
-"""One number, or one for each of n loads."""
+"""A number, or one for each of n loads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Lengths:
     input_tokens, prefix_tokens, output_tokens : Numbers
         New prompt tokens, cached ones before them, and generated tokens.
     tokens_per_step : float
-        Tokens that a sequence gains in a decode iteration; more than one where it speculates.
+        Tokens per sequence and decode iteration; above one with speculation.
     samples : int
         Sequences that one prompt starts.
     lost_ratio : Numbers
@@ -41,13 +41,13 @@ class Lengths:
 
     @property
     def computed_tokens(self) -> Numbers:
-        """Prompt tokens that are computed in the mean. [tokens]."""
+        """Mean computed prompt tokens. [tokens]."""
         lost: Numbers = np.maximum(0.0, self.prefix_tokens - np.asarray(float(self.shared_tokens)))
         return self.input_tokens + self.lost_ratio * lost
 
     @property
     def context_tokens(self) -> Numbers:
-        """Tokens that a generated one attends to in the mean. [tokens]."""
+        """Mean tokens that a generated token attends to. [tokens]."""
         return self.prefix_tokens + self.input_tokens + self.output_tokens / 2
 
     @property
@@ -77,7 +77,7 @@ class Lengths:
 
 
 def some_numbers(value: Numbers, rows: IntArray) -> Numbers:
-    """Return the numbers of some of n loads; one number stands for all."""
+    """Return the numbers of some of n loads; a single number applies to all."""
     numbers = np.asarray(value)
     return numbers[rows] if numbers.size > 1 else value
 

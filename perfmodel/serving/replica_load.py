@@ -1,4 +1,4 @@
-"""What loads a replica, the batch that its cache allows, and the mean iteration at a batch."""
+"""Load of a replica, the batch that its cache allows, and the mean iteration at a batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HELD_OUTPUT_RATIO: Final = 0.55
 2026 run at the batch that the cache allows at I + 0.55 O tokens a sequence."""
 
 LARGEST_BATCH: Final = 8192
-"""Sequences up to which the cache is looked at: twice the largest batch of the paper's tables."""
+"""Largest number of sequences to test against the cache: twice the largest batch of the paper's tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Load:
     input_tokens, prefix_tokens, output_tokens : IntArray
         New prompt tokens, tokens already cached, and generated tokens of a request. [tokens]
     scheduling : Scheduling
-        How the engines fill their iterations.
+        Scheduling of the engines.
     alike : bool
         Whether all requests have exactly these lengths, so that those of a closed loop run in cohorts where
         prompts run apart (`fleetplan.perfmodel.serving.cohorts`).
@@ -61,7 +61,7 @@ class Load:
 
     @property
     def front_end_ms(self) -> FloatArray:
-        """What a request takes outside the engine, alone, shape (n_configs,). [ms]."""
+        """Time of a single request outside the engine, shape (n_configs,). [ms]."""
         front_end = self.scheduling.front_end
         return front_end.request_ms + front_end.template_ms + front_end.prompt_ms(self.input_tokens)
 
@@ -86,7 +86,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class SteadyState:
-    """Where an instance settles, each array of shape (n_configs,).
+    """Steady state of a replica, each array of shape (n_configs,).
 
     Attributes
     ----------
@@ -95,11 +95,11 @@ class SteadyState:
     ttft_ms, tpot_ms : FloatArray
         Means; TTFT holds all waits. [ms]
     requests_per_s : FloatArray
-        Of one replica. [1/s]
+        Rate of one replica. [1/s]
     iteration : MeanIteration
-        What the mean iteration consists of.
+        Breakdown of the mean iteration.
     memory : MemoryUse
-        Of the fullest accelerator at that batch.
+        Memory of the fullest accelerator at that batch.
     fits : NDArray[np.bool_]
         Whether the cache of one sequence fits at all.
     sustained : NDArray[np.bool_]
@@ -118,7 +118,7 @@ class SteadyState:
 
 @dataclass(frozen=True, slots=True)
 class MeanIteration:
-    """What takes the time of the mean iteration, each array of shape (n_configs,) unless said otherwise.
+    """Breakdown of the time of the mean iteration, each array of shape (n_configs,) unless noted.
 
     Attributes
     ----------
@@ -145,11 +145,11 @@ def mean_iteration(evaluator: Evaluator, load: Load, batch: IntArray, due: Float
     batch : IntArray
         Sequences that generate, shape (n_configs,).
     due : FloatArray
-        Prompts that start an iteration in the mean, shape (n_configs,).
+        Mean prompts that start an iteration, shape (n_configs,).
     """
     prompts, new_tokens = prompts_taken(load, due)
     share = np.minimum(1.0, due * load.input_tokens / (prompts * new_tokens))
-    # A prompt that takes several iterations attends, in the mean, to half of its other chunks.
+    # A prompt of several iterations attends, on average, to half of its other chunks.
     prefix = load.prefix_tokens + (load.input_tokens - new_tokens) // 2
     context = load.prefix_tokens + load.input_tokens + load.output_tokens // 2
     none = np.zeros_like(batch)
@@ -160,7 +160,7 @@ def mean_iteration(evaluator: Evaluator, load: Load, batch: IntArray, due: Float
             StepShape(load.layouts, prompts, new_tokens, prefix, none if apart else batch, context),
         ]
     )
-    # Prompts in steps of their own delay every iteration; fused ones replace a share of them.
+    # Prompts in separate steps delay every iteration; fused ones replace a share of them.
     plain_share = np.ones_like(share) if apart else 1.0 - share
     return MeanIteration(
         by_provenance_ms=plain_share * decode.by_provenance_ms + share * carrying.by_provenance_ms,

@@ -40,11 +40,10 @@ from fleetplan.perfmodel.techniques.session_cache import tier_hits
 from fleetplan.perfmodel.techniques.speculative import tokens_per_step
 
 MOST_ITERATION_TOKENS: Final = 65_536
-"""Token budget of an iteration above which more makes no difference: its GEMMs are as efficient as they get.
-[tokens]"""
+"""Token budget of an iteration beyond which GEMMs gain no efficiency. [tokens]"""
 
 _SHORTEST_LOAD_MS: Final = 1e-9
-"""Keeps the rate of loads finite where nothing is loaded. [ms]"""
+"""Keeps the rate of loads finite without loads. [ms]"""
 
 _LEAST_CONTEXT_TOKENS: Final = 16_384
 """Decode attention is taken as straight between a sixteenth and a half of this context, or of a longer one:
@@ -53,7 +52,7 @@ short ones are all latency. [tokens]"""
 
 @dataclass(frozen=True, slots=True)
 class EngineStates:
-    """What one engine of each configuration does, each of shape (n_configs,); rates are per ms."""
+    """Load of one engine of each configuration, each of shape (n_configs,); rates are per ms."""
 
     sequences: FloatArray
     starts: FloatArray
@@ -64,16 +63,16 @@ class EngineStates:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRates:
-    """What replicas with full batches reach, each of shape (n_configs,).
+    """Rates and latencies of replicas with full batches, each of shape (n_configs,).
 
     Attributes
     ----------
     ttft_ms, tpot_ms : FloatArray
         Means; TTFT holds all waits. [ms]
     requests_per_s : FloatArray
-        Of one replica. [1/s]
+        Rate of one replica. [1/s]
     sequences : FloatArray
-        That generate on a rank in a micro-batch, in the mean.
+        Mean sequences that generate on a rank in a micro-batch.
     starts : FloatArray
         Requests that start an iteration there.
     """
@@ -109,10 +108,10 @@ def closed_loop(
 
 
 def full_batches(evaluator: Evaluator, load: Load, batch: IntArray) -> ReplicaRates:
-    """What replicas reach whose engines hold `batch` sequences at any time.
+    """Return rates and latencies of replicas whose engines always have `batch` sequences.
 
-    The figures are those of `closed_loop` with so many requests in the system. Whether the cache has room for
-    them is not asked here.
+    The figures are those of `closed_loop` with that many requests in the system. The cache is not checked
+    here.
 
     Parameters
     ----------
@@ -161,7 +160,7 @@ def closed_engines(
         together = load.alike and load.scheduling.admission.prompts_apart
         formulas = cohort_loop if together else closed_loop_of_any_length
         loop, waiting = _limited_loop(formulas, times, share[rows], places[rows], rounds, front_end)
-        # A rank with less than one request in the mean has none at times.
+        # A rank with a mean below one request is idle at times.
         most = np.minimum(prompts.most_loads_per_ms, load.most_templates_per_ms[rows])
         rate = np.minimum(loop.requests_per_ms * np.minimum(1.0, share[rows]), most)
         decoding = times.lengths.decode_iterations * loop.iteration_ms
@@ -190,10 +189,10 @@ def _limited_loop(
     rounds: FloatArray | None,
     outside: closed.Outside,
 ) -> tuple[closed.ClosedLoop, np.ndarray]:
-    """Return the loops of engines with so many places, and where clients wait for one, shape (n,).
+    """Return the loops of engines with a number of slots, and where clients wait for one, shape (n,).
 
-    Where clients are more than places, some are outside the engine at any time. Nobody waits for a place if
-    whoever is not outside, by Little's law, has one.
+    If there are more clients than slots, some are always outside the engine. No client waits for a slot if
+    all clients that are not outside, by Little's law, have one.
     """
     many = share > places
     alone = replace(outside, request_ms=np.where(many, 0.0, outside.request_ms))
@@ -216,7 +215,7 @@ def _some_outside(outside: closed.Outside, rows: IntArray) -> closed.Outside:
 
 
 def no_states(count: int) -> EngineStates:
-    """Return engines that do nothing, to be filled in."""
+    """Return idle engines, to be filled in."""
     return EngineStates(*(np.zeros(count) for _ in EngineStates.__dataclass_fields__))
 
 
@@ -227,9 +226,9 @@ class _PromptIterations:
     Attributes
     ----------
     times : IterationTimes
-        Of the iterations.
+        Times of the iterations.
     load_ms : FloatArray
-        To bring the cache of a session into HBM, in the mean over all requests. [ms]
+        Mean time to load the cache of a session into HBM, over all requests. [ms]
     """
 
     times: IterationTimes
@@ -251,13 +250,13 @@ class _Reach:
     Attributes
     ----------
     rows : IntArray
-        Where they stand.
+        Positions.
     layouts : list[Parallelism]
         Their different layouts.
     codes : IntArray
-        Which of them is that of each, shape (n_rows,).
+        Index of the layout of each row, shape (n_rows,).
     range : Range
-        What their iterations may be asked for.
+        Ranges of their iterations.
     """
 
     rows: IntArray
@@ -269,7 +268,7 @@ class _Reach:
 def _reaches(load: Load) -> Iterator[_Reach]:
     scheduling = load.scheduling
     longest = load.prefix_tokens + load.input_tokens + load.output_tokens
-    # A case has the same table, and the same answer, whichever others are asked with it.
+    # A case has the same table and the same result, whatever other cases are evaluated with it.
     context = 1 << np.ceil(np.log2(np.maximum(longest, _LEAST_CONTEXT_TOKENS))).astype(np.int64)
     tokens = min(scheduling.iteration_tokens, MOST_ITERATION_TOKENS)
     sequences = min(scheduling.max_sequences, LARGEST_BATCH)
@@ -298,7 +297,7 @@ def by_reach(evaluator: Evaluator, load: Load) -> Iterator[tuple[IntArray, _Prom
             shared_tokens=techniques.shared_prefix_tokens,
         )
         tokens = np.minimum(scheduling.rank_tokens(load.layouts.dp[rows]), reach.range.prompt_tokens)
-        # One number for all loads where they have the same.
+        # A single number if all loads have the same.
         budget = tokens.astype(np.float64) if np.ptp(tokens) else float(tokens[0])
         times = IterationTimes(grids, lengths, budget, scheduling.admission, reach.codes)
         yield rows, _with_sessions(evaluator, load.layouts.take(rows), load.prefix_tokens[rows], times)
@@ -309,7 +308,7 @@ def _with_sessions(
 ) -> _PromptIterations:
     """Prompts of which some find the cache of their session in a tier, and the others compute it again.
 
-    What a tier holds is loaded where that is faster than to compute it.
+    Sessions in a tier are loaded if that is faster than computing them.
     """
     persistent, lengths = evaluator.techniques.persistent_kv, times.lengths
     load_ms = np.zeros(prefix_tokens.shape)
@@ -333,7 +332,7 @@ def steady_state(
 ) -> SteadyState:
     """Return replicas of such engines, with their memory and what their iterations consist of."""
     batch = np.maximum(1, np.rint(found.sequences)).astype(np.int64)
-    # Those whose prompt is computed have a cache as well.
+    # Sequences with a computed prompt have a cache, too.
     samples = evaluator.techniques.samples_per_prompt
     resident = np.maximum(1, np.rint(found.sequences + samples * found.starts)).astype(np.int64)
     return SteadyState(

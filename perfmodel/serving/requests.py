@@ -25,13 +25,13 @@ class Requests:
     arrival_ms : FloatArray
         From the start of the simulation, never falling. [ms]
     input_tokens : IntArray
-        Prompt tokens that have to be computed where nothing is cached by a session. [tokens]
+        Prompt tokens to compute without a cached session. [tokens]
     prefix_tokens : IntArray
         Prompt tokens before them whose cache is there always. [tokens]
     output_tokens : IntArray
         Generated tokens, at least one. [tokens]
     session : IntArray
-        Which session a request belongs to; `NO_SESSION` where it belongs to none. Empty for none at all.
+        Session of each request; `NO_SESSION` for none. Empty without any sessions.
     request_class : IntArray
         Position of its class; empty where all are of one.
 
@@ -63,12 +63,12 @@ class Requests:
 
     @property
     def sessions(self) -> IntArray:
-        """Session of each, also where there are none at all, shape (n_requests,)."""
+        """Session of each request, also without any sessions, shape (n_requests,)."""
         return self.session if self.session.size else np.full(len(self), NO_SESSION)
 
     @property
     def classes(self) -> IntArray:
-        """Class of each, also where there is only one, shape (n_requests,)."""
+        """Class of each request, also with a single class, shape (n_requests,)."""
         return self.request_class if self.request_class.size else np.zeros(len(self), dtype=np.int64)
 
     def take(self, rows: IntArray) -> Requests:

@@ -1,4 +1,4 @@
-"""How a framework fills its iterations where nobody says otherwise, by framework, month and memory.
+"""Default scheduling of a framework, by version month and memory.
 
 Each row is a fact of the documentation or the argument defaults of that software; `Scheduling` is what a
 server runs with once a case or a benchmark has overridden some of them.
@@ -23,11 +23,11 @@ class FrontEnd:
     Attributes
     ----------
     request_ms : float
-        What every request takes, side by side with others. [ms]
+        Time of every request, in parallel with others. [ms]
     token_us : float
-        What every token of a prompt takes, one prompt after the other. [us]
+        Time per prompt token, one prompt after the other. [us]
     template_ms : float
-        What a chat request takes, one after the other, before any that came with it goes on. [ms]
+        Time of a chat request, one after the other, before any request that came with it proceeds. [ms]
     """
 
     request_ms: float = 0.0
@@ -53,14 +53,15 @@ class Scheduling:
         Most requests that are in the batch at once, of one attention-DP rank or, without
         `stages_share_sequences`, of each of its pipeline micro-batches.
     iteration_tokens : int
-        Most tokens of an iteration, generated ones included; of prompts alone where they run apart. [tokens]
+        Largest number of tokens in an iteration, generated ones included; of prompts only, if they run
+        separately. [tokens]
     admission : Admission
-        How requests are let in.
+        Admission of requests.
     front_end : FrontEnd
-        What a request takes outside the engine.
+        Time of a request outside the engine.
     ranks_share_tokens : bool
-        Whether the attention-DP ranks of a server share `iteration_tokens` out among themselves; else each
-        of them has so many.
+        Whether the attention-DP ranks of a server divide `iteration_tokens` among themselves; otherwise each
+        rank has that many.
     stages_share_sequences : bool
         Whether the micro-batches of a pipeline share `max_sequences` out among themselves.
     """
@@ -73,13 +74,13 @@ class Scheduling:
     stages_share_sequences: bool = False
 
     def engine_sequences(self, stages: IntArray) -> IntArray:
-        """Most sequences of a rank and micro-batch in pipelines of so many stages, of their shape."""
+        """Largest number of sequences per rank and micro-batch, by number of pipeline stages."""
         shared_by = np.asarray(stages) if self.stages_share_sequences else np.ones_like(stages)
         found: IntArray = np.maximum(1, self.max_sequences // shared_by)
         return found
 
     def rank_tokens(self, ranks: IntArray) -> IntArray:
-        """Most tokens of an iteration of one of so many attention-DP ranks, of their shape. [tokens]."""
+        """Largest number of tokens per iteration of a rank, by number of attention-DP ranks. [tokens]."""
         shared_by = np.asarray(ranks) if self.ranks_share_tokens else np.ones_like(ranks)
         found: IntArray = np.maximum(1, self.iteration_tokens // shared_by)
         return found
@@ -112,7 +113,7 @@ class SchedulingOverrides:
     chat_requests: bool = False
 
     def applied(self, default: Scheduling, template_ms: float = 0.0) -> Scheduling:
-        """Return `default` with what is set here, and with the template of chat requests. [ms]."""
+        """Return `default` with these settings, and with the template of chat requests. [ms]."""
         admission = replace(
             default.admission,
             **_given(self, _OF_ADMISSION),
@@ -124,7 +125,7 @@ class SchedulingOverrides:
             template_ms if self.chat_requests else own.template_ms,
         )
         limits = _given(self, ("max_sequences", "iteration_tokens"))
-        # What is stated is that of a rank.
+        # A stated value is that of a rank.
         shared = default.ranks_share_tokens and self.iteration_tokens is None
         return replace(default, admission=admission, front_end=front_end, ranks_share_tokens=shared, **limits)
 
@@ -154,7 +155,7 @@ class FrameworkDefault:
     iterations_ahead : float
         As in `Admission`.
     source : str
-        Where that is written.
+        Source.
     """
 
     framework: str
@@ -232,9 +233,9 @@ of `steps.host_launches`: 22 % with 20 ms, 25 % with 40 ms (365 rows); means (50
 41 % too low."""
 
 SHARED_TOKENS: Final = frozenset({"sglang"})
-"""Frameworks whose attention-DP ranks share the tokens of an iteration out among themselves where nobody says
-otherwise. Source: SGLang's ServerArgs, _handle_data_parallelism: `chunked_prefill_size // dp_size` (0.4 to
-0.5.23). Plans do not: their servers are started with the chunk of each rank, or with whole prompts."""
+"""Frameworks whose attention-DP ranks divide the tokens of an iteration by default. Source: SGLang's
+ServerArgs, _handle_data_parallelism: `chunked_prefill_size // dp_size` (0.4 to 0.5.23). Plans do not: their
+servers start with the chunk of each rank, or with whole prompts."""
 
 SHARED_SEQUENCES: Final = {"vllm": "2025-03", "sglang": ""}
 """Frameworks whose limit of sequences is that of all micro-batches of a pipeline together, and since when.
@@ -257,16 +258,16 @@ def default_scheduling(
     chunk_tokens: int | None = None,
     overlaps_host: bool = True,
 ) -> Scheduling:
-    """Return what a server runs with where nothing is set.
+    """Return the default scheduling of a server.
 
     Parameters
     ----------
     framework : str
         trtllm, sglang or vllm.
     accelerator : Accelerator
-        Where it runs.
+        Accelerator.
     software_date : str
-        Year and month of the framework (YYYY-MM); the newest where it is empty.
+        Year and month of the framework (YYYY-MM); empty for the newest.
     chunk_tokens : int or None
         Tokens of an iteration of a service that cuts its prompts; None is the default of the framework.
     overlaps_host : bool
@@ -297,7 +298,7 @@ def default_scheduling(
 def server_scheduling(
     framework: str, accelerator: Accelerator, software_date: str = "", overlaps_host: bool = True
 ) -> Scheduling:
-    """Return what a server runs with that nobody told anything, which attention-DP ranks may share.
+    """Return the default scheduling of a server with attention-DP ranks, which may divide it.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ def closed_loop_of_any_length(
         rows = np.flatnonzero(steps < longer)
         if rows.size:
             rate[rows] = np.maximum(rate[rows], _longer_rate(times, clients, outside, rows, longer))
-    # Little's law: whoever neither generates nor is outside waits for the first token.
+    # Little's law: requests that neither generate nor are outside wait for the first token.
     waiting = clients / rate - steps * found.iteration_ms - outside.request_ms
     ttft = np.where(rate > found.requests_per_ms, waiting, found.steady_ttft_ms)
     return replace(found, requests_per_ms=rate, steady_ttft_ms=ttft)
@@ -76,7 +76,7 @@ def _single_rate(times: IterationTimes, clients: FloatArray, outside: Outside, r
 def _longer_rate(
     times: IterationTimes, clients: FloatArray, outside: Outside, rows: IntArray, steps: float
 ) -> FloatArray:
-    """Rate of some of the loads if their requests generated in so many iterations. [1/ms]."""
+    """Rate of some of the loads if their requests generated in that many iterations. [1/ms]."""
     own = times.take(rows)
     output_tokens = np.full(rows.shape, 1.0 + steps * own.lengths.tokens_per_step)
     longer = replace(own, lengths=replace(own.lengths, output_tokens=output_tokens))

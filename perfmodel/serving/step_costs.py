@@ -21,17 +21,17 @@ class StepCosts:
     decode_ms : tuple[float, ...]
         Attention and what else only generated tokens need, by sequences, from 0, without context. [ms]
     decode_ms_per_context_token : tuple[float, ...]
-        What each token that they attend to adds, by sequences, from 0. [ms]
+        Extra time per token of context, by sequences, from 0. [ms]
     prompt_ms : tuple[float, ...]
-        What a prompt of `PROMPT_GRAIN_TOKENS` times the position needs beside its tokens; the first entry is
-        that of any prompt. [ms]
+        Extra time of a prompt of `PROMPT_GRAIN_TOKENS` times the position; the first entry is that of any
+        prompt. [ms]
     prompt_floor_ms : float
         Least time of an iteration with prompts: that of its launches. [ms]
     rebuilt_ms_per_token : float
-        What each token before those that an iteration computes of a prompt adds to it, as latent attention
+        Extra time per token before those that an iteration computes of a prompt, because latent attention
         rebuilds its keys and values. [ms]
     read_ms_per_token : float
-        What each such token takes at least, as its keys and values are read. [ms]
+        Minimum time per such token, to read its keys and values. [ms]
     """
 
     token_ms: tuple[float, ...]
@@ -80,8 +80,8 @@ class StepCosts:
     def after_prefix_ms(self, prompt_tokens: int, prefix_tokens: int) -> float:
         """Attention over a prompt that follows a cached prefix. [ms].
 
-        The prefix spares all but the launches, whose time is the second entry, what is read and what is
-        rebuilt.
+        The prefix saves everything except launches, whose time is the second entry, reads, and rebuilt keys
+        and values.
         """
         spared = max(0.0, self.attention_ms(prefix_tokens) - self.prompt_ms[1]) if prefix_tokens else 0.0
         computed = self.attention_ms(prefix_tokens + prompt_tokens) - spared
