@@ -43,6 +43,12 @@ vLLM in NVIDIA's comparisons.
 
 Source: dates of their releases on GitHub."""
 
+ARGONNE_MONTHS: Final = {"vllm": "2024-09", "trtllm": "2024-07"}
+"""Framework and month of the software of Argonne's static batches.
+
+Source: argonne-lcf/LLM-Inference-Bench. Scripts of vLLM, the requirements of A100 (torch 2.4, vllm-flash-attn
+2.6.1) and results are of 20 September 2024; the requirements of TensorRT-LLM name 0.11.0 of July."""
+
 MADE_AT_LOAD: Final = ("Qwen/Qwen3-32B",)
 """Checkpoints in BF16 that rows of NVIDIA's comparisons under TensorRT-LLM name with weights in FP8.
 
@@ -105,6 +111,7 @@ def release_months(rows: pd.DataFrame) -> pd.Series[str]:
     """Month of the software: what the row says, or when the version came out that it names."""
     unsaid = (rows["source"] == "trtllm_docs") | (rows["month"] == "")
     named = rows["version"].str.removeprefix("vllm ").map(RELEASE_MONTHS)
+    named = named.where(rows["source"] != "argonne", rows["framework"].map(ARGONNE_MONTHS))
     return rows["month"].where(~unsaid, named).fillna("")
 
 

@@ -89,7 +89,8 @@ HARDWARE: Final = {
     "H100-SXM-80GB": "H100-SXM",
     "H200-SXM-141GB": "H200-SXM",
     "A100-SXM-80GB": "A100-SXM-80GB",
-    "A100 (variant not stated)": "A100-SXM-80GB",
+    # Argonne's run on Polaris, by the file system of their scripts, whose A100 have 40 GB.
+    "A100 (variant not stated)": "A100-SXM-40GB",
     "H100 (variant not stated)": "H100-SXM",
     "GB200-NVL72": "GB200-NVL72",
     "L40S": "L40S",

@@ -238,7 +238,9 @@ class StepEvaluator(ModelMemory):
         gap = host_gap(self._framework, self.software)
         if not self.overlaps_host and self.software.iterations_ahead is None:
             gap = SYNCHRONOUS_GAP
-        return times if gap.sequence_us == 0.0 else with_wait(times, gap_ms(shape, gap), GAP_NAME)
+        if gap.sequence_us == 0.0:
+            return times
+        return with_wait(times, gap_ms(shape, gap, is_served=self.software.is_served), GAP_NAME)
 
     def operators(self, shape: StepShape) -> Iterable[Operator]:
         """Return the operators of a step as the framework runs them, with the techniques that act on them."""

@@ -81,7 +81,8 @@ def predict(
         batch in static mode and a request from end to end in the loops. Rates are those of
         `n_accelerators`, or of one replica. `source` is the weakest kind of evidence that holds a tenth
         of the time. In offline mode all `n_requests` are there at the start, and `latency_ms` is the time
-        until the last of them ends.
+        until the last of them ends. A static batch is handed to the library of the framework, everything
+        else comes through a server.
 
     Raises
     ------

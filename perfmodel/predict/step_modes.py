@@ -37,7 +37,11 @@ def step_result(mode: str, evaluator: Evaluator, batch: ConfigurationBatch) -> M
 
 
 def _static_result(evaluator: Evaluator, batch: ConfigurationBatch) -> ModeResult:
-    """Predict one batch: prefill, then a decode step for each further token."""
+    """Predict one batch: prefill, then a decode step for each further token.
+
+    Benchmarks hand static batches to the library of the framework, without a server.
+    """
+    evaluator = replace(evaluator, software=replace(evaluator.software, is_served=False))
     if evaluator.techniques == NO_TECHNIQUES:
         prompts, generation = evaluator.steps([prefill_shape(batch), decode_shape(batch)])
         prefill = evaluator.prefill_result(batch, prompts)

@@ -44,6 +44,8 @@ class Software:
     memory_ratio : float or None
         Part of the memory that the framework takes, or of what weights leave where it counts so; None is its
         default.
+    is_served : bool
+        Whether requests come through a server; else a batch is handed to the library.
     """
 
     date: str = ""
@@ -51,6 +53,7 @@ class Software:
     iterations_ahead: float | None = None
     prefix_cache: bool = True
     memory_ratio: float | None = None
+    is_served: bool = True
 
 
 TODAYS_SOFTWARE: Final = Software()

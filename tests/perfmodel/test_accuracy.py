@@ -161,6 +161,9 @@ def test_how_servers_were_launched(changes: dict[str, object], kv: str, sampling
     [
         ({"source": "trtllm_docs", "version": "v0.6.1", "framework": "trtllm"}, "2023-12", ""),
         ({"source": "trtllm_docs", "version": "v9", "framework": "trtllm"}, "", ""),
+        # Static batches of Argonne do not name it; their scripts and requirements do.
+        ({"source": "argonne", "framework": "vllm"}, "2024-09", ""),
+        ({"source": "argonne", "framework": "trtllm"}, "2024-07", ""),
         ({"source": "inferencex", "month": "2025-10", "framework": "trtllm"}, "2025-10", ""),
         # The name of a checkpoint in BF16 with weights in FP8, and that of one in FP8.
         ({"source": "gap_analysis", "framework": "trtllm", "model": "Qwen/Qwen3-32B"}, "", "dynamic"),
