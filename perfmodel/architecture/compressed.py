@@ -37,7 +37,7 @@ class CompressedAttention:
     output_groups, output_rank : int
         Groups of heads whose outputs are projected down together, and the width of each group's result.
     index : SparseIndex or None
-        What chooses the entries that a query sees; its `top_k` counts entries.
+        Indexer that selects the entries of a query; its `top_k` counts entries.
     """
 
     kind: ClassVar[Literal["compressed"]] = "compressed"
@@ -54,7 +54,7 @@ class CompressedAttention:
 
     @property
     def overlap(self) -> int:
-        """How many entries a token is part of."""
+        """Number of entries with a token."""
         return 1 if self.index is None else 2
 
     def whole_weights(self, hidden_size: int) -> int:
@@ -64,7 +64,7 @@ class CompressedAttention:
         if self.index is not None:
             compressed += self.overlap * self.index.head_dim
             indexer = self.index.heads * (self.query_rank * self.index.head_dim + hidden_size)
-        # A compressor projects a token once to what is summed, and once to its share in the sum.
+        # A compressor projects a token once to its summed value, and once to its weight in the sum.
         return hidden_size * (self.query_rank + self.head_dim + 2 * compressed) + indexer
 
     def split_weights(self, hidden_size: int) -> int:
@@ -83,7 +83,7 @@ class CompressedAttention:
 
     @property
     def state_elements_per_sequence(self) -> int:
-        """What the compressors keep of unfinished entries, in one layer: a value and a share each."""
+        """State of the compressors for unfinished entries in one layer: a value and a weight each."""
         if not self.ratio:
             return 0
         width = self.head_dim + (0 if self.index is None else self.index.head_dim)
@@ -97,7 +97,7 @@ class CompressedAttention:
         tokens : int or array
             Length of the sequence. [tokens]
         bytes_per_element : float
-            Of the cache; rotary parts stay in BF16, and index keys have a type of their own.
+            Data type of the cache; rotary parts stay in BF16, and index keys have a separate type.
         """
         entry = latent_entry_bytes(self.head_dim, self.rope_head_dim, bytes_per_element)
         held = np.asarray(np.minimum(tokens, self.window) * entry, dtype=np.float64)

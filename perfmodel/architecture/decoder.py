@@ -53,7 +53,7 @@ class WeightCount:
 
 @dataclass(frozen=True, slots=True)
 class NativeQuantisation:
-    """How the published checkpoint stores its weights, as its config says.
+    """Data type of weights in the published checkpoint, by its config.
 
     Attributes
     ----------
@@ -84,9 +84,9 @@ class ModelArchitecture:
     groups : tuple[LayerGroup, ...]
         Layers of equal shape together, in the order in which each shape first appears.
     max_context_tokens : int or None
-        Positions that the config allows; None where it does not say. [tokens]
+        Positions that the config allows; None if not stated. [tokens]
     quantisation : NativeQuantisation or None
-        How the checkpoint stores weights; None for BF16.
+        Data type of weights in the checkpoint; None for BF16.
     left_out : tuple[str, ...]
         Parts of the checkpoint that no decoding step runs here: vision tower, draft layers.
     parallel_blocks : bool
@@ -202,7 +202,7 @@ class ModelArchitecture:
         context_tokens : int
             Tokens of the sequence; windowed layers keep their last `window` tokens. [tokens]
         bytes_per_element : float
-            Of the cache; a recurrent state has `STATE_BYTES_PER_ELEMENT`, whatever the cache has.
+            Data type of the cache; a recurrent state has `STATE_BYTES_PER_ELEMENT` with any cache.
         """
         held = 0.0
         for group in self.groups:

@@ -21,7 +21,7 @@ class VisionEncoder:
     Attributes
     ----------
     layers, hidden_size, intermediate_size, heads : int
-        Of the transformer over patches, whose feed-forward blocks have two matrices.
+        Layers of the transformer over patches, whose feed-forward blocks have two matrices.
     patches_per_token : int
         Patches that become one token of the prompt.
     patches_per_image : int
@@ -46,7 +46,7 @@ class VisionEncoder:
 
 
 def vision_encoder(config: Mapping[str, object], model: str, hidden_size: int) -> VisionEncoder | None:
-    """Read the encoder of a config; None where there is none, or where its shapes are not understood.
+    """Read the encoder of a config; None without one, or if its shapes are not understood.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def _of_qwen(reader: ConfigReader, hidden_size: int) -> VisionEncoder:
     width, heads = _width_and_heads(reader, "num_heads")
     merged = merge * width
     merger = ((merged, merged), (merged, reader.optional_count("out_hidden_size") or hidden_size))
-    # Deeper layers reach the decoder through mergers of their own.
+    # Deeper layers reach the decoder through separate mergers.
     mergers = 1 + len(reader.items("deepstack_visual_indexes") or ())
     return VisionEncoder(
         layers=reader.count("depth"),

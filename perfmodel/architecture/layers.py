@@ -18,7 +18,7 @@ WHOLE_CONTEXT: Final = 0
 
 
 class LinearVariant(StrEnum):
-    """Which recurrence a linear-attention layer runs; it decides the width of its input projection."""
+    """Recurrence of a linear-attention layer; it determines the width of its input projection."""
 
     MAMBA2 = "mamba2"
     GATED_DELTA_NET = "gated_delta_net"
@@ -41,12 +41,12 @@ class GroupedQueryAttention:
     window : int
         Tokens that a query sees and the cache keeps; `WHOLE_CONTEXT` without a limit. [tokens]
     chunked : bool
-        The window does not slide: tokens see those of their own chunk of `window` tokens alone, so
-        `window` is the most that a token can see.
+        Whether the window does not slide: tokens see only those of their chunk of `window` tokens, so
+        `window` is the largest context.
     output_gate : bool
         The query projection also yields a gate as wide as the heads' output.
     index : BlockIndex or None
-        What chooses the blocks of tokens that a query sees; None where it sees all earlier ones.
+        Index that selects the blocks of tokens of a query; None for all earlier tokens.
     query_key_norm : bool
         The config says that query and key heads are normed, which other families always do or never.
     """
@@ -99,7 +99,7 @@ class LatentAttention:
     value_head_dim : int
         Width of a value head.
     index : SparseIndex or None
-        What chooses the tokens that a query sees; None where it sees all earlier ones.
+        Index that selects the tokens of a query; None for all earlier tokens.
     output_gate : bool
         A projection of the hidden state gates the heads' output (Kimi-K3).
     """
@@ -147,13 +147,13 @@ class LatentAttention:
 class LinearAttention:
     """A recurrence with a state of fixed size instead of a growing cache.
 
-    Mamba-2, the gated delta net, Kimi delta attention, which decays each channel of a key by itself, and
-    lightning attention, which is a decaying sum without a convolution.
+    Mamba-2, the gated delta net, Kimi delta attention, which decays each channel of a key separately, and
+    lightning attention, a decaying sum without a convolution.
 
     Attributes
     ----------
     variant : LinearVariant
-        Which recurrence.
+        Recurrence.
     key_heads, value_heads : int
         For Mamba-2: groups of B and C, and heads.
     key_head_dim, value_head_dim : int
@@ -190,11 +190,11 @@ class LinearAttention:
         return self.variant in (LinearVariant.GATED_DELTA_NET, LinearVariant.KIMI_DELTA)
 
     def decay_weights(self, hidden_size: int, key_heads: int) -> int:
-        """Weights of the projections of the decay of the channels of so many key heads."""
+        """Weights of the projections of the channel decays, by key heads."""
         return self.decay_rank * (hidden_size + key_heads * self.key_head_dim)
 
     def convolution_weights(self, channels: int) -> int:
-        """Weights of the convolution over so many channels; none where it has a single tap."""
+        """Weights of the convolution over a number of channels; none for a single tap."""
         return channels * self.convolution_width if self.convolution_width > 1 else 0
 
     @property
@@ -269,8 +269,8 @@ class MoeFfn:
         Width that tokens are projected to before the routed experts and back from after them;
         None where experts work on the hidden size.
     merged_experts : int
-        Of `experts` and of `top_k`, those that are shared experts which a framework runs among the routed
-        ones; where tokens are dispatched to other accelerators, they stay where they are.
+        Number of `experts` and of `top_k` that are shared experts which a framework runs among the routed
+        ones; if tokens are dispatched to other accelerators, they stay.
     """
 
     kind: ClassVar[Literal["moe"]] = "moe"
@@ -309,7 +309,7 @@ class LayerGroup:
     Attributes
     ----------
     count : int
-        How many layers of the model are of this shape; they need not be neighbours.
+        Number of layers with this shape, not necessarily adjacent.
     attention : Attention or None
         None for a layer that is a feed-forward block alone (hybrids number each block as a layer).
     ffn : Ffn or None

@@ -42,7 +42,7 @@ def load_architecture(reference: str, folder: Path) -> ModelArchitecture:
         HF id or alias of the catalogue, or the path of a `config.json` (or of the folder that holds it),
         relative to `folder`.
     folder : Path
-        Where relative paths start: the folder of the file that names the model.
+        Folder of relative paths: that of the file that names the model.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def architecture_from_config(config: Mapping[str, object], name: str) -> ModelAr
     Raises
     ------
     UnsupportedArchitecture
-        The `model_type`, or a key that changes shapes, is not understood; nothing is guessed.
+        The `model_type`, or a key that changes shapes, is unknown; nothing is guessed.
     """
     reader, left_out = _decoder(config, name)
     family = FAMILIES.get(reader.model_type)
@@ -159,7 +159,7 @@ def _tied(reader: ConfigReader, config: Mapping[str, object], family: ModelFamil
 
 
 def _quantisation(reader: ConfigReader, config: Mapping[str, object]) -> NativeQuantisation | None:
-    """How the checkpoint stores its weights; a data type only where the config leaves no doubt."""
+    """Return the data type of weights in the checkpoint; only if the config is unambiguous."""
     entry = reader.values.get("quantization_config") or config.get("quantization_config")
     if entry is None:
         return None
@@ -170,7 +170,7 @@ def _quantisation(reader: ConfigReader, config: Mapping[str, object]) -> NativeQ
 
 
 def _exists(path: Path) -> bool:
-    """Whether anything stands there; a name that no file system takes names nothing."""
+    """Whether a path exists; an invalid name does not."""
     return os.path.exists(path)  # noqa: PTH110 - Path.exists raises for a name that is too long
 
 

@@ -1,4 +1,4 @@
-"""The indexers before sparse attention: what they are, weigh and cache."""
+"""Indexers before sparse attention: shapes, weights and caches."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class SparseIndex:
     top_k : int
         Earlier tokens that a query attends to. [tokens]
     is_shared : bool
-        The layer takes over the choice of an earlier layer and has no indexer of its own (GLM-5.2).
+        Whether the layer reuses the selection of an earlier layer and has no indexer (GLM-5.2).
     dense_prompts : bool
-        Prompts that are no longer than `top_k` with their prefix attend as without an index, to rebuilt keys
-        and values; whether they do is the framework's choice.
+        Whether prompts of at most `top_k` tokens, prefix included, attend without an index, to rebuilt keys
+        and values; the framework decides.
     """
 
     heads: int
@@ -35,7 +35,7 @@ class SparseIndex:
     dense_prompts: bool = False
 
     def weights(self, hidden_size: int, query_rank: int) -> int:
-        """Weights of the indexer of one layer; none where it takes over another layer's choice."""
+        """Weights of the indexer of one layer; none if it reuses another layer's selection."""
         if self.is_shared:
             return 0
         return query_rank * self.heads * self.head_dim + hidden_size * (self.head_dim + self.heads)

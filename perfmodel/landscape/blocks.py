@@ -1,4 +1,4 @@
-"""A block of a search space: what it asks of operator tables, and its numbers once they were looked up."""
+"""A block of a search space: its operator look-ups, and its numbers after them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def evaluate_block(
     Parameters
     ----------
     option, place, axes
-        What is evaluated, and where it stands.
+        Configurations of the block, and their position in the search space.
     target : LatencyTarget
         Rows beyond a limit are excluded.
     whole : bool
@@ -72,16 +72,16 @@ class AskedBlock:
     option, place, axes, whole
         As in `evaluate_block`.
     memory : MemoryUse
-        Of all rows.
+        Memory of all rows.
     excluded : ByteArray
         Position in `REASONS` of what excludes a row before it is evaluated, shape (n_layouts, n_batches,
         n_requests).
     kept : tuple[IntArray, IntArray]
         Positions of the layouts and of the batch sizes that are evaluated.
     steps : NotedSteps or None
-        Their steps; None in aggregated serving, and where nothing is evaluated.
+        Steps; None in aggregated serving, and without rows to evaluate.
     keep_loops : Sequence[Callable]
-        What evaluates the iterations that loops of aggregated serving go through.
+        Functions that evaluate the iterations of aggregated loops.
     """
 
     option: Option
@@ -136,7 +136,7 @@ class AskedBlock:
                 keep()
             found = _phase_numbers(self.option, self.place.phase, _part(self.axes, self.kept), self.steps)
         except UnsupportedDtype:
-            # Nothing of this precision runs here, whatever its memory.
+            # No configuration of this precision runs here, whatever its memory.
             self.excluded[:] = CODES["dtype"]
             return numbers
         return numbers | {name: _in_whole(values, self.kept, shape) for name, values in found.items()}
@@ -152,7 +152,7 @@ def ask_block(
     option, place, axes, whole
         As in `evaluate_block`, as are the errors.
     lookups : SharedLookups
-        Where they wait.
+        Queue of operators.
     """
     layouts, batches, requests = axes
     evaluator, phase, scheduling = option.evaluator, place.phase, option.scheduling
@@ -226,7 +226,7 @@ def _exclusions_before(
     """Exclude rows before they are evaluated: by layout, and by memory."""
     architecture = option.evaluator.architecture
     excluded = np.zeros(shape, dtype=np.uint8)
-    # What is written later wins, so the first reason comes last.
+    # Later writes win, so the first reason comes last.
     for holds, reason in (
         (~memory.fits, "memory: kv cache"),
         (memory.without_kv_gib > memory.capacity_gib, "memory: activations"),
@@ -255,7 +255,7 @@ def _exclude_late(excluded: ByteArray, numbers: dict[str, FloatArray], target: L
         (target.tpot_ms, "tpot_ms", "tpot"),
     ):
         if limit is not None:
-            # A phase without the latency has NaN there, which exceeds nothing.
+            # A phase without this latency has NaN, which exceeds no limit.
             np.putmask(excluded, (numbers[name] > limit) & (excluded == USABLE), np.uint8(CODES[reason]))
 
 

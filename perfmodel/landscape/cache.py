@@ -8,8 +8,8 @@ name and renamed: a reader sees a whole file or none, and of two writers the lat
 contents. A file holds the hash that it is for: one that lies under another name is computed anew, as is one
 that cannot be read.
 
-A process remembers the landscapes that it had, apart from their limits: tighter limits leave fewer of the
-rows of one, and nothing is evaluated for them.
+A process keeps its landscapes without their limits: tighter limits keep a subset of the rows, without
+evaluation.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _NOTE: Final = "note"
 _LATE: Final = "late"
 AnyArray = NDArray[np.bool_] | NDArray[np.int64] | NDArray[np.float64] | NDArray[np.uint8]
 
-# What a damaged file makes zipfile and numpy raise.
+# Errors that zipfile and numpy raise for a damaged file.
 _UNREADABLE: Final = (OSError, TypeError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 _DEPENDENCIES: Final = ("fleetplan", "numpy", "pandas")
 
@@ -72,7 +72,7 @@ def cached_landscape(
     framework: str = "",
     scheduling: Scheduling | None = None,
 ) -> Landscape:
-    """Return what `service_landscape` says of usable rows alone, from the cache where it is there.
+    """Return the usable rows of `service_landscape`, from the cache if possible.
 
     The other rows, most of them, are counted by their reasons.
 
@@ -98,9 +98,9 @@ class WaitingLandscape:
     Parameters
     ----------
     question : LandscapeQuestion
-        What it is of.
+        Key of the landscape.
     lookups : SharedLookups
-        Where operators wait with those of other landscapes.
+        Queue of operators, shared with other landscapes.
     folder : Path, optional
         As in `cached_landscape`, as are the errors.
     """
@@ -147,7 +147,7 @@ class WaitingLandscape:
         found = self._asked.evaluated(usable_alone=True)
         if self._family is None or not isinstance(self._source, OperatorSource):
             return found
-        # Those that the source has read so far, for whatever reason.
+        # Tables that the source has read so far.
         read = self._source.table_sources()
         _remember(self._place, self._family, self._target, (found, read))
         # A full disk or a folder that cannot be written costs time, not the answer.
@@ -172,18 +172,18 @@ def family_key(
     framework: str,
     scheduling: Scheduling | None,
 ) -> str | None:
-    """Hash of all that a landscape depends on but its limits; None where its source cannot be told apart."""
+    """Return the hash of all inputs of a landscape except its limits; None if its source has no identity."""
     if not isinstance(evaluator.source, OperatorSource):
         return None
     parts = [*program_parts(), _source_sha256(evaluator.source.fingerprint())]
-    # Frozen dataclasses of numbers and names: equal ones are written alike.
+    # Frozen dataclasses of numbers and names: equal ones have equal texts.
     parts += [repr(evaluator.without_source), repr(request), repr(space), framework, repr(scheduling)]
     return cache_key(parts)
 
 
 @lru_cache(maxsize=MOST_REMEMBERED)
 def _source_sha256(fingerprint: tuple[str, ...]) -> str:
-    """Hash what a source depends on once: it names a thousand files, and stands for many landscapes."""
+    """Hash the inputs of a source once: it has a thousand files and serves many landscapes."""
     return cache_key(fingerprint)
 
 
@@ -197,7 +197,7 @@ def forget() -> None:
 
 
 def _remembered(place: Path, family: str, target: LatencyTarget) -> _Kept | None:
-    """What a landscape of no tighter limits, which this process has had, says of some."""
+    """Derive a landscape from one of this process with no tighter limits."""
     held = _memory.get((place, family))
     if held is None or not held[0].allows(target):
         return None
@@ -217,7 +217,7 @@ def _remember(place: Path, family: str, target: LatencyTarget, kept: _Kept) -> N
 
 
 def program_parts() -> list[str]:
-    """The program and the versions of what it computes with, as parts of a hash."""
+    """Return the program and the versions of its numerical packages, as parts of a hash."""
     return [*(f"{name} {installed_version(name)}" for name in _DEPENDENCIES), program_sha256()]
 
 
@@ -233,7 +233,7 @@ def _read(path: Path) -> tuple[Landscape, tuple[TableSource, ...]] | None:
             blocks = {name: archive[name] for name in archive.files}
         late = blocks.pop(_LATE)
         note = json.loads(bytes(blocks.pop(_NOTE)).decode())
-        # One array a type: to open each of some thirty columns apart took most of the time of a landscape.
+        # One array per type: opening some thirty columns separately took most of the time of a landscape.
         held = {
             name: column
             for kind, names in note["blocks"].items()
@@ -249,7 +249,7 @@ def _read(path: Path) -> tuple[Landscape, tuple[TableSource, ...]] | None:
             else held[name]
             for name in note["columns"]
         }
-        # The time of use decides what is forgotten first.
+        # The time of use decides which files are deleted first.
         os.utime(path)
     except _UNREADABLE:
         return None

@@ -1,6 +1,6 @@
-"""What serving frameworks document of the layouts that they run, with version and source.
+"""Layouts that serving frameworks can run, by their documentation, with version and source.
 
-What is documented for part of the models only counts for them alone.
+Documentation about some models applies to these models only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class FrameworkLayouts:
     version : str
         The version that was read.
     attention_dp : Models
-        Models whose attention ranks may hold sequences of their own while they share a feed-forward part.
+        Models whose attention ranks may have separate sequences while they share a feed-forward part.
     dp_beside_tp : bool
         Whether attention data parallelism and tensor parallelism combine.
     expert_groups : {"any", "all or none"}
@@ -32,15 +32,15 @@ class FrameworkLayouts:
     prompt_cp : Models
         Models whose prompts several ranks may share.
     latent_prompt_cp_alone : bool
-        Whether ranks that share prompts of latent attention are all ranks of attention of a stage, and each
-        rank of the stage has experts of its own.
+        Whether ranks that share prompts of latent attention are all attention ranks of a stage, and each rank
+        of the stage has separate experts.
     prompt_cp_is_wide : bool
         Whether those ranks come on top of tensor parallelism, so that each group of them holds a dense
         feed-forward block; otherwise they are ranks of the tensor parallelism of that block.
     generation_cp : Models
         Models whose cache several ranks may share during generation, behind servers of prompts alone.
     generation_cp_beside_tp : bool
-        Whether tensor parallelism may split the heads of such ranks besides.
+        Whether tensor parallelism may also split the heads of such ranks.
     generation_stages : {"any", "those of prompts"}
         Pipeline stages into which caches are handed over where several generate: any number, or as many as
         computed the prompt.
@@ -49,7 +49,7 @@ class FrameworkLayouts:
     cp_beside_stages : bool
         Whether the ranks of one stage of several may share contexts in servers of one phase.
     source : dict[str, str]
-        Where each of these was read, by field.
+        Source of each field.
     """
 
     framework: str

@@ -1,15 +1,14 @@
-"""Which parts a serving framework runs on."""
+"""Hardware that a serving framework runs on."""
 
 from __future__ import annotations
 
 from typing import Final
 
 ONLY_VENDORS: Final = {"trtllm": frozenset({"NVIDIA"})}
-"""Vendors of the parts that a framework runs on, where it runs on those alone. Source:
-nvidia.github.io/TensorRT-LLM/supported-hardware."""
+"""Vendors that a framework is limited to. Source: nvidia.github.io/TensorRT-LLM/supported-hardware."""
 
 UNKNOWN_VENDORS: Final = frozenset({None, "own", "anonymised"})
-"""Vendors of parts that may be anyone's: of the fleet file where it names none, and of published tables."""
+"""Vendor names of parts without a known vendor: of fleet files that name none, and of published tables."""
 
 
 def may_be_of(vendor: str | None, vendors: frozenset[str] | None) -> bool:
@@ -20,7 +19,7 @@ def may_be_of(vendor: str | None, vendors: frozenset[str] | None) -> bool:
     vendor : str or None
         NVIDIA, AMD, ...
     vendors : frozenset[str] or None
-        Of which it is looked for.
+        Framework to check.
     """
     return vendors is None or vendor in UNKNOWN_VENDORS or vendor in vendors
 

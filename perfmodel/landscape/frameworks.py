@@ -1,4 +1,4 @@
-"""Which layouts a serving framework can run: the rules over what its documentation says.
+"""Rules for the layouts that a serving framework can run, from its documentation.
 
 A layout that model and part allow may still have no form in a framework: attention data parallelism of a
 dense model starts whole replicas under vLLM, and experts are split over all ranks of a stage or over none.
@@ -25,14 +25,14 @@ from fleetplan.perfmodel.parallelism import Parallelism
 
 @dataclass(frozen=True, slots=True)
 class LayoutSetting:
-    """What besides model and phase decides which layouts a framework runs.
+    """Further conditions on the layouts that a framework runs.
 
     Attributes
     ----------
     vendor : str or None
-        Of the part; None where it is not known.
+        Vendor of the part; None if unknown.
     prompt_stages : frozenset[int]
-        Pipeline stages that the prefill servers of the service may have; empty where they are not known.
+        Pipeline stages that the service's prefill servers may have; empty if unknown.
     """
 
     vendor: str | None = None
@@ -65,18 +65,18 @@ _AskedT_contra = TypeVar("_AskedT_contra", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class _Rule(Generic[_AskedT_contra]):
-    """One reason against layouts.
+    """A rule that excludes layouts.
 
     Attributes
     ----------
     reason : str
-        What counts of excluded configurations call it.
+        Its name in counts of excluded configurations.
     text : str
-        What it means.
+        Explanation.
     field : str
         The field of `FrameworkLayouts` behind it.
     refuses : callable
-        Whether it holds for a layout.
+        Whether it excludes a layout.
     """
 
     reason: str
@@ -173,7 +173,7 @@ STAGE_RULES: Final[tuple[_Rule[_Servers], ...]] = (
         _generation_stage_vendors,
     ),
 )
-"""About servers of one phase, whatever the model."""
+"""Rules about servers of one phase, for any model."""
 
 RULES: Final[tuple[_Rule[_Asked], ...]] = (
     _Rule(
@@ -232,10 +232,10 @@ RULES: Final[tuple[_Rule[_Asked], ...]] = (
     ),
     *STAGE_RULES,
 )
-"""In the order in which they are asked; the first that holds is the reason."""
+"""Rules in order of evaluation; the first match is the reason."""
 
 FRAMEWORK_REASONS: Final = {rule.reason: rule.text for rule in RULES}
-"""Reasons that counts of excluded configurations name, with what they mean."""
+"""Reasons in counts of excluded configurations, with their explanations."""
 
 
 def framework_reason(
@@ -245,7 +245,7 @@ def framework_reason(
     phase: str,
     setting: LayoutSetting = ANYWHERE,
 ) -> str:
-    """Name the reason why a framework cannot run a layout; empty where it can.
+    """Return the name of the reason why a framework cannot run a layout; empty if it can.
 
     Parameters
     ----------
@@ -254,11 +254,11 @@ def framework_reason(
     architecture : ModelArchitecture
         The model.
     layout : Parallelism
-        How a replica is split.
+        Layout of a replica.
     phase : str
         prefill, decode or aggregated.
     setting : LayoutSetting
-        What else decides; what is not known forbids nothing.
+        Further conditions; unknown ones exclude nothing.
     """
     rule = _broken_rule(framework, architecture, layout, phase, setting)
     return "" if rule is None else rule.reason
@@ -271,7 +271,7 @@ def framework_problem(
     phase: str,
     setting: LayoutSetting = ANYWHERE,
 ) -> str:
-    """Say why a framework cannot run a layout, with version and source; empty where it can.
+    """Return why a framework cannot run a layout, with version and source; empty if it can.
 
     Parameters are those of `framework_reason`.
     """
@@ -280,7 +280,7 @@ def framework_problem(
 
 
 def stages_problem(framework: str, layout: Parallelism, phase: str, setting: LayoutSetting) -> str:
-    """Say why no caches are handed over to or from replicas, whatever their model; empty where they are.
+    """Return why replicas cannot hand over caches, for any model; empty if they can.
 
     Parameters are those of `framework_reason`.
     """

@@ -22,24 +22,24 @@ from fleetplan.perfmodel.steps import ConfigurationBatch
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One hardware kind with the model at one precision.
+    """One kind of hardware with the model at one precision.
 
     Attributes
     ----------
     hardware : str
-        What reports call it.
+        Name in reports.
     evaluator : Evaluator
         The model on it.
     usd_per_accelerator_hour : float or None
-        Price; None where none is known, and then its cost is NaN. [USD/h]
+        Price; None if unknown, so that its cost is NaN. [USD/h]
     kw_per_accelerator : float or None
-        Power of a card with its share of the host; None where none is known. [kW]
+        Power of a card with its share of the host; None if unknown. [kW]
     framework : str
-        Whose rules on layouts count (`fleetplan.perfmodel.landscape.frameworks`); empty for none.
+        Framework whose layout rules apply (`fleetplan.perfmodel.landscape.frameworks`); empty for none.
     scheduling : Scheduling or None
-        How the framework serves, as `evaluate_phase` takes it; None for the identities of the paper.
+        Scheduling of the framework, for `evaluate_phase`; None for the identities of the paper.
     prompt_stages : tuple[int, ...]
-        Pipeline stages that prefill replicas may have; empty where they are not known.
+        Pipeline stages that prefill replicas may have; empty if unknown.
     """
 
     hardware: str
@@ -52,7 +52,7 @@ class Option:
 
     @property
     def setting(self) -> LayoutSetting:
-        """What decides, besides the framework, which layouts count."""
+        """Further conditions on layouts."""
         return LayoutSetting(self.evaluator.accelerator.vendor, frozenset(self.prompt_stages))
 
 
@@ -62,7 +62,7 @@ Axes = tuple[Sequence[Parallelism], Sequence[int], Sequence[RequestShape]]
 
 @dataclass(frozen=True, slots=True)
 class GridPlace:
-    """Where a block stands in its search space.
+    """Position of a block in its search space.
 
     Attributes
     ----------
@@ -89,32 +89,32 @@ class GridBlock:
     Attributes
     ----------
     place : GridPlace
-        Where it stands.
+        Its position.
     layouts : tuple[Parallelism, ...]
         First axis.
     batches : IntArray
         Second axis.
     excluded : ByteArray
-        Position in `REASONS`. Rows that the layout, memory or a data type excludes have no numbers: what
-        stands in their place is of no meaning, and `points_of` leaves it out.
+        Position in `REASONS`. Rows that the layout, memory or a data type excludes have meaningless numbers,
+        which `points_of` omits.
     latency_ms : FloatArray
-        Of the step. [ms]
+        Latency of the step. [ms]
     ttft_ms, tpot_ms : FloatArray or None
         None where the phase has none. With the KV transfer in prefill. [ms]
     kv_transfer_ms : FloatArray
-        What the KV transfer adds to prefill; 0 in other phases. [ms]
+        Time that the KV transfer adds to prefill; 0 in other phases. [ms]
     requests_per_s_per_accelerator : FloatArray
         Rate of a replica over its accelerators. [1/s]
     memory_gib : FloatArray
-        Of the fullest accelerator. [GiB]
+        Memory of the fullest accelerator. [GiB]
     usd_per_million_tokens, kwh_per_million_tokens : FloatArray
-        Of input and output tokens, at full load; NaN where no price or power is known.
+        Per million input and output tokens, at full load; NaN without a price or power.
     whole : bool
         Whether rows that cannot run have numbers too.
     engines : Engines or None
-        What engines of aggregated rows hold.
+        Load of the engines of aggregated rows.
     steps : NotedSteps or None
-        What the steps of the other phases were added up from, where that was asked for.
+        Detail of the steps of the other phases, if requested.
     """
 
     place: GridPlace

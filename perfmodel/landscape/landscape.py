@@ -76,7 +76,7 @@ class Landscape:
         """
         usable = self.usable
         ttft, tpot = np.concatenate([_latencies(usable), _latencies(self._late_rows), self.late], axis=1)
-        # A phase without the latency has NaN there, which exceeds nothing.
+        # A phase without this latency has NaN, which exceeds no limit.
         is_late = ttft > _limit(target.ttft_ms)
         is_slow = ~is_late & (tpot > _limit(target.tpot_ms))
         counts = dict(self.excluded_counts) | {TTFT: int(is_late.sum()), TPOT: int(is_slow.sum())}
@@ -126,9 +126,9 @@ def service_landscape(
     space : SearchSpace
         Runtimes, parallelism and batch sizes to try.
     framework : str
-        Whose rules on layouts count; empty for none.
+        Framework whose layout rules apply; empty for none.
     scheduling : Scheduling, optional
-        How the framework serves; without it the identities of the paper count.
+        Scheduling of the framework; without it, the identities of the paper.
     usable_alone : bool
         Leave all other rows out, as `Landscape.without_excluded` does: most rows are not made at all then. No
         column `config` either: to name a row takes longer than all numbers of it, and a plan names few.
@@ -151,7 +151,7 @@ def service_landscape(
 
 @dataclass(frozen=True, slots=True)
 class LandscapeQuestion:
-    """What a landscape is of; attributes as the parameters of `service_landscape`."""
+    """Key of a landscape; attributes are the parameters of `service_landscape`."""
 
     evaluator: Evaluator
     request: RequestShape
@@ -194,7 +194,7 @@ class AskedLandscape:
 
 
 def ask_landscape(question: LandscapeQuestion, lookups: SharedLookups) -> AskedLandscape:
-    """Let the operators of a landscape wait for a look-up, with those of others."""
+    """Queue the operators of a landscape for look-up, with those of others."""
     of = question
     stages = of.space.pipeline_stages
     option = Option("", of.evaluator, None, None, of.framework, of.scheduling, stages)

@@ -25,10 +25,10 @@ evaluator prices even stages, and these would run at the pace of the fullest."""
 
 
 def layout_problem(architecture: ModelArchitecture, layout: Parallelism, accelerator: Accelerator) -> str:
-    """Say why a layout cannot run, or return an empty string.
+    """Return why a layout cannot run, or an empty string.
 
-    Query heads are shared out in whole numbers; key-value heads are repeated where there are fewer of them
-    than accelerators, and experts where their number is not a multiple of the groups (redundant experts).
+    Query heads are divided in whole numbers. Key-value heads are repeated if there are fewer than
+    accelerators, experts if their number is not a multiple of the groups (redundant experts).
     """
     domain = accelerator.scale_up_accelerators
     if layout.pp > architecture.layer_count:
@@ -90,13 +90,13 @@ def layout_reason(
     architecture : ModelArchitecture
         The model.
     layout : Parallelism
-        One without a `layout_problem`.
+        A layout without a `layout_problem`.
     phase : str
         prefill, decode or aggregated.
     framework : str
         trtllm, sglang or vllm; empty for none.
     setting : LayoutSetting
-        What else decides about the framework.
+        Further conditions on the framework.
     """
     if is_uneven(architecture, layout):
         return UNEVEN_PIPELINE
@@ -111,7 +111,7 @@ def configuration_problem(
     framework: str,
     prompt_stages: Sequence[int] = (),
 ) -> str:
-    """Say why no search and no prediction takes a layout, in a sentence; empty where they do.
+    """Return, in a sentence, why searches and predictions reject a layout; empty if they accept it.
 
     Parameters
     ----------

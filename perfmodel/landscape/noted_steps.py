@@ -1,6 +1,6 @@
 """Steps that were evaluated over a cross product, and the details of some of its rows that follow from them.
 
-What a row rests on is asked of the few that are usable. Their operators were looked up with all others.
+The sources of a row are computed for the few usable rows. Their operators were looked up with all others.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from fleetplan.perfmodel.techniques.chunked_prefill import StepsEvaluator
 
 @dataclass(frozen=True, slots=True)
 class NotedSteps:
-    """The steps of a block in the order in which its phase asks for them.
+    """Steps of a block, in the order of its phase.
 
     Attributes
     ----------
     evaluator : Evaluator
-        What evaluates them.
+        Evaluator.
     layouts, batches : IntArray
         Positions of those that are evaluated among those of the block.
     """
@@ -38,15 +38,15 @@ class NotedSteps:
     _asked: list[AskedStep] = field(default_factory=list)
 
     def ask(self, shapes: Sequence[StepShape], lookups: SharedLookups) -> None:
-        """Let the operators of steps over the cross product of the block wait for a look-up."""
+        """Queue the operators of steps over the cross product of the block for look-up."""
         self._asked.extend(self.evaluator.asked_step(shape, lookups) for shape in shapes)
 
     def evaluated(self, shapes: Sequence[StepShape]) -> list[StepTimes]:
-        """Return the times of the steps, which were asked for before."""
+        """Return the times of the queued steps."""
         return [self.evaluator.time_of(asked) for asked, _ in zip(self._asked, shapes, strict=True)]
 
     def details(self, places: Places) -> StepsEvaluator | None:
-        """Return what gives the steps of some rows in detail, asked for in the same order; None if it cannot.
+        """Return a function for the detailed steps of some rows, in the same order; None if not possible.
 
         Parameters
         ----------

@@ -14,22 +14,22 @@ from fleetplan.perfmodel.operators import FloatArray, IntArray
 BoolArray = NDArray[np.bool_]
 
 _PIVOTS: Final = 6
-"""Strong points that thin a large set out before the exact search: each removes what it dominates."""
+"""Number of strong points that reduce a large set before the exact search: each removes the points that it
+dominates."""
 
 _THIN_FROM: Final = 64
 """Sets smaller than this are searched at once."""
 
 
 def pareto_mask(costs: Sequence[FloatArray]) -> BoolArray:
-    """Tell which points no other point dominates.
+    """Return which points no other point dominates.
 
-    One point dominates another if it is nowhere larger and somewhere smaller; equal points all stay.
+    A point dominates another if no objective is larger and one is smaller; equal points all remain.
 
     Parameters
     ----------
     costs : Sequence[FloatArray]
-        What is to be small, one array of shape (n_points,) an objective. What is to be large goes in
-        negated.
+        Objectives to minimise, one array of shape (n_points,) each; negate those to maximise.
 
     Returns
     -------
@@ -39,14 +39,14 @@ def pareto_mask(costs: Sequence[FloatArray]) -> BoolArray:
     Raises
     ------
     ValueError
-        A cost is NaN: nothing can be compared with it.
+        A cost is NaN and cannot be compared.
     """
     if any(np.isnan(column).any() for column in costs):
         raise ValueError("a frontier needs numbers, and there is a NaN")
     mask = np.zeros(costs[0].shape, dtype=np.bool_)
     if not mask.size:
         return mask
-    # What all points share decides nothing.
+    # An objective with equal values has no effect.
     varying = [column for column in costs if (column != column[0]).any()]
     if not varying:
         return ~mask
@@ -61,8 +61,8 @@ def pareto_mask(costs: Sequence[FloatArray]) -> BoolArray:
 def _without_followers(costs: list[FloatArray]) -> list[FloatArray]:
     """Leave out what only follows the first objective, as the cost of a token follows the rate at one price.
 
-    Wherever the first one is smaller it is no larger, and wherever that is equal it is equal: whether a point
-    dominates another is the same without it.
+    If the first objective is smaller, this one is not larger, and if it is equal, this one is equal; so
+    dominance is the same without it.
     """
     order = np.argsort(costs[0], kind="stable")
     first = costs[0][order]
@@ -76,7 +76,7 @@ def _without_followers(costs: list[FloatArray]) -> list[FloatArray]:
 
 
 def _thinned(costs: list[FloatArray]) -> IntArray:
-    """Positions that remain when some strong points have removed what they dominate."""
+    """Return the positions that remain after some strong points removed those that they dominate."""
     kept = np.arange(costs[0].size)
     left = costs
     scaled = [_scaled(column) for column in costs]
@@ -103,7 +103,7 @@ def _undominated(costs: list[FloatArray]) -> IntArray:
     """Positions of the frontier."""
     order = np.lexsort(tuple(reversed(costs)))
     ordered = [column[order] for column in costs]
-    # Equal points are neighbours now; one of them stands for all.
+    # Equal points are neighbours now; one represents all.
     differs = np.zeros(order.size, dtype=np.bool_)
     differs[0] = True
     for column in ordered:
@@ -124,7 +124,7 @@ def _undominated(costs: list[FloatArray]) -> IntArray:
 
 
 def _staircase(second: FloatArray) -> BoolArray:
-    """Which of distinct points, sorted by both objectives, has a smaller second one than all before it."""
+    """Return which points, sorted by two objectives, have a smaller second one than all earlier points."""
     before = np.concatenate([[np.inf], np.minimum.accumulate(second)[:-1]])
     best: BoolArray = second < before
     best[0] = True
@@ -132,7 +132,7 @@ def _staircase(second: FloatArray) -> BoolArray:
 
 
 def _staircases(second: list[float], third: list[float]) -> BoolArray:
-    """Which of distinct points, sorted by three objectives, no earlier one dominates.
+    """Return which of distinct points, sorted by three objectives, no earlier one dominates.
 
     The earlier ones are kept as a staircase: the second objective grows, the third one falls.
     """
@@ -154,7 +154,7 @@ def _staircases(second: list[float], third: list[float]) -> BoolArray:
 
 
 def _one_by_one(costs: list[FloatArray]) -> BoolArray:
-    """Which of distinct points no other one dominates: the first one stays and drops what it dominates.
+    """Return which points no other one dominates: keep the first, drop those that it dominates.
 
     They are sorted, so the first of those left is dominated by none of them.
     """
@@ -169,7 +169,7 @@ def _one_by_one(costs: list[FloatArray]) -> BoolArray:
 
 
 def _dominated_by(point: list[float], costs: list[FloatArray]) -> BoolArray:
-    """Tell which points `point` dominates, shape (n_points,)."""
+    """Return which points `point` dominates, shape (n_points,)."""
     nowhere_smaller = costs[0] >= point[0]
     larger = costs[0] > point[0]
     for column, value in zip(costs[1:], point[1:], strict=True):

@@ -33,8 +33,8 @@ class RequestShape:
     output_tokens : int
         Generated tokens. [tokens]
     context_tokens : int or None
-        Tokens that decode attends to in the mean; what exceeds `input_tokens` is a prefix whose cache
-        prefill finds ready. None: no prefix, and decode attends to the prompt and half its output.
+        Mean tokens that decode attends to; those above `input_tokens` are a cached prefix. None: no prefix,
+        and decode attends to the prompt and half its output.
 
     Raises
     ------
@@ -57,7 +57,7 @@ class RequestShape:
 
     @property
     def decode_context_tokens(self) -> int:
-        """Tokens that decode attends to in the mean. [tokens]."""
+        """Mean tokens that decode attends to. [tokens]."""
         if self.context_tokens is None:
             return self.input_tokens + self.output_tokens // 2
         return max(self.context_tokens, self.input_tokens)
@@ -65,7 +65,7 @@ class RequestShape:
 
 @dataclass(frozen=True, slots=True)
 class LatencyTarget:
-    """Limits on mean latencies, network time already taken off; None is no limit. [ms]."""
+    """Limits on mean latencies, less network time; None is no limit. [ms]."""
 
     ttft_ms: float | None = None
     tpot_ms: float | None = None
@@ -101,15 +101,14 @@ def evaluate_phase(
     Parameters
     ----------
     evaluator, phase
-        What is evaluated.
+        Configurations to evaluate.
     configurations : ConfigurationBatch
-        One after the other, or a cross product of three axes, whose result has no detail.
+        A list, or a cross product of three axes, whose result has no detail.
     scheduling : Scheduling or None
-        How the framework fills the iterations of aggregated serving: the loop of `predict` with as many
-        requests as the batch holds, and the front end before prompts. None: the identities of the paper,
-        without any wait.
+        Scheduling of aggregated serving: the loop of `predict` with as many requests as the batch, and the
+        front end before prompts. None: the identities of the paper, without waits.
     steps : callable, optional
-        What gives the times of the steps of prefill and decode, instead of the evaluator.
+        Function for the times of the steps of prefill and decode, instead of the evaluator.
     """
     if phase == DECODE:
         return evaluator.decode(configurations, steps)
@@ -138,7 +137,7 @@ def _load(configurations: ConfigurationBatch, scheduling: Scheduling) -> Load:
 
 
 def asked_shapes(evaluator: Evaluator, phase: str, configurations: ConfigurationBatch) -> list[StepShape]:
-    """Return the steps whose times `evaluate_phase` asks for in prefill or decode, in that order."""
+    """Return the steps that `evaluate_phase` needs in prefill or decode, in its order."""
     return evaluator.prefill_shapes(configurations) if phase == PREFILL else [decode_shape(configurations)]
 
 
@@ -196,7 +195,7 @@ def engines_iteration(
     evaluator, configurations, scheduling
         As in `evaluate_phase`, one configuration after the other.
     engines : Engines
-        What each holds.
+        Load of the engines of each.
     """
     batch = np.maximum(1, np.rint(engines.sequences)).astype(np.int64)
     return mean_iteration(evaluator, _load(configurations, scheduling), batch, engines.starts)

@@ -54,7 +54,7 @@ class Points:
 
     @property
     def count(self) -> int:
-        """How many points there are."""
+        """Number of points."""
         return self.option.size
 
     def take(self, rows: IntArray | BoolArray) -> Points:
@@ -70,7 +70,7 @@ class Points:
     def costs(self) -> tuple[FloatArray, ...]:
         """Objectives to minimise: minus throughput, latencies, cost; shape (n_points,) each.
 
-        A latency that the phase does not have, or a cost that is not known, decides nothing.
+        A missing latency or an unknown cost has no effect.
         """
         columns = (
             -self.requests_per_s_per_accelerator,

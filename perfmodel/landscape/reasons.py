@@ -32,7 +32,7 @@ REASON_TEXTS: Final = {
     "ttft": "misses the TTFT limit",
     "tpot": "misses the TPOT limit",
 }
-"""What the reasons mean."""
+"""Explanations of the reasons."""
 
 USABLE: Final = 0
 """Position of no reason."""

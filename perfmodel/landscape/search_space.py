@@ -1,4 +1,4 @@
-"""Which configurations are worth looking at: layouts of a model on an accelerator, times batch sizes."""
+"""The configurations to search: layouts of a model on an accelerator, times batch sizes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ HOST_SEARCH_LIMIT: Final = 16
 of the paper's online tables; larger ones are for jobs without latency targets. [accelerators]"""
 
 SRAM_SEARCH_LIMIT: Final = 1024
-"""Largest replica that is searched on parts without HBM: over three times the 8-bit weights of a decoder of
-70 billion weights in 220 MiB a chip; larger models need a limit of their own. [accelerators]"""
+"""Largest replica on parts without HBM: over three times the 8-bit weights of a decoder of 70 billion weights
+at 220 MiB per chip; larger models need an explicit limit. [accelerators]"""
 
 TENSOR_LIMIT: Final = 16
 """Largest tensor parallelism that is searched beyond a small scale-up domain. [accelerators]"""
@@ -37,8 +37,8 @@ CONTEXT_RANKS: Final = (1, 2, 3, 4, 6, 8)
 number, and a limit on the TTFT is met with fewer accelerators by a third of them than by a half."""
 
 WEIGHT_COPIES: Final = 4
-"""A model that needs many accelerators to hold its weights is searched with up to so many times as many: the
-rest is for prompts in parallel and for cache."""
+"""Factor on the accelerators that hold the weights of a large model, for its largest replica: the rest
+computes prompts in parallel and holds cache."""
 
 WIDE_EXPERT_WEIGHTS: Final = 100e9
 """Weights of the routed experts from which on wide expert parallelism is searched. A chosen figure between
@@ -76,7 +76,7 @@ class SearchSpace:
     max_accelerators : int or None
         Largest replica; None for `default_max_accelerators`. [accelerators]
     pipeline_stages, prefill_batches, decode_batches : tuple[int, ...]
-        What is tried.
+        Numbers of stages and batch sizes to search.
     context_ranks : tuple[int, ...]
         Degrees of context parallelism that are tried; empty for those that suit the prompts (`fitted`).
     expert_ranks : int or None
@@ -99,11 +99,11 @@ def fitted(space: SearchSpace, evaluator: Evaluator, requests: Sequence[RequestS
     Parameters
     ----------
     space : SearchSpace
-        What is given stays.
+        Stated limits stay.
     evaluator : Evaluator
         The model at its precision on the part.
     requests : Sequence[RequestShape]
-        What is served: the longest prompt decides.
+        Requests; the longest prompt decides.
     """
     if evaluator.accelerator.sram_only:
         return replace(space, context_ranks=space.context_ranks or (1,), expert_ranks=0)
@@ -111,7 +111,7 @@ def fitted(space: SearchSpace, evaluator: Evaluator, requests: Sequence[RequestS
     expert_ranks = space.expert_ranks
     if expert_ranks is None:
         widest = _wide_experts(evaluator.architecture)
-        # A limit of the user's holds for every replica.
+        # A limit of the user applies to every replica.
         expert_ranks = widest if space.max_accelerators is None else min(widest, space.max_accelerators)
     return replace(
         space,

@@ -38,7 +38,7 @@ class SweepSpace:
     options : tuple[Option, ...]
         Hardware and precisions.
     requests : tuple[RequestShape, ...]
-        Kinds of request; each has a frontier of its own.
+        Request classes; each has a separate frontier.
     target : LatencyTarget
         Limits for all of them.
     search : SearchSpace
@@ -58,11 +58,11 @@ class SweepResult:
     Attributes
     ----------
     configurations : int
-        Rows that were looked at.
+        Evaluated rows.
     excluded : dict[tuple[int, str, str], int]
         Rows by option, phase and reason; '' is the reason of usable rows.
     candidates : Points
-        The frontier of each option, phase and request by itself: the best of every kind is among them.
+        Frontier of each option, phase and request: it contains the best configuration of every kind.
     """
 
     configurations: int
@@ -85,11 +85,11 @@ def sweep(
     Parameters
     ----------
     space : SweepSpace
-        What is swept.
+        Search space.
     on_block : callable, optional
-        Given every block, in order, from the calling thread.
+        Receives every block, in order, from the calling thread.
     threads : int, optional
-        How many work at once; one for each usable core if left out.
+        Number of threads; default: usable cores.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def tasks_of(space: SweepSpace) -> Iterator[SweptPart]:
 def _in_threads(
     tasks: Iterator[SweptPart], space: SweepSpace, threads: int
 ) -> Iterator[tuple[GridBlock, Points]]:
-    """Blocks in the order of the tasks, a few ahead of whoever takes them."""
+    """Yield blocks in the order of the tasks, evaluated a few ahead of the consumer."""
     waiting: deque[Future[tuple[GridBlock, Points]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:

@@ -26,7 +26,7 @@ from fleetplan.perfmodel.steps import ConfigurationBatch, provenance_shares, wea
 from fleetplan.perfmodel.techniques.chunked_prefill import StepsEvaluator
 
 CLUSTER_ACCELERATORS: Final = 256
-"""Rates of a cluster are those of so many accelerators, as in the tables of Meta, Optimizing Deployment
+"""Accelerators of a cluster in rates per cluster, as in the tables of Meta, Optimizing Deployment
 Configurations for LLM Inference."""
 
 MOST_PAIRS: Final = 2_000_000
@@ -107,9 +107,9 @@ def evidence_columns(
     points, space
         As in `point_table`.
     engines : Engines, optional
-        What the engines of the points hold, where all are of one phase whose loops were solved before.
+        Load of the engines of the points, if all are of one phase with solved loops.
     steps : callable, optional
-        What gives the details of their steps, where all are of another phase and were evaluated before.
+        Function for the details of their steps, if all are of another, evaluated phase.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def _iterations(
     engines: Engines | None,
     steps: StepsEvaluator | None,
 ) -> PhaseResult | MeanIteration:
-    """What the iterations of points consist of; without solving their loops where that was done."""
+    """Return the breakdown of the iterations of points, without solving loops again."""
     if engines is None or option.scheduling is None:
         return evaluate_points(option, phase, points, requests, steps)
     return engines_iteration(
@@ -177,11 +177,11 @@ def configurations_of(
     Parameters
     ----------
     layouts, batch
-        Of each configuration.
+        Layout and batch of each configuration.
     requests : Sequence[RequestShape]
-        Those that there are.
+        Distinct requests.
     request : IntArray
-        Which of them is that of each configuration.
+        Index of the request of each configuration.
     """
 
     def lengths(values: list[int]) -> IntArray:
@@ -205,8 +205,8 @@ def pair_table(
     Parameters
     ----------
     prefill, decode : Points
-        Frontiers of the phases: what is best in the pair is on them, as every number of a pair gets better
-        when a number of one of the two does.
+        Frontiers of the phases. They contain the best pairs, because every number of a pair improves with a
+        number of one of the two.
     space, request_names
         As in `point_table`.
 

@@ -1,4 +1,4 @@
-"""One pass through a decoder: its operators, their times, and the memory that it takes.
+"""One pass through a decoder: operators, times, and memory.
 
 In: an architecture, a layout and a batch. Out: `step_operators`, the operators of the pass; `step_times`,
 their times with provenance; `memory_use`, what weights, activations and KV caches take. `StepShape` and

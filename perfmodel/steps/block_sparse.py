@@ -1,8 +1,8 @@
 """The operators of softmax attention to chosen blocks of tokens (MiniMax Sparse Attention: MiniMax-M3).
 
-One index head for each key-value head scores the blocks of all earlier tokens, and attention sees the best of
-them. The projections are products like any other; what lies between them is one operator for prompts and one
-for generated tokens, because tables hold it whole.
+One index head per key-value head scores the blocks of all earlier tokens, and attention reads the best ones.
+The projections are ordinary products; everything between them is one operator for prompts and one for
+generated tokens, because the tables measure it as a whole.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fleetplan.perfmodel.steps.sharding import heads_per_accelerator, index_head
 def block_sparse_attention(
     hidden: IntArray, dtypes: PartDtypes, attention: GroupedQueryAttention, layers: int, shape: StepShape
 ) -> Iterator[Operator]:
-    """Yield the projection of the indexer, and the attention to what it chooses.
+    """Yield the projection of the indexer, and the attention to the selected blocks.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ def block_sparse_attention(
     dtypes : PartDtypes
         Data types by part.
     attention : GroupedQueryAttention
-        One layer; without an index it has none of these operators.
+        Layer; without an index, it has none of these operators.
     layers : int
-        How many of it there are.
+        Number of such layers.
     shape : StepShape
         Parallelism, sequences and lengths of n configurations.
     """

@@ -1,9 +1,9 @@
-"""Which collectives a step needs under each parallelism, and how many bytes they carry.
+"""Collectives of a step under each parallelism, with their bytes.
 
 Ranks are numbered tensor-parallel first, then by context, then by data: the accelerators 0 .. tp-1 of a stage
-share the heads, the next context-parallel rank starts at tp, the next attention-DP rank at tp * cp. To the
-feed-forward part all of them are ranks with tokens of their own (`Layouts.token_ranks`), and `rank_tokens`
-are those of one. Groups of the feed-forward part are `ffn_tp` neighbours each.
+share the heads, the next context-parallel rank starts at tp, the next attention-DP rank at tp * cp. For the
+feed-forward part, all of them are ranks with separate tokens (`Layouts.token_ranks`), and `rank_tokens` are
+those of one rank. Groups of the feed-forward part are `ffn_tp` neighbours each.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def attention_reduction(
 ) -> Iterator[Operator]:
     """Sum the output projection over the accelerators that share the heads.
 
-    With `joined`, the feed-forward block reads the same input, and where it is split over the same
-    accelerators its reduction sums both.
+    With `joined`, the feed-forward block reads the same input; if it is split over the same accelerators, its
+    reduction sums both.
     """
     apart = (layouts.token_ranks > 1) | (layouts.ep > 1) if joined else np.ones_like(layouts.tp, dtype=bool)
     yield from _collective(
@@ -99,8 +99,8 @@ def dense_ffn_communication(
 ) -> Iterator[Operator]:
     """Bring the tokens to a dense block and its partial sums back.
 
-    Where experts are split over several groups, each group holds the dense block and computes its own
-    tokens; else the tokens of all attention-DP ranks meet in one block.
+    If experts are split over several groups, each group has the dense block and computes its own tokens;
+    otherwise the tokens of all attention-DP ranks go to one block.
     """
     whole = layouts.ep == 1
     yield from _shared_block(hidden_size, rank_tokens, layouts, layers, whole)
@@ -147,7 +147,7 @@ def expert_communication(
 
 
 def dispatched(layouts: Layouts) -> NDArray[np.bool_]:
-    """Tell where every accelerator is an expert group of its own and gets its tokens by a dispatch."""
+    """Return where every accelerator is a separate expert group with tokens from a dispatch."""
     found: NDArray[np.bool_] = (layouts.ep > 1) & (layouts.token_ranks > 1) & (layouts.ffn_tp == 1)
     return found
 
@@ -160,7 +160,7 @@ def _routed(
     layers: int,
     needed: NDArray[np.bool_],
 ) -> Iterator[Operator]:
-    """Dispatch and combine by kernels made for it, where every accelerator is a group of its own."""
+    """Dispatch and combine by dedicated kernels, if every accelerator is a separate group."""
     if not needed.any():
         return
     layouts = shape.layouts
@@ -209,12 +209,12 @@ def context_communication(
     layers: int,
     shape: StepShape,
 ) -> Iterator[Operator]:
-    """Let the context-parallel ranks of a sequence attend to the tokens of each other.
+    """Yield the collectives by which context-parallel ranks of a sequence attend to each other's tokens.
 
-    Prompts: keys and values go around a ring, one hop a further rank. Nothing of it is hidden behind the
-    attention, which matters for short prompts alone: attention grows faster than what is sent. Generated
-    tokens: every rank attends to its part of the cache; the partial outputs are summed, and the tokens that
-    the ranks shared out among themselves for the feed-forward part are gathered again.
+    Prompts: keys and values go around a ring, one hop per further rank. None of it is hidden behind
+    attention, which matters for short prompts only, because attention grows faster than the transfers.
+    Generated tokens: every rank attends to its part of the cache; the partial outputs are summed, and the
+    tokens that the ranks divided for the feed-forward part are gathered.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def context_communication(
     cached_width : IntArray
         Cached elements of a token on one accelerator, shape (n_configs,).
     kv_bytes : float
-        Of one cached element. [bytes]
+        Size of a cached element. [bytes]
     output_width : IntArray
         Width of the heads' output on one accelerator, shape (n_configs,).
     layers : int

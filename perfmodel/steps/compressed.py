@@ -1,7 +1,7 @@
 """The operators of compressed attention, and of the hyper-connections around blocks (DeepSeek-V4).
 
 A block of attention is one operator with all its projections, because frameworks were measured that way. In
-an iteration with prompts and generated tokens both have a block of their own, so weights are read twice and
+an iteration with prompts and generated tokens, both have a separate block, so weights are read twice and
 small kernels run twice: its time is an upper bound.
 """
 
@@ -35,9 +35,9 @@ def compressed_attention(
     dtypes : PartDtypes
         Data types by part.
     attention : CompressedAttention
-        One layer.
+        Layer.
     layers : int
-        How many of it there are.
+        Number of such layers.
     shape : StepShape
         Parallelism, sequences and lengths of n configurations.
     """
@@ -51,7 +51,7 @@ def compressed_attention(
 
 
 def hyper_connections(hidden_size: int, streams: int, blocks: int, shape: StepShape) -> Iterator[Operator]:
-    """Yield what mixes the residual streams before and behind `blocks` blocks; nothing with one stream.
+    """Yield the mixing of residual streams before and after `blocks` blocks; none with one stream.
 
     Every accelerator of a tensor-parallel group mixes all tokens of its rank.
     """

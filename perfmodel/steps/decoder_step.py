@@ -1,8 +1,8 @@
 """The operators of one step of a decoder: prompts, generated tokens, or both in one fused iteration.
 
-A step runs over all pipeline stages; its operators are counted over all of them. Every attention-DP rank
-holds sequences of its own, so attention sees the sequences of one rank and the feed-forward part may see
-the tokens of all ranks of a stage.
+A step runs over all pipeline stages, and its operators are counted over all of them. Every attention-DP rank
+has separate sequences, so attention sees the sequences of one rank, and the feed-forward part may see the
+tokens of all ranks of a stage.
 """
 
 from __future__ import annotations
@@ -114,13 +114,13 @@ def step_operators(
     shape : StepShape
         Parallelism, sequences and lengths of n configurations.
     spread : ExpertSpread or None
-        How tokens spread over experts; nobody balances them where it is left out.
+        Load of the expert-parallel ranks; default: no load balancing.
     """
     spread = skewed_spread(shape.layouts) if spread is None else spread
     yield from _embedding(architecture, shape)
     attention_counts: dict[Attention, int] = {}
     ffn_counts: dict[Ffn, int] = {}
-    # Layers of one shape run the same operators, wherever in the model they stand.
+    # Layers of one shape run the same operators at any position in the model.
     for group in architecture.groups:
         if group.attention is not None:
             attention_counts[group.attention] = attention_counts.get(group.attention, 0) + group.count
@@ -278,7 +278,7 @@ def _mixture(
             yield elementwise("shared_experts_gate", tokens * hidden_size, layers)
             yield elementwise("shared_experts_sum", 5 * tokens * hidden_size, layers)
     elif ffn.merged_experts:
-        # Tokens that are dispatched leave the shared experts behind, which then run as a block of their own.
+        # Dispatched tokens do not include the shared experts, which then run as a separate block.
         apart = dispatched(shape.layouts)
         if apart.any():
             alone = DenseFfn(ffn.merged_experts * ffn.intermediate_size, ffn.gated)

@@ -1,8 +1,8 @@
 """Experts that a server runs by a slower kernel on Blackwell, though faster ones were measured for them.
 
-Tables stand for the fastest kernel of a framework (`optables.choice`). A framework comes to choose that
-kernel by itself at some time, which differs by data type and model; servers before then ran Triton, or the
-one kernel that their framework had, unless their command named another.
+Tables contain the fastest kernel of a framework (`optables.choice`). Frameworks began to select that kernel
+by default in different months, by data type and model; earlier servers ran Triton, or the only kernel of
+their framework, unless their command named another.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fleetplan.perfmodel.optables.measured.experts import FASTEST_EXPERTS, Exper
 from fleetplan.perfmodel.optables.measured.tables import BLACKWELL_SYSTEMS
 
 Kernel: TypeAlias = Literal["triton", "own"]
-"""What runs instead: Triton, or the one kernel that the framework's own table times."""
+"""Kernel before that: Triton, or the only kernel that the framework's own table measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,15 @@ class SlowerExperts:
     dtype : str
         Data type of the experts.
     until : str
-        First month (YYYY-MM) in which it has or chooses another kernel; empty where it does not.
+        First month (YYYY-MM) with another kernel by default; empty if there is none.
     source : str
-        Where that is written.
+        Source.
     kernel : {"triton", "own"}
-        What runs them until then.
+        Kernel until then.
     model_types : frozenset[str]
         Decoders for which it does; empty for all.
     since : str
-        First month in which it does; empty where it came with the first version.
+        First month; empty for the first version.
     """
 
     framework: str
@@ -122,11 +122,11 @@ def expert_kernels(
     framework : str
         trtllm, sglang or vllm.
     system : str or None
-        What was measured of the part; of parts without tables nothing is known.
+        Measured operators of the part; unknown for parts without tables.
     model_type : str
-        Of the decoder's config.
+        `model_type` of the decoder's config.
     software_date : str
-        Year and month of the framework (YYYY-MM); the newest where it is empty.
+        Year and month of the framework (YYYY-MM); empty for the newest.
     """
     if system not in BLACKWELL_SYSTEMS:
         return FASTEST_EXPERTS

@@ -19,12 +19,12 @@ from fleetplan.perfmodel.steps.shapes import StepShape
 
 @dataclass(frozen=True, slots=True)
 class ExpertSpread:
-    """How the tokens of a step spread over the accelerators that hold its experts.
+    """Load of the accelerators that hold the experts of a step.
 
     Attributes
     ----------
     even : NDArray[np.bool_]
-        Where experts are balanced, in the shape of the layouts.
+        Whether experts are balanced, in the shape of the layouts.
     busiest_ratio : float
         Tokens of the busiest accelerator over the mean, where experts are balanced.
     redundant : IntArray
@@ -37,12 +37,12 @@ class ExpertSpread:
 
 
 def skewed_spread(layouts: Layouts) -> ExpertSpread:
-    """Return the spread of experts that nobody balances."""
+    """Return the load of experts without load balancing."""
     return ExpertSpread(np.zeros(layouts.ep.shape, dtype=np.bool_), 1.0, np.zeros_like(layouts.ep))
 
 
 def placed_experts(experts: int, redundant: IntArray, ep: IntArray) -> IntArray:
-    """Experts and copies that the groups hold together: where they cannot hold equally many, more copies."""
+    """Return the experts and copies of all groups; more copies if they cannot hold equal numbers."""
     placed: IntArray = -(-(experts + redundant) // ep) * ep
     return placed
 
@@ -57,15 +57,15 @@ def routed_experts(
     dtypes : PartDtypes
         Data types by part.
     ffn : MoeFfn
-        One layer's experts; without gates, they have no kernels of their own behind a dispatch.
+        Experts of one layer; without gates, they have no dedicated kernels behind a dispatch.
     width : IntArray
         Hidden size, or that of the latent space that they work in, shape (n_configs,).
     layers : int
-        How many layers.
+        Number of layers.
     shape : StepShape
         Parallelism, sequences and lengths.
     spread : ExpertSpread
-        How tokens spread over the accelerators.
+        Load of the accelerators.
     """
     behind_dispatch = dispatched(shape.layouts) & ffn.gated
     even = spread.even & ffn.gated

@@ -1,7 +1,7 @@
 """Operators of a cross product with equal layouts and equal requests folded into one.
 
 Layouts vary along the first axis, batch sizes along the second, requests along the third. An operator has the
-shape of what it depends on, and layouts that give it equal dimensions need one look-up.
+shape of the axes that it depends on, and layouts with equal dimensions need one look-up.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _REQUESTS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Folds:
-    """Which of the distinct slices each slice along an axis is.
+    """Index of the distinct slice of each slice along an axis.
 
     Attributes
     ----------
     layouts, requests : IntArray or None
-        Shape (n_layouts,) and (n_requests,); None where nothing was folded.
+        Shape (n_layouts,) and (n_requests,); None if all slices differ.
     """
 
     layouts: IntArray | None
@@ -42,7 +42,7 @@ class Folds:
 
     @property
     def key(self) -> tuple[bytes, bytes]:
-        """Key of arrays that were folded alike."""
+        """Key of arrays with equal folding."""
         return (
             b"" if self.layouts is None else self.layouts.tobytes(),
             b"" if self.requests is None else self.requests.tobytes(),
@@ -56,7 +56,7 @@ class Folds:
         if self.requests is not None:
             requests = self.requests[requests]
         index = (layouts, batches, requests)
-        # An axis of one slice stands for all positions along it.
+        # An axis with one slice represents all its positions.
         whole = zip(values.shape, index, strict=True)
         return values[tuple(np.zeros_like(at) if size == 1 else at for size, at in whole)]
 
@@ -80,7 +80,7 @@ class Folded:
     operator : Operator
         With folded dimensions and count.
     folds : Folds
-        How.
+        Folding.
     shape : Shape
         Broadcast shape of the dimensions.
     """
@@ -107,7 +107,7 @@ def folded(operator: Operator) -> Folded:
 
 
 def _distinct_slices(arrays: list[Any], axis: int) -> tuple[IntArray | None, IntArray | None]:
-    """Codes of equal slices along an axis, and where each code first stands; None where all differ."""
+    """Return codes of equal slices along an axis, and the first position of each; None if all differ."""
     varying = [np.moveaxis(array, axis, 0) if axis else array for array in arrays if array.shape[axis] > 1]
     if not varying:
         return None, None

@@ -1,9 +1,9 @@
 """The time of a step for every layout with every batch size and every request at once.
 
-A search asks for a cross product, so the arrays of its configurations are not written out: layouts vary
-along the first axis, batch sizes along the second, requests along the third, and NumPy broadcasting does
-the rest. An operator then has the shape of what it depends on (a decode GEMM has no third axis), layouts
-that give it equal dimensions are looked up once, and what remains is to gather and to add.
+A search evaluates a cross product without writing its configurations out: layouts vary along the first axis,
+batch sizes along the second, requests along the third, with NumPy broadcasting. An operator has the shape of
+the axes that it depends on (a decode GEMM has no third axis), layouts with equal dimensions are looked up
+once, and the rest is gathering and adding.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def grid_step_times(
     Returns
     -------
     StepTimes
-        Latency of the broadcast shape of the operators, without detail: what it rests on and what takes
-        most of it is asked of `step_times`, for the few configurations that somebody looks at.
+        Return the latency in the broadcast shape of the operators, without detail: `step_times` returns
+        sources and bottleneck for selected configurations.
 
     Raises
     ------
@@ -91,7 +91,7 @@ class CrossedStep:
         operators, source, accelerator, overlap
             As in `grid_step_times`.
         lookups : SharedLookups, optional
-            Where they wait with those of other steps.
+            Queue, shared with other steps.
         """
         every = [folded(operator) for operator in operators]
         if not every:

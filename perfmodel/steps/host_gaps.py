@@ -39,7 +39,7 @@ class HostGap:
     engine_us : float
         The part of it that a batch waits which is handed to the library, without a server. [us]
     source : str
-        What it was read off: mostly published pairs of runs that differ in the schedule.
+        Source: mostly published pairs of runs that differ in the schedule.
     """
 
     framework: str
@@ -122,7 +122,7 @@ def host_gap(framework: str, software: Software) -> HostGap:
         if row.framework == framework and (not software.date or row.since <= software.date)
     ]
     if software.iterations_ahead is not None:
-        # What was set counts, whatever the default of the version.
+        # An explicit setting takes precedence over the default of the version.
         known = [row for row in known if row.sequence_us > 0] if software.iterations_ahead == 0 else []
     return max(known, key=lambda row: row.since, default=NO_GAP)
 

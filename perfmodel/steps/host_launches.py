@@ -1,8 +1,8 @@
 """The time that a host needs to launch an iteration that holds prompts.
 
-An iteration that only generates is a captured graph: one launch. Prompts have any length, so Python launches
-their kernels one by one, and the accelerator waits where that takes longer than the kernels. The wait does
-not depend on the tokens; it grows with the number of kernels, and whatever shares the engine waits as well.
+An iteration that only generates is a captured graph with one launch. Prompts have any length, so Python
+launches their kernels one by one, and the accelerator waits if that takes longer than the kernels. The wait
+does not depend on the tokens; it grows with the number of kernels, and all requests of the engine wait.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ LAUNCHES: Final = {
 """Kernels that one operator launches; every other kind launches one."""
 
 US_PER_LAUNCH: Final = {"sglang": 45.0}
-"""What a launch takes of the host, by framework. [us]
+"""Host time per launch, by framework. [us]
 
 Chosen on the rows of InferenceX under SGLang, October 2025 to June 2026: from 35 to 55 us the median error of
 TPOT is 8.5 to 9.4 % (866 rows) and that of median TTFTs 20 to 30 % (365 rows); with a fixed time of 160 ms a

@@ -71,7 +71,7 @@ def step_times(
     accelerator : Accelerator
         For its layer overhead.
     overlap : {"none", "two-batch", "single-batch"}
-        What is computed while tokens travel to experts and back.
+        Computation during dispatch and combine.
 
     Raises
     ------
@@ -92,12 +92,12 @@ def added_times(
     accelerator: Accelerator,
     overlap: ExpertOverlap = "none",
 ) -> StepTimes:
-    """Add up the operators of a step whose times were looked up.
+    """Sum the looked-up operators of a step.
 
     Parameters
     ----------
     names : Iterable[str]
-        Of the operators, in the order of a breakdown.
+        Names of the operators, in the order of a breakdown.
     n_configs : int
         Configurations.
     found : Iterable[FoundTimes]
@@ -158,7 +158,7 @@ class FoundTimes:
     operator : Operator
         With dimensions and a count of shapes that broadcast with that of the times.
     times : OperatorTimes
-        As they were looked up.
+        Looked-up times.
     whole : Callable
         Repeats values of one of these shapes for all configurations: shape (n_configs,).
     """
@@ -170,7 +170,7 @@ class FoundTimes:
     @property
     def time_ms(self) -> FloatArray:
         """Time of all runs in a step. [ms]."""
-        # A kernel that runs no times takes none, also where it could not run at all.
+        # A kernel that runs zero times takes no time, even if it could not run at all.
         count, latency_ms = self.operator.count, self.times.latency_ms
         runs = count > 0
         found: FloatArray = count * (latency_ms if runs.all() else np.where(runs, latency_ms, 0.0))

@@ -1,9 +1,8 @@
 """The operators of multi-head latent attention (DeepSeek V2 and later, Kimi K2, GLM-5).
 
-The cache holds one latent vector a token. Prompts rebuild the keys and values of every head from it and
-attend to those; generated tokens move the rebuilding into the queries and the outputs instead (the absorbed
-form), so that they read nothing but the latent vectors. Attention behind an indexer is in
-`fleetplan.perfmodel.steps.sparse`.
+The cache has one latent vector per token. Prompts rebuild the keys and values of every head from it;
+generated tokens move the rebuilding into the queries and outputs (the absorbed form), so that they read only
+latent vectors. Attention behind an indexer is in `fleetplan.perfmodel.steps.sparse`.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ def latent_attention(
     dtypes : PartDtypes
         Data types by part.
     attention : LatentAttention
-        One layer.
+        Layer.
     layers : int
-        How many of it there are.
+        Number of such layers.
     shape : StepShape
         Parallelism, sequences and lengths of n configurations.
     """

@@ -30,7 +30,7 @@ def linear_attention(
 ) -> Iterator[Operator]:
     """Yield the operators of `layers` layers with a recurrent state.
 
-    A prompt's cached prefix is its state: it costs nothing to continue from it, however long it is.
+    A prompt's cached prefix is its state: continuing from it is free, whatever its length.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ def linear_attention(
     dtypes : PartDtypes
         Data types by part.
     attention : LinearAttention
-        One layer.
+        Layer.
     layers : int
-        How many of it there are.
+        Number of such layers.
     shape : StepShape
         Parallelism, sequences and lengths of n configurations.
     """
@@ -54,8 +54,8 @@ def linear_attention(
     yield elementwise("attention_norm", 4 * tokens * hidden_size, layers)
     yield elementwise("gated_norm", 3 * tokens * output, layers)
     if attention.variant is LinearVariant.GATED_DELTA_NET:
-        # Decay and beta have a projection of their own, in BF16 in every published checkpoint; a kernel then
-        # brings the outputs of both projections into the order of the recurrence.
+        # Decay and beta have a separate projection, in BF16 in every published checkpoint; a kernel then
+        # arranges the outputs of both projections for the recurrence.
         scalars = value_heads * attention.scalars
         yield elementwise("linear_rearrangement", 2 * tokens * width, layers)
         yield gemm("linear_scalar_projection", dtypes.other, tokens, scalars, hidden, layers)

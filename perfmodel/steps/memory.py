@@ -61,16 +61,16 @@ class MemoryUse:
     Attributes
     ----------
     weights_gib, kv_gib, activations_gib, communication_gib : FloatArray
-        By what is kept.
+        Memory by content.
     reserve_ratio : float
         Part of the memory that is left to the framework.
     reserve_of_free : bool
         Whether it is a part of what all but the cache leaves, or of the capacity.
     capacity_gib : float
-        What the accelerator has.
+        Memory of the accelerator.
     slots_gib : FloatArray or float
-        Where states have a pool of slots of their own, what this pool needs with a cache of its size beside
-        it, of which `kv_gib` is the other side (`steps.state_slots`): both hold where the larger one fits.
+        With a separate pool of slots for states, the memory that this pool needs beside a cache of its size;
+        `kv_gib` is the other side (`steps.state_slots`): both fit if the larger one fits.
     """
 
     weights_gib: FloatArray
@@ -125,7 +125,7 @@ def memory_use(
     Parameters
     ----------
     architecture, dtypes, accelerator
-        The model, its data types, and where it runs.
+        Model, data types, and accelerator.
     shape : StepShape
         The largest step, for activations.
     sequences : IntArray
@@ -162,10 +162,10 @@ def weights_gib(
 ) -> FloatArray:
     """Weights of the fullest accelerator, shape (n_configs,). [GiB].
 
-    A stage holds whole layers, the mean of the model's; the first stage also holds the embedding and the
-    last the LM head, so a pipeline's fullest stage holds one of the two. With `even`, a compiler places every
-    matrix where there is room, and all accelerators hold the mean. `redundant_experts` are copies beside one
-    of each expert.
+    A stage has whole layers, the mean of the model's; the first stage also has the embedding and the last the
+    LM head, so the fullest stage of a pipeline has one of the two. With `even`, a compiler places every
+    matrix freely, and all accelerators have the mean. `redundant_experts` are copies in addition to one of
+    each expert.
     """
     per_layer: FloatArray = np.zeros(layouts.pp.shape)
     for group in architecture.groups:
@@ -225,7 +225,7 @@ def state_gib_per_sequence(architecture: ModelArchitecture, layouts: Layouts) ->
 def _cache_bytes(
     attention: Attention, size: float, layouts: Layouts, tokens: IntArray | FloatArray
 ) -> FloatArray:
-    """Cache of so many tokens of a sequence in one layer on one accelerator, in bytes."""
+    """Cache of tokens of a sequence in one layer on one accelerator, in bytes."""
     if isinstance(attention, CompressedAttention):
         return attention.cache_bytes(tokens, size)
     window = attention.window if isinstance(attention, GroupedQueryAttention) else 0

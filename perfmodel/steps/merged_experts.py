@@ -1,4 +1,4 @@
-"""Shared experts that a framework runs beside the routed ones, at no time of their own.
+"""Shared experts that a framework runs in parallel with the routed ones, without extra time.
 
 SGLang counts them among the routed ones, as experts that every token picks; vLLM and TensorRT-LLM run them
 on a second stream. Both read the weights of one more expert while they read those of many, and that is how

@@ -1,8 +1,8 @@
 """Norms of what a block puts out, before it is added to the residual stream (Gemma, GLM-4).
 
-The usual norm before a block takes the sum with the residual stream along; these are kernels of their own.
-SGLang 0.5.23 joins two of Gemma 4's with others (kernels/ops/layernorm/gemma4_fused_ops), which is
-not modelled.
+The usual norm before a block includes the sum with the residual stream; these norms are separate kernels.
+SGLang 0.5.23 fuses two of Gemma 4's with others (kernels/ops/layernorm/gemma4_fused_ops), which is not
+modelled.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ puts out, one before the experts and one before their router, and a sum (Gemma4T
 def attention_output_norm(
     model_type: str, hidden_size: int, value_width: IntArray, tokens: IntArray, layers: int
 ) -> Iterator[Operator]:
-    """Yield the norm of what `layers` layers of attention put out, and that of values; of others nothing.
+    """Yield the norms of the outputs of `layers` attention layers, and of values; none for other models.
 
     Parameters
     ----------
     model_type : str
-        Of the decoder's config.
+        `model_type` of the decoder's config.
     hidden_size : int
         Width of the residual stream.
     value_width : IntArray
         Elements of a token's values on one accelerator, shape (n_configs,).
     tokens : IntArray
-        Of a rank, shape (n_configs,).
+        Tokens of a rank, shape (n_configs,).
     layers : int
         Layers of this attention.
     """
@@ -50,14 +50,14 @@ def attention_output_norm(
 def ffn_output_norm(
     model_type: str, hidden_size: int, ffn: Ffn, tokens: IntArray, layers: int
 ) -> Iterator[Operator]:
-    """Yield the norm of what `layers` feed-forward blocks put out; of other decoders nothing.
+    """Yield the norms of the outputs of `layers` feed-forward blocks; none for other decoders.
 
     Parameters
     ----------
     model_type, hidden_size, tokens, layers
         As in `attention_output_norm`.
     ffn : DenseFfn or MoeFfn
-        One block.
+        Block.
     """
     if model_type in OUTPUT_NORM_MODEL_TYPES:
         yield elementwise("ffn_output_norm", 2 * tokens * hidden_size, layers)
@@ -65,6 +65,6 @@ def ffn_output_norm(
         return
     yield elementwise("layer_scale", 2 * tokens * hidden_size, layers)
     if isinstance(ffn, MoeFfn):
-        # Of the dense block, before and behind the experts, and before the router.
+        # Norms of the dense block, before and after the experts, and before the router.
         yield elementwise("expert_norms", 2 * tokens * hidden_size, 4 * layers)
         yield elementwise("expert_sum", 3 * tokens * hidden_size, layers)

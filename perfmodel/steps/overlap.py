@@ -1,9 +1,9 @@
 """Share of the travel of tokens to experts and back that other work hides.
 
-A layer of experts over several accelerators waits for its tokens twice. Two-batch overlap keeps two halves
-of a batch in flight, so that one computes while the other waits. Single-batch overlap sends the outputs of
-the experts back while the last product and the shared experts still compute. What stays visible of a wait
-is the part that takes multiprocessors away from the work, and whatever is longer than the work.
+A layer of experts over several accelerators waits for its tokens twice. Two-batch overlap keeps two half
+batches in flight, so that one computes while the other waits. Single-batch overlap returns the outputs of the
+experts while the last product and the shared experts still compute. The visible part of a wait is its share
+of multiprocessors, and its excess over the work.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ TRAVELLING: Final[dict[ExpertOverlap, frozenset[OperatorKind]]] = {
     "two-batch": frozenset({OperatorKind.EXPERT_DISPATCH, OperatorKind.EXPERT_COMBINE}),
     "single-batch": frozenset({OperatorKind.EXPERT_COMBINE}),
 }
-"""What is hidden. Source of the last: LMSYS blog, 25 September 2025 (DeepSeek on GB200 NVL72, part II):
+"""Hidden communication. Source of the last: LMSYS blog, 25 September 2025 (DeepSeek on GB200 NVL72, part II):
 combine is overlapped with the down product and the shared experts."""
 
 SHARED_EXPERTS_PREFIX: Final = "shared_experts"
-"""How the names of the operators of shared experts begin."""
+"""Name prefix of the operators of shared experts."""
 
 DOWN_SHARE: Final = 1 / 3
 """Part of routed experts that is their last product: one of three of equal size."""

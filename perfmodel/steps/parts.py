@@ -35,7 +35,7 @@ def gemm(
 
 
 def elementwise(name: str, elements: IntArray, layers: int) -> Operator:
-    """Return an operator that reads and writes so many BF16 elements, once a layer."""
+    """Return an operator that reads and writes a number of BF16 elements, once per layer."""
     traffic = elements * int(ACTIVATION_BYTES)
     dims = {"traffic_bytes": traffic}
     return Operator(name, OperatorKind.ELEMENTWISE, "bf16", dims, counts(layers, elements))
@@ -68,15 +68,15 @@ def softmax_attention(
     kinds : tuple[OperatorKind, OperatorKind]
         For prompts, and for generated tokens.
     dtype : str
-        Of both.
+        Data types of both.
     fixed : Mapping[str, IntArray]
         Dimensions of the layer, shape (n_configs,) each.
     layers : int
-        How many of it there are.
+        Number of such layers.
     shape : StepShape
         Parallelism, sequences and lengths of n configurations.
     context_tokens : IntArray, optional
-        What generated tokens see, where it is not the context of one rank. [tokens]
+        Tokens that generated tokens see, if not the context of one rank. [tokens]
     """
     prefill_kind, decode_kind = kinds
     if shape.prefill_sequences.any():

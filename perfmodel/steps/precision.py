@@ -1,4 +1,4 @@
-"""Which data type each part of a decoder has under the precision that a service asks for."""
+"""Data types of the parts of a decoder under a service's precision."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class PartDtypes:
     Attributes
     ----------
     attention, dense_ffn, routed_experts, shared_experts : str
-        Of the weights.
+        Data type of the weights.
     kv : str
-        Of the cache, and of attention over it.
+        Data type of the cache, and of attention over it.
     other : str
-        Of router, embedding and LM head.
+        Data type of router, embedding and LM head.
     """
 
     attention: str

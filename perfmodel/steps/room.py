@@ -18,7 +18,7 @@ from fleetplan.perfmodel.steps.shapes import StepShape
 from fleetplan.perfmodel.steps.state_slots import StateSlots
 
 LONGEST_TRIED_TOKENS: Final = 2**22
-"""Longer ones are not asked for: no published config allows as many positions. [tokens]"""
+"""Longest sequence: no published config allows more positions. [tokens]"""
 
 TRIED_AT_ONCE: Final = 64
 """Lengths that are tried together: one takes as long as all of them."""
@@ -54,15 +54,15 @@ def longest_sequence_tokens(
     Parameters
     ----------
     architecture, dtypes, accelerator
-        The model, its data types, and where it runs.
+        Model, data types, and accelerator.
     layout : Parallelism
-        How the replica is split.
+        Layout of the replica.
     step_tokens : int or None
         New tokens of the largest step, whose activations need room; None is the whole sequence. [tokens]
     beside_gib : float
         Other memory of an accelerator, such as a draft's. [GiB]
     slots : StateSlots or None
-        How the framework keeps recurrent states; None where they share the memory of the cache.
+        Slots of the framework for recurrent states; None if they share the memory of the cache.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def sequence_fits(
     architecture, dtypes, accelerator, layout, beside_gib, slots
         As `longest_sequence_tokens` has them.
     tokens : SequenceTokens
-        Of the sequence.
+        Tokens of the sequence.
     """
     return bool(_fit(architecture, dtypes, accelerator, layout, tokens, beside_gib, slots)[0])
 

@@ -26,7 +26,7 @@ class StepShape:
     decode_sequences : IntArray
         Sequences of one rank in one micro-batch that gain a token; 0 in a prefill step.
     context_tokens : IntArray
-        Tokens that such a sequence attends to. [tokens]
+        Tokens that the sequence attends to. [tokens]
     """
 
     layouts: Layouts
@@ -68,7 +68,7 @@ class StepShape:
 
     @property
     def local_prefix_tokens(self) -> IntArray:
-        """Prefix over which its queries see as many keys as they do in the whole prompt. [tokens].
+        """Prefix over which its queries see as many keys as in the whole prompt. [tokens].
 
         Prompts are dealt out so that all accelerators see equally many pairs of queries and keys.
         """
@@ -170,7 +170,7 @@ class ConfigurationBatch:
     input_tokens, prefix_tokens : IntArray
         New tokens of a prompt, and tokens that its cache already holds. [tokens]
     context_tokens : IntArray
-        Tokens that decode attends to in the mean. [tokens]
+        Mean tokens that decode attends to. [tokens]
     output_tokens : IntArray
         Tokens that a request generates. [tokens]
     """
@@ -202,7 +202,7 @@ class ConfigurationBatch:
     def held_tokens(self) -> IntArray:
         """Tokens whose cache a sequence holds when it ends, shape (n_configs,). [tokens].
 
-        Decode attends to `context_tokens` in the mean, half its output below the end.
+        Decode attends to `context_tokens` on average, half its output below the end.
         """
         return self.context_tokens + -(-self.output_tokens // 2)
 
@@ -235,7 +235,7 @@ def mixed_shape(
     configurations : ConfigurationBatch
         Parallelism, batch sizes and lengths.
     prompts : IntArray
-        Of a rank, shape (n_configs,).
+        Tokens of a rank, shape (n_configs,).
     generating : IntArray or None
         Sequences of a rank that gain a token; None is the whole batch.
     """

@@ -1,7 +1,7 @@
-"""Operators of several steps that are looked up together.
+"""Look up the operators of several steps together.
 
-To ask a table takes about a millisecond for a few rows and little more for a thousand, and a search asks the
-same tables for every phase of every service.
+A look-up takes about a millisecond for a few rows and little more for a thousand, and a search reads the same
+tables for every phase of every service.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _Table = tuple[OperatorKind, str]
 class SharedLookups:
     """Steps that wait for the times of their operators.
 
-    Where the first of them needs its times, every table is asked once for the operators of all.
+    When the first step needs its times, every table is read once for the operators of all steps.
     """
 
     def __init__(self) -> None:
         self._waiting: list[AskedOperators] = []
 
     def ask(self, operators: Sequence[Folded], source: OperatorTimesSource) -> AskedOperators:
-        """Let the operators of a step wait for their times from a source."""
+        """Queue the operators of a step for look-up in a source."""
         asked = AskedOperators(self, operators, source)
         self._waiting.append(asked)
         return asked
@@ -46,7 +46,7 @@ class SharedLookups:
         for asked in self._waiting:
             for table in asked.by_table:
                 sharing.setdefault((asked.source, table), []).append(asked)
-        # Those that may find that a step cannot run come first: no other table is read for it then.
+        # Operators that may show that a step cannot run come first; no other table is then read for it.
         for source, table in sorted(sharing, key=_cannot_fail):
             together = sharing[source, table]
             _answer(source, table, [asked for asked in together if asked.error is None])
@@ -59,20 +59,20 @@ class AskedOperators:
     Parameters
     ----------
     lookups : SharedLookups
-        Where they wait.
+        Queue.
     operators, source
-        What is asked of whom.
+        Operators to look up, and their source.
 
     Attributes
     ----------
     source : OperatorTimesSource
-        Whose tables they are.
+        Source of the tables.
     by_table : dict[tuple[OperatorKind, str], list[Folded]]
         Operators by kind and data type, in the order of their first use.
     answers : dict[tuple[OperatorKind, str], list[OperatorTimes]]
-        Times of the operators of each table, once they were looked up.
+        Times of the operators of each table, after look-up.
     error : UnsupportedDtype or None
-        Why the step cannot run: nothing else of it is looked up then.
+        Reason why the step cannot run; nothing else of it is then looked up.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Operators that older versions of a framework ran with other kernels.
 
-Tables hold the kernels of today. Published rows, and servers that nobody touches, may be older than a kernel.
-Each entry is a fact of the documentation of that software; none has a fitted figure.
+Tables have today's kernels. Published rows, and old servers, may predate a kernel. Each entry is a fact from
+the documentation of the software, without a fitted figure.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ class Software:
     date : str
         Year and month of the framework (YYYY-MM); the newest where it is empty.
     activation_scales : {"static", "dynamic"}
-        How activations are quantised for weights in FP8.
+        Quantisation of activations for weights in FP8.
     iterations_ahead : float or None
         Iterations that are made up before the running one has ended; None is the default of its framework.
     prefix_cache : bool
-        Whether the server keeps prefixes for later requests, as frameworks do where nothing is set.
+        Whether the server keeps prefixes for later requests, the default of frameworks.
     memory_ratio : float or None
-        Part of the memory that the framework takes, or of what weights leave where it counts so; None is its
-        default.
+        Share of the memory that the framework uses, or of the memory beside weights for frameworks that count
+        so; None is its default.
     is_served : bool
-        Whether requests come through a server; else a batch is handed to the library.
+        Whether requests come through a server; otherwise a batch is handed to the library.
     """
 
     date: str = ""
@@ -70,15 +70,15 @@ class OlderKernel:
     until : str
         First month without it (YYYY-MM).
     what : str
-        What the older software does.
+        Behaviour of the older software.
     source : str
-        Where that is written.
+        Source.
     rewritten : Callable[[ModelArchitecture, Operator], Iterable[Operator]]
-        What the older software runs in the place of an operator; any other as it is.
+        Returns the operators of the older software instead of an operator; others unchanged.
     since : str
-        First month with it; empty where it came with the first version.
+        First month with it; empty for the first version.
     vendor : str
-        Whose parts ran it.
+        Vendors of the parts.
     """
 
     framework: str
@@ -102,7 +102,7 @@ def as_run(
     Parameters
     ----------
     operators : Iterable[Operator]
-        Of today's software.
+        Operators of today's software.
     architecture : ModelArchitecture
         The model whose step it is.
     framework : str
@@ -110,7 +110,7 @@ def as_run(
     software_date : str
         Year and month of the framework (YYYY-MM); the newest where it is empty.
     vendor : str
-        Of the accelerator.
+        Vendor of the accelerator.
     """
     older = older_kernels(framework, software_date, vendor)
     for operator in operators:
@@ -121,7 +121,7 @@ def as_run(
 
 
 def older_kernels(framework: str, software_date: str, vendor: str = NVIDIA) -> tuple[OlderKernel, ...]:
-    """List what a framework ran otherwise in a month on a vendor's parts; none where it is empty."""
+    """Return older kernels of a framework in a month on a vendor's parts; none without a month."""
     if not software_date:
         return ()
     return tuple(
@@ -181,7 +181,7 @@ def _is_block_scaled_experts(operator: Operator) -> bool:
 def _padding(experts: Operator, count: FloatArray) -> Iterator[Operator]:
     """Products of the rows that pad the experts of an accelerator, which the tokens of prompts fill.
 
-    Where experts are split, as many rows of less width take what fewer rows of the whole width do: their
+    If experts are split, rows of a smaller width take as long as fewer rows of the whole width: their
     activations are quantised before the rows are copied.
     """
     dims = experts.dims
@@ -198,7 +198,7 @@ def _normed_apart(_: ModelArchitecture, operator: Operator) -> Iterator[Operator
         halves = operator.dims | {"message_bytes": np.maximum(1, operator.dims["message_bytes"] // 2)}
         operator = replace(operator, dims=halves, count=2.0 * operator.count)
     elif operator.name == SUM_NAME:
-        # Besides its own sums, the norm of the second is a kernel of its own as well.
+        # In addition to its sums, the norm of the second is a separate kernel.
         halves = operator.dims | {"traffic_bytes": operator.dims["traffic_bytes"] // 2}
         operator = replace(operator, dims=halves, count=3.0 * operator.count)
     yield operator
@@ -209,7 +209,7 @@ _OFFSET_NORMS: Final = frozenset({"qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_te
 transformers."""
 
 _NORMS_OF: Final = {"attention_norm": 1, "ffn_norm": 1, "final_norm": 1, "query_key_norm": 2}
-"""Norms that an operator stands for."""
+"""Norms in an operator."""
 
 _WIDE_KERNELS, _NARROW_KERNELS = 6, 4
 """Kernels of `GemmaRMSNorm.forward_native` beyond one: over the whole vectors (conversion, square, mean,

@@ -1,9 +1,9 @@
 """The operators of latent attention behind an indexer (DeepSeek Sparse Attention: DeepSeek-V3.2, GLM-5).
 
-An indexer scores all earlier tokens for every query and keeps the best `top_k`; attention then gathers those
-alone. Kernels work in the absorbed form throughout: all heads of a query read the same latent vectors, so a
-gathered vector is used by all of them. Prompts that are no longer than `top_k` see everything anyway; where a
-framework has them attend as without an index, `SparseIndex.dense_prompts` says so.
+An indexer scores all earlier tokens for every query and keeps the best `top_k`; attention gathers only those.
+Kernels work in the absorbed form: all heads of a query read the same latent vectors, so a gathered vector
+serves all of them. Prompts of at most `top_k` tokens see all tokens anyway; `SparseIndex.dense_prompts` tells
+whether the framework uses attention without an index for them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Source: kernel_source of the tables dsa_context_module of aiconfigurator-core 0.
 dense_mha for them; vLLM 0.24.0 and TensorRT-LLM 1.3.0rc20 name their sparse kernel at every length."""
 
 SPARSE_ABSORBED_DTYPE: Final = "bf16"
-"""Data type of the absorbed products around sparse attention, whatever the weights have.
+"""Data type of the absorbed products around sparse attention, for any weights.
 
 Source: aiconfigurator-core 0.12.0: the blocks of dsa_context_module on h200_sxm leave a sixth of the time
 that mla_bmm needs in FP8, with its quantisation, and as much as it needs in BF16."""
@@ -48,7 +48,7 @@ def with_dense_prompts(architecture: ModelArchitecture) -> ModelArchitecture:
 
 
 def dense_prompts(attention: LatentAttention, shape: StepShape) -> NDArray[np.bool_]:
-    """Tell which configurations have prompts that attend to all earlier tokens, without an index."""
+    """Return which configurations have prompts that attend to all earlier tokens, without an index."""
     runs = shape.prefill_sequences > 0
     index = attention.index
     if index is None:
@@ -101,7 +101,7 @@ def sparse_prompts(
     tokens = dims["batch"] * dims["new_tokens"]
     dtype, rank = SPARSE_ABSORBED_DTYPE, attention.kv_rank
     heads = -(-attention.heads // shape.layouts.tp)
-    # Products of the queries and outputs of prompts are told apart from those of generated tokens.
+    # Products of the queries and outputs of prompts are separate from those of generated tokens.
     widths = (rank, attention.nope_head_dim)
     yield absorbed_product("prefill_absorbed_queries", dtype, tokens, heads, widths, count)
     yield _attention("prefill_attention", dtypes.kv, attention, index, heads, dims, count)
@@ -134,7 +134,7 @@ def _prompt_dims(shape: StepShape) -> dict[str, IntArray]:
 
 
 def _token_dims(shape: StepShape, context_tokens: IntArray) -> dict[str, IntArray]:
-    """One new token that is attended to as the last of `context_tokens`."""
+    """One new token, the last of `context_tokens`."""
     return {
         "batch": np.maximum(1, shape.decode_sequences),
         "new_tokens": constant(1, context_tokens),

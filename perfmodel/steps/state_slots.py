@@ -25,7 +25,7 @@ from fleetplan.perfmodel.steps.software_versions import AMD
 
 @dataclass(frozen=True, slots=True)
 class StateSlots:
-    """How a framework sizes its pool of states, from a month on until a later row replaces it.
+    """Sizing rule of a framework's pool of states, from a month until a later row replaces it.
 
     Attributes
     ----------
@@ -42,11 +42,11 @@ class StateSlots:
     overlaps_host : bool
         Whether the next step is made up while one runs.
     source : str
-        Where that is written.
+        Source.
     without_vendors : tuple[str, ...]
-        Makers of parts that it does not hold for.
+        Vendors of parts that it does not apply to.
     variants : tuple[LinearVariant, ...]
-        Recurrences that it holds for; empty for all.
+        Recurrences that it applies to; empty for all.
     """
 
     framework: str
@@ -67,27 +67,26 @@ class StateSlots:
         pp : IntArray
             Pipeline stages.
         verified_tokens : int
-            Tokens that a decode step computes of a sequence; where they are several, each keeps a state until
-            it is accepted.
+            Tokens per sequence that a decode step computes; each keeps a state until it is accepted.
         """
         drafted = verified_tokens if verified_tokens > 1 else 0
         return np.where(pp > 1, self.pipeline_slots, self.slots) + drafted
 
     def with_slots_gib(self, state_gib: FloatArray, slots: IntArray) -> FloatArray:
-        """Memory of so many slots and the cache of tokens beside them, shape (n_configs,). [GiB].
+        """Memory of slots and the cache of tokens beside them, shape (n_configs,). [GiB].
 
         Parameters
         ----------
         state_gib : FloatArray
-            One state on one accelerator. [GiB]
+            Size of a state on one accelerator. [GiB]
         slots : IntArray
-            Of all running requests.
+            Slots of all running requests.
         """
         needed: FloatArray = (slots + 1) * state_gib * (1.0 + self.memory_ratio) / self.memory_ratio
         return needed
 
     def with_tokens_gib(self, tokens_gib: FloatArray) -> FloatArray:
-        """Memory of a cache of so many GiB of tokens and the slots beside it, shape (n_configs,). [GiB]."""
+        """Memory of a cache of tokens and the slots beside it, shape (n_configs,). [GiB]."""
         needed: FloatArray = tokens_gib * (1.0 + self.memory_ratio)
         return needed
 
@@ -97,7 +96,7 @@ class StateSlots:
         Parameters
         ----------
         state_gib, room_gib : FloatArray
-            One state on one accelerator, and the memory of slots and cache. [GiB]
+            Size of a state on one accelerator, and the memory of slots and cache. [GiB]
         """
         share = self.memory_ratio / (1.0 + self.memory_ratio)
         found: FloatArray = np.maximum(0.0, np.floor(room_gib * share / state_gib) - 1.0)
@@ -157,14 +156,14 @@ def state_slots(
     software_date: str = "",
     prefix_cache: bool = True,
 ) -> StateSlots | None:
-    """Return how a server keeps recurrent states; None where they share the memory of the cache.
+    """Return the slots of a server for recurrent states; None if they share the memory of the cache.
 
     Parameters
     ----------
     framework : str
         trtllm, sglang or vllm.
     vendor : str
-        Who makes the part.
+        Vendor of the part.
     architecture : ModelArchitecture
         The model; one without recurrent states has no slots.
     software_date : str

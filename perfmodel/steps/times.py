@@ -28,11 +28,11 @@ class StepTimes:
     Attributes
     ----------
     latency_ms : FloatArray
-        One pass over all pipeline stages, shape (n_configs,); infinite where it cannot run. [ms]
+        Time of a pass over all pipeline stages, shape (n_configs,); infinite if it cannot run. [ms]
     by_provenance_ms : FloatArray
         The same time by `Provenance`, shape (4, n_configs). [ms]
     names : tuple[str, ...]
-        What takes time: operators, and the overhead of the layers.
+        Names of operators, and of the overhead of the layers.
     breakdown_ms : FloatArray
         The same time by name, shape (n_names, n_configs). [ms]
     """
@@ -44,7 +44,7 @@ class StepTimes:
 
     @classmethod
     def without_detail(cls, latency_ms: FloatArray) -> StepTimes:
-        """Times alone: shares are NaN and there is no bottleneck's name, in shapes that broadcast."""
+        """Times only: shares are NaN and the bottleneck has no name, in shapes that broadcast."""
         small = (1,) * latency_ms.ndim
         nothing = np.full((len(Provenance), *small), np.nan)
         return cls(latency_ms, nothing, (NO_DETAIL,), np.zeros((1, *small)))
@@ -57,7 +57,7 @@ class StepTimes:
 
     @property
     def bottleneck(self) -> IntArray:
-        """Where in `names` the one that takes most of the time stands, shape (n_configs,)."""
+        """Position in `names` of the bottleneck, shape (n_configs,)."""
         largest: IntArray = np.argmax(self.breakdown_ms, axis=0).astype(np.int64)
         return largest
 
