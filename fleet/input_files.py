@@ -32,6 +32,9 @@ MAX_INTEGER_DIGITS: Final = 20
 _MIB: Final = 1024**2
 GZIP_MARK: Final = b"\x1f\x8b"
 UTF_16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF_32_MARKS: Final = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_LATIN_IN_UTF_16: Final = re.compile(rb"([\x09-\x7e]\x00){4}|(\x00[\x09-\x7e]){4}")
+"""Four letters of a Western text in UTF-16 without a mark."""
 ZSTD_MARK: Final = b"\x28\xb5\x2f\xfd"
 _PACKED: Final = {
     GZIP_MARK: "it is packed by gzip; unpack it first",
@@ -47,13 +50,21 @@ _KINDS: Final = (
 )
 
 
+def unicode_of(data: bytes) -> str | None:
+    """Return the name of another Unicode encoding that a file begins like; None where it does not."""
+    if data.startswith(_UTF_32_MARKS):
+        return "UTF-32"
+    marked = data.startswith(UTF_16_MARKS) or _LATIN_IN_UTF_16.match(data)
+    return "UTF-16" if marked else None
+
+
 class NotTextError(UnicodeDecodeError):
     """The content is not UTF-8 text; the message says what it is."""
 
     def __str__(self) -> str:
         """Name the encoding, if the first bytes identify it: spreadsheets and shells of Windows mark it."""
-        if self.object.startswith(UTF_16_MARKS):
-            return "it is UTF-16 text; save it as UTF-8"
+        if (encoding := unicode_of(self.object)) is not None:
+            return f"it is {encoding} text; save it as UTF-8"
         if packed := next((what for mark, what in _PACKED.items() if self.object.startswith(mark)), ""):
             return packed
         return f"it is not UTF-8 text, with the byte 0x{self.object[self.start]:02x}; save it as UTF-8"

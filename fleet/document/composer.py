@@ -34,6 +34,12 @@ _STANDARD_TAG: Final = re.compile(r"tag:yaml\.org,2002:(\w+)")
 """A tag of YAML itself, which files write as `!!int`."""
 NO_BREAK_SPACE: Final = "\u00a0"
 NO_BREAK_SPACE_HINT: Final = "a space there is a no-break space (U+00A0); type a plain one"
+_CONFLICT: Final = re.compile(r"(<{7}|={7}|>{7})( |$)")
+"""A line with which git marks what two sides changed."""
+_CLOSED: Final = frozenset(
+    ("while scanning a quoted scalar", "while parsing a flow mapping", "while parsing a flow sequence")
+)
+"""What quotes or brackets close, in words of PyYAML's message."""
 _MENDED_BY: Final = {
     "could not find expected ':'": "write `key: value`, with a space after the colon",
     "mapping values are not allowed": "write one `key: value` a line, and quote text that holds `: `",
@@ -53,7 +59,7 @@ def compose(text: str, name: str, issues: list[Issue]) -> Node | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark is not None else (0, 0)
-        about = " ".join(part for part in (error.context, error.problem) if part)
+        about = " ".join(part for part in (_begun(error), error.problem) if part)
         message = _NESTED if _TOO_DEEP in about else f"not valid YAML: {about}"
         issues.append(Issue(name, line, column, "", message, _mend(text, line, about)))
     except yaml.reader.ReaderError as error:
@@ -63,11 +69,21 @@ def compose(text: str, name: str, issues: list[Issue]) -> Node | None:
     return None
 
 
+def _begun(error: yaml.MarkedYAMLError) -> str:
+    """What the parser was reading, and the line of quotes or brackets that have no end."""
+    begin, end = error.context_mark, error.problem_mark
+    if error.context not in _CLOSED or begin is None or end is None or begin.line == end.line:
+        return error.context or ""
+    return f"{error.context} from line {begin.line + 1} on"
+
+
 def _mend(text: str, line: int, about: str) -> str:
     """Return a hint for a syntax error; empty if the parser's message is sufficient."""
     near = text.splitlines()[max(line - 2, 0) : line] if line else []
     if any(NO_BREAK_SPACE in each for each in near):
         return NO_BREAK_SPACE_HINT
+    if any(_CONFLICT.match(each) for each in near):
+        return "a merge left its conflict there: keep one side, and remove the lines of <, = and >"
     last = near[-1] if near else ""
     if "\t" in last[: len(last) - len(last.lstrip())]:
         return "indent with spaces; YAML takes no tabs"

@@ -9,6 +9,8 @@ GROUPS_APART: Final = r"(?<=\d)[ \u00a0\u2007\u2009\u202f'\u2019_](?=\d{3}(?!\d)
 """Thousands separators: a space, a thin or no-break space, or an apostrophe."""
 
 _PLAIN: Final = re.compile(r"-?\d+(\.\d+)?")
+_DASHES: Final = tuple("\u2010\u2011\u2012\u2013\u2014\u2212")
+"""Hyphens, dashes and the minus sign that word processors and spreadsheets write."""
 _PERCENTAGE: Final = re.compile(r"-?\d+(\.\d+)?\s?%")
 _COMMA: Final = re.compile(r"-?\d+(,\d+)+(\.\d+)?|-?\d+(\.\d{3})*,\d+")
 _WITH_UNIT: Final = re.compile(r"[^\w\s-]?\s?-?\d+(\.\d+)?\s?[^\d\s,]+|[^\w\s-]\s?\d+(\.\d+)?")
@@ -37,6 +39,8 @@ def number_hint(given: str) -> str:
         return f"write {together}"
     if _PLAIN.fullmatch(text):
         return "leave out the quotes"
+    if text[:1] in _DASHES and _PLAIN.fullmatch(text[1:].strip()):
+        return f"write -{text[1:].strip()}, with a plain hyphen"
     if _PERCENTAGE.fullmatch(text):
         return f"write {float(text.rstrip('%')) / 100:g} for {text}"
     if _COMMA.fullmatch(text):

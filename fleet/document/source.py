@@ -17,7 +17,7 @@ from typing import Final
 from fleetplan.fleet.document.composer import compose
 from fleetplan.fleet.document.document import Document, Entry, Node, SourcePlace, merge
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.input_files import UTF_16_MARKS, read_bytes
+from fleetplan.fleet.input_files import read_bytes, unicode_of
 
 # A fleet of 300 services, 100 pools and 8 quarters takes about 1 MiB; a larger file is an accident.
 MAX_BYTES: Final = 32 * 1024 * 1024
@@ -133,8 +133,8 @@ class _SourceReader:
         return self._decoded(name, data)
 
     def _decoded(self, name: str, data: bytes) -> str | None:
-        if data.startswith(UTF_16_MARKS):
-            self.issues.append(Issue(name, 1, 1, "", "this is UTF-16 text", "save the file as UTF-8"))
+        if (encoding := unicode_of(data)) is not None:
+            self.issues.append(Issue(name, 1, 1, "", f"this is {encoding} text", "save the file as UTF-8"))
             return None
         if b"\0" in data:
             line = data.count(b"\n", 0, data.index(b"\0")) + 1

@@ -30,6 +30,17 @@ _DATE_LIKE: Final = re.compile(
     r"\+?(19|20)\d\d([-/.]?[QHMW]?\d{1,2}([-/.]\d{1,2})?)?|FY(\d\d){1,2}[-/.]?(Q?\d{1,2})?", re.IGNORECASE
 )
 """Names of parts of a year in other tools: 2027-Q1, 2027H1, 2027-13."""
+_SPELLINGS: Final = (
+    (re.compile(r"(?P<year>\d{4})[-/. ]?Q-?(?P<part>[1-4])", re.IGNORECASE), "{year}Q{part}"),
+    (re.compile(r"Q(?P<part>[1-4])[-/. ]?(?P<year>\d{4})", re.IGNORECASE), "{year}Q{part}"),
+    (re.compile(r"(?P<year>(19|20)\d\d)[-/.](?P<part>[1-9]|1[0-2]|0[1-9])([-/.]0?1)?"), "{year}-{part:0>2}"),
+    (re.compile(r"(?P<part>[1-9]|1[0-2]|0[1-9])[-/.](?P<year>(19|20)\d\d)"), "{year}-{part:0>2}"),
+    (
+        re.compile(r"FY ?(\d\d)?(?P<year>\d\d)[-/. ]?Q-?(?P<part>[1-4])", re.IGNORECASE),
+        "FY{year}-Q{part}",
+    ),
+)
+"""How else people write periods, and the name of the period that they mean."""
 _CENTURY: Final = 2000
 """FY27 is a fiscal year of 2027."""
 
@@ -197,3 +208,11 @@ def kind_of_name(name: str) -> Literal["quarter", "month", "fiscal quarter"] | N
 def is_like_a_date(name: str) -> bool:
     """Return whether a name without a date was probably meant as a period with one."""
     return kind_of_name(name) is None and _DATE_LIKE.fullmatch(name) is not None
+
+
+def name_of_period(text: str) -> str | None:
+    """Return the name of the period that a text means in another spelling; None where it means none."""
+    for spelling, name in _SPELLINGS:
+        if (found := spelling.fullmatch(text)) is not None:
+            return name.format(**found.groupdict())
+    return None

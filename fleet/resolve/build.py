@@ -74,6 +74,10 @@ def build_fleet(document: Document) -> Fleet:
         region_names=_names(document, "regions") or (DEFAULT_REGION,),
         hardware_names=tuple(dict.fromkeys((*accelerators(), *_names(document, "hardware")))),
     )
+    check_periods(context, spec.horizon)
+    if context.issues:
+        # Without the periods, what names them is wrong as well, and its nearest match is none.
+        raise InputError(_in_order([*parsed.issues, *context.issues]))
     _extend(context, spec)
     fleet = _resolve(context, parsed, with_catalogue_names(context, spec))
     issues = [*parsed.issues, *(issue for issue in context.issues if not _follows(issue, parsed.issues))]
@@ -99,7 +103,6 @@ def _follows(issue: Issue, earlier: Sequence[Issue]) -> bool:
 
 def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
     document = context.document
-    check_periods(context, spec.horizon)
     service_names = _item_names(document, "services")
     classes = [name for each in spec.services for name in _class_names(each)]
     slices, day_kinds = (

@@ -12,6 +12,7 @@ from fleetplan.fleet.inventory.periods import (
     FiscalYear,
     is_like_a_date,
     kind_of_name,
+    name_of_period,
 )
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.horizon import MOST_EXTENSION_QUARTERS, HorizonSpec
@@ -45,7 +46,7 @@ def check_periods(context: Context, spec: HorizonSpec | None) -> None:
             return
         if is_like_a_date(name):
             # A name without a date would count as a quarter, which the author may not mean.
-            hint = "write 2027Q1, 2027-01 or FY27-Q1"
+            hint = f"write {name_of_period(name) or '2027Q1, 2027-01 or FY27-Q1'}"
             context.error(here, f"{name} is neither a quarter nor a month", hint)
             return
         if kind != kinds[0]:

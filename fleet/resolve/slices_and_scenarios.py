@@ -191,9 +191,16 @@ def _by_local_hour(
             steps[step] = ratio
     offsets = {name: spec.utc_offset_hours for name, spec in regions.items()}
     missing = [name for name in context.region_names if offsets.get(name) is None]
-    if missing:
-        hint = f"give regions.{missing[0]}.utc_offset_hours"
-        context.error(here, f"it is not said what time it is in {', '.join(missing)}", hint)
+    # Of an offset that cannot be read that is said.
+    written = context.document.root.child("regions")
+    unsaid = [
+        name
+        for name in missing
+        if written is None or "utc_offset_hours" not in written.entries[name].node.entries
+    ]
+    if unsaid:
+        hint = f"give regions.{unsaid[0]}.utc_offset_hours"
+        context.error(here, f"it is not said what time it is in {', '.join(unsaid)}", hint)
     if missing or not steps:
         return FLAT
     return DayShape(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -13,6 +14,7 @@ from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.document.composer import NO_BREAK_SPACE, NO_BREAK_SPACE_HINT
 from fleetplan.fleet.document.number_hints import number_hint
 from fleetplan.fleet.errors import Issue, names_hint
+from fleetplan.fleet.inventory.periods import name_of_period
 from fleetplan.fleet.schema.finance import CURRENCY_PATTERN
 from fleetplan.fleet.schema.fleet import FleetSpec
 from fleetplan.fleet.schema.known_keys import allowed_keys, places_of
@@ -50,7 +52,13 @@ _BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
+_WHOLE_PERCENT: Final = 100
+"""What is 1 where a share is given in per cent."""
+
 _NUMBERS: Final = frozenset(("float_type", "int_type"))
+
+_THOUSANDS: Final = re.compile(r"\d{3}")
+"""What is a key of its own where thousands have a comma: `{input_tokens: 1,024}`."""
 
 # pydantic's mark of an error in the key of a mapping, not in its value.
 _KEY_MARK: Final = "[key]"
@@ -181,6 +189,8 @@ def _issue(document: Document, detail: ErrorDetails) -> Issue:
         key = str(location[-1])
         if NO_BREAK_SPACE in key:
             return document.issue(location, "unknown key", NO_BREAK_SPACE_HINT, at_key=True)
+        if _THOUSANDS.fullmatch(key):
+            return document.issue(location, "unknown key", "thousands have no comma", at_key=True)
         hints = [names_hint(key, allowed_keys(location[:-1]))]
         if places := places_of(key, location[:-1]):
             hints.append(f"see {' and '.join(places)}")
@@ -197,7 +207,10 @@ def _message(detail: ErrorDetails) -> tuple[str, str]:  # noqa: PLR0911 - one re
         return f"must be {_WANTED[kind]}, not {value}", _wanted_hint(detail)
     if kind in _BOUNDS:
         key, words = _BOUNDS[kind]
-        return f"must be {words} {_number(context[key])}, not {value}", ""
+        given = detail["input"]
+        is_percentage = words in ("at most", "less than") and context[key] == 1 < given <= _WHOLE_PERCENT
+        hint = f"write {given / _WHOLE_PERCENT:g} for {given:g} %" if is_percentage else ""
+        return f"must be {words} {_number(context[key])}, not {value}", hint
     if kind == "multiple_of":
         return f"must be a multiple of {_number(context['multiple_of'])}, not {value}", ""
     if kind == "literal_error":
@@ -205,6 +218,8 @@ def _message(detail: ErrorDetails) -> tuple[str, str]:  # noqa: PLR0911 - one re
         allowed = str(context["expected"]).replace("'", "").replace(" or ", ", ").split(", ")
         if given in allowed:
             return f"must not be {value}", f"write {given} without quotes"
+        if allowed == ["any"] and isinstance(given, str):
+            return f"must not be {value}", f"write any, or a list such as [{given}]"
         return f"must not be {value}", names_hint(given if isinstance(given, str) else value, allowed)
     if kind in ("too_short", "string_too_short"):
         least, given = context["min_length"], context.get("actual_length")
@@ -212,7 +227,11 @@ def _message(detail: ErrorDetails) -> tuple[str, str]:  # noqa: PLR0911 - one re
     if kind == "string_pattern_mismatch":
         if context["pattern"] in _PATTERNS:
             return f"must be {_PATTERNS[context['pattern']]}, not {value}", ""
-        return f"is not a name: {value}", "names hold no blanks, commas, brackets or bars"
+        meant = (
+            name_of_period(str(detail["input"])) if _location(detail)[:2] == ("horizon", "periods") else None
+        )
+        hint = "names hold no blanks, commas, brackets or bars" if meant is None else f"write {meant}"
+        return f"is not a name: {value}", hint
     return detail["msg"], ""
 
 
@@ -221,6 +240,8 @@ def _wanted_hint(detail: ErrorDetails) -> str:
     kind, given = detail["type"], detail["input"]
     if kind in _NUMBERS and isinstance(given, str):
         return number_hint(given)
+    if kind == "list_type" and isinstance(given, str):
+        return f"write [{given}]"
     if kind == "string_type" and _location(detail)[-1:] == ("growth",):
         return GROWTH_EXAMPLES
     if kind == "string_type" and _location(detail)[-1:] in (("as_of",), ("price_as_of",)):

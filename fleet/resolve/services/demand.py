@@ -196,9 +196,11 @@ def _shares(
     missing = [name for name in classes if name not in given]
     if missing:
         context.error(here, f"has no share for {', '.join(missing)}", "every class needs one, or none has")
-        return None
+        # Any split: that the demand has none is said.
+        return dict.fromkeys(classes, 1 / len(classes))
     total = sum(given.values())
     if abs(total - 1) > SHARE_TOLERANCE:
         context.error(here, f"the shares add up to {total:g}, not 1")
-        return None
+    if total == 0:
+        return dict.fromkeys(classes, 1 / len(classes))
     return {name: share / total for name, share in given.items()}

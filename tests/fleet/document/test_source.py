@@ -105,6 +105,8 @@ def test_places_point_at_keys_and_values() -> None:
         (b"\n---\n", "a.yaml:1:1: the file is empty; a fleet file starts with `version: 1`"),
         (b"\x89PNG\r\n\x1a\n\x00\x00", "a.yaml:3:1: this is a binary file, not YAML text"),
         ("name: a\n".encode("utf-16"), "a.yaml:1:1: this is UTF-16 text; save the file as UTF-8"),
+        ("name: a\n".encode("utf-16-le"), "a.yaml:1:1: this is UTF-16 text; save the file as UTF-8"),
+        ("name: a\n".encode("utf-32"), "a.yaml:1:1: this is UTF-32 text; save the file as UTF-8"),
         (
             b"name: caf\xe9\n",
             "a.yaml:1:10: not UTF-8 text: byte 0xe9 cannot be read; save the file as UTF-8",
@@ -113,7 +115,19 @@ def test_places_point_at_keys_and_values() -> None:
         (b"just text\n", "a.yaml:1:1: must be a mapping of keys to values, not 'just text'"),
         (b"x: 12345678901234567890\n", "a.yaml:1:4: x: 12345678901234567890 has more than 15 digits"),
     ],
-    ids=["empty", "comment", "empty document", "binary", "UTF-16", "latin-1", "list", "text", "digits"],
+    ids=[
+        "empty",
+        "comment",
+        "empty document",
+        "binary",
+        "UTF-16",
+        "no mark",
+        "UTF-32",
+        "latin-1",
+        "list",
+        "text",
+        "digits",
+    ],
 )
 def test_files_that_are_no_fleet(data: bytes, expected: str) -> None:
     assert message_of(written(data)) == expected

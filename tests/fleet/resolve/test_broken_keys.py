@@ -18,7 +18,7 @@ BROKEN: list[Broken] = [
         "regions: [us-east, eu-west]",
         "regions: us-east",
         [
-            "10:52: offers.h100-rent.regions: must be a list, not 'us-east'",
+            "10:52: offers.h100-rent.regions: must be a list, not 'us-east'; write [us-east]",
         ],
     ),
     (
@@ -317,6 +317,14 @@ BROKEN: list[Broken] = [
         "hardware: H200-SXM",
         "hardware: Quadro GV100",
         ["8:50: pools.east-h200.hardware: there is no hardware 'Quadro GV100'; allowed: one of 40 names"],
+    ),
+    (
+        "comma between thousands",
+        "input_tokens: 2048",
+        "input_tokens: 2,048",
+        [
+            "14:32: services.chat.workload.048: unknown key; thousands have no comma",
+        ],
     ),
 ]
 

@@ -67,7 +67,10 @@ BROKEN: list[Broken] = [
         "policy: {unmet: forbid}",
         "policy: {unmet: forbid",
         [
-            "18:1: not valid YAML: while parsing a flow mapping did not find expected ',' or '}'",
+            (
+                "18:1: not valid YAML: while parsing a flow mapping from line 17 on "
+                "did not find expected ',' or '}'"
+            ),
         ],
     ),
     (
@@ -179,6 +182,28 @@ BROKEN: list[Broken] = [
         "[a, b]: small",
         [
             "2:1: a key must be plain text",
+        ],
+    ),
+    (
+        "unclosed quotes",
+        "name: chat",
+        'name: "chat',
+        [
+            (
+                "18:1: not valid YAML: while scanning a quoted scalar from line 12 on "
+                "found unexpected end of stream"
+            ),
+        ],
+    ),
+    (
+        "conflict of a merge",
+        "    slo: {ttft_ms: 350, tpot_ms: 30}\n",
+        "<<<<<<< HEAD\n    slo: {ttft_ms: 350}\n=======\n    slo: {ttft_ms: 300}\n>>>>>>> theirs\n",
+        [
+            (
+                "16:8: not valid YAML: while scanning a simple key could not find expected ':'; "
+                "a merge left its conflict there: keep one side, and remove the lines of <, = and >"
+            ),
         ],
     ),
 ]
