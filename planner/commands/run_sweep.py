@@ -23,6 +23,7 @@ from fleetplan.planner.questions.sweep.plots import write_sweep_plots
 from fleetplan.planner.questions.sweep.results import PointResult, sweep_table
 from fleetplan.planner.questions.sweep.run import SweepTask, at_a_time, points_before, run_sweep
 from fleetplan.planner.questions.waited import Waited
+from fleetplan.planner.report.headline import status_words
 from fleetplan.planner.search import SearchLimits
 from fleetplan.scenarios.load import load_fleet
 
@@ -125,7 +126,7 @@ def sweep(
     found, code = collected(
         run_sweep([tasks[number] for number in missing], folder, *workers),
         _awaited(len(missing), limits, workers),
-        lambda row: f"{tasks[missing[row[0]]].point.text}: {row[1].status}",
+        lambda row: f"{tasks[missing[row[0]]].point.text}: {status_words(row[1].status)}",
         keep,
         "; the same command continues from here",
         begun=len(missing) < len(tasks),
@@ -161,7 +162,7 @@ def print_sweep(swept: Swept, out: RichConsole) -> None:
         if figures:
             row = [money(figures["tco"]), money(figures["tco bound"]), escape(", ".join(used))]
         else:
-            row = [result.status, "", ""]
+            row = [status_words(result.status), "", ""]
         table.add_row(*place, *row)
     out.print(table)
 

@@ -73,14 +73,15 @@ def pool_lines(plan: Plan) -> list[tuple[PoolUse, str, str, float, float]]:
 def print_day(plan: Plan, console: Console) -> None:
     """Print the changes within a day and the slices that do offline work, in the most likely scenario."""
     shown = likeliest(plan)
+    slices = [name or "" for name in dict.fromkeys(use.slice for use in plan.pools)]
     for period in plan.periods:
         changes = [row for row in plan.tides if (row.period, row.scenario) == (period, shown)]
         starts: dict[str, int] = defaultdict(int)
         for row in changes:
             starts[row.slice or ""] += max(0, row.accelerators)
-        if changes:
+        parts = [f"{starts[name]} when {escape(name)} begins" for name in slices if starts[name]]
+        if parts:
             usd = sum(row.usd for row in plan.tides if row.period == period)
-            parts = [f"{count} when {escape(name)} begins" for name, count in starts.items()]
             console.print(
                 f"[bold]Daily changes[/] {escape(period)}, accelerators that start: "
                 f"{', '.join(parts)} ({money(usd)})"
@@ -91,9 +92,9 @@ def print_day(plan: Plan, console: Console) -> None:
         put_off = sum(each.requests_per_day for each in own if each.arises_in != each.slice)
         done: dict[str, float] = defaultdict(float)
         for each in own:
-            done[each.slice or "the day"] += each.requests_per_day
+            done[each.slice or ""] += each.requests_per_day
         # Slices of weekdays and weekends belong to different days, so there is no total.
-        parts = [f"{count:,.0f} in {escape(name)}" for name, count in done.items()]
+        parts = [f"{done[name]:,.0f} in {escape(name or 'the day')}" for name in slices if name in done]
         console.print(
             f"[bold]Offline[/] {escape(service)} {escape(period)}, requests a day: {', '.join(parts)}; "
             f"{f'{put_off:,.0f}' if put_off else 'none'} of them deferred"

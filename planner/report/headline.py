@@ -25,10 +25,11 @@ from fleetplan.planner.report.extension import print_extension
 from fleetplan.planner.report.weak_parts import print_weak_parts
 
 _STATUS_TEXT: Final = {
-    "optimal": "optimal",
     "within_gap": "within the requested gap",
     "limit": "time limit reached",
+    "no_plan": "no plan within the time limit",
 }
+"""How a search ended in words, where they are others than in plan.json."""
 
 _STOPPED: Final = "stopped or out of time"
 
@@ -41,7 +42,12 @@ because evaluating its configurations took long.
 def status_text(plan: Plan) -> str:
     """Return in words how the search ended; a plan does not record an interruption by the user."""
     early = plan.solve.wall_s < MOST_OF_TIME * plan.provenance.time_limit_s
-    return _STOPPED if plan.status == "limit" and early else _STATUS_TEXT[plan.status]
+    return _STOPPED if plan.status == "limit" and early else status_words(plan.status)
+
+
+def status_words(status: str) -> str:
+    """Return a status of plan.json, or of a point of a sweep, in words."""
+    return _STATUS_TEXT.get(status, status)
 
 
 def print_headline(plan: Plan, brief: bool, console: Console) -> None:

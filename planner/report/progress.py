@@ -28,19 +28,23 @@ class ProgressLine:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._last = 0.0
+        self._said = ""
 
     def __call__(self, progress: Progress) -> None:
         """Print a better plan or bound."""
         now = time.monotonic()
         if progress.wall_s < QUIET_S or now - self._last < INTERVAL_S:
             return
-        self._last = now
         plan, bound = progress.objective_usd, progress.bound_usd
-        parts = [f"{progress.wall_s:6.1f} s", progress.stage]
+        parts = [progress.stage]
         if plan is not None:
             parts.append(f"plan {money(plan)}")
         if bound is not None:
             parts.append(f"bound {money(bound)}")
         if plan and bound is not None:
             parts.append(f"gap {percent((plan - bound) / plan)}")
-        self._console.print("  ".join(parts), style="dim", highlight=False)
+        said = "  ".join(parts)
+        if said == self._said:
+            return
+        self._last, self._said = now, said
+        self._console.print(f"{progress.wall_s:6.1f} s  {said}", style="dim", highlight=False)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from rich.console import Console
 from tests.parts import first_of
 from tests.planner.questions.swept import SCENARIO, SCENARIOS, run, swept
 from tests.planner.random_fleets import large_case, tiny_case
@@ -16,7 +18,7 @@ from tests.planner.solving import solve_unchecked
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.planner.cells import csv_text
-from fleetplan.planner.commands.run_sweep import Ground, sweep, tasks_of
+from fleetplan.planner.commands.run_sweep import Ground, Swept, print_sweep, sweep, tasks_of
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.questions.sweep.axes import SweepPoint, grid_points, read_axes, split_values
 from fleetplan.planner.questions.sweep.plots import write_sweep_plots
@@ -29,6 +31,7 @@ from fleetplan.planner.questions.sweep.results import (
     write_result,
 )
 from fleetplan.planner.questions.sweep.run import run_sweep
+from fleetplan.planner.report.headline import status_words
 from fleetplan.planner.search.budgets_kept import search
 from fleetplan.planner.search.result import SearchLimits, SolveStatus
 from fleetplan.planner.search.solvers import reproducible
@@ -159,6 +162,15 @@ def test_unknown_backends_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such backend"):
         sweep(Ground(SCENARIO, (), ()), ["demand=1"], LIMITS, tmp_path / "out", (1, "ray://"))
     assert not (tmp_path / "out").exists()
+
+
+def test_points_say_how_they_ended_in_words() -> None:
+    axes = read_axes(["demand=1"])
+    nothing = PointResult(point=(("demand", "1"),), status="no_plan", figures=())
+    stream = StringIO()
+    print_sweep(Swept(axes, (nothing,), ()), Console(file=stream, width=160))
+    assert "no plan within the time limit" in stream.getvalue()
+    assert status_words("within_gap") == "within the requested gap"
 
 
 def test_values_keep_their_commas_in_brackets_and_quotes() -> None:

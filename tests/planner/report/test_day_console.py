@@ -47,6 +47,23 @@ def test_offline_work_says_when_it_is_done() -> None:
     assert line.endswith("43,200 of them deferred")
 
 
+def test_slices_stand_in_the_order_of_the_day_and_those_without_starts_in_none() -> None:
+    example = EXAMPLES["tidal"]()
+    plan = solve(example.fleet, example.candidates).plan
+    assert plan is not None
+    freed = [row.model_copy(update={"accelerators": -1}) for row in plan.tides if row.slice == "night"]
+    starting = [row for row in plan.tides if row.slice == "day"]
+    changed = plan.model_copy(update={"tides": (*freed, *starting)})
+    (tides,) = [line for line in printed(changed) if line.startswith("Daily changes")]
+    assert tides.startswith("Daily changes now, accelerators that start: 1 when day begins (")
+    example = EXAMPLES["offline"]()
+    plan = solve(example.fleet, example.candidates).plan
+    assert plan is not None
+    changed = plan.model_copy(update={"offline_work": plan.offline_work[::-1]})
+    (line,) = [line for line in printed(changed) if line.startswith("Offline")]
+    assert line.startswith("Offline batch now, requests a day: 43,200 in day, 129,600 in night; ")
+
+
 def test_scenarios_are_a_table_of_what_if() -> None:
     lines = printed(planned(question("least-regret")))
     start = next(i for i, line in enumerate(lines) if line.startswith("Demand scenarios"))

@@ -1,0 +1,25 @@
+"""Lines of progress: one for each improvement."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from fleetplan.planner.report import progress
+from fleetplan.planner.report.progress import QUIET_S, ProgressLine
+from fleetplan.planner.search import Progress
+
+
+def test_a_line_that_says_nothing_new_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fleet that is searched region by region said the same line twice a second."""
+    monkeypatch.setattr(progress, "INTERVAL_S", 0.0)
+    stream = StringIO()
+    line = ProgressLine(Console(file=stream, width=160))
+    for second, plan in enumerate((9.0e3, 9.0e3, 8.0e3, 8.0e3)):
+        line(Progress("cost in us-east", QUIET_S + second, plan, 5.0e3, "", ""))
+    assert [text.split("  ") for text in stream.getvalue().splitlines()] == [
+        ["", " 2.0 s", "cost in us-east", "plan $9 k", "bound $5 k", "gap 44%"],
+        ["", " 4.0 s", "cost in us-east", "plan $8 k", "bound $5 k", "gap 38%"],
+    ]
