@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import isclose
+from math import inf, isclose
 from typing import Final
 
 import pandas as pd
@@ -167,11 +167,17 @@ def known_from_later(points: Sequence[ParetoPoint], against: str) -> list[Pareto
         In the order in which they are solved, each within the asked gap.
     against : str
         Their figure. A plan that costs no more than that of an earlier point is within its cap. One with more
-        headroom or tighter limits keeps what an earlier point asks for.
+        headroom or tighter limits keeps what an earlier point asks for. What is proven of all plans within a
+        cap holds for those within an earlier, lower one.
     """
     found: list[ParetoPoint] = []
     best: ParetoPoint | None = None
-    for point in reversed(points):
+    proven = -inf
+    for solved in reversed(points):
+        point = solved
+        if solved.proven_value is not None:
+            proven = max(proven, solved.proven_value)
+            point = replace(solved, proven_value=proven)
         known = point
         if best is not None and best.usd is not None and (point.usd is None or best.usd < point.usd):
             if against not in MINIMISED:

@@ -331,6 +331,9 @@ def test_points_take_what_later_ones_do_better() -> None:
     found = known_from_later(capped, "carbon")
     assert [(point.usd, point.value) for point in found] == [(25.98, 23.2)] * 3 + [(26.5, 23.0)]
     assert [point.bound_usd for point in found] == [None, None, 25.0, 25.0]
+    # What nothing within a cap is below, nothing within a lower cap is.
+    proven = [ParetoPoint("cap", 26.0, 25.0, 23.3, "kg CO2", least) for least in (22.9, 22.7, 22.8)]
+    assert [point.proven_value for point in known_from_later(proven, "carbon")] == [22.9, 22.8, 22.8]
     # The plan of a later point is often that of the one before, found again; its bound is still one.
     again = [ParetoPoint("cap", usd, 25.0, 23.3, "kg CO2", 22.9) for usd in (26.0, 26.0 - 1e-7)]
     assert known_from_later(again, "carbon") == again
