@@ -40,7 +40,7 @@ OVERRUN_S = 10.0
 
 EFFORT = TrialEffort(
     most_cells=6, time_limit_s=3.0, gap_ratio=1e-4, workers=2, laws=2, questions=2, tamperings=40,
-    explain=True, overrun_s=OVERRUN_S,
+    exports=3, explain=True, overrun_s=OVERRUN_S,
 )  # fmt: skip
 
 LARGE_EVERY = 50

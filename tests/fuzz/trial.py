@@ -13,6 +13,8 @@ from typing import TypeVar
 
 from fleetplan.planner.plan import Plan
 from tests.fuzz.commands import ask, questions
+from tests.fuzz.enlarged import enlarged
+from tests.fuzz.exported import export_faults
 from tests.fuzz.fleets import Made, random_fleet
 from tests.fuzz.laws import laws_of
 from tests.fuzz.outcome import Outcome, broken, solved
@@ -33,6 +35,8 @@ class TrialEffort:
         Of each solve.
     laws, questions, tamperings : int
         How many of each.
+    exports : int
+        How many plans' exports are held to the plan: its own, and those of it with other hardware.
     explain : bool
         Whether it is found out of an infeasible fleet what is short.
     overrun_s : float or None
@@ -46,6 +50,7 @@ class TrialEffort:
     laws: int = 1
     questions: int = 1
     tamperings: int = 0
+    exports: int = 0
     explain: bool = False
     overrun_s: float | None = None
 
@@ -91,6 +96,7 @@ def try_fleet(
             _check_gap(report, first.plan, effort)
             _hold_to_laws(report, made, first, first.plan, place, effort)
             _tamper(report, first, first.plan, effort)
+            _export(report, first.plan, place, effort)
         for question in list(questions(made, path, first.plan, dice))[: effort.questions]:
             report.tried[f"plan {question.command}"] += 1
             wrong = _guarded(report, str(question), lambda asked=question: ask(asked))  # type: ignore[misc]
@@ -128,6 +134,16 @@ def _tamper(report: Report, first: Outcome, plan: Plan, effort: TrialEffort) -> 
 
     found = _guarded(report, "tampered", tried)
     report.failures += [f"not noticed: {each}" for each in found or ()]
+
+
+def _export(report: Report, plan: Plan, place: Path, effort: TrialEffort) -> None:
+    """Hold exports to the plan, and to what it would be on hardware and in layouts of large fleets."""
+    dice = random.Random(f"exported {report.seed}")
+    for number in range(effort.exports):
+        exported = plan if number == 0 else enlarged(plan, dice)
+        report.tried["exports of a plan" if number == 0 else "exports of an enlarged plan"] += 1
+        found = _guarded(report, "exports", lambda each=exported: list(export_faults(each, place)))  # type: ignore[misc]
+        report.failures += [f"export {number}: {each}" for each in found or ()]
 
 
 def _check_time(report: Report, what: str, outcome: Outcome, effort: TrialEffort) -> None:

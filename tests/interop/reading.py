@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetplan.fleet.document.plain import read_yaml
+from fleetplan.perfmodel.parallelism import Configuration
 from fleetplan.planner.export.launch.deployments import dns_name
 from fleetplan.planner.plan import Placement, Plan
 from tests.interop import judge
@@ -35,19 +36,43 @@ def folder_of(scenario: str) -> Path:
     return own if own.is_dir() else SCENARIOS
 
 
-def cases_of(plan: Plan, scenario: str, exports: Path) -> Iterator[tuple[ParserCase, list[Finding]]]:
-    """Every command of the exports of a plan, with what its manifest is found to be."""
+def largest_rows(plan: Plan, period: str) -> dict[str, Placement]:
+    """Rows of a period by their label, each of the moment in which it has most replicas."""
     rows: dict[str, Placement] = {}
     for row in plan.placements:
         label = label_of(row)
-        if row.period == plan.periods[0] and (label not in rows or rows[label].replicas < row.replicas):
+        if row.period == period and (label not in rows or rows[label].replicas < row.replicas):
             rows[label] = row
+    return rows
+
+
+def cases_of(
+    plan: Plan, scenario: str, exports: Path, *, models: Path | None = None, period: str | None = None
+) -> Iterator[tuple[ParserCase, list[Finding]]]:
+    """Every command of the exports of a plan, with what its manifest is found to be.
+
+    Parameters
+    ----------
+    plan : Plan
+        With its inputs.
+    scenario : str
+        What findings call it.
+    exports : Path
+        A folder a format.
+    models : Path, optional
+        Where the paths of models are relative to; the folder of a packaged scenario if left out.
+    period : str, optional
+        Of the exports; the first if left out.
+    """
+    folder = folder_of(scenario) if models is None else models
+    rows = largest_rows(plan, period or plan.periods[0])
 
     def case(source: str, framework: str, words: Sequence[str], row: Placement) -> ParserCase:
         assert plan.inputs is not None
         want = wanted(plan, row)
         service = next(each for each in plan.inputs.services if each.name == row.service)
-        variant = next(each for each in service.variants if row.config.startswith(each.name))
+        named = Configuration.parse(row.config).variant
+        variant = next(each for each in service.variants if each.name == named)
         room = next(
             (
                 each.sequence_tokens
@@ -61,7 +86,7 @@ def cases_of(plan: Plan, scenario: str, exports: Path) -> Iterator[tuple[ParserC
             source,
             framework,
             tuple(words),
-            config_of(variant.model, folder_of(scenario)),
+            config_of(variant.model, folder),
             capability_of(row.hardware),
             want | {"framework": service.framework},
             row,
@@ -157,11 +182,10 @@ def _llm_d(scenario: str, file: Path, plan: Plan, rows: Mapping[str, Placement],
 
 def _row_named(label: str, rows: Mapping[str, Placement]) -> Placement:
     """The placement whose manifest bears a name."""
-    return next(
-        row
-        for row in rows.values()
-        if dns_name(f"{row.service}-{row.pool}-{row.phase}-{row.config}") == label
-    )
+    for row in rows.values():
+        if dns_name(f"{row.service}-{row.pool}-{row.phase}-{row.config}") == label:
+            return row
+    raise LookupError(f"no placement is called {label}")
 
 
 def _lws(scenario: str, file: Path, rows: Mapping[str, Placement], case: Any) -> Iterator[Any]:
@@ -213,5 +237,5 @@ def row_of(component: Any, arguments: Sequence[str], graph: Any, rows: Mapping[s
         and any(graph_name == dns_name(f"{row.service}-{row.region}", n) for n in range(8, 46))
     ]
     if len(fitting) != 1:
-        raise SystemExit(f"{len(fitting)} placements fit {graph_name}/{component['name']}")
+        raise LookupError(f"{len(fitting)} placements fit {graph_name}/{component['name']}")
     return fitting[0]
