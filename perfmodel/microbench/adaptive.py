@@ -1,4 +1,4 @@
-"""Where to measure next: in the gaps beside the measurements that their neighbours predict worst."""
+"""Choose the next points: gaps beside the measurements that their neighbours predict worst."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from fleetplan.perfmodel.optables.interpolation.surfaces import build_surfaces
 from fleetplan.perfmodel.optables.rows import measured_rows, site_dimensions
 
 SMALLEST_GAP: Final = 1.5
-"""Neighbours that are no further apart than this factor need nothing between them."""
+"""Largest ratio of neighbours that need no point between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeError:
-    """How far the neighbours of a measurement are off it.
+    """Error of the prediction of a measurement by its neighbours.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ def _grid_errors(accelerator: Accelerator, rows: MeasuredRows) -> list[NodeError
 
 
 def _has_both_sides(grid: MeasuredGrid, site: int, first: int, second: int) -> bool:
-    """Whether a node lies between two others along one of the axes: at a border nothing predicts it."""
+    """Whether a node is between two others along an axis; border nodes have no prediction."""
     known = ~np.isnan(grid.latency_ms[site])
     along, across = known[first], known[:, second]
     return bool(

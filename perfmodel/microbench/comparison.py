@@ -1,4 +1,4 @@
-"""Where two operator tables differ: the second at the points of the first."""
+"""Compare two operator tables at the points of the first."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ class Difference:
     n_points : int
         Measurements of the first table.
     n_compared : int
-        Those that the second one measured too, or has others around.
+        Points that the second table also measured, or that it interpolates.
     quantiles : tuple[float, float, float]
-        Second over first: 10th percentile, median, 90th percentile; NaN where nothing could be compared.
+        Ratio of the second to the first: 10th percentile, median, 90th percentile; NaN without comparable
+        points.
     worst : tuple[tuple[str, float], ...]
         The points that differ most, with their ratio.
     """
@@ -50,9 +51,9 @@ def differences(
     Parameters
     ----------
     first, second : list[MeasuredRows]
-        One an operator and data type each.
+        One per operator and data type.
     accelerator : Accelerator
-        Whose speed of light interpolates the second.
+        Hardware of the roofline that interpolates the second.
     n_worst : int
         Points to name.
     """

@@ -23,8 +23,8 @@ DRIFT_RATIO: Final = 1.1
 others use a machine evenly, its time stays within 4 %."""
 
 CALM_SHARE: Final = 0.25
-"""The control of calm times is that which so many points had or less: a machine that is slow for half of the
-time is measured in the other half."""
+"""Quantile of the controls that counts as calm: a machine that is slow for half of the time is measured in
+the other half."""
 
 CONTROL_SIDE: Final = {"cpu": 512, "cuda": 4096}
 """Side of the square product that is computed."""
@@ -39,7 +39,7 @@ class Control:
     Parameters
     ----------
     device : Device
-        Where it runs.
+        Device.
     """
 
     def __init__(self, device: Device) -> None:
@@ -60,13 +60,13 @@ class Control:
 
 
 def calm_control_us(measurements: Iterable[Measurement]) -> float | None:
-    """Time of the control in calm times; None where there was none. [us]."""
+    """Time of the control in calm times; None without controls. [us]."""
     times = [each.control_us for each in measurements if each.control_us is not None]
     return quantile_of(times, CALM_SHARE) if times else None
 
 
 def control_ratio(measurement: Measurement, calm_us: float | None) -> float | None:
-    """How much longer the control beside a measurement took than in calm times; None without one."""
+    """Ratio of the control beside a measurement to that of calm times; None without one."""
     if measurement.control_us is None or calm_us is None:
         return None
     return measurement.control_us / calm_us

@@ -18,31 +18,31 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.perfmodel.microbench.operands import Arena, Kernel, Run
 
 CPU_REUSE_BYTES: Final = 2**30
-"""What a step reads between two uses of a weight where nothing smaller is known: more than the caches of a
-processor hold for one process. [bytes]"""
+"""Default bytes that a step reads between two uses of a weight: more than the caches that a processor has for
+one process. [bytes]"""
 
 MEMORY_RATIO: Final = 1 / 16
 """Most that the arena of a CPU takes of the memory; of all memory, so that it is as large in every run."""
 
 CPU_STREAM_BYTES: Final = 8 * 2**20
 """Weights that are read between two executions on a CPU [bytes]: those of a product, more than the caches of
-one core (2 MB in servers of 2023 to 2026). In a step every operator comes after such a product, which leaves
-neither activations nor the code of small operators in these caches."""
+one core (2 MB in servers of 2023 to 2026). In a step, every operator follows such a product, which evicts
+activations and the code of small operators from these caches."""
 
 _STREAM_WIDTH: Final = 1024
 
 LOOK_S: Final = 0.5
-"""How long is looked which cores are used. [s]"""
+"""Time to observe the use of cores. [s]"""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceState:
-    """Current state of a device; None for what is not known.
+    """Current state of a device; None for unknown values.
 
     Attributes
     ----------
     power_w, clock_mhz, temperature_c : float or None
-        Of the board.
+        Power, clock and temperature of the board.
     busy_ratio : float or None
         Part of the recent time in which kernels ran.
     """
@@ -54,12 +54,12 @@ class DeviceState:
 
 
 class Device(Protocol):
-    """Where kernels run.
+    """A device that runs kernels.
 
     Attributes
     ----------
     name : str
-        What provenance calls it.
+        Name in provenance.
     where : torch.device
         For operands.
     arena : Arena
@@ -71,7 +71,7 @@ class Device(Protocol):
     arena: Arena
 
     def missing(self, dtype: str) -> str:
-        """Say why it has no matrix units for a data type; an empty string where it has."""
+        """Return why it has no matrix units for a data type; an empty string if it has."""
         ...
 
     def free_bytes(self) -> float:
@@ -87,7 +87,7 @@ class Device(Protocol):
         ...
 
     def agreed(self, value: float) -> float:
-        """Return the largest of a value among processes that measure together, so that they decide alike."""
+        """Return the largest value among processes that measure together, so that they decide equally."""
         ...
 
     def works(self) -> bool:
@@ -98,15 +98,15 @@ class Device(Protocol):
 class CpuDevice:
     """The CPU, with a fixed number of threads.
 
-    With one thread, the processor time of that thread counts, of which other processes take nothing (they do
-    take bandwidth and caches). With more, the time on the clock counts, and the machine has to be idle.
+    With one thread, its processor time counts, which excludes other processes (except their use of bandwidth
+    and caches). With more threads, wall time counts, and the machine must be idle.
 
     Parameters
     ----------
     threads : int
-        Of torch.
+        Device of torch.
     reuse_bytes : int, optional
-        What a step reads between two uses of a weight. [bytes]
+        Bytes that a step reads between two uses of a weight. [bytes]
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class CpuDevice:
         return [sum(self._part_us(part) for part in kernel.next_parts()) for _ in range(repeats)]
 
     def state(self) -> DeviceState:
-        """A CPU says nothing that is worth keeping."""
+        """A CPU reports no useful state."""
         return DeviceState()
 
     def agreed(self, value: float) -> float:
@@ -164,7 +164,7 @@ class CpuDevice:
 
 
 class Pinned:
-    """Holds the threads of this process on so many cores, those that others used least just before.
+    """Pins the threads of this process to a number of cores, the least used ones just before.
 
     A thread that moves to another core finds its caches empty. Afterwards the process may run everywhere.
     """
@@ -197,18 +197,18 @@ def open_device(
     Parameters
     ----------
     name : str
-        Of the device.
+        Kind of the device.
     threads : int
-        Of a CPU.
+        Threads of a CPU.
     allow_busy : bool
         Take a GPU that others use.
     reuse_bytes : int, optional
-        What a step of the smallest model reads between two uses of a weight, where that is known. [bytes]
+        Bytes that a step of the smallest model reads between two uses of a weight, if known. [bytes]
 
     Raises
     ------
     InputError
-        There is no such device, or others use it.
+        The device does not exist, or others use it.
     """
     if name == "cpu":
         return CpuDevice(threads, reuse_bytes)

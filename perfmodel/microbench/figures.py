@@ -18,7 +18,7 @@ COPY_BYTES: Final = 2**28
 """Size of a copy whose bandwidth counts: far beyond any cache. [bytes]"""
 
 PRODUCT_SIDE: Final = {"cpu": 2048, "cuda": 8192}
-"""Side of the square product whose throughput stands for the matrix peak."""
+"""Side of the square product whose throughput represents the matrix peak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class MeasuredFigures:
     Attributes
     ----------
     bf16_tflops : float
-        Of a large product. [TFLOPS]
+        Throughput of a large product. [TFLOPS]
     memory_gb_per_s : float
         Read and written by a copy within the memory. [GB/s]
     memory_gib : float
-        Free when it was asked. [GiB]
+        Free memory at the time of the query. [GiB]
     host_to_device_gb_per_s, device_to_host_gb_per_s : float or None
-        Of copies between pinned memory of the host and the device; None where the device is the host. [GB/s]
+        Bandwidth of copies between pinned host memory and the device; None if the device is the host. [GB/s]
     """
 
     bf16_tflops: float

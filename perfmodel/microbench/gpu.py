@@ -13,8 +13,8 @@ from fleetplan.perfmodel.microbench.device import DeviceState, refused
 from fleetplan.perfmodel.microbench.operands import Arena, Kernel, Run
 
 REUSE_CACHES: Final = 2.0
-"""Weights and caches of the arena over the last cache of a GPU, so that nothing of them is left in it when
-their turn comes again."""
+"""Size of the arena divided by the last-level cache of a GPU, so that none of it remains in the cache at its
+next use."""
 
 LAST_CACHE_BYTES: Final = 64 * 2**20
 """Last cache of a GPU that does not say how large it is: more than that of an H100 (50 MB). [bytes]"""
@@ -44,7 +44,7 @@ class CudaDevice:
     Raises
     ------
     InputError
-        There is no GPU of that number, or others use it.
+        The GPU does not exist, or others use it.
     """
 
     def __init__(self, index: int = 0, allow_busy: bool = False) -> None:
@@ -95,7 +95,7 @@ class CudaDevice:
         return [float(start.elapsed_time(end)) * 1e3 / executions for start, end in marks]
 
     def state(self) -> DeviceState:
-        """Figures of NVML, through torch; those alone that it has, and none where it is not installed."""
+        """Return the figures that NVML provides through torch; none if it is not installed."""
         power_mw = self._told(torch.cuda.power_draw)
         busy_percent = self._told(torch.cuda.utilization)
         return DeviceState(
@@ -110,7 +110,7 @@ class CudaDevice:
         return value
 
     def works(self) -> bool:
-        """Tell whether a kernel still runs: after some errors none does until the process ends."""
+        """Return whether kernels still run: after some errors, none does until the process ends."""
         try:
             torch.cuda.synchronize(self.where)
             torch.ones(1, device=self.where).add_(1)
@@ -122,7 +122,7 @@ class CudaDevice:
         return True
 
     def _told(self, ask: Callable[[torch.device], float]) -> float | None:
-        """One figure; None where its source is missing or the part does not have it (MIG has no use)."""
+        """Return one figure; None if its source is missing or the part lacks it (MIG: utilisation)."""
         try:
             return float(ask(self.where))
         except (ImportError, RuntimeError):
@@ -145,7 +145,7 @@ class CudaDevice:
         return self._graphs[kernel]
 
     def _executions(self, parts: tuple[Run, ...]) -> int:
-        """How often a graph executes a kernel at least: less often where one execution takes long."""
+        """Minimum executions of a kernel per graph; fewer if one execution takes long."""
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         # Libraries set themselves up at their first call, which does not count.
         for run in parts:

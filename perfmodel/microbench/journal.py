@@ -43,11 +43,11 @@ class Origin:
     hardware : str
         The part that plans know.
     device : str
-        What it calls itself.
+        Name of the device.
     software : str
-        Of the kernels: torch with its version.
+        Software of the kernels: torch with its version.
     reuse_mib : int
-        What is read between two uses of a weight. [MiB]
+        Memory read between two uses of a weight. [MiB]
     """
 
     hardware: str
@@ -74,9 +74,9 @@ class Journal:
     path : Path
         The file.
     measured : dict[Point, Measurement]
-        What was measured.
+        Measurements.
     skipped : dict[Point, str]
-        What cannot be measured, and why.
+        Points that cannot be measured, with reasons.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The operators in torch: for each, the library's best kernel with operands of the asked shape."""
+"""Operators in torch: the library's best kernel for each, with operands of the requested shape."""
 
 from __future__ import annotations
 
@@ -122,7 +122,8 @@ def fastest_kernel(kernels: Sequence[Kernel], device: Device, label: str) -> Ker
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
-            # What torch raises for a kernel or dtype that the device lacks; said below if none is left.
+            # Errors that torch raises for a kernel or dtype that the device lacks; reported below if none is
+            # left.
             problem = str(error).splitlines()[0]
             if not device.works():
                 hint = "the same command continues after the known points"
@@ -291,7 +292,7 @@ def _small(point: Point, operands: Operands) -> Sequence[Sequence[Run]]:
     projected_ratio = (SMALL_HEADS + 2 * SMALL_KV_HEADS) / SMALL_HEADS
     per_hidden = 4 + 2 * projected_ratio + 4 + 3 * SMALL_INTERMEDIATE_RATIO
     elements = OPERATORS_OF_SMALL * point["traffic_bytes"] / ACTIVATION_BYTES / per_hidden
-    # Heads of an even width, narrower ones where there is less than a token of the layer.
+    # Heads of an even width, narrower if there is less than a token of the layer.
     head_dim = 2 * max(1, round(min(SMALL_HIDDEN, elements) / SMALL_HEADS / 2))
     hidden = SMALL_HEADS * head_dim
     rows = max(1, round(elements / hidden))
@@ -327,4 +328,4 @@ MAKERS: Final[dict[OperatorKind, Maker]] = {
     OperatorKind.MOE: _experts,
     OperatorKind.ELEMENTWISE: _small,
 }
-"""What makes the kernels of an operator; collectives run in `fleetplan.perfmodel.microbench.ranks`."""
+"""Builders of the kernels of an operator; collectives run in `fleetplan.perfmodel.microbench.ranks`."""

@@ -1,4 +1,4 @@
-"""The small kernels of a decoder layer in torch, shared by what is measured and by the reference decoder."""
+"""Small kernels of a decoder layer in torch, shared by the measurements and the reference decoder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name that torch's own documentation has
 
 ROTARY_BASE: Final = 10_000.0
-"""Of the angles of rotary positions. Source: Su et al., RoFormer (2021), section 3.2.2."""
+"""Base of the angles of rotary positions. Source: Su et al., RoFormer (2021), section 3.2.2."""
 
 _EPSILON: Final = 1e-6
 
@@ -22,7 +22,7 @@ def norm_with_residual(
 
 
 def rotary_table(tokens: int, head_dim: int, where: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cosines and sines of so many positions, each of shape (tokens, 1, head_dim), made once for a model.
+    """Return cosines and sines of a number of positions, each of shape (tokens, 1, head_dim), once per model.
 
     The sines of the first half are negative: they go with the second half of a head.
     """
@@ -42,7 +42,7 @@ def heads_of(
     Parameters
     ----------
     projected : torch.Tensor
-        Of shape (batch, tokens, heads and twice kv_heads of a width), BF16.
+        Shape (batch, tokens, heads and twice kv_heads of a width), BF16.
     heads, kv_heads : int
         Query heads, and heads of keys and of values.
     turns : tuple[torch.Tensor, torch.Tensor]
@@ -62,6 +62,6 @@ def write_cache(cache: tuple[torch.Tensor, torch.Tensor], keys: torch.Tensor, va
 
 
 def gated(gate_up: torch.Tensor) -> torch.Tensor:
-    """Activate the gate and multiply: what stands between the two products of a feed-forward block."""
+    """Activate the gate and multiply: the operation between the two products of a feed-forward block."""
     gate, up = gate_up.chunk(2, dim=-1)
     return F.silu(gate) * up

@@ -1,8 +1,8 @@
 """Operands of kernels: weights and caches that are cold when they are read, as in a step, and activations.
 
-Between two uses of a weight a step reads all others. A kernel that is timed again and again on one weight
-would find it in the last cache instead. So what a step keeps in memory is cut from an arena, place after
-place, until all of it was used; activations, which the operator before has just written, stay where they are.
+Between two uses of a weight, a step reads all others. A kernel that is timed repeatedly on one weight would
+find it in the last-level cache. So the data that a step keeps in memory are cut from an arena, place after
+place, until all of it was used; activations, which the previous operator has just written, stay in place.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ Run = Callable[[], object]
 """A kernel with its operands."""
 
 MOST_SETS: Final = 1024
-"""Operands that one kernel takes in turn: more than it is executed for one time."""
+"""Number of operands that a kernel uses in turn: more than its executions in one time."""
 
 _TILE_ELEMENTS: Final = 2**20
 _ALIGNMENT: Final = 128
 """Start of an operand: that of a line of a GPU's cache. [elements]"""
 
 _LARGE_RATIO: Final = 0.25
-"""Operands above this part of the arena get memory of their own, so that few of them do not overlap."""
+"""Operands above this share of the arena get separate memory, so that few of them do not overlap."""
 
 _Kept = TypeVar("_Kept")
 
 
 class Kernel:
-    """A kernel with one or more sets of operands, which it takes in turn.
+    """A kernel with one or more sets of operands, used in turn.
 
     Attributes
     ----------
     sets : tuple[tuple[Run, ...], ...]
         For each set the parts of one execution, between which a step runs other operators.
     operators : int
-        How many operators of a table one execution stands for.
+        Operators of a table per execution.
     """
 
     def __init__(self, sets: Sequence[Sequence[Run]], operators: int = 1) -> None:
@@ -61,9 +61,9 @@ class Arena:
     Attributes
     ----------
     where : torch.device
-        Of the memory.
+        Device of the memory.
     size_bytes : int
-        How much there is. [bytes]
+        Size. [bytes]
     """
 
     def __init__(self, where: torch.device, size_bytes: int) -> None:
@@ -74,7 +74,7 @@ class Arena:
         self._next = 0
 
     def take(self, dtype: torch.dtype, *shape: int) -> torch.Tensor:
-        """Cut the next operand from it; one that is large for it gets memory of its own."""
+        """Cut the next operand from it; a large one gets separate memory."""
         count = torch.Size(shape).numel()
         if count * dtype.itemsize > _LARGE_RATIO * self.size_bytes:
             return self._values(dtype, count).view(shape)
@@ -96,7 +96,7 @@ class Operands:
     Attributes
     ----------
     where : torch.device
-        Of all of them.
+        Data type of all of them.
     """
 
     def __init__(self, arena: Arena) -> None:
@@ -127,7 +127,7 @@ class Operands:
         return kept
 
     def sets(self, make: Callable[[Operands], _Kept]) -> list[_Kept]:
-        """Make as many sets as fill the arena; one alone where nothing of it is cold."""
+        """Make as many sets as fill the arena; a single one if none of it is cold."""
         made = [make(self)]
         if self._cold_bytes:
             wanted = min(MOST_SETS, -(-self._arena.size_bytes // self._cold_bytes))

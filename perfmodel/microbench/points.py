@@ -14,12 +14,12 @@ class Unmeasurable(Exception):  # noqa: N818 - it says why a point is left out, 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One operator at some dimensions.
+    """An operator at fixed dimensions.
 
     Attributes
     ----------
     kind : OperatorKind
-        What runs.
+        Operator.
     dtype : str
         A key of `BYTES_PER_ELEMENT`.
     dims : tuple[tuple[str, int], ...]
@@ -66,22 +66,22 @@ def point(kind: OperatorKind, dtype: str, **dims: int) -> Point:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """How long a point took.
+    """Measured time of a point.
 
     Attributes
     ----------
     point : Point
-        What ran.
+        Point.
     latency_us : float
-        Of one execution. [us]
+        Time of one execution. [us]
     spread_ratio : float
         Half the distance between the quartiles of the executions, over their median.
     repeats : int
         Executions.
     power_w, clock_mhz, temperature_c : float or None
-        Of the board right after; None where nothing says.
+        State of the board right after; None if unknown.
     control_us : float or None
-        Time of the control beside it, the longer one of before and after; None where there was none. [us]
+        Time of the control beside it, the longer one of before and after; None without one. [us]
     """
 
     point: Point

@@ -19,7 +19,8 @@ from fleetplan.perfmodel.microbench.timing import TimingEffort, stable_timing
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, OperatorKind
 
 START: Final = "forkserver" if "forkserver" in torch.multiprocessing.get_all_start_methods() else "spawn"
-"""How ranks start: as forks of a process that has imported torch, for all groups, and has never used a GPU.
+"""Start method of ranks: forks of a process that has imported torch, for all groups, and has never used a
+GPU.
 
 Started one by one, 14 ranks in groups of 2, 4 and 8 would each take two seconds of a core to import it."""
 
@@ -36,7 +37,7 @@ def measure_groups(
     effort: TimingEffort,
     keep: Callable[[Measurement | tuple[Point, str]], None],
 ) -> None:
-    """Measure collectives, group size by group size; every result is handed over as soon as it is there.
+    """Measure collectives by group size; every result is delivered immediately.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ def measure_groups(
     device : str
         cpu, or cuda: rank r takes GPU r.
     effort : TimingEffort
-        How much is spent on a point.
+        Effort per point.
     keep : Callable
         Receives each measurement, or a point with the reason why there is none.
     """
@@ -82,7 +83,7 @@ def _measure_group(
         try:
             for _ in points:
                 while results.empty():
-                    # Raises where a rank died, so that nobody waits for its results.
+                    # Raises if a rank died, so that no process waits for its results.
                     workers.join(timeout=0.05)
                 keep(_result(results.get()))
             while not workers.join():

@@ -37,7 +37,7 @@ class ReferenceDecoder:
     Parameters
     ----------
     architecture : ModelArchitecture
-        Of dense layers without windows.
+        Decoder of dense layers without windows.
     where : torch.device
         For its weights.
     most_tokens : int
@@ -70,7 +70,7 @@ class ReferenceDecoder:
         for layer in self._layers:
             stream, normed = norm_with_residual(stream, update, layer.norms[0])
             queries, keys, values = self._heads(layer, normed, 0)
-            # A cache has memory of its own, which lies as attention reads it.
+            # A cache has separate memory, laid out for attention.
             empty = torch.empty((2, *keys.shape), dtype=keys.dtype, device=self._where)
             cache.append((empty[0], empty[1]))
             write_cache(cache[-1], keys, values)

@@ -1,4 +1,4 @@
-"""One run of measurements: what is left of the plan, point by point, until the errors are small."""
+"""Run measurements: the rest of the plan, point by point, until the errors are small."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fleetplan.perfmodel.microbench.sites import Extent, Site, first_points
 from fleetplan.perfmodel.operators import OperatorKind
 
 MeasurePoint = Callable[[Point], Measurement]
-"""Measures one point; raises `Unmeasurable` where it cannot."""
+"""Measures one point; raises `Unmeasurable` if it cannot."""
 
 MOST_ATTEMPTS: Final = 3
 """A point that is disturbed is measured so often in one run; then it is kept, and its row says so."""
@@ -29,7 +29,7 @@ _GROWING: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MeasuringGoal:
-    """When a run is at its end.
+    """End conditions of a run.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class MeasuringGoal:
     budget_s : float or None
         Time after which no further point is begun; None without a limit. [s]
     extent : Extent
-        How large the measured steps are.
+        Size of the measured steps.
     """
 
     target_ratio: float
@@ -55,7 +55,7 @@ class MeasuringOutcome:
     new_points : int
         Points that this run measured.
     errors : tuple[NodeError, ...]
-        Of all measurements that have others around them, the worst first.
+        Errors of all inner measurements, worst first.
     over_budget : bool
         Whether the time was up before the target was reached.
     disturbed : int
@@ -69,7 +69,7 @@ class MeasuringOutcome:
 
 
 class MeasuringProgress:
-    """Told what a run does; this one says nothing."""
+    """Receives the progress of a run; this one ignores it."""
 
     def planned(self, points: int) -> None:
         """Set the number of points that are left."""
@@ -96,15 +96,15 @@ def run_session(
     Parameters
     ----------
     sites : Sequence[Site]
-        What to sweep.
+        Sweeps.
     measure : MeasurePoint
         Measures one point.
     journal : Journal
-        Holds what is known, and receives what is measured.
+        Contains known measurements and receives new ones.
     accelerator : Accelerator
-        Whose speed of light the errors use.
+        Hardware of the roofline for the errors.
     goal : MeasuringGoal
-        When to stop.
+        End conditions.
     progress : MeasuringProgress, optional
         Told what happens.
     """
@@ -147,7 +147,7 @@ def run_group_session(
     measure_all : Callable
         Measures all of some points and keeps them in the journal.
     sites, journal, accelerator, goal, progress
-        As in `run_session`. The time is looked at between two goes.
+        As in `run_session`. The time is checked between two points.
     """
     started = time.monotonic()
 
@@ -226,7 +226,7 @@ def _repeat(each: Point, measure: MeasurePoint, journal: Journal, told: Measurin
 
 
 def _larger_than_failed(each: Point, skipped: dict[Point, str]) -> str:
-    """Why a point need not be tried: one that is no larger in any dimension could not be measured."""
+    """Return why a point need not be tried: one that is no larger in any dimension could not be measured."""
     for failed, reason in skipped.items():
         if failed.table == each.table and all(
             value >= failed[name] if name in _GROWING else value == failed[name] for name, value in each.dims

@@ -19,11 +19,11 @@ def measure_alone(
     Parameters
     ----------
     point : Point
-        What runs.
+        Point.
     device : Device
-        Where.
+        Device.
     effort : TimingEffort
-        How much is spent on it.
+        Effort for it.
     control : Control, optional
         Run before and after it.
 
@@ -37,7 +37,7 @@ def measure_alone(
         found = kernel(point, device)
         timing = stable_timing(found, device, effort)
     except torch.OutOfMemoryError as error:
-        # A captured graph keeps memory of its own beside the operands.
+        # A captured graph keeps separate memory beside the operands.
         raise Unmeasurable(OUT_OF_MEMORY) from error
     state = device.state()
     after_us = None if control is None else control.time_us()

@@ -24,8 +24,8 @@ from fleetplan.perfmodel.steps import (
 )
 
 LARGEST_STEP_TOKENS: Final = 8192
-"""Most prompt tokens of a step that is measured where nothing else is asked. Source: vLLM,
-`max_num_batched_tokens`, default on a GPU with 80 GB."""
+"""Default largest number of prompt tokens of a measured step. Source: vLLM, `max_num_batched_tokens`, default
+on a GPU with 80 GB."""
 
 FIRST_FACTOR: Final = 8
 """Distance between neighbouring values of the first sweep; later points go where the errors are largest."""
@@ -41,12 +41,12 @@ _PROBE_TOKENS: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One sweep: an operator with its fixed dimensions.
+    """A sweep: an operator with its fixed dimensions.
 
     Attributes
     ----------
     kind : OperatorKind
-        What runs.
+        Operator.
     dtype : str
         Data type.
     fixed : tuple[tuple[str, int], ...]
@@ -69,7 +69,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How large the measured steps are.
+    """Size of the measured steps.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Extent:
         }[axis]
 
     def holds(self, site: Site, values: Sequence[int]) -> bool:
-        """Tell whether a step may ask for a point: not more prompt tokens or cached tokens than it has."""
+        """Return whether a point is within a step: not more prompt or cached tokens than it has."""
         dims = dict(zip(site.axes, values, strict=True))
         if "new_tokens" in dims:
             return dims["batch"] * dims["new_tokens"] <= 2 * self.step_tokens
@@ -149,7 +149,7 @@ def least_read_bytes(
 
 
 def _probes(tensor_parallel: Sequence[int]) -> ConfigurationBatch:
-    """One sequence under every split."""
+    """One sequence at every degree of parallelism."""
     layouts = [Parallelism(tp=tp, ffn_tp=tp // ep, ep=ep) for tp in tensor_parallel for ep in {1, tp}]
     ones = np.ones(len(layouts), dtype=np.int64)
     return ConfigurationBatch(
@@ -189,7 +189,7 @@ def standard_sites(dtypes: Sequence[str]) -> list[Site]:
 
 
 def group_sites(ranks: Sequence[int]) -> list[Site]:
-    """Sweeps of collectives among so many accelerators, and of messages between two."""
+    """Yield sweeps of collectives among a number of accelerators, and of messages between two."""
     kinds = sorted(COLLECTIVE_KINDS, key=lambda kind: kind.value)
     groups = [Site(kind, "bf16", (("ranks", count),)) for kind in kinds for count in ranks]
     return [*groups, Site(OperatorKind.SEND_RECV, "bf16")] if groups else []

@@ -24,13 +24,13 @@ def write_table(journal: Journal, origin: Origin, day: str, folder: Path) -> Pat
     Parameters
     ----------
     journal : Journal
-        What was measured.
+        Measurements.
     origin : Origin
         On what.
     day : str
-        When, for the record: YYYY-MM-DD.
+        Date: YYYY-MM-DD.
     folder : Path
-        Where to.
+        Target file.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""How often a kernel is run until its time is known."""
+"""Repeat a kernel until its time is stable."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ WARM_UPS: Final = 3
 """Executions before the first that counts: libraries choose kernels, clocks rise."""
 
 BLOCK_S: Final = 0.05
-"""How long a block of executions lasts: about a step of a small decoder. [s]"""
+"""Duration of a block of executions: about a step of a small decoder. [s]"""
 
 MOST_BLOCK_REPEATS: Final = 64
 """Executions of a block at most."""
 
 LEAST_BLOCKS: Final = 6
-"""Blocks whose median is first looked at."""
+"""Blocks before the first check of the median."""
 
 STABLE_RATIO: Final = 0.01
 """The time is known when a further block changes it by less."""
@@ -33,14 +33,14 @@ STABLE_BLOCKS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class TimingEffort:
-    """How much is spent on a point.
+    """Effort per point.
 
     Attributes
     ----------
     most_s : float
-        Time after which what is known by then is taken. [s]
+        Time after which the current result is used. [s]
     block_s : float
-        How long a block lasts. [s]
+        Duration of a block. [s]
     """
 
     most_s: float = 2.0
@@ -67,7 +67,7 @@ class Timing:
 
 
 def stable_timing(kernel: Kernel, device: Device, effort: TimingEffort) -> Timing:
-    """Run a kernel until its time stands still.
+    """Run a kernel until its time is stable.
 
     Within a block the mean counts: times of operators have to add up to that of a step, as means do, and as
     least values or medians of single executions do not. Over the blocks the median counts, so that spells in

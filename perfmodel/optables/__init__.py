@@ -1,8 +1,8 @@
 """Operator times: measured where a table has them, interpolated between, from the roofline elsewhere.
 
 In: operators and an accelerator. Out: `OperatorTimes`, each with its `Provenance`. Entry points:
-`operator_source` builds the source of times that an evaluator asks; `TableLibrary` chooses among the tables;
-`read_own_table` and `store_own_table` take in a user's own.
+`operator_source` builds the source of times of an evaluator; `TableLibrary` chooses among the tables;
+`read_own_table` and `store_own_table` import tables of users.
 
 `measured` reads the packaged tables, `own` those of users; `interpolation` finds times between rows;
 `formulas` holds times without a table.

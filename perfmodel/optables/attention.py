@@ -1,8 +1,8 @@
 """Attention with a prefix or a window that no table has, as attention that a table has.
 
-Tables of prefill attention have no prefix. A chunk over a prefix is looked up at the length of a whole
-prompt with as many query-key pairs: the time then grows with the chunk and with the prefix, as it must. It is
-never less than the time in which the memory delivers the keys and values, which few tokens wait for.
+Tables of prefill attention have no prefix. A chunk over a prefix is looked up at the length of a whole prompt
+with as many query-key pairs, so its time increases with the chunk and with the prefix. It is never below the
+time in which the memory delivers the keys and values, which matters for few tokens.
 """
 
 from __future__ import annotations

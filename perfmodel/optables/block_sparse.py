@@ -33,14 +33,14 @@ MODULE_WEIGHTS: Final = "bf16"
 def rows_without_projections(
     library: TableLibrary, accelerator: Accelerator, kind: OperatorKind, dtype: str, framework: str
 ) -> ChosenRows | None:
-    """Rows of an operator, those of modules less their projections; None where nothing was measured.
+    """Return the rows of an operator: those of modules less their projections; None without measurements.
 
     Parameters
     ----------
     library : TableLibrary
         Tables of the part's system.
     accelerator : Accelerator
-        The part; its figures as they were measured count.
+        The part, with the figures of the measured one.
     kind, dtype, framework
         As `TableLibrary.rows` takes them.
     """

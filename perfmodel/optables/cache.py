@@ -1,9 +1,9 @@
 """Our own columnar copy of an imported file, so that a plan reads Parquet only once.
 
 One file per source file, named by the hash of its contents and the version of the importer. It is written
-beside its name and then renamed: a reader sees a whole file or none, and of two writers the later one wins
-with the same contents. A file holds the name that it was written for: one that lies under another name is
-imported anew, as is one that cannot be read.
+under another name and then renamed: a reader sees a complete file or none, and if two processes write it,
+both have the same contents. A file contains the name that it was written for: one with another name is
+imported again, like an unreadable one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _AnyArray = NDArray[np.uint8] | NDArray[np.int32] | NDArray[np.int64] | NDArray[
 _LATENCY: Final = "latency_ms"
 _OWN_NAME: Final = "name"
 _BESIDE_DIGITS: Final = 16
-# What a damaged file makes zipfile, json and numpy raise.
+# Errors that zipfile, json and numpy raise for a damaged file.
 _UNREADABLE: Final = (OSError, TypeError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 
 
@@ -58,7 +58,7 @@ def _sha256_of_state(path: Path, size_bytes: int, changed_ns: int) -> str:
 
 
 class ImportedTables(Mapping[tuple[OperatorKind, str], MeasuredRows]):
-    """The tables of a source file by kind and data type, each read from our copy when it is asked for.
+    """Tables of a source file by kind and data type, each read from the cached copy on demand.
 
     Nothing is kept in memory but their names: operators ask for a third of what the files hold, and each
     table once.
@@ -66,7 +66,7 @@ class ImportedTables(Mapping[tuple[OperatorKind, str], MeasuredRows]):
     Parameters
     ----------
     file : TableFile
-        What to read; it is imported where the cache has no copy.
+        Source file; imported if the cache has no copy.
     sha256 : str
         Hash of its contents.
     folder : Path, optional
@@ -161,7 +161,7 @@ def _table(kind: OperatorKind, dtype: str, found: dict[str, _AnyArray]) -> Measu
 
 
 def _store(target: Path, tables: Iterable[MeasuredRows]) -> None:
-    """Write an archive of one entry a table: a line that describes its columns, and these as they are.
+    """Write an archive with one entry per table: a line that describes its columns, and the columns.
 
     An entry a column, as `numpy.load` reads, takes longer to write and to find than its numbers.
     """
@@ -176,6 +176,6 @@ def _store(target: Path, tables: Iterable[MeasuredRows]) -> None:
 
 
 def _smallest(column: IntArray) -> _AnyArray:
-    """Whole numbers in the smallest type that holds them: a third less than four bytes each."""
+    """Convert whole numbers to the smallest type that fits: a third less than four bytes each."""
     low, high = int(column.min(initial=0)), int(column.max(initial=0))
     return column.astype(np.result_type(np.min_scalar_type(low), np.min_scalar_type(high)))

@@ -1,4 +1,4 @@
-"""Which measured rows stand for an operator under a framework.
+"""Choose the measured rows of an operator under a framework.
 
 The rules come from predictions of published closed-loop results, without any fit; each was the better one:
 
@@ -83,14 +83,14 @@ _OWN_PRODUCTS: Final = {("trtllm", "bf16"): "bf16", ("trtllm", "fp8"): PRODUCT_A
 
 @dataclass(frozen=True, slots=True)
 class TableSource:
-    """Where the rows of a table come from.
+    """Sources of the rows of a table.
 
     Attributes
     ----------
     package, package_version : str
         The package that brings the file along.
     system, family, framework, framework_version : str
-        What was measured.
+        Operator and data type.
     path : str
         The file, from the folder of the systems on.
     sha256 : str
@@ -116,17 +116,17 @@ class ChosenRows:
 
 
 class TableLibrary:
-    """All measured tables of one system, read as they are asked for.
+    """All measured tables of one system, read on demand.
 
     Attributes
     ----------
     system : str
         h200_sxm and the like.
     version : str
-        Version of the asked framework whose measurements stand for it; where it was not measured, those of
-        others are borrowed. The newest of every site where it is empty.
+        Framework version whose measurements to use; operators without one borrow from other versions. Empty
+        for the newest of every site.
     activation_scales : {"static", "dynamic"}
-        How activations are quantised for products in FP8.
+        Quantisation of activations for products in FP8.
     expert_kernels : ExpertKernels
         Experts that do not run by the fastest kernel.
     """
@@ -167,7 +167,7 @@ class TableLibrary:
         return hashed_names(roots, (self.system, SAME_LINKS.get(self.system, self.system)))
 
     def rows(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
-        """Rows of an operator under a framework; None where nothing was measured."""
+        """Return the rows of an operator under a framework; None without measurements."""
         found = self._chosen(kind, dtype, framework)
         if found is None and kind in _ORDINARY_EXPERTS and dtype in _SAME_KERNEL:
             alike = self._chosen(kind, _SAME_KERNEL[dtype], framework)
@@ -206,7 +206,7 @@ class TableLibrary:
         return borrowed if own is None else _with_missing_sites(own, borrowed)
 
     def _of_version(self, kind: OperatorKind, dtype: str, framework: str, version: str) -> ChosenRows | None:
-        """Rows of one version of a framework's preferred family alone; None where it was not measured."""
+        """Return the rows of one version of a framework's preferred family; None without any."""
         for file in self._files(FAMILIES[kind][0], framework):
             if file.version == version:
                 tables, source = self._table(file)
@@ -216,7 +216,7 @@ class TableLibrary:
         return None
 
     def _own_product(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
-        """GEMM of a framework's own table without anything else; None where it has none."""
+        """Return the GEMM rows of a framework's own table only; None if it has none."""
         name = _OWN_PRODUCTS.get((framework, dtype)) if kind is OperatorKind.GEMM else None
         if name is None or (name == PRODUCT_ALONE and self.activation_scales == "dynamic"):
             return None
@@ -248,8 +248,8 @@ class TableLibrary:
     ) -> ChosenRows | None:
         """Own tables of a framework: newer versions before older ones, the preferred family before others.
 
-        With a version, its tables come first, and those of other versions are borrowed. Communication
-        libraries have versions of their own.
+        With a version, its tables take precedence, and those of other versions are borrowed. Communication
+        libraries have separate versions.
         """
         found = []
         borrowed = []
@@ -270,7 +270,7 @@ class TableLibrary:
         return reduce(_with_missing_sites, everything) if everything else None
 
     def _files(self, family: str, framework: str) -> tuple[TableFile, ...]:
-        """Files of a family, or those of the part with the same links where it has none; looked for once."""
+        """Return the files of a family, or those of the part with the same links if it has none; cached."""
         key = family, framework
         if key not in self._found:
             alike = SAME_LINKS.get(self.system) if family == NVLINK_FAMILY else None
@@ -309,13 +309,13 @@ def _fastest(found: list[ChosenRows]) -> ChosenRows:
 
 def _with_missing_sites(first: ChosenRows, second: ChosenRows) -> ChosenRows:
     rows = with_missing_sites(first.rows, second.rows)
-    # A file that adds nothing is not a source.
+    # A file without further rows is not a source.
     added = second.sources if rows.n_rows > first.rows.n_rows else ()
     return ChosenRows(rows, tuple(dict.fromkeys((*first.sources, *added))))
 
 
 def _never_slower_than_larger(rows: MeasuredRows) -> MeasuredRows:
-    """Of all messages at least as large among as many ranks, the fastest."""
+    """Take the fastest of all messages that are at least as large, among as many ranks."""
     latency_ms = rows.latency_ms.copy()
     for ranks in np.unique(rows.dims["ranks"]):
         group = np.flatnonzero(rows.dims["ranks"] == ranks)

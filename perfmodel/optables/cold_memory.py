@@ -1,4 +1,4 @@
-"""Times of operators that read their weights and their context from memory, as they do within a decoder.
+"""Correct operator times to reads of weights and context from memory, as within a decoder.
 
 Benchmarks run one operator again and again, and what it reads may stay in the cache of the chip. Caches of 96
 MB (L40S) and 128 MB (RTX PRO 6000) hold it for most layers: tables of these parts have products and attention
@@ -21,7 +21,7 @@ from fleetplan.perfmodel.operators import EXPERT_KINDS, FloatArray, Limit, Prove
 from fleetplan.perfmodel.optables.rows import MeasuredRows
 
 _READ_AGAIN: Final = (Limit.WEIGHTS, Limit.DECODE_ATTENTION, Limit.DECODE_STATE)
-"""Limits of operators that read something which the next step reads again, and nothing before."""
+"""Limits of operators that read data again only in the next step."""
 
 _LARGE_READ_BYTES: Final = 1e9
 """Bytes of which a cache holds an eighth at most, of 128 MB in RTX PRO 6000. [bytes] Source: NVIDIA's white

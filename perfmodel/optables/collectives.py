@@ -27,9 +27,9 @@ def collective_times(
     table : LookupTable
         Measured within a scale-up domain.
     dims : dict[str, IntArray]
-        Of the operator.
+        Dimensions of the operator.
     network_all_reduce : {"hierarchical", "ring"}
-        How an all-reduce crosses scale-up domains.
+        All-reduce across scale-up domains.
     """
     kind, accelerator = table.kind, table.accelerator
     placed = groups(accelerator, dims["ranks"], dims["stride"])
@@ -56,7 +56,7 @@ def collective_times(
 
 
 def _fixed_ms(table: LookupTable, ranks: IntArray) -> FloatArray:
-    """Time of the smallest message of a collective among so many ranks, shape (n,), in ms."""
+    """Return the time of the smallest message of a collective among a number of ranks, shape (n,), in ms."""
     distinct, codes = np.unique(ranks, return_inverse=True)
     smallest = np.full(distinct.shape, table.surfaces.axes[1].nodes[0], dtype=np.int64)
     return table.times({"message_bytes": smallest, "ranks": distinct}).latency_ms[codes]

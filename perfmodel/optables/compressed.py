@@ -13,8 +13,8 @@ from fleetplan.perfmodel.optables.rows import site_dimensions
 from fleetplan.perfmodel.optables.times import OperatorTimes
 
 HEAVY_RATIO: Final = 128
-"""Tokens of an entry in the blocks that stand for blocks without entries, which no table has: at most one
-entry for 128 tokens more, and a compressor with 4 % of the weights."""
+"""Tokens per entry of the blocks that represent blocks without entries, which no table has: at most one entry
+per 128 tokens more, and a compressor with 4 % of the weights."""
 
 
 def compressed_times(table: LookupTable, dims: dict[str, IntArray]) -> OperatorTimes:

@@ -23,11 +23,11 @@ GATHERED: Final = {
     OperatorKind.EXPERT_DISPATCH: OperatorKind.ALL_GATHER,
     OperatorKind.EXPERT_COMBINE: OperatorKind.REDUCE_SCATTER,
 }
-"""Collectives that stand for dispatch and combine where no kernel of these runs."""
+"""Collectives that replace dispatch and combine on parts without kernels for them."""
 
 
 def gathered(dtype: str, dims: dict[str, IntArray]) -> dict[str, IntArray]:
-    """Dimensions of the collective among all ranks that stands for a dispatch or a combine."""
+    """Return the dimensions of the collective among all ranks that replaces a dispatch or a combine."""
     tokens = dims["tokens"] * dims["ep"]
     message = np.ceil(tokens * dims["hidden"] * BYTES_PER_ELEMENT[dtype]).astype(np.int64)
     return {"message_bytes": message, "ranks": dims["ep"], "stride": np.ones_like(message)}
@@ -49,5 +49,5 @@ def routed_times(table: LookupTable, dims: dict[str, IntArray]) -> OperatorTimes
     )
     other = nearest["ep"] != dims["ep"]
     label = np.where(other, np.uint8(Provenance.EXTRAPOLATED), found.provenance)
-    # Fewer ranks than were measured cost no less: nothing says how much of the time is fixed.
+    # Fewer ranks than measured cost no less, because the fixed part of the time is unknown.
     return OperatorTimes(found.latency_ms + np.where(other, np.maximum(beyond, 0.0), 0.0), label)

@@ -1,4 +1,4 @@
-"""Experts whose tokens were dispatched to them: kernels of their own for the shapes that were measured.
+"""Experts with dispatched tokens: dedicated kernels for the measured shapes.
 
 Expert kernels behind a dispatch work on tokens that are sorted by expert already, and were measured with far
 more tokens and accelerators, but for few models. Within a host all others take the time of ordinary expert
@@ -6,9 +6,9 @@ kernels. Those handle all tokens of the group, wherever their experts are: 16,38
 whether 16 accelerators share the experts or 64, and 0.3 to 0.4 ms behind a dispatch. So over several hosts
 the kernels of other frameworks and models are nearer, and lend their utilisation.
 
-An accelerator of such a group knows the experts that it holds and the tokens that reach it, not how many
-there are elsewhere. So 288 experts (256 and 32 redundant copies) on 72 accelerators with T tokens take what
-256 on 64 take with 64/72 of T: four experts on each, and as many tokens for each.
+An accelerator of a group knows its experts and the tokens that it receives, not the number of others. So 288
+experts (256 and 32 redundant copies) on 72 accelerators with T tokens take as long as 256 on 64 with 64/72 of
+T: four experts on each, and as many tokens for each.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ ORDINARY_KIND: Final = {
     OperatorKind.DISPATCHED_MOE: OperatorKind.MOE,
     OperatorKind.EVEN_DISPATCHED_MOE: OperatorKind.EVEN_MOE,
 }
-"""Experts behind a dispatch, and the ordinary ones that answer where no kernel of their own was measured."""
+"""Experts behind a dispatch, and ordinary ones for shapes without a dedicated measured kernel."""
 
 MODEL_DIMENSIONS: Final = ("hidden", "intermediate", "top_k", "low_latency")
-"""What must have been measured; tokens and accelerators are interpolated between."""
+"""Dimensions that must match a measurement; tokens and accelerators are interpolated."""
 
 ORDINARY_EP: Final = 8
 """Most expert groups for which ordinary kernels stand in: those of a host of eight, where they were held
@@ -49,9 +49,9 @@ def dispatched_times(
     Parameters
     ----------
     table : LookupTable or None
-        Of kernels behind a dispatch; None where no framework has any.
+        Tables of kernels behind a dispatch; None if no framework has any.
     dims : dict[str, IntArray]
-        Of the operator.
+        Dimensions of the operator.
     ordinary : Callable
         Times of ordinary expert kernels for their dimensions.
     """
@@ -87,7 +87,7 @@ def _dispatched(table: LookupTable, dims: dict[str, IntArray], measured: IntArra
 
 
 def _measured_experts(table: LookupTable, dims: dict[str, IntArray], wide: NDArray[np.bool_]) -> IntArray:
-    """Experts of the measured model that is like the asked one; 0 without any.
+    """Return the experts of the measured model that matches the queried one; 0 without any.
 
     Another framework's measurements count for `wide` groups alone.
     """

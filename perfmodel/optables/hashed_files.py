@@ -37,12 +37,12 @@ def _names(order: int, root: Path, systems: tuple[str, ...]) -> tuple[str, ...]:
 
 @cache
 def _packaged_names(order: int, root: Path, systems: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the same of the package, which nothing changes, once."""
+    """Return the same for the package, which never changes; cached."""
     return _names(order, root, systems)
 
 
 def _files_below(folder: Path) -> tuple[Path, ...]:
-    """Return the tables below a folder; those of the package, which nothing changes, once."""
+    """Return the tables below a folder; those of the package, which never change, are cached."""
     package = data_folder()
     if package is not None and folder.is_relative_to(package):
         return _packaged_files(folder)

@@ -36,8 +36,8 @@ ACCEPTED_MEDIAN: Final[dict[OperatorKind, float]] = {
     OperatorKind.PREFILL_ATTENTION: 0.03,
     OperatorKind.DECODE_ATTENTION: 0.03,
 }
-"""Largest median error of left-out measurements that we accept, as a ratio. Source: the aim of this project,
-beside the 3.6-4.9 % (GEMM) and 1.1-2.0 % (attention) that aiconfigurator publishes of its own tables."""
+"""Largest accepted median error of left-out measurements, as a ratio. Source: the aim of this project,
+compared with the 3.6-4.9 % (GEMM) and 1.1-2.0 % (attention) that aiconfigurator publishes of its tables."""
 
 LEFT_OUT_SITES: Final = 40
 """Single sites that are left out of a table, drawn at random with a fixed seed."""
@@ -50,7 +50,7 @@ class Coverage:
     Attributes
     ----------
     hardware, framework, operator, dtype : str
-        Which table.
+        Table.
     n_rows : int
         Measurements.
     n_sites : int
@@ -58,7 +58,7 @@ class Coverage:
     borrowed_ratio : float
         Share of the rows that were measured under other frameworks, and count as interpolated.
     sources : tuple[str, ...]
-        Framework versions and files of one's own behind it.
+        Framework versions and user files behind it.
     """
 
     hardware: str
@@ -78,13 +78,13 @@ class TableError:
     Attributes
     ----------
     hardware, framework, operator, dtype : str
-        Which table.
+        Table.
     nodes : ErrorQuantiles or None
         A measurement within a sweep left out; None where no sweep is long enough.
     sites : ErrorQuantiles or None
-        Whole sweeps left out; None where there are no neighbours to borrow from.
+        Errors of whole sweeps left out; None without neighbours to borrow from.
     accepted_ratio : float or None
-        Largest acceptable median of `nodes`; None where there is no aim.
+        Largest accepted median of `nodes`; None without one.
     """
 
     hardware: str
@@ -103,9 +103,9 @@ class ErrorSummary:
     Attributes
     ----------
     operator, dtype : str
-        Which tables.
+        Tables.
     n_tables : int
-        How many, over parts and frameworks.
+        Number of tables, over parts and frameworks.
     node_median_ratio, node_p90_ratio, site_median_ratio, site_p90_ratio : float or None
         Median over the tables of that quantile of each.
     worst_median_ratio : float or None
@@ -129,12 +129,12 @@ class ErrorSummary:
 
 
 def coverage(hardware: Sequence[str] = (), frameworks: Sequence[str] = ()) -> Iterator[Coverage]:
-    """Say what is measured for parts of the catalogue.
+    """List the measurements of parts of the catalogue.
 
     Parameters
     ----------
     hardware, frameworks : Sequence[str]
-        Which ones; all if empty.
+        Parts; all if empty.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def errors(
     Parameters
     ----------
     hardware : Sequence[str]
-        Which parts; if empty all but those of `carried_over_hardware`, whose tables would count again.
+        Parts; if empty, all except `carried_over_hardware`, whose tables would count twice.
     frameworks : Sequence[str]
         As in `coverage`.
     announce : callable, optional
@@ -206,7 +206,7 @@ def is_above(error: TableError) -> bool:
 
 
 def summary(found: Sequence[TableError]) -> list[ErrorSummary]:
-    """One line an operator and data type, in the order of first appearance: medians over their tables."""
+    """Return one line per operator and data type, in order of appearance, with medians over tables."""
     groups: dict[tuple[str, str], list[TableError]] = {}
     for each in found:
         groups.setdefault((each.operator, each.dtype), []).append(each)
@@ -267,7 +267,7 @@ def _tables(
 
 
 def _dtypes(part: Accelerator, kind: OperatorKind) -> tuple[str, ...]:
-    """Data types that a part is asked for: no table answers for weights that it has no units for."""
+    """Data types to check on a part: tables do not apply to weights that it has no units for."""
     if kind in COLLECTIVE_KINDS:
         return ("bf16",)
     if kind in WEIGHT_KINDS:

@@ -31,7 +31,7 @@ def table_dimensions(kind: OperatorKind) -> tuple[str, ...]:
 def site_dimensions(kind: OperatorKind) -> tuple[str, ...]:
     """Name the dimensions that stay fixed during a sweep: together they are a site of the table.
 
-    Measurements have no prefix and lie on neighbouring accelerators, so these are no site dimensions.
+    Measurements have no prefix and use neighbouring accelerators, so these are not site dimensions.
     """
     fixed = {*AXES[kind], "prefix_tokens", "stride"}
     return tuple(name for name in DIMENSIONS[kind] if name not in fixed)
@@ -48,7 +48,7 @@ class MeasuredRows:
     dtype : str
         A key of `BYTES_PER_ELEMENT`.
     dims : dict[str, IntArray]
-        One array of shape (n_rows,) a column; no two rows are equal in all of them.
+        One array of shape (n_rows,) per column; no two rows are equal in all of them.
     latency_ms : FloatArray
         Shape (n_rows,). [ms]
     provenance : ByteArray
@@ -106,7 +106,7 @@ def fastest(tables: Sequence[MeasuredRows]) -> MeasuredRows:
 def with_missing_sites(first: MeasuredRows, second: MeasuredRows) -> MeasuredRows:
     """Join two tables: all of `first`, and of `second` the sites that `first` does not have at all.
 
-    Whole sites, because a sweep that mixes two sources has steps where one takes over from the other.
+    Whole sites, because a sweep of two sources has steps at their border.
     """
     if first.kind in CURVES:
         return first

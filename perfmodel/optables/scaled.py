@@ -1,8 +1,8 @@
 """Measured times for a part whose figures differ from those of the part that was measured.
 
-A power cap, a figure of one's own, or the question what more bandwidth would bring change the roofline of an
-operator. Its measured time is multiplied by the ratio of the two rooflines: what kernels lose to the data
-sheet stays the same share. The ratio never falls when a figure gets worse, so neither do the times.
+A power cap, a figure of the fleet file, or a question about more bandwidth changes the roofline of an
+operator. Its measured time is multiplied by the ratio of the two rooflines, so the loss of kernels against
+the data sheet stays the same share. The ratio never falls when a figure gets worse, so neither do the times.
 
 Another part of the same architecture is no slower clock: an H20 has a seventh of the matrix units of an H100
 and more bandwidth, so its products wait less for memory and reach more of their peak. Its times are those of
@@ -31,7 +31,7 @@ def scaled_rows(rows: MeasuredRows, part: Accelerator) -> tuple[MeasuredRows, By
     rows : MeasuredRows
         Measured with the figures of `part.as_measured`.
     part : Accelerator
-        Whose figures count.
+        Accelerator with the figures.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def _carried_over(rows: MeasuredRows, measured: Accelerator, part: Accelerator) 
 
 def _ratio(after: FloatArray, before: FloatArray) -> FloatArray:
     ratio = after / before
-    # A group of one rank sends nothing, at any bandwidth.
+    # A group of one rank sends nothing at any bandwidth.
     return np.where(np.isfinite(ratio), ratio, 1.0)
 
 

@@ -62,9 +62,9 @@ class OperatorSource:
     framework : str
         trtllm, sglang or vllm.
     version : str
-        Version of the framework that was asked for; empty for the newest of every site.
+        Requested version of the framework; empty for the newest of every site.
     network_all_reduce : {"hierarchical", "ring"}
-        How its communication library lets an all-reduce cross scale-up domains.
+        All-reduce of its communication library across scale-up domains.
     """
 
     def __init__(
@@ -148,10 +148,10 @@ class OperatorSource:
         return (*rules, *settings, *library, *own)
 
     def table(self, kind: OperatorKind, dtype: str) -> LookupTable | None:
-        """Measured sites of an operator; None where nothing was measured."""
+        """Return the measured sites of an operator; None without any."""
         if kind not in AXES:
             return None
-        # Collectives move BF16 activations whatever the data type of the weights is.
+        # Collectives move BF16 activations for all data types of weights.
         key = (kind, "bf16" if kind in COLLECTIVE_KINDS else dtype)
         with self._lock:
             if key not in self._tables:
@@ -170,7 +170,7 @@ class OperatorSource:
         own = self._own_rows(kind, dtype)
         if own is None:
             return lookup_table(self.accelerator, *scaled_rows(chosen.rows, self.accelerator))
-        # One's own tables were measured on this part: they stand as they are, before what is scaled.
+        # User tables were measured on this part and are used unscaled, before the scaled ones.
         packaged = self._packaged_rows(kind, dtype)
         if packaged is not None:
             rows, labels = scaled_rows(packaged.rows, self.accelerator)
@@ -193,7 +193,7 @@ class OperatorSource:
         return None if self._own is None else self._own.rows(kind, dtype, self.framework)
 
     def _working_times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
-        """Times where there is work; 0 ms, as certain as measured, where a dimension is 0."""
+        """Return the times; 0 ms, labelled measured, if a dimension is 0."""
         least = {name: int(values.min(initial=1)) for name, values in dims.items()}
         for name, smallest in least.items():
             if smallest < 0:
@@ -232,8 +232,8 @@ class OperatorSource:
     def _even_times(self, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
         """Times of experts whose tokens are spread evenly: never more than of as many that are not.
 
-        Tables of an even spread reach more experts with few tokens than real ones do, so the other may be
-        less. One's own measurements of experts do not say how their tokens were spread, and stand for both.
+        Tables of an even spread activate more experts with few tokens than real ones do, so the other may be
+        shorter. User measurements of experts do not state the spread of tokens, and count for both.
         """
         skewed = self._tabled_times(OperatorKind.MOE, dtype, dims)
         own = None if self._own is None else self._own.rows(OperatorKind.MOE, dtype, self.framework)
@@ -299,15 +299,15 @@ def operator_source(
     Parameters
     ----------
     accelerator : Accelerator
-        Its `measured_system` names the tables of the package, its name and `operator_tables` those of
-        one's own; without any, all times are roofline.
+        `measured_system` names the tables of the package, its name and `operator_tables` those of the user;
+        without any, all times are from the roofline.
     framework : str
         trtllm, sglang or vllm.
     version : str
-        Version of the framework; the newest of every site where it is empty. A part that was not measured
-        under it borrows from the versions that it was measured under; see `measured_versions`.
+        Version of the framework; empty for the newest of every site. A part that was not measured under it
+        borrows from its other versions; see `measured_versions`.
     activation_scales : {"static", "dynamic"}
-        How activations are quantised for products in FP8; see `fleetplan.perfmodel.optables.choice`.
+        Quantisation of activations for products in FP8; see `fleetplan.perfmodel.optables.choice`.
     expert_kernels : ExpertKernels
         Experts that do not run by the fastest kernel; see `fleetplan.perfmodel.steps.expert_kernels`.
 
@@ -337,5 +337,5 @@ def measured_versions(accelerator: Accelerator, framework: str) -> tuple[str, ..
     """Releases of a framework that a part was measured under, the newest first; empty without tables."""
     system = accelerator.measured_system
     known = () if system is None else TableLibrary(system).versions(framework)
-    # Some operators were measured under a development build alone, which is nobody's version.
+    # Some operators were measured under a development build only, which no user runs.
     return tuple(version for version in known if "dev" not in version)

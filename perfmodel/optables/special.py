@@ -1,4 +1,4 @@
-"""Which operators are looked up by more than a site and a point of a sweep."""
+"""Operators whose look-up needs more than a site and a point of a sweep."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ SPECIAL: Final[dict[OperatorKind, Callable[[LookupTable, dict[str, IntArray]], O
     OperatorKind.EXPERT_DISPATCH: routed_times,
     OperatorKind.EXPERT_COMBINE: routed_times,
 }
-"""What answers queries that name more than a site and a point of a sweep."""
+"""Look-ups of queries with more than a site and a point of a sweep."""

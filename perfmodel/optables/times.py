@@ -15,7 +15,7 @@ MAY_BE_ZERO: Final = frozenset(
         *("ratio", "top_k", "index_heads", "index_head_dim"),
     }
 )
-"""Dimensions of operators that do some work where they are 0."""
+"""Dimensions of operators that still work if they are 0."""
 
 
 class UnsupportedDtype(Exception):  # noqa: N818  (a finding about a part, which the caller turns into a rejection)
@@ -40,8 +40,8 @@ class OperatorTimes:
     Attributes
     ----------
     latency_ms : FloatArray
-        Time of one execution on one accelerator, shape (n_configs,); infinite where it cannot run at
-        all (a group that leaves the scale-up domain of a part without a network). [ms]
+        Time of one execution on one accelerator, shape (n_configs,); infinite if it cannot run (a group that
+        leaves the scale-up domain of a part without a network). [ms]
     provenance : ByteArray
         A `Provenance` value each, shape (n_configs,).
     """

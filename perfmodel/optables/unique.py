@@ -1,7 +1,7 @@
 """Distinct rows of several integer columns, found by hashing one packed key a row.
 
-A search evaluates many configurations that share few operator shapes: the tables are asked once per
-distinct shape, and the answers are gathered back.
+A search evaluates many configurations with few operator shapes: the tables are queried once per distinct
+shape, and the results are gathered.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from fleetplan.perfmodel.operators import IntArray
 
 _KEY_LIMIT: Final = 2**62
 _SHORT_RUN: Final = 4
-"""Runs of equal rows that are shorter in the mean are not worth looking for."""
+"""Shortest mean run of equal rows that is worth detecting."""
 
 _FEW_ROWS: Final = 4096
 """So many rows are hashed in less time than it takes to look for runs."""
 
 _DENSE_RATIO: Final = 2
-"""Keys of a range up to so many times their number are numbered by a table instead of hashed."""
+"""Factor on the number of keys up to which their range is indexed by a table instead of hashed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class UniqueRows:
     Attributes
     ----------
     dims : dict[str, IntArray]
-        One array of shape (n_unique,) a column, in the order of first appearance.
+        One array of shape (n_unique,) per column, in the order of first appearance.
     codes : IntArray
         The distinct row that each input row is, shape (n,).
     """
@@ -70,7 +70,7 @@ def unique_rows(dims: dict[str, IntArray]) -> UniqueRows:
 
 
 def all_distinct(dims: dict[str, IntArray]) -> bool:
-    """Tell whether no two rows are equal, in a quarter of the time that it takes to number them."""
+    """Return whether no two rows are equal, in a quarter of the time of numbering them."""
     if next(iter(dims.values())).size == 0:
         return True
     key, _ = _packed(dims)
@@ -94,7 +94,7 @@ def rising_codes(values: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _packed(dims: dict[str, IntArray]) -> tuple[IntArray, int]:
-    """One number a row that tells it from those that differ, and below which they all are."""
+    """Return one number per row that identifies it, and an upper bound of all."""
     columns = list(dims.values())
     n_rows = columns[0].size
     key = np.zeros(n_rows, dtype=np.int64)
@@ -117,7 +117,7 @@ def _packed(dims: dict[str, IntArray]) -> tuple[IntArray, int]:
 
 
 def _first_rows(codes: IntArray, count: int) -> IntArray:
-    """Where each of `count` codes first stands."""
+    """Return the first position of each of `count` codes."""
     first = np.empty(count, dtype=np.int64)
     # Assigned backwards, so that the first row of each kind is the one that stays.
     first[codes[::-1]] = np.arange(codes.size - 1, -1, -1)
@@ -125,7 +125,7 @@ def _first_rows(codes: IntArray, count: int) -> IntArray:
 
 
 def _numbered(key: IntArray, key_range: int) -> tuple[IntArray, IntArray]:
-    """Codes of keys below `key_range` in the order of their first appearance, and where each first stands."""
+    """Return codes of keys below `key_range` in order of appearance, and their first positions."""
     first = np.flatnonzero(_first_rows(key, key_range).take(key) == np.arange(key.size))
     codes = np.empty(key_range, dtype=np.int64)
     codes[key.take(first)] = np.arange(first.size)
@@ -138,7 +138,7 @@ def _numbered_values(values: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _factorize_runs(values: IntArray) -> tuple[IntArray, IntArray]:
-    """Number the values; where they come in long runs, as cross products do, one value a run."""
+    """Number the values; in long runs, as in cross products, one value per run."""
     starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
     if starts.size * _SHORT_RUN > values.size:
         return _factorize(values)

@@ -1,4 +1,4 @@
-"""Which formula has the time of attention to a part of the context."""
+"""Choose the formula for the time of attention to a part of the context."""
 
 from __future__ import annotations
 

@@ -20,9 +20,9 @@ from fleetplan.fleet.units import BYTES_PER_MS_OF_GB_PER_S, US_PER_MS
 from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind
 
 NetworkAllReduce = Literal["hierarchical", "ring"]
-"""How the communication library lets an all-reduce cross domains: in levels (every accelerator carries its
-share of the message over its own network link), or as one flat ring (the link that leaves a domain carries
-the whole message)."""
+"""All-reduce of the communication library across domains: in levels (every accelerator carries its share of
+the message over its own network link), or as one flat ring (the link that leaves a domain carries the whole
+message)."""
 
 
 ALL_REDUCE_PASSES: Final = 2
@@ -35,14 +35,14 @@ Held against experts over hosts, which were not fitted: over two hosts +4 % in F
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """How groups lie on the scale-up domains, each array of shape (n_configs,).
+    """Placement of groups on the scale-up domains, each array of shape (n_configs,).
 
     Attributes
     ----------
     inner : IntArray
         Ranks of a group within one domain, at least 1.
     outer : IntArray
-        Domains that the group spans; 1 where it stays inside.
+        Domains that the group spans; 1 within a domain.
     leaves : NDArray[np.bool_]
         Whether it spans more than one.
     """
@@ -78,7 +78,7 @@ def group_ms(
 def inside_message(kind: OperatorKind, message_bytes: FloatArray, placed: Groups) -> FloatArray:
     """Message of the part of a collective that stays within a domain, in bytes.
 
-    All of it, except for an all-to-all, where a rank keeps inside only what is for its own domain.
+    The whole message, except for an all-to-all, where a rank keeps inside only the data for its own domain.
     """
     if kind is not OperatorKind.ALL_TO_ALL:
         return message_bytes
@@ -158,7 +158,7 @@ def with_network_ms(
     inside: FloatArray,
     inside_fixed: FloatArray,
 ) -> FloatArray:
-    """Time of a collective, from that of its part within a domain and what it sends to other domains.
+    """Return the time of a collective, from its part within a domain and its traffic to other domains.
 
     A collective that leaves the domain has the fixed time of its passes over the network. Its levels work on
     one piece of the message after the other, so that the slower of the two links sets the pace.
@@ -168,11 +168,11 @@ def with_network_ms(
     accelerator : Accelerator
         Its network.
     kind : OperatorKind
-        Which collective.
+        Collective.
     sent_bytes : FloatArray
         From `network_bytes`, shape (n_configs,). [bytes]
     placed : Groups
-        How the groups lie.
+        Placement of the groups.
     inside, inside_fixed : FloatArray
         Time within a domain, and the share of it that does not depend on the message, same shape. [ms]
 

@@ -1,4 +1,4 @@
-"""Times of blocks of compressed attention where nothing was measured, and of what tables do not have."""
+"""Times of blocks of compressed attention without measurements, and of the parts that tables lack."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ smallest rows of dsv4_hca_generation_module and dsv4_csa_generation_module: 41 t
 h200_sxm and b200_sxm, in which the weights of eight heads take 5 us and less."""
 
 BLOCK_RATIO: Final = 0.75
-"""What the pieces of a block take by themselves, over the time of the block. Source: the same package, all
-four tables dsv4_{csa,hca}_{context,generation}_module of three frameworks on h100_sxm, h200_sxm, b200_sxm and
-gb200: medians of 1.18 to 1.51 for measured times over those of the pieces."""
+"""Time of the pieces of a block divided by the time of the block. Source: the same package, all four tables
+dsv4_{csa,hca}_{context,generation}_module of three frameworks on h100_sxm, h200_sxm, b200_sxm and gb200:
+medians of 1.18 to 1.51 for measured times over those of the pieces."""
 
 _FLOPS_PER_MS_OF_TFLOPS: Final = 1e9
 

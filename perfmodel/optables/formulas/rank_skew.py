@@ -22,11 +22,11 @@ which fall behind as much: with it, their median error on H100 falls from 5.8 to
 from 7.1 to 5.9 % (Qwen3-32B), and stays on H200 at 2.6 % (Llama-3.1-70B)."""
 
 SKEWED_SYSTEMS: Final = frozenset({"h100_sxm", "h200_sxm"})
-"""Systems where it was seen. Tables of B200 start at twice the time, and nothing is missing."""
+"""Systems with rank skew. Tables of B200 start at twice the time, and need no correction."""
 
 
 def rank_skew_ms(system: str | None, ranks: IntArray) -> FloatArray:
-    """Wait of an all-reduce among `ranks`, shape (n,), in ms; 0 where none was seen."""
+    """Return the wait of an all-reduce among `ranks`, shape (n,), in ms; 0 on other systems."""
     if system not in SKEWED_SYSTEMS:
         return np.zeros(ranks.shape)
     skew: FloatArray = RANK_SKEW_US / US_PER_MS * np.log2(np.maximum(ranks, 1))

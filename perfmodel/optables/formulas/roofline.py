@@ -1,4 +1,4 @@
-"""Operator times from an accelerator's data sheet and its efficiency constants, where nothing was measured.
+"""Operator times from an accelerator's data sheet and efficiency constants, without measurements.
 
 Every time grows with every dimension. The launch of a kernel is included; `Efficiency.layer_overhead_us`,
 which is a property of a layer and not of an operator, is not.
@@ -85,9 +85,9 @@ def roofline_ms(
 def routed_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]) -> FloatArray:
     """Time of a dispatch or a combine by latency and bandwidth, in ms.
 
-    Within a scale-up domain a token goes once to every rank that holds one of its experts. Over the network
-    the kernels for throughput send it once to every domain, where it is passed on; those for low latency
-    send it straight to every rank.
+    Within a scale-up domain, a token is sent once to every rank with one of its experts. Over the network,
+    kernels for throughput send it once to every domain, which distributes it; those for low latency send it
+    directly to every rank.
     """
     ep = dims["ep"]
     row = dims["tokens"] * dims["hidden"] * BYTES_PER_ELEMENT[dtype]

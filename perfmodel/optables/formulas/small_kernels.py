@@ -37,8 +37,8 @@ SCALED_TOGETHER: Final = frozenset({"fp8"})
 them on the way, at the price of the traffic alone."""
 
 SCALED_IN_BLOCKS: Final = frozenset({"fp8_block", "fp4"})
-"""Data types whose activations are scaled block by block, by a kernel of its own. GEMMs of all other types
-take activations in BF16."""
+"""Data types with activations scaled in blocks by a separate kernel. GEMMs of other types take BF16
+activations."""
 
 
 def small_kernel_ms(
@@ -54,7 +54,7 @@ def small_kernel_ms(
 def quantisation_ms(
     accelerator: Accelerator, framework: str, dtype: str, dims: dict[str, IntArray]
 ) -> FloatArray:
-    """Time to quantise the activations of a GEMM [m, k] x [k, n], 0 where it takes BF16; shape (n,), ms."""
+    """Return the time to quantise the activations of a GEMM [m, k] x [k, n], 0 for BF16; shape (n,), ms."""
     elements = dims["m"].astype(np.float64) * dims["k"]
     if dtype not in SCALED_TOGETHER | SCALED_IN_BLOCKS:
         return np.zeros(elements.shape)

@@ -85,7 +85,7 @@ def sparse_attention_ms(accelerator: Accelerator, dtype: str, dims: dict[str, In
 def selection_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]) -> FloatArray:
     """Time of an indexer's scores and of the choice by them, shape (n,), in ms.
 
-    Contexts within `top_k` are scored, because their keys must be cached, but there is nothing to choose.
+    Contexts within `top_k` are scored, because their keys must be cached, but all tokens are selected.
     """
     done = work(OperatorKind.TOKEN_SELECTION, dtype, dims)
     peak_tflops = accelerator.peak_tflops("fp8") or accelerator.bf16_tflops

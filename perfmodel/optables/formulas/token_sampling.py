@@ -1,7 +1,7 @@
 """Time to sample tokens (top-k, top-p) instead of taking the likeliest.
 
-No table holds it. It is done for every sequence of a step, over the whole vocabulary, on every accelerator
-alike: more tensor parallelism does not shorten it.
+No table has it. Sampling runs for every sequence of a step over the whole vocabulary on every accelerator, so
+more tensor parallelism does not shorten it.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def curve_of(rows: MeasuredRows) -> Curve:
 def curve_times(
     curve: Curve, accelerator: Accelerator, kind: OperatorKind, dims: dict[str, IntArray]
 ) -> OperatorTimes:
-    """Times by a curve; messages that leave the scale-up domain, where it was measured, by the roofline."""
+    """Times from a curve; for messages that leave the measured scale-up domain, from the roofline."""
     found = curve.times(dims[CURVES[kind]])
     if kind is not OperatorKind.SEND_RECV:
         return found

@@ -1,7 +1,7 @@
-"""How far the tables are off where nothing was measured: leave measurements out, and predict them.
+"""Errors of the tables between measurements: leave measurements out, and predict them.
 
-Leaving a node out doubles the gap that the interpolation has to bridge, so the errors found are larger than
-those of a plan that asks between the nodes.
+Leaving a node out doubles the gap that the interpolation bridges, so the errors exceed those of a plan
+between the nodes.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ def leave_one_out(
     dtype: str,
     max_sites: int = 200,
 ) -> LeaveOneOut | None:
-    """Errors of the table that answers for an operator; None where nothing was measured.
+    """Return the errors of an operator's table; None without measurements.
 
     Parameters
     ----------
     library : TableLibrary
         Tables of the accelerator's measured system.
     accelerator : Accelerator
-        Whose speed of light is used.
+        Hardware of the roofline.
     framework, kind, dtype
-        Which table.
+        Table.
     max_sites : int
         Size of the random sample of single sites.
     """
@@ -89,7 +89,7 @@ def left_out_nodes(accelerator: Accelerator, rows: MeasuredRows) -> ErrorQuantil
     Parameters
     ----------
     accelerator : Accelerator
-        Whose speed of light is used.
+        Hardware of the roofline.
     rows : MeasuredRows
         The table.
 
@@ -127,7 +127,7 @@ def left_out_sites(
     max_sites : int
         Size of the random sample of single sites.
     seed : int
-        Of that sample.
+        Errors of the sample.
 
     Returns
     -------

@@ -52,7 +52,7 @@ def _light_ms(
     accelerator: Accelerator, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]
 ) -> FloatArray:
     if kind in COLLECTIVE_KINDS:
-        # Measured on one host, whatever the catalogue calls a scale-up domain.
+        # Measured on one host, for any scale-up domain of the catalogue.
         return inside_ms(accelerator, kind, dims["message_bytes"].astype(np.float64), dims["ranks"])
     if "prefix_tokens" in DIMENSIONS[kind]:
         dims["prefix_tokens"] = np.zeros(next(iter(dims.values())).shape, dtype=np.int64)

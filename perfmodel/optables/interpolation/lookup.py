@@ -1,4 +1,4 @@
-"""Tables of one operator kind and data type, ready to be asked for times.
+"""Look-up of times in the table of one operator kind and data type.
 
 A query names a site (the dimensions that a sweep held fixed) and a point on the sweep's axes. A site that
 was measured answers from its own surface. Any other gets a surface made for it: the utilisation (speed of
@@ -52,8 +52,8 @@ from fleetplan.perfmodel.optables.unique import unique_rows
 BoolArray = NDArray[np.bool_]
 
 FOREIGN_DISTANCE: Final = 2.0
-"""How unlike a site of another framework is, beside its dimensions. [doublings] Without it, left-out MoE
-sites of vLLM and TensorRT-LLM on H200 are predicted up to twice as badly."""
+"""Extra distance of a site of another framework. [doublings] Without it, left-out MoE sites of vLLM and
+TensorRT-LLM on H200 are predicted up to twice as badly."""
 
 
 _WIDTHS: Final = ("hidden", "intermediate")
@@ -70,11 +70,11 @@ _FEW_SITES: Final = 512
 """So many sites are found one by one in less time than it takes to find the distinct ones of them."""
 
 _DIFFERENCES: Final = frozenset({OperatorKind.BLOCK_SPARSE_PREFILL, OperatorKind.BLOCK_SPARSE_DECODE})
-"""Kinds whose rows are what is left of a measured time less another: no such row is measured itself."""
+"""Kinds whose rows are differences of two measured times: no row is measured directly."""
 
 
 class _LentSurfaces:
-    """Surfaces of unmeasured sites that were asked for before: a model asks for its few shapes often."""
+    """Cached surfaces of unmeasured sites: a model queries its few shapes often."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[FloatArray, ByteArray]] = {}
@@ -82,7 +82,7 @@ class _LentSurfaces:
     def surfaces(
         self, queried: IntArray, make: Callable[[IntArray], Surfaces]
     ) -> tuple[FloatArray, ByteArray]:
-        """Return times and labels of sites, shape (n_queries, n_dims); `make` is asked for new ones alone."""
+        """Return times and labels of sites, shape (n_queries, n_dims); `make` is called for new ones only."""
         keys = _keys(queried)
         known = self._known
         new = [position for position, key in enumerate(keys) if key not in known]
@@ -105,15 +105,15 @@ class LookupTable:
     Attributes
     ----------
     accelerator : Accelerator
-        Whose speed of light scales borrowed times.
+        Hardware of the roofline that scales borrowed times.
     kind : OperatorKind
-        Which operator.
+        Operator.
     dtype : str
-        Which data type.
+        Data type.
     sites : IntArray
-        One row a site, in the order of `site_dimensions`, shape (n_sites, n_dims).
+        One row per site, in the order of `site_dimensions`, shape (n_sites, n_dims).
     surfaces : SiteSurfaces
-        One grid a site.
+        One grid per site.
     is_own : BoolArray
         Whether a site was measured under the framework itself, shape (n_sites,).
     """
@@ -147,7 +147,7 @@ class LookupTable:
         sites : IntArray
             Shape (n, n_dims).
         first, second : FloatArray
-            Values on the axes, shape (n,) each; `first` is of no meaning where there is one axis.
+            Values on the axes, shape (n,) each; `first` is unused with a single axis.
         """
         surfaces, codes = self._surfaces_of(sites)
         places = (locate(surfaces.axes[0], first), locate(surfaces.axes[1], second))
@@ -175,7 +175,7 @@ class LookupTable:
         return self._surfaces_at(queried, position), codes
 
     def is_measured(self, sites: IntArray) -> BoolArray:
-        """Tell which of the sites, shape (n, n_dims), were measured."""
+        """Return which of the sites, shape (n, n_dims), were measured."""
         measured: BoolArray
         if len(sites) <= _FEW_SITES:
             measured = self._position(sites) >= 0
@@ -189,7 +189,7 @@ class LookupTable:
         return self._surfaces_at(queried, self._position(queried))
 
     def _surfaces_at(self, queried: IntArray, position: IntArray) -> Surfaces:
-        """Surfaces of sites that stand in some rows of the table, or in none (-1)."""
+        """Return the surfaces of sites by row of the table, or -1 for none."""
         lent = position < 0
         measured = self.surfaces.holding(position[~lent])
         latency_ms = measured.latency_ms[np.maximum(position, 0)]
@@ -199,7 +199,7 @@ class LookupTable:
         return Surfaces(self.surfaces.axes, latency_ms, provenance)
 
     def _position(self, queried: IntArray) -> IntArray:
-        """Row of each queried site in the table, -1 where it was not measured, shape (n_queries,)."""
+        """Return the row of each queried site in the table, -1 if not measured, shape (n_queries,)."""
         rows = self._rows
         return np.array([rows.get(key, -1) for key in _keys(queried)], dtype=np.int64)
 
@@ -222,7 +222,7 @@ class LookupTable:
         return grown(axes, borrowed_ms, label)
 
     def _padded_ms(self, queried: IntArray) -> FloatArray:
-        """Least time of measured experts that are wider and otherwise alike, infinite without any.
+        """Return the shortest time of wider, otherwise equal measured experts; infinite without any.
 
         Weights that are padded with zeros run in that time.
         """
@@ -261,16 +261,16 @@ class LookupTable:
 def lookup_table(
     accelerator: Accelerator, rows: MeasuredRows, labels: ByteArray | None = None
 ) -> LookupTable:
-    """Lay out a table to be asked for times.
+    """Arrange a table for look-ups.
 
     Parameters
     ----------
     accelerator : Accelerator
-        Whose speed of light scales borrowed times.
+        Hardware of the roofline that scales borrowed times.
     rows : MeasuredRows
         Their provenance tells the rows of the framework itself from those of others.
     labels : ByteArray, optional
-        How sure the rows are where that is another question, shape (n_rows,).
+        Provenance of the rows, if different from measured, shape (n_rows,).
     """
     grid = measured_grid(rows)
     known = rows.provenance if labels is None else labels

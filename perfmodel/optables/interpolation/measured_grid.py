@@ -1,4 +1,4 @@
-"""Rows of a measured table, laid on the grid of their sites and axes."""
+"""Arrange the rows of a measured table on the grid of their sites and axes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _AXIS_POWER: Final[dict[str, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class MeasuredGrid:
-    """The rows of a table, laid on a grid.
+    """Rows of a table on a grid.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class MeasuredGrid:
     axes : tuple[Axis, Axis]
         Nodes along which the sites were swept.
     latency_ms : FloatArray
-        NaN where nothing was measured, shape (n_sites, n_first, n_second). [ms]
+        Times, NaN without a measurement, shape (n_sites, n_first, n_second). [ms]
     provenance : ByteArray
         Same shape.
     """

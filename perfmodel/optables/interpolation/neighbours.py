@@ -1,4 +1,4 @@
-"""Which measured sites stand in for one that was not measured, and with which weights."""
+"""Choose and weight the measured sites that represent an unmeasured one."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _TINY: Final = 1e-12
 """Sites that differ only in what the distance does not see are this far apart, squared."""
 
 _ATTENTION_SCALE: Final = {"heads": 1.0, "kv_heads": 4.0, "head_dim": 8.0, "window": 4.0}
-"""How unlike a doubling makes two sites of attention. The head size and the KV heads select kernels and
-their tiles; more heads are only more of the same."""
+"""Distance of a doubling between two sites of attention. The head size and the KV heads select kernels and
+their tiles; more heads only scale the work."""
 
 _MOE_SCALE: Final = (1.0, 1.0, 0.5, 1.0, 0.25, 0.25)
 """How unlike a doubling makes two sites of MoE, in: hidden size, width of an expert's slice, experts held,
@@ -42,7 +42,7 @@ groups were timed on the busiest accelerator of skewed tokens, which takes up to
 (mean of medians; 30 tables better, 3 worse), with 16 alike. On B200 they are predicted to 25 % with each."""
 
 UNLIKE_KERNELS: Final = 16.0
-"""How unlike two kernels for different purposes are: farther than any two shapes. [doublings]"""
+"""Distance of two kernels for different purposes: larger than that of any two shapes. [doublings]"""
 
 _CHUNK: Final = 512
 """Queries whose distances to all sites are held at a time."""
@@ -168,14 +168,14 @@ def _label(outside: NDArray[np.bool_]) -> ByteArray:
 def site_features(kind: OperatorKind, sites: IntArray) -> FloatArray:
     """Place sites so that their distance is their unlikeness.
 
-    By logarithms, so that a doubling counts alike everywhere, shape (n_sites, n_features).
+    Features in logarithms, so that every doubling has the same weight, shape (n_sites, n_features).
     """
     names = site_dimensions(kind)
     features: FloatArray
     dims = {name: sites[:, column].astype(np.float64) for column, name in enumerate(names)}
     match kind:
         case _ if kind in EXPERT_KINDS:
-            # Kernels for low latency and for throughput do not stand in for each other.
+            # Kernels for low latency and for throughput do not replace each other.
             unlike = UNLIKE_KERNELS * dims.get("low_latency", np.zeros(len(sites)))
             seen = (
                 dims["hidden"],
@@ -188,7 +188,7 @@ def site_features(kind: OperatorKind, sites: IntArray) -> FloatArray:
             features = np.log2(np.stack(seen, axis=1)) * np.array(_MOE_SCALE)
             features = np.concatenate([features, unlike[:, None]], axis=1)
         case OperatorKind.EXPERT_DISPATCH | OperatorKind.EXPERT_COMBINE:
-            # Kernels for low latency and for throughput do not stand in for each other.
+            # Kernels for low latency and for throughput do not replace each other.
             dims["low_latency"] = np.power(2.0, UNLIKE_KERNELS * dims["low_latency"])
             features = np.log2(np.stack([dims[name] for name in names], axis=1))
         case OperatorKind.PREFILL_ATTENTION | OperatorKind.DECODE_ATTENTION:

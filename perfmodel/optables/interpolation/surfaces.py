@@ -76,12 +76,12 @@ class Surfaces:
 
 
 class SiteSurfaces:
-    """Surfaces of the sites of a table, each built when it is first asked for: plans ask for a tenth of them.
+    """Surfaces of the sites of a table, each built on demand: plans need a tenth of them.
 
     Attributes
     ----------
     axes : tuple[Axis, Axis]
-        Of all of them.
+        Sites of all surfaces.
     """
 
     def __init__(self, axes: tuple[Axis, Axis], count: int, build: Callable[[IntArray], Surfaces]) -> None:
@@ -124,9 +124,9 @@ def build_surfaces(
     axes : tuple[Axis, Axis]
         Nodes of the grid.
     latency_ms : FloatArray
-        Measurements, NaN where there is none, shape (n_sites, n_first, n_second). [ms]
+        Measurements, NaN if missing, shape (n_sites, n_first, n_second). [ms]
     provenance : ByteArray
-        Of the measurements, same shape; of no meaning in the holes.
+        Provenance of the measurements, same shape; undefined in the holes.
     light_ms : FloatArray
         Speed of light at every node, same shape. [ms]
 
@@ -147,7 +147,7 @@ def grown(axes: tuple[Axis, Axis], latency_ms: FloatArray, provenance: ByteArray
     fitted = logarithm
     for position in (1, 2):
         fitted = np.moveaxis(_isotonic(np.moveaxis(fitted, position, -1)), -1, position)
-    # What one axis mends may break the other by a little: the middle of both bounds breaks neither.
+    # Correcting one axis may violate the other slightly; the middle of both bounds violates neither.
     from_below, from_above = fitted, fitted
     for position in (1, 2):
         from_below = np.maximum.accumulate(from_below, axis=position)
@@ -272,7 +272,7 @@ def _along(
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where values lie on an axis: shape (n,) each."""
+    """Positions of values on an axis, shape (n,) each."""
 
     lower: IntArray
     weight: FloatArray
@@ -305,9 +305,9 @@ def evaluate(
     surfaces : Surfaces
         The grids.
     site : IntArray
-        Which grid, shape (n,).
+        Grid, shape (n,).
     first, second : Position
-        Where on its axes, shape (n,) each.
+        Position on its axes, shape (n,) each.
 
     Returns
     -------
@@ -328,7 +328,7 @@ def evaluate(
             weight = weight_first * weight_second
             corner = row + step
             latency_ms += weight * times.take(corner)
-            # What has no weight counts as measured, the surest of all labels.
+            # Nodes without weight count as measured, the most reliable label.
             label = np.maximum(label, labels.take(corner) * (weight > 0))
     between = _is_inside(first.weight) | _is_inside(second.weight)
     label = np.where(between, np.maximum(label, _INTERPOLATED), label)

@@ -33,7 +33,7 @@ BLOCKS: Final = 16
 """Widths of MiniMax-M3 (config.json of MiniMaxAI/MiniMax-M3), the only model that was measured."""
 
 MOST_HEADS: Final = 64
-"""Heads of the whole model: rows with more were measured, but are no part of it."""
+"""Heads of the whole model; rows with more heads exist but are not part of it."""
 
 SGLANG_LEAST_PROMPT_MS: Final = 1.0
 """Prompts under SGLang that are faster wait for launches from Python: all sizes take 0.65 to 0.8 ms. [ms]"""

@@ -50,7 +50,7 @@ class Texts:
     names: tuple[str, ...]
 
     def where(self, holds: Callable[[str], bool]) -> BoolArray:
-        """Tell in which rows something holds for the text; it never does without one."""
+        """Return in which rows a text meets a condition; missing texts do not."""
         found = [code for code, name in enumerate(self.names) if holds(name)]
         if not found:
             return np.zeros(self.codes.shape, dtype=np.bool_)
@@ -58,7 +58,7 @@ class Texts:
         return reduce(np.logical_or, [self.codes == code for code in found])
 
     def equal(self, name: str) -> BoolArray:
-        """Tell in which rows the text is a certain one."""
+        """Return in which rows the text equals a value."""
         return self.where(lambda each: each == name)
 
 
@@ -164,9 +164,9 @@ def split_by_dtype(
     Parameters
     ----------
     stored : StoredColumns
-        Of a file.
+        Columns of a file.
     kind : OperatorKind
-        What its rows measure.
+        Operators of its rows.
     dtype_column : str
         The column of their data types.
     columns : dict[str, str]
@@ -174,7 +174,7 @@ def split_by_dtype(
     is_counted : BoolArray, optional
         Rows that count; all of them by default.
     dtypes : tuple[str, ...], optional
-        Ours that are asked for; all of them by default.
+        Names of our columns; default: all.
     """
     theirs = stored.texts(dtype_column)
     dims = {name: stored.whole(columns[name]) for name in (*site_dimensions(kind), *AXES[kind])}

@@ -50,7 +50,7 @@ def compressed_decode_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
 
 
 def hyper_connection_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
-    """One connection before a block or behind it."""
+    """One connection before or after a block."""
     known = frame[frame["op_name"].isin(SIDES)]
     dims = {
         "tokens": _integers(known, "num_tokens"),

@@ -33,7 +33,7 @@ _SLOW_CONVOLUTION: Final = "0.1.dev19262"
 
 
 def delta_net_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
-    """One table for prompts, one for generated tokens; points where one kernel is missing are left out."""
+    """One table for prompts, one for generated tokens; points without one of the kernels are left out."""
     return _tables(frame, (OperatorKind.DELTA_PREFILL, OperatorKind.DELTA_DECODE))
 
 

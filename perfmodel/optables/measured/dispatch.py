@@ -93,7 +93,7 @@ def nvlink_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
         return part.groupby(keys)["latency"].min()
 
     def dispatch(dtype: str) -> pd.Series:
-        # One-sided kernels have no preparation of their own.
+        # One-sided kernels have no separate preparation.
         sent = of("alltoall_dispatch", dtype)
         return sent.add(of("alltoall_prepare", dtype).reindex(sent.index).fillna(0.0))
 

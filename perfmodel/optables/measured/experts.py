@@ -53,9 +53,9 @@ class ExpertKernels:
     Attributes
     ----------
     triton : frozenset[str]
-        Those for which the measurements of Triton stand, whatever else was measured.
+        Formats that use the measurements of Triton, whatever else was measured.
     own : frozenset[str]
-        Those for which the measurements of the asked framework stand, though others are faster.
+        Formats that use the measurements of the chosen framework, even if others are faster.
     """
 
     triton: frozenset[str] = frozenset()
@@ -66,7 +66,7 @@ FASTEST_EXPERTS: Final = ExpertKernels()
 """All run by the fastest."""
 
 TRITON: Final = "_triton"
-"""What an import adds to the data type of experts that Triton runs, where others were measured as well."""
+"""Suffix of an import for the data type of experts that Triton runs, if others were measured as well."""
 
 _TRITON_DTYPES: Final = ("bf16", "fp8_block")
 _TRITON_KERNELS: Final = re.compile("triton_tritonexperts|sglang_fused_moe_triton|vllm_fused_moe")
@@ -89,7 +89,7 @@ Marlin stand for shapes that 0.24 lacks."""
 
 
 def expert_tables(stored: StoredColumns) -> list[MeasuredRows]:
-    """Ordinary kernels, with and without gates; those of Triton once more where they are not alone."""
+    """Ordinary kernels, with and without gates; those of Triton a second time if there are others."""
     kernels = stored.texts("kernel_source")
     # Experts without a gate are another operator: two products instead of three.
     ungated = kernels.where(lambda name: "nongated" in name)
@@ -163,8 +163,8 @@ def _moe(
         "moe_ep": "moe_ep_size",
     }
     if distribution == _LOAD_BALANCED:
-        # Its busiest rank has more than the mean, as a step is asked for with a load balancer: the time is
-        # that of an even spread of as many tokens more.
+        # Its busiest rank has more than the mean, like a step with a load balancer: the time is that of an
+        # even spread of that many more tokens.
         tokens = np.rint(stored.numbers("num_tokens") * EPLB_BUSIEST_RATIO).astype(np.int64)
         stored = stored.with_columns(num_tokens=tokens)
     if "low_latency" in stored:

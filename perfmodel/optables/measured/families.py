@@ -1,4 +1,4 @@
-"""Families of table files: where they lie, what their rows measure, and how a table is read."""
+"""Families of table files: paths, operators, and readers."""
 
 from __future__ import annotations
 
@@ -120,12 +120,12 @@ class TableFamily:
     folder : str
         Folder of a system that holds it.
     kinds : tuple[OperatorKind, ...]
-        What its rows measure.
+        Operators of its rows.
     read : Callable
         Its Arrow table in our long format.
     texts : tuple[str, ...]
-        Columns of text that `read` asks for: every file has some more, such as the name of the part, which
-        cost as much to read as all of its numbers.
+        Text columns that `read` uses: every file has more, such as the name of the part, which would take as
+        long to read as all its numbers.
     """
 
     folder: str

@@ -1,8 +1,8 @@
 """Folders of measured tables: that of the package, and newer ones in its layout that the user named.
 
-`plan optables use DIR` keeps the folder in the user's data folder. Its tables then stand beside those of
-the package: of one version of a framework the folder that was named last counts, and of several versions the
-newest, unless a service or a fleet names one (`framework_version`).
+`plan optables use DIR` stores the folder in the user's data folder. Its tables are then used beside those of
+the package: for one version of a framework the folder named last, and among versions the newest, unless a
+service or a fleet names one (`framework_version`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from fleetplan.fleet.packages import installed_version
 
 PACKAGE: Final = "aiconfigurator-core"
 FOLDER: Final = "folder"
-"""What provenance calls the package of tables that lie in a folder of the user's."""
+"""Package name in provenance for tables in a folder of the user."""
 
 BENEATH: Final = (".", "data", "systems/data", "aiconfigurator_core/systems/data")
-"""Where in a folder the systems may lie: itself, or an unpacked package."""
+"""Possible places of the systems in a folder: itself, or an unpacked package."""
 
 
 MISSING_TABLES: Final = (
@@ -35,7 +35,7 @@ MISSING_TABLES: Final = (
     "Python 3.11 to 3.13 on Linux, x86-64). Times come from the roofline; `plan optables use DIR` reads "
     "tables of a folder"
 )
-"""Said of parts that have measured tables, where none can be read."""
+"""Message for parts with measured tables that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class TableRoot:
     path : Path
         It has one folder a system: h200_sxm and the like.
     package, version : str
-        What brought it along; the version of a user's folder is its path.
+        Package of the tables; the version of a user's folder is its path.
     """
 
     path: Path
@@ -115,7 +115,7 @@ def forget_folder(folder: Path) -> None:
 
 
 def systems_beneath(folder: Path) -> Path | None:
-    """Find the folder of systems in a folder: itself, or in an unpacked package; None where it has none."""
+    """Return the folder of systems in a folder: itself, or in an unpacked package; None without one."""
     there = filter(is_folder, _beneath(folder))
     return next((each for each in there if any(each.glob("*/*/*/*/*_perf.parquet"))), None)
 

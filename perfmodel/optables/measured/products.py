@@ -21,7 +21,7 @@ from fleetplan.perfmodel.optables.rows import MeasuredRows
 from fleetplan.perfmodel.optables.unique import unique_rows
 
 PRODUCT_ALONE: Final = "fp8_product"
-"""What an import calls GEMM in FP8 without its quantisation."""
+"""Data type of an import for GEMM in FP8 without its quantisation."""
 
 QUANTISATION_FAMILIES: Final = ("computescale", "scale_matrix")
 """Families of the package whose times are part of its GEMM in FP8."""
@@ -39,7 +39,7 @@ def quantisation_files(gemm_file: Path, family: str, framework: str) -> tuple[Pa
     gemm_file : Path
         SYSTEM/gemm/FRAMEWORK/VERSION/gemm_perf.parquet.
     family, framework : str
-        Of that file.
+        Rows of that file.
     """
     if family != "gemm" or framework not in _QUANTISED_FRAMEWORKS:
         return ()
@@ -50,10 +50,10 @@ def quantisation_files(gemm_file: Path, family: str, framework: str) -> tuple[Pa
 
 
 def products_alone(tables: list[MeasuredRows], files: tuple[Path, ...]) -> list[MeasuredRows]:
-    """Return the GEMM in FP8 of `tables` less the times in `files`, as a table of its own.
+    """Return the FP8 GEMM of `tables` less the times in `files`, as a separate table.
 
-    None without files. Sizes whose quantisation was not measured are left out, and so are products that
-    nothing is left of.
+    None without files. Sizes without a measured quantisation are left out, and so are products with no
+    remaining time.
     """
     if not files:
         return []
@@ -67,7 +67,7 @@ def products_alone(tables: list[MeasuredRows], files: tuple[Path, ...]) -> list[
         spent = np.array([sum(each.get(pair, np.nan) for each in quantisation) for pair in pairs])
         left: FloatArray = rows.latency_ms - spent[sizes.codes]
         alone = MeasuredRows(rows.kind, PRODUCT_ALONE, rows.dims, left, rows.provenance)
-        # What was not measured is NaN, which is not above zero either.
+        # Missing measurements are NaN, which is not above zero either.
         found.append(alone.select(left > 0))
     return found
 

@@ -38,7 +38,7 @@ _LIBRARIES: Final = frozenset({"nccl", "oneccl"})
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """One file of measurements.
+    """A file of measurements.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class TableFile:
     version : str
         Version of the framework that was measured.
     package_version, package : str
-        What the file came with.
+        Package of the file.
     """
 
     path: Path
@@ -91,7 +91,7 @@ def table_files(
     Returns
     -------
     tuple[TableFile, ...]
-        Empty where nothing was measured or the package is absent.
+        Empty without measurements or without the package.
     """
     roots = table_roots() if folder is None else (TableRoot(folder, PACKAGE, "local folder"),)
     owner = family if family in _LIBRARIES else framework
@@ -121,7 +121,7 @@ def read_table(file: TableFile) -> list[MeasuredRows]:
     if file.family not in TABLE_FAMILIES:
         raise ValueError(f"unknown table family {file.family!r}")
     family = TABLE_FAMILIES[file.family]
-    # Columns of text are numbered, as they are in the file: texts are slow to copy, and rows are chosen.
+    # Text columns are stored as codes, as in the file, because texts are slow to copy.
     with pyarrow.parquet.ParquetFile(file.path) as stored:
         metadata, schema = stored.metadata, stored.schema_arrow
     texts = {
@@ -141,7 +141,7 @@ def read_table(file: TableFile) -> list[MeasuredRows]:
 
 
 def check_folder(folder: Path) -> dict[tuple[str, str], set[str]]:
-    """Read one table of every family and framework of a folder of systems, and say what it has.
+    """Check a folder of systems by reading one table of every family and framework, and report its contents.
 
     Returns
     -------
@@ -151,7 +151,7 @@ def check_folder(folder: Path) -> dict[tuple[str, str], set[str]]:
     Raises
     ------
     InputError
-        There is no table that is understood, or one cannot be read.
+        No table is understood, or one cannot be read.
     """
     found: dict[tuple[str, str], set[str]] = {}
     for system in sorted(each.name for each in folder.iterdir() if each.is_dir()):
@@ -173,7 +173,7 @@ _LAYOUT: Final = "tables lie in SYSTEM/FAMILY/FRAMEWORK/VERSION/FAMILY_perf.parq
 def _try(file: TableFile) -> None:
     try:
         read_table(file)
-    # What a table of another layout, or a damaged one, makes pandas and pyarrow raise.
+    # Errors that pandas and pyarrow raise for damaged tables and other layouts.
     except (OSError, ValueError, KeyError, AttributeError) as error:
         what = f"cannot be read as a table of {file.family}: {error}"
         raise InputError([Issue(str(file.path), 0, 0, "", what, _LAYOUT)]) from error

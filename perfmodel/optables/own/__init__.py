@@ -1,1 +1,1 @@
-"""Operator tables of users: formats that are read, and where they are kept."""
+"""Operator tables of users: formats and storage."""

@@ -1,7 +1,7 @@
-"""Operator tables of one's own: a CSV or Parquet file in the long format, every row accepted or refused.
+"""Read operator tables of users: a CSV or Parquet file in long format, every row accepted or rejected.
 
-One row is one measurement. `operator` and `dtype` say what ran, the dimensions of that operator say on what,
-`latency_us` how long it took. Repeats of one measurement are joined by their median.
+One row is one measurement: `operator` and `dtype` identify the operator, its dimensions the shape,
+`latency_us` the time. Repeats of one measurement are merged into their median.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ANY_FRAMEWORK: Final = ""
-"""The framework of rows that hold for each of them."""
+"""Framework of rows that apply to all frameworks."""
 
 KNOWN_COLUMNS: Final = tuple(column.name for column in TABLES["operator_table"])
 REQUIRED_COLUMNS: Final = tuple(column.name for column in TABLES["operator_table"] if column.required)
@@ -71,9 +71,9 @@ class OwnRows:
     Attributes
     ----------
     framework : str
-        trtllm, sglang or vllm; `ANY_FRAMEWORK` where the rows hold for each of them.
+        trtllm, sglang or vllm; `ANY_FRAMEWORK` for all.
     version : str
-        Of the framework; may be empty.
+        Version of the framework; may be empty.
     rows : MeasuredRows
         The measurements, repeats joined.
     """
@@ -100,7 +100,7 @@ class OwnTable:
     rejected : tuple[Issue, ...]
         A reason for every other row.
     ignored_columns : tuple[str, ...]
-        Columns that nothing reads.
+        Unknown columns.
     """
 
     path: str
@@ -113,7 +113,7 @@ class OwnTable:
 
 
 def read_own_table(path: Path, hardware: str, framework: str = ANY_FRAMEWORK) -> OwnTable:
-    """Read a table of one's own.
+    """Read a table of a user.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ LINE_COLUMN: Final = "#line"
 _FIRST_CSV_ROW: Final = 2
 _PARQUET: Final = ".parquet"
 _MOST_OF_HEAD: Final = 64
-"""What is looked at for the line in which Excel says what divides fields. [bytes]"""
+"""Bytes to search for Excel's `sep=` line. [bytes]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def read_long_file(path: Path) -> LongFile:
             # pandas names rows by their first cells where all have one more than the header.
             if not isinstance(frame.index, pd.RangeIndex):
                 raise _unreadable(path, "rows have more cells than the header")
-            # Blank lines count as lines, and say nothing.
+            # Blank lines count as lines but have no rows.
             frame = frame.rename(columns=lambda name: str(name).strip())
     except ImportError as error:
         raise _unreadable(path, "Parquet needs the package pyarrow") from error

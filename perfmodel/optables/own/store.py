@@ -1,7 +1,7 @@
-"""Where a part's own operator tables are kept, and how they join the tables of the package.
+"""Store operator tables of users, and merge them with the tables of the package.
 
-`plan optables import` puts a copy of the file into the user's data folder; a fleet file may name files of its
-own. Both are read in the same way, and what they hold goes before any table of the package, site by site.
+`plan optables import` copies the file into the user's data folder; a fleet file may name other files. Both
+are read in the same way, and their sites take precedence over the package's.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from fleetplan.perfmodel.optables.own.formats import ANY_FRAMEWORK, OwnTable, re
 from fleetplan.perfmodel.optables.rows import with_missing_sites
 
 OWN_PACKAGE: Final = "own table"
-"""What provenance calls the package of a table of one's own."""
+"""Package name in provenance for a user's table."""
 
 _NOTE: Final = "import.json"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """A file in the user's data folder, with what it was imported as."""
+    """A file in the user's data folder, with the arguments of its import."""
 
     path: Path
     framework: str
@@ -43,7 +43,7 @@ def store_own_table(table: OwnTable, hardware: str, framework: str, folder: Path
     table : OwnTable
         As read for that hardware and framework.
     hardware, framework : str
-        What it was imported as; `framework` may be `ANY_FRAMEWORK`.
+        Arguments of the import; `framework` may be `ANY_FRAMEWORK`.
     folder : Path, optional
         The user's data folder by default.
 
@@ -74,7 +74,7 @@ def stored_tables(hardware: str, folder: Path | None = None) -> tuple[StoredTabl
 
 
 class OwnTables:
-    """All tables of one's own for a part, read when the first operator is asked for.
+    """All user tables of a part, read at the first query.
 
     Attributes
     ----------
@@ -113,9 +113,9 @@ class OwnTables:
         )
 
     def rows(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
-        """Rows of an operator under a framework; None where there are none.
+        """Return the rows of an operator under a framework; None without any.
 
-        Rows of the framework go before those that hold for any, and earlier files before later ones.
+        Rows of the framework take precedence over those for any framework, and earlier files over later ones.
         """
         found = []
         for wanted in (framework, ANY_FRAMEWORK):
@@ -134,11 +134,11 @@ class OwnTables:
 
 
 def own_before(first: ChosenRows, second: ChosenRows | None) -> ChosenRows:
-    """Join rows of one's own with others: whole sites, the own ones first."""
+    """Merge user rows with others: whole sites, the user's first."""
     if second is None:
         return first
     rows = with_missing_sites(first.rows, second.rows)
-    # A file that adds nothing is not a source.
+    # A file without further rows is not a source.
     added = second.sources if rows.n_rows > first.rows.n_rows else ()
     return ChosenRows(rows, tuple(dict.fromkeys((*first.sources, *added))))
 

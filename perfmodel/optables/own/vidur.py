@@ -41,7 +41,7 @@ _SPLIT: Final = "num_tensor_parallel_workers"
 
 
 def is_vidur(frame: pd.DataFrame) -> bool:
-    """Tell a profiling CSV of Vidur by its columns."""
+    """Return whether a file is a profiling CSV of Vidur, by its columns."""
     return any(str(name).startswith(_PREFIX) for name in frame.columns)
 
 
