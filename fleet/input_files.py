@@ -51,7 +51,7 @@ _KINDS: Final = (
 
 
 def unicode_of(data: bytes) -> str | None:
-    """Return the name of another Unicode encoding that a file begins like; None where it does not."""
+    """Return the name of another Unicode encoding that a file begins like; None if it does not."""
     if data.startswith(_UTF_32_MARKS):
         return "UTF-32"
     marked = data.startswith(UTF_16_MARKS) or _LATIN_IN_UTF_16.match(data)

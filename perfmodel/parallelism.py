@@ -161,7 +161,7 @@ class Configuration:
     layout : Parallelism
         Parallelism.
     batch : int or None
-        Sequences of one attention-DP rank and pipeline micro-batch; None where each class has its own.
+        Sequences of one attention-DP rank and pipeline micro-batch; None if each class has its own.
     variant : str
         Variant of the service; empty if it has only one.
     reach_ms : float or None

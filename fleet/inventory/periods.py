@@ -211,7 +211,7 @@ def is_like_a_date(name: str) -> bool:
 
 
 def name_of_period(text: str) -> str | None:
-    """Return the name of the period that a text means in another spelling; None where it means none."""
+    """Return the name of the period that a text means in another spelling; None if it means none."""
     for spelling, name in _SPELLINGS:
         if (found := spelling.fullmatch(text)) is not None:
             return name.format(**found.groupdict())

@@ -102,7 +102,7 @@ class Owned:
     value_by_age : tuple[tuple[int, float], ...]
         Values at earlier ages, in periods, as shares of the purchase price; empty for a linear write-off.
     price_as_of : str or None
-        Year, month or day of the price; None where the file does not say.
+        Year, month or day of the price; None if the file does not say.
     resale_usd_per_host : tuple[float, ...] or None
         Resale price of a host retired at the start of a period; None if no host may be sold. [USD]
     end_of_life : str or None
@@ -131,11 +131,11 @@ class Rented:
     energy_included : bool
         Whether the rent pays for energy and hosting too.
     price_source : str
-        Where the price is from.
+        Source of the price.
     price_as_of : str or None
-        Year, month or day of the price; None where the file does not say.
+        Year, month or day of the price; None if the file does not say.
     lease_end : str or None
-        First period in which the accelerators are gone; None where they stay.
+        First period in which the accelerators are gone; None if they stay.
     """
 
     usd_per_accelerator_hour: tuple[float, ...]
@@ -223,13 +223,13 @@ class Offer:
     maintenance_ratio_per_year : float
         Yearly maintenance over the purchase price.
     price_source : str
-        Where the price is from.
+        Source of the price.
     residual_ratio : float
         Value of a purchase at the end of the write-off as a share of its price.
     value_by_age : tuple[tuple[int, float], ...]
         Values at earlier ages, in periods, as shares of its price; empty for a linear write-off.
     price_as_of : str or None
-        Year, month or day of the price; None where the file does not say.
+        Year, month or day of the price; None if the file does not say.
     term_periods : int
         Term of a rental, at the price of its first period. [periods]
     lot_units : int

@@ -85,7 +85,7 @@ def resolve_residual(
     Parameters
     ----------
     context : Context
-        Where issues go.
+        Receives issues.
     key_path : KeyPath
         The key `residual_ratio`.
     value : float or Mapping[str, float]

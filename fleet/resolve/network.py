@@ -106,7 +106,7 @@ def with_home_preference(
     Parameters
     ----------
     context : Context
-        Where warnings go.
+        Receives warnings.
     specs : Sequence[tuple[int, ServiceSpec]]
         Services with their positions in the file.
     policy : PolicySpec
@@ -136,7 +136,7 @@ def with_serving_regions(
     Parameters
     ----------
     context : Context
-        Where issues go.
+        Receives issues.
     specs : Sequence[tuple[int, ServiceSpec]]
         Services with their positions in the file.
     regions : Sequence[Region]

@@ -16,7 +16,7 @@ def first_objective(context: Context, spec: FleetSpec, demand_is_uncertain: bool
     Parameters
     ----------
     context : Context
-        Where warnings go.
+        Receives warnings.
     spec : FleetSpec
         The file.
     demand_is_uncertain : bool
@@ -39,7 +39,7 @@ def check_objective(
     Parameters
     ----------
     context : Context
-        Where issues go.
+        Receives issues.
     spec : FleetSpec
         The file.
     hardware : Mapping[str, Hardware]

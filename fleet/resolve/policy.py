@@ -19,9 +19,9 @@ def resolve_policy(context: Context, spec: PolicySpec, service_names: Sequence[s
     Parameters
     ----------
     context : Context
-        Where issues go.
+        Receives issues.
     spec : PolicySpec
-        As it stands in the file.
+        Its block in the file.
     service_names : Sequence[str]
         All services, those with mistakes included.
     """
@@ -56,9 +56,9 @@ def resolve_budget(context: Context, spec: BudgetSpec) -> Budget:
     Parameters
     ----------
     context : Context
-        Where issues go.
+        Receives issues.
     spec : BudgetSpec
-        As it stands in the file.
+        Its block in the file.
     """
     capex = spec.capex_usd
     by_period: tuple[float | None, ...] = (None,) * len(context.periods)

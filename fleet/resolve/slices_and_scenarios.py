@@ -43,7 +43,7 @@ def resolve_slices(
     specs : Sequence[SliceSpec] or None
         As they are written.
     day_kinds : Mapping[str, int] or None
-        Days of each kind; None where all days are alike.
+        Days of each kind; None if all days are alike.
     service_classes : Sequence[str]
         Names of request classes of all services, which must differ from those of slices.
     """
@@ -220,7 +220,7 @@ def resolve_scenarios(
     Parameters
     ----------
     context : Context
-        Where issues go.
+        Receives issues.
     spec : UncertaintySpec or None
         As it is written.
     service_names : Sequence[str]

@@ -53,7 +53,7 @@ _BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 _WHOLE_PERCENT: Final = 100
-"""What is 1 where a share is given in per cent."""
+"""What is 1 if a share is given in per cent."""
 
 _NUMBERS: Final = frozenset(("float_type", "int_type"))
 

@@ -129,7 +129,7 @@ class ModelArchitecture:
 
     @property
     def residual_blocks(self) -> int:
-        """Blocks of residuals that are kept through the layers; 0 where outputs are added up."""
+        """Blocks of residuals that are kept through the layers; 0 if outputs are added up."""
         return -(-self.layer_count // self.residual_block_layers) if self.residual_block_layers else 0
 
     def group_weights(self, group: LayerGroup) -> WeightCount:

@@ -90,7 +90,7 @@ class LatentAttention:
     heads : int
         Query heads.
     query_rank : int or None
-        Width of the latent vector of the queries; None where queries are projected at once.
+        Width of the latent vector of the queries; None if queries are projected at once.
     kv_rank : int
         Width of the latent vector of keys and values, which is what the cache holds.
     nope_head_dim, rope_head_dim : int
@@ -267,7 +267,7 @@ class MoeFfn:
         Width of all shared experts together: they run as one dense block. 0 without any.
     latent_size : int or None
         Width that tokens are projected to before the routed experts and back from after them;
-        None where experts work on the hidden size.
+        None if experts work on the hidden size.
     merged_experts : int
         Number of `experts` and of `top_k` that are shared experts which a framework runs among the routed
         ones; if tokens are dispatched to other accelerators, they stay.

@@ -117,7 +117,7 @@ class ModelMemory:
         shape, sequences, kv_tokens
             As in `memory_use`.
         generated_tokens : IntArray or None
-            Part of `kv_tokens` that samples of a prompt do not share; None where every sequence is a
+            Part of `kv_tokens` that samples of a prompt do not share; None if every sequence is a
             prompt. [tokens]
         session_tokens : IntArray or None
             Tokens of sessions kept between requests; None without any. [tokens]

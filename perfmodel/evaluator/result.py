@@ -33,7 +33,7 @@ class PhaseResult:
     latency_ms : FloatArray
         One step: the prefill pass, the decode pass with its drafts, or the mean iteration. [ms]
     ttft_ms, tpot_ms : FloatArray
-        Mean time to first token without network and KV transfer, and per output token; NaN where the
+        Mean time to first token without network and KV transfer, and per output token; NaN if the
         phase has none. [ms]
     requests_per_s : FloatArray
         Rate of one replica. [1/s]

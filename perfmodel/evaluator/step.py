@@ -55,7 +55,7 @@ class AskedStep:
     operators : list[Operator]
         Operators of the step.
     crossed : CrossedStep or None
-        Their times; None where halves of the step overlap, which are evaluated apart.
+        Their times; None if halves of the step overlap, which are evaluated apart.
     """
 
     shape: StepShape
@@ -69,7 +69,7 @@ class StepEvaluator(ModelMemory):
 
     @property
     def software_date(self) -> str:
-        """Year and month of the framework (YYYY-MM); the newest where it is empty."""
+        """Year and month of the framework (YYYY-MM); empty for the newest."""
         return self.software.date
 
     @property

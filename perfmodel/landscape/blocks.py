@@ -126,7 +126,7 @@ class AskedBlock:
         )
 
     def _numbers(self) -> dict[str, FloatArray]:
-        """Numbers of all rows, NaN where a layout or a batch size is not evaluated."""
+        """Numbers of all rows, NaN if a layout or a batch size is not evaluated."""
         shape = self.excluded.shape
         numbers = {name: np.full(shape, np.nan) for name in _NUMBERS}
         if not all(axis.size for axis in self.kept):

@@ -100,7 +100,7 @@ class GridBlock:
     latency_ms : FloatArray
         Latency of the step. [ms]
     ttft_ms, tpot_ms : FloatArray or None
-        None where the phase has none. With the KV transfer in prefill. [ms]
+        None if the phase has none. With the KV transfer in prefill. [ms]
     kv_transfer_ms : FloatArray
         Time that the KV transfer adds to prefill; 0 in other phases. [ms]
     requests_per_s_per_accelerator : FloatArray

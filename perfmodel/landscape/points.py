@@ -32,7 +32,7 @@ class Points:
     batch : IntArray
         Sequences of one attention-DP rank and micro-batch.
     ttft_ms, tpot_ms : FloatArray
-        NaN where the phase has none. [ms]
+        NaN if the phase has none. [ms]
     requests_per_s_per_accelerator, memory_gib : FloatArray
         As in `Block`.
     usd_per_million_tokens, kwh_per_million_tokens : FloatArray

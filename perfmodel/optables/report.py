@@ -80,7 +80,7 @@ class TableError:
     hardware, framework, operator, dtype : str
         Table.
     nodes : ErrorQuantiles or None
-        A measurement within a sweep left out; None where no sweep is long enough.
+        A measurement within a sweep left out; None if no sweep is long enough.
     sites : ErrorQuantiles or None
         Errors of whole sweeps left out; None without neighbours to borrow from.
     accepted_ratio : float or None

@@ -95,13 +95,13 @@ class Cases:
     degrees : tuple[Degrees, ...]
         Parallelism.
     input_tokens, output_tokens, prefix_tokens : IntArray
-        0 where left out. [tokens]
+        0 if left out. [tokens]
     load : FloatArray
         Batch, concurrency, rate or number of requests, by mode.
     n_accelerators : IntArray
-        0 where left out: one replica.
+        0 if left out: one replica.
     n_requests : IntArray
-        Requests that a closed loop sends in all; 0 where left out: TTFT of the long run.
+        Requests that a closed loop sends in all; 0 if left out: TTFT of the long run.
     pools : tuple[PoolCase, ...]
         Pools of disaggregated rows; unused otherwise.
     techniques : TechniqueColumns
@@ -234,7 +234,7 @@ def _names(frame: pd.DataFrame, column: str, default: str) -> NDArray[np.object_
 
 
 def _numbers(frame: pd.DataFrame, column: str, reasons: _Reasons) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Values as floats, NaN where left out or wrong, and which rows are left out."""
+    """Values as floats, NaN if left out or wrong, and which rows are left out."""
     if column not in frame.columns:
         n_rows = len(frame)
         return np.full(n_rows, np.nan), np.ones(n_rows, dtype=np.bool_)

@@ -117,7 +117,7 @@ def capacity_lines(sizes: IntArray, loads: FloatArray, knots: Iterable[int]) -> 
     Returns
     -------
     tuple[CapacityLine, ...]
-        The steepest last; none where no pool carries anything.
+        The steepest last; none if no pool carries anything.
     """
     pairs = np.flatnonzero(np.diff(sizes) == 1)
     found: dict[CapacityLine, None] = {}

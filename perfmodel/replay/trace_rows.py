@@ -54,11 +54,11 @@ class TraceRow(NamedTuple):
     input_tokens, output_tokens : int
         Lengths. [tokens]
     session : str
-        Its session; empty where the trace names none.
+        Its session; empty if the trace names none.
     prefix_tokens : int
         Tokens before the prompt that are cached always. [tokens]
     blocks : tuple[int, ...]
-        Hashes of the blocks of its prompt; empty where the trace has none.
+        Hashes of the blocks of its prompt; empty if the trace has none.
     """
 
     arrival_s: float

@@ -185,7 +185,7 @@ def _prompts(
 
 
 def _filled(times: IterationTimes, starts: FloatArray, sequences: FloatArray) -> FloatArray:
-    """Share of the iterations that prompts fill: none where all that wait are computed before the next."""
+    """Share of the iterations that prompts fill: none if all that wait are computed before the next."""
     if times.admission.prompts_apart:
         return np.zeros_like(starts)
     found: FloatArray = starts * times.lengths.computed_tokens / times.cycle_room(sequences)

@@ -33,7 +33,7 @@ class Requests:
     session : IntArray
         Session of each request; `NO_SESSION` for none. Empty without any sessions.
     request_class : IntArray
-        Position of its class; empty where all are of one.
+        Position of its class; empty if all are of one.
 
     Raises
     ------

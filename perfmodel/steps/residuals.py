@@ -16,7 +16,7 @@ aiconfigurator-core 0.12.0, sdk/models/kimi_k3.py."""
 
 
 def residual_mixing(architecture: ModelArchitecture, shape: StepShape) -> Iterator[Operator]:
-    """Yield the weighted sums of the residuals of earlier blocks; none where outputs are added up.
+    """Yield the weighted sums of the residuals of earlier blocks; none if outputs are added up.
 
     A mix reads the complete blocks and the growing one, on average half of all blocks, and writes one row.
     """

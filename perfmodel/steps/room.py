@@ -67,7 +67,7 @@ def longest_sequence_tokens(
     Returns
     -------
     int
-        0 where weights and activations leave no room.
+        0 if weights and activations leave no room.
     """
     low, high = 0, LONGEST_TRIED_TOKENS
     while low < high:

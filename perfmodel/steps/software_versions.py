@@ -34,7 +34,7 @@ class Software:
     Attributes
     ----------
     date : str
-        Year and month of the framework (YYYY-MM); the newest where it is empty.
+        Year and month of the framework (YYYY-MM); empty for the newest.
     activation_scales : {"static", "dynamic"}
         Quantisation of activations for weights in FP8.
     iterations_ahead : float or None
@@ -108,7 +108,7 @@ def as_run(
     framework : str
         trtllm, sglang or vllm.
     software_date : str
-        Year and month of the framework (YYYY-MM); the newest where it is empty.
+        Year and month of the framework (YYYY-MM); empty for the newest.
     vendor : str
         Vendor of the accelerator.
     """

@@ -167,7 +167,7 @@ def state_slots(
     architecture : ModelArchitecture
         The model; one without recurrent states has no slots.
     software_date : str
-        Year and month of the framework (YYYY-MM); the newest where it is empty.
+        Year and month of the framework (YYYY-MM); empty for the newest.
     prefix_cache : bool
         Whether the server keeps prefixes for later requests.
     """

@@ -103,7 +103,7 @@ def with_techniques(
     kv_gib : FloatArray
         Cache of the running sequences. [GiB]
     kept_sessions_gib : FloatArray
-        Cache of a session between its requests; 0 where no sessions are kept. [GiB]
+        Cache of a session between its requests; 0 if no sessions are kept. [GiB]
     layers_per_stage : IntArray
         Layers of a pipeline stage.
     techniques : Techniques

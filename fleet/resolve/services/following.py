@@ -22,7 +22,7 @@ def in_order_of_following(
     Parameters
     ----------
     context : Context
-        Where issues go.
+        Receives issues.
     specs : Sequence[tuple[int, ServiceSpec]]
         Services with their positions in the file.
     resolve : callable
@@ -92,7 +92,7 @@ def followed_demand(
     Parameters
     ----------
     context : Context
-        Where issues go.
+        Receives issues.
     key_path : KeyPath
         Path of the followed service.
     spec : FollowsSpec
@@ -140,7 +140,7 @@ def shared_budgets(
     Parameters
     ----------
     context : Context
-        Where issues go.
+        Receives issues.
     specs : Sequence[tuple[int, ServiceSpec]]
         Services with their positions in the file.
     services : Mapping[str, Service]

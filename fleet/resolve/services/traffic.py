@@ -57,7 +57,7 @@ def resolve_traffic(
     Parameters
     ----------
     context : Context
-        Where issues go.
+        Receives issues.
     key_path : KeyPath
         The service.
     spec : ServiceSpec

@@ -71,7 +71,7 @@ class ConfigReader:
         return value
 
     def optional_count(self, key: str) -> int | None:
-        """Return the positive whole number under `key`, or None where the config has none or null."""
+        """Return the positive whole number under `key`, or None if the config has none or null."""
         value = self.values.get(key)
         if value is None:
             return None
@@ -81,7 +81,7 @@ class ConfigReader:
         return value
 
     def switched_count(self, key: str) -> int | None:
-        """Return the positive whole number under `key`, or None where null or 0 switches its feature off."""
+        """Return the positive whole number under `key`, or None if null or 0 switches its feature off."""
         value = self.values.get(key)
         return None if value == 0 and not isinstance(value, bool) else self.optional_count(key)
 

@@ -57,7 +57,7 @@ class TableRoot:
 
 @cache
 def data_folder() -> Path | None:
-    """Find the folder of the measured systems, once; None where the package is not installed."""
+    """Find the folder of the measured systems, once; None if the package is not installed."""
     spec = importlib.util.find_spec("aiconfigurator_core")
     if spec is None or not spec.submodule_search_locations:
         return None

@@ -32,7 +32,7 @@ on H100 takes longer than its whole GEMM; what vLLM fuses with the kernel before
 
 
 def quantisation_files(gemm_file: Path, family: str, framework: str) -> tuple[Path, ...]:
-    """List the tables of the quantisation that a GEMM table holds; empty where one of them is absent.
+    """List the tables of the quantisation that a GEMM table holds; empty if one of them is absent.
 
     Parameters
     ----------
