@@ -73,5 +73,5 @@ def once_per_installation(what: str) -> Iterator[None]:
 
 
 def once_s() -> float:
-    """Time of this process in work that is done once per installation. [s]"""
+    """Return the time of this process in work that is done once per installation. [s]"""
     return sum(_once_s)

@@ -58,7 +58,7 @@ class CompressedAttention:
         return 1 if self.index is None else 2
 
     def whole_weights(self, hidden_size: int) -> int:
-        """Weights of one layer that no parallelism splits: down projections, compressors and indexer."""
+        """Return the unsplit weights of one layer: down projections, compressors and indexer."""
         compressed = self.overlap * self.head_dim if self.ratio else 0
         indexer = 0
         if self.index is not None:
@@ -68,12 +68,12 @@ class CompressedAttention:
         return hidden_size * (self.query_rank + self.head_dim + 2 * compressed) + indexer
 
     def split_weights(self, hidden_size: int) -> int:
-        """Weights of one layer that tensor parallelism splits: queries, and outputs in two steps."""
+        """Return weights of one layer that tensor parallelism splits: queries, and outputs in two steps."""
         heads = self.heads * self.head_dim * (self.query_rank + self.output_rank)
         return heads + self.output_groups * self.output_rank * hidden_size
 
     def weights(self, hidden_size: int) -> int:
-        """Weights of one layer."""
+        """Return the weights of one layer."""
         return self.whole_weights(hidden_size) + self.split_weights(hidden_size)
 
     @property
@@ -90,7 +90,7 @@ class CompressedAttention:
         return 2 * self.overlap * self.ratio * self.overlap * width
 
     def cache_bytes(self, tokens: int | IntArray | FloatArray, bytes_per_element: float) -> FloatArray:
-        """Cache of a sequence in one layer, without the state of the compressors. [bytes].
+        """Return the cache of a sequence in one layer, without the state of the compressors. [bytes].
 
         Parameters
         ----------

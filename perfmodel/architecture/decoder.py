@@ -133,7 +133,7 @@ class ModelArchitecture:
         return -(-self.layer_count // self.residual_block_layers) if self.residual_block_layers else 0
 
     def group_weights(self, group: LayerGroup) -> WeightCount:
-        """Weights by part of ONE layer of `group`."""
+        """Return the weights by part of ONE layer of `group`."""
         attention = 0 if group.attention is None else group.attention.weights(self.hidden_size)
         match group.ffn:
             case None:
@@ -149,7 +149,7 @@ class ModelArchitecture:
                 )
 
     def weight_count(self) -> WeightCount:
-        """Weights of the whole model by part; a tied head counts in `embedding` alone."""
+        """Return the weights of the whole model by part; a tied head counts in `embedding` alone."""
         layers = [(group.count, self.group_weights(group)) for group in self.groups]
         matrix = self.hidden_size * self.vocab_size
         return WeightCount(
@@ -187,7 +187,7 @@ class ModelArchitecture:
         return tuple(sorted(limits - {WHOLE_CONTEXT}))
 
     def kv_bytes_per_token(self, bytes_per_element: float) -> float:
-        """Cache that one token adds over all layers while it is inside every window [bytes]."""
+        """Return the cache that one token adds over all layers while it is inside every window [bytes]."""
         return sum(
             group.count * kv_bytes_per_token_per_layer(group.attention, bytes_per_element)
             for group in self.groups
@@ -195,7 +195,7 @@ class ModelArchitecture:
         )
 
     def kv_bytes_per_sequence(self, context_tokens: int, bytes_per_element: float) -> float:
-        """Cache and recurrent state that a sequence holds over all layers [bytes].
+        """Return the cache and recurrent state that a sequence holds over all layers [bytes].
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class ModelArchitecture:
 
 
 def _attended_limit(attention: Attention | None) -> int:
-    """Tokens that a layer attends to at most, in entries or one by one; `WHOLE_CONTEXT` for all."""
+    """Return tokens that a layer attends to at most, in entries or one by one; `WHOLE_CONTEXT` for all."""
     match attention:
         case GroupedQueryAttention(index=index) if index is not None:
             return index.block_tokens * index.blocks

@@ -64,7 +64,7 @@ class GroupedQueryAttention:
     query_key_norm: bool = False
 
     def weights(self, hidden_size: int) -> int:
-        """Weights of the query, key, value and output projections of one layer, and of its indexer."""
+        """Return weights of the query, key, value and output projections of one layer, and of its indexer."""
         output_width = self.heads * self.value_head_dim
         queries = self.heads * self.head_dim + (output_width if self.output_gate else 0)
         index = 0 if self.index is None else self.index.weights(hidden_size)
@@ -116,7 +116,7 @@ class LatentAttention:
     output_gate: bool = False
 
     def weights(self, hidden_size: int) -> int:
-        """Weights of the down, up and output projections of one layer, of its indexer and its gate."""
+        """Return weights of the down, up and output projections of one layer, of its indexer and its gate."""
         query_width = self.heads * (self.nope_head_dim + self.rope_head_dim)
         if self.query_rank is None:
             queries = hidden_size * query_width
@@ -129,7 +129,7 @@ class LatentAttention:
         return queries + down + up + output + gate + self.index_weights(hidden_size)
 
     def index_weights(self, hidden_size: int) -> int:
-        """Weights of the indexer of one layer, which no parallelism splits; 0 without one."""
+        """Return the weights of the indexer of one layer, which no parallelism splits; 0 without one."""
         return 0 if self.index is None else self.index.weights(hidden_size, self.query_rank or hidden_size)
 
     @property
@@ -190,11 +190,11 @@ class LinearAttention:
         return self.variant in (LinearVariant.GATED_DELTA_NET, LinearVariant.KIMI_DELTA)
 
     def decay_weights(self, hidden_size: int, key_heads: int) -> int:
-        """Weights of the projections of the channel decays, by key heads."""
+        """Return the weights of the projections of the channel decays, by key heads."""
         return self.decay_rank * (hidden_size + key_heads * self.key_head_dim)
 
     def convolution_weights(self, channels: int) -> int:
-        """Weights of the convolution over a number of channels; none for a single tap."""
+        """Return the weights of the convolution over a number of channels; none for a single tap."""
         return channels * self.convolution_width if self.convolution_width > 1 else 0
 
     @property
@@ -206,7 +206,7 @@ class LinearAttention:
         return self._value_width + 2 * self.key_heads * self.key_head_dim
 
     def weights(self, hidden_size: int) -> int:
-        """Weights of the input and output projections and the convolution of one layer."""
+        """Return the weights of the input and output projections and the convolution of one layer."""
         projected = self._convolution_channels + self._value_width + self.scalars * self.value_heads
         decay = self.decay_weights(hidden_size, self.key_heads)
         convolution = self.convolution_weights(self._convolution_channels)
@@ -245,7 +245,7 @@ class DenseFfn:
     gated: bool = True
 
     def weights(self, hidden_size: int) -> int:
-        """Weights of gate, up and down projection of one layer."""
+        """Return the weights of gate, up and down projection of one layer."""
         return (3 if self.gated else 2) * hidden_size * self.intermediate_size
 
 
@@ -285,16 +285,16 @@ class MoeFfn:
     merged_experts: int = 0
 
     def routed_weights(self, hidden_size: int) -> int:
-        """Weights of all routed experts of one layer."""
+        """Return the weights of all routed experts of one layer."""
         width = hidden_size if self.latent_size is None else self.latent_size
         return self.experts * (3 if self.gated else 2) * width * self.intermediate_size
 
     def shared_weights(self, hidden_size: int) -> int:
-        """Weights of the shared experts of one layer."""
+        """Return the weights of the shared experts of one layer."""
         return (3 if self.gated else 2) * hidden_size * self.shared_intermediate_size
 
     def router_weights(self, hidden_size: int) -> int:
-        """Weights of the router, and of the projections around a latent space, of one layer."""
+        """Return the weights of the router, and of the projections around a latent space, of one layer."""
         latent = 0 if self.latent_size is None else 2 * hidden_size * self.latent_size
         return hidden_size * self.experts + latent
 
@@ -322,19 +322,19 @@ class LayerGroup:
 
 
 def kept_tokens(attention: Attention, context_tokens: int) -> int:
-    """Tokens of a sequence that a layer's cache keeps [tokens]."""
+    """Return the tokens of a sequence that a layer's cache keeps [tokens]."""
     if isinstance(attention, GroupedQueryAttention) and attention.window != WHOLE_CONTEXT:
         return min(context_tokens, attention.window)
     return context_tokens
 
 
 def index_bytes_per_token(attention: Attention) -> float:
-    """Index key of one token in one layer, on every accelerator of a group [bytes]; 0 without an index."""
+    """Return the index key of a token in a layer, on every accelerator of a group [bytes]; or 0."""
     if isinstance(attention, LinearAttention) or attention.index is None:
         return 0.0
     return attention.index.cache_bytes_per_token
 
 
 def kv_bytes_per_token_per_layer(attention: Attention, bytes_per_element: float) -> float:
-    """Cache that one token adds in one layer [bytes]."""
+    """Return the cache that one token adds in one layer [bytes]."""
     return attention.kv_elements_per_token * bytes_per_element + index_bytes_per_token(attention)

@@ -35,7 +35,7 @@ class SparseIndex:
     dense_prompts: bool = False
 
     def weights(self, hidden_size: int, query_rank: int) -> int:
-        """Weights of the indexer of one layer; none if it reuses another layer's selection."""
+        """Return the weights of the indexer of one layer; none if it reuses another layer's selection."""
         if self.is_shared:
             return 0
         return query_rank * self.heads * self.head_dim + hidden_size * (self.head_dim + self.heads)
@@ -73,7 +73,7 @@ class BlockIndex:
     blocks: int
 
     def weights(self, hidden_size: int) -> int:
-        """Weights of the projections of the indexer of one layer."""
+        """Return the weights of the projections of the indexer of one layer."""
         return hidden_size * (self.heads + 1) * self.head_dim
 
     @property

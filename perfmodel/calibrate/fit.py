@@ -150,7 +150,7 @@ class _Compared:
         return spread
 
     def figures(self, rows: IntArray) -> list[tuple[int, str]]:
-        """Usable figures of rows."""
+        """Return the usable figures of rows."""
         return [(int(row), name) for row in rows for name in FIGURES if self.usable[name][row]]
 
     def error_ratios(self, figures: list[tuple[int, str]], predicted: dict[str, FloatArray]) -> FloatArray:

@@ -110,7 +110,7 @@ class ModelMemory:
         generated_tokens: IntArray | None = None,
         session_tokens: IntArray | None = None,
     ) -> MemoryUse:
-        """Memory of the fullest accelerator; see `memory_use`.
+        """Return the memory of the fullest accelerator; see `memory_use`.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class ModelMemory:
         )
 
     def most_states(self, layouts: Layouts, room_gib: FloatArray) -> FloatArray:
-        """Sequences of one rank and micro-batch for whose states there are slots, shape (n_configs,).
+        """Return sequences of one rank and micro-batch for whose states there are slots, shape (n_configs,).
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class ModelMemory:
     def kv_transfer_ms(
         self, configurations: ConfigurationBatch, prefill_ms: FloatArray | None = None
     ) -> FloatArray:
-        """Time that handing prompts to decode adds after their computation, shape (n_configs,). [ms].
+        """Return time that handing prompts to decode adds after their computation, shape (n_configs,). [ms].
 
         The prompts of a micro-batch leave together, over the links of the accelerators of their rank. The
         cached prefix is sent along; what all requests share is there already. See
@@ -201,14 +201,14 @@ class ModelMemory:
         return exposed_ms(self.techniques.kv_transfer, whole, prefill_ms, self.architecture.layer_count)
 
     def transfer_requests_per_s(self, configurations: ConfigurationBatch) -> FloatArray:
-        """Prompts whose cache the links of a prefill replica can send, shape (n_configs,). [1/s]."""
+        """Return prompts whose cache the links of a prefill replica can send, shape (n_configs,). [1/s]."""
         sending_ms = self._sending_ms(configurations)
         busy_s = np.where(sending_ms > 0, sending_ms, np.nan) / MS_PER_S
         rate: FloatArray = np.where(sending_ms > 0, configurations.layouts.dp / busy_s, np.inf)
         return rate
 
     def _sending_ms(self, configurations: ConfigurationBatch) -> FloatArray:
-        """Time that the links of one rank need for one prompt."""
+        """Return the time that the links of one rank need for one prompt."""
         tokens = configurations.input_tokens + configurations.prefix_tokens
         kv_bytes = sequence_bytes(
             self.architecture, self.dtypes, np.maximum(0, tokens - self.techniques.shared_prefix_tokens)

@@ -58,7 +58,7 @@ class Evaluator(StepEvaluator):
     """Latency, rate and memory of the phases of serving, from their steps."""
 
     def prefill_memory(self, configurations: ConfigurationBatch) -> MemoryUse:
-        """Memory of prompts alone: each keeps its cache until it is handed over."""
+        """Return the memory of prompts alone: each keeps its cache until it is handed over."""
         kv_tokens = configurations.input_tokens + configurations.prefix_tokens
         shape = self._largest_prompt(configurations)(prefill_shape(configurations))
         return self.memory(
@@ -74,7 +74,7 @@ class Evaluator(StepEvaluator):
         return self if self.state_slots is None else replace(self, state_slots=None)
 
     def decode_memory(self, configurations: ConfigurationBatch) -> MemoryUse:
-        """Memory of generation alone, when every sequence is at its end."""
+        """Return the memory of generation alone, when every sequence is at its end."""
         return self.generating().memory(
             decode_shape(configurations),
             configurations.batch,
@@ -83,7 +83,7 @@ class Evaluator(StepEvaluator):
         )
 
     def aggregated_memory(self, configurations: ConfigurationBatch) -> MemoryUse:
-        """Memory of continuous batching, in an iteration that carries prompts."""
+        """Return the memory of continuous batching, in an iteration that carries prompts."""
         shape = mixed_shape(configurations, self._prompts_together(configurations))
         return self.memory(
             self._largest_prompt(configurations)(shape),
@@ -229,12 +229,12 @@ class Evaluator(StepEvaluator):
         return steps
 
     def _steps_after_first(self, configurations: ConfigurationBatch) -> FloatArray:
-        """Steps of a sequence after its prompt, which ends with its first token."""
+        """Return the steps of a sequence after its prompt, which ends with its first token."""
         steps: FloatArray = np.maximum(0, configurations.output_tokens - 1) / self._tokens_per_step
         return steps
 
     def _generating_beside(self, configurations: ConfigurationBatch, together: IntArray) -> IntArray:
-        """Sequences that generate beside `together` prompts: no more than such prompts keep supplied."""
+        """Return the sequences that generate beside `together` prompts: no more than these keep supplied."""
         samples, chunk = self.techniques.samples_per_prompt, self.techniques.chunk_tokens
         count = chunks_of(configurations.input_tokens, configurations.prefix_tokens, chunk).count
         supplied = np.ceil(samples * together * self._steps_after_first(configurations) / count)
@@ -244,7 +244,7 @@ class Evaluator(StepEvaluator):
         return found
 
     def _prompts_together(self, configurations: ConfigurationBatch) -> IntArray:
-        """Prompts that share an iteration: as many as are due, and as chunks leave room for."""
+        """Return the prompts that share an iteration: as many as are due, and as chunks leave room for."""
         steps = self._steps_per_sequence(configurations) * self.techniques.samples_per_prompt
         due = prefill_mix(configurations.batch, steps).more
         chunk = self.techniques.chunk_tokens
@@ -265,7 +265,7 @@ class Evaluator(StepEvaluator):
         steps: StepsEvaluator | None = None,
         pipelined: bool = False,
     ) -> PromptTimes:
-        """Times of prompts; `whole` is the step that would compute them at once."""
+        """Return the times of prompts; `whole` is the step that would compute them at once."""
 
         def shape_of(new_tokens: IntArray, prefix_tokens: IntArray) -> StepShape:
             return replace(whole, new_tokens=new_tokens, prefix_tokens=prefix_tokens)

@@ -45,7 +45,7 @@ def continuous_batching_requests_per_s(
 
 
 def on_accelerators(requests_per_s: FloatArray, per_replica: Numbers, accelerators: float) -> FloatArray:
-    """Rate of `accelerators` cards full of replicas of `per_replica` cards each. [1/s]."""
+    """Return the rate of `accelerators` cards full of replicas of `per_replica` cards each. [1/s]."""
     rate: FloatArray = requests_per_s * accelerators / per_replica
     return rate
 
@@ -63,7 +63,7 @@ def disaggregated_requests_per_s(prefill: FloatArray, decode: FloatArray) -> Flo
 
 
 def prefill_to_decode_ratio(prefill: FloatArray, decode: FloatArray) -> FloatArray:
-    """Accelerators for prefill over accelerators for decode at balance: decode rate / prefill rate."""
+    """Return accelerators for prefill over accelerators for decode at balance: decode rate / prefill rate."""
     ratio: FloatArray = decode / prefill
     return ratio
 
@@ -86,7 +86,7 @@ class PrefillMix:
 
 
 def prefill_mix(batch: Numbers, output_tokens: Numbers) -> PrefillMix:
-    """Prompts per iteration, p = BS / OUT: each sequence leaves after OUT iterations and is replaced.
+    """Return prompts per iteration, p = BS / OUT: each sequence leaves after OUT iterations and is replaced.
 
     For p <= 1 a share p of the iterations has one prompt, the others none; for p > 1 every iteration has
     prompts, p on average.
@@ -98,7 +98,7 @@ def prefill_mix(batch: Numbers, output_tokens: Numbers) -> PrefillMix:
 
 
 def prompt_iteration_ms(mix: PrefillMix, fewer_ms: FloatArray, more_ms: FloatArray) -> FloatArray:
-    """Iteration that the mean prompt runs in, from the two kinds of iteration of `mix`. [ms]."""
+    """Return the iteration that the mean prompt runs in, from the two kinds of iteration of `mix`. [ms]."""
     fewer, more = (1.0 - mix.more_share) * mix.fewer, mix.more_share * mix.more
     mean: FloatArray = (fewer * fewer_ms + more * more_ms) / (fewer + more)
     return mean

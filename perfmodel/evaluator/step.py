@@ -78,7 +78,7 @@ class StepEvaluator(ModelMemory):
         return self.state_slots is None or self.state_slots.overlaps_host
 
     def step(self, shape: StepShape) -> StepTimes:
-        """Time of one step.
+        """Return the time of one step.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class StepEvaluator(ModelMemory):
         )
 
     def steps(self, shapes: Sequence[StepShape]) -> list[StepTimes]:
-        """Times of several steps in one evaluation: their operators share the look-ups.
+        """Return the times of several steps in one evaluation: their operators share the look-ups.
 
         Raises
         ------
@@ -152,7 +152,7 @@ class StepEvaluator(ModelMemory):
         return found
 
     def _detailed(self, asked: AskedStep) -> StepTimes:
-        """Times of a step over a cross product in full detail, the last axis fastest."""
+        """Return the times of a step over a cross product in full detail, the last axis fastest."""
         checkpoint()
         flat, shape = asked.shape.flattened(), asked.shape.crossed
         if asked.crossed is None:
@@ -176,14 +176,14 @@ class StepEvaluator(ModelMemory):
         return AskedStep(shape, operators, crossed)
 
     def time_of(self, asked: AskedStep) -> StepTimes:
-        """Time of a queued step; raises as `step` and `detail` do."""
+        """Return the time of a queued step; raises as `step` and `detail` do."""
         checkpoint()
         if asked.crossed is None:
             return self.step(asked.shape)
         return self._finished(asked.shape, asked.operators, asked.crossed.times())
 
     def detail(self, shape: StepShape, crossed: CrossedStep, places: Places) -> StepTimes:
-        """Time of some steps of a cross product in full detail, without looking anything up again.
+        """Return the time of some steps of a cross product in full detail, without looking anything up again.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class StepEvaluator(ModelMemory):
         return self._finished(shape, operators, self._computed(shape, operators))
 
     def _finished(self, shape: StepShape, operators: Iterable[Operator], computed: StepTimes) -> StepTimes:
-        """Times of the operators, calibrated, and with the other waits of a step."""
+        """Return the times of the operators, calibrated, and with the other waits of a step."""
         times = calibrated(computed, shape, self.phase_ratios)
         return self._scheduled(shape, self._launched(shape, operators, self._streamed(shape, times)))
 
@@ -215,7 +215,7 @@ class StepEvaluator(ModelMemory):
         return self.techniques.expert_overlap == "two-batch" and bool(dispatched(shape.layouts).any())
 
     def _computed(self, shape: StepShape, operators: list[Operator]) -> StepTimes:
-        """Times of the operators, of the whole batch or of two halves that overlap."""
+        """Return the times of the operators, of the whole batch or of two halves that overlap."""
         times = grid_step_times if shape.is_full_grid else step_times
         overlap, source = self.techniques.expert_overlap, self._routed_source
         if not self._overlaps_halves(shape):
@@ -225,7 +225,7 @@ class StepEvaluator(ModelMemory):
         return faster_of(whole, half, shape)
 
     def _launched(self, shape: StepShape, operators: Iterable[Operator], times: StepTimes) -> StepTimes:
-        """Times with the wait for a host that launches the kernels of prompts one by one."""
+        """Return the times with the wait for a host that launches the kernels of prompts one by one."""
         framework = self._framework
         if framework not in US_PER_LAUNCH or not np.any(shape.prefill_sequences):
             return times
@@ -234,7 +234,7 @@ class StepEvaluator(ModelMemory):
         return with_wait(times, np.where(shape.prefill_sequences > 0, waits_ms, 0.0), HOST_NAME)
 
     def _scheduled(self, shape: StepShape, times: StepTimes) -> StepTimes:
-        """Times with the wait for a host that schedules between two steps."""
+        """Return the times with the wait for a host that schedules between two steps."""
         gap = host_gap(self._framework, self.software)
         if not self.overlaps_host and self.software.iterations_ahead is None:
             gap = SYNCHRONOUS_GAP
@@ -267,7 +267,7 @@ class StepEvaluator(ModelMemory):
         return RoutedSource(self.source, self.accelerator, routing)
 
     def _streamed(self, shape: StepShape, times: StepTimes) -> StepTimes:
-        """Times including the wait for offloaded weights and caches."""
+        """Return the times including the wait for offloaded weights and caches."""
         offload, layouts = self.techniques.offload, shape.layouts
         if offload is None:
             return times

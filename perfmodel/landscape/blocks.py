@@ -126,7 +126,7 @@ class AskedBlock:
         )
 
     def _numbers(self) -> dict[str, FloatArray]:
-        """Numbers of all rows, NaN if a layout or a batch size is not evaluated."""
+        """Return the numbers of all rows, NaN if a layout or a batch size is not evaluated."""
         shape = self.excluded.shape
         numbers = {name: np.full(shape, np.nan) for name in _NUMBERS}
         if not all(axis.size for axis in self.kept):
@@ -182,7 +182,7 @@ def _part(axes: Axes, kept: tuple[IntArray, IntArray]) -> ConfigurationBatch:
 
 
 def _in_whole(values: FloatArray, kept: tuple[IntArray, IntArray], shape: tuple[int, int, int]) -> FloatArray:
-    """Numbers of the layouts and batch sizes that were evaluated, in their places; NaN elsewhere."""
+    """Return numbers of the layouts and batch sizes that were evaluated, in their places; NaN elsewhere."""
     if (kept[0].size, kept[1].size) == shape[:2]:
         return np.broadcast_to(values, shape)
     found = np.full(shape, np.nan)
@@ -193,7 +193,7 @@ def _in_whole(values: FloatArray, kept: tuple[IntArray, IntArray], shape: tuple[
 def _phase_numbers(
     option: Option, phase: str, configurations: ConfigurationBatch, steps: NotedSteps | None
 ) -> dict[str, FloatArray]:
-    """Numbers of one phase, each of a shape that broadcasts to that of the configurations."""
+    """Return the numbers of one phase, each of a shape that broadcasts to that of the configurations."""
     evaluator = option.evaluator
     noted = None if steps is None else steps.evaluated
     result = evaluate_phase(evaluator, phase, configurations, option.scheduling, noted)
@@ -241,7 +241,7 @@ def _exclusions_before(
 
 
 def _evaluated_axes(excluded: ByteArray, whole: bool) -> tuple[IntArray, IntArray]:
-    """Layouts and batch sizes of which some row may run: the others need not be evaluated."""
+    """Return the layouts and batch sizes of which some row may run: the others need not be evaluated."""
     if whole:
         return np.arange(excluded.shape[0]), np.arange(excluded.shape[1])
     open_rows = excluded == USABLE

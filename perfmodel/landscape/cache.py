@@ -59,7 +59,7 @@ _DEPENDENCIES: Final = ("fleetplan", "numpy", "pandas")
 
 
 def cache_folder() -> Path:
-    """Folder of the landscapes of this user."""
+    """Return the folder of the landscapes of this user."""
     return user_cache("landscapes")
 
 

@@ -204,7 +204,7 @@ def ask_landscape(question: LandscapeQuestion, lookups: SharedLookups) -> AskedL
 
 
 def _counted(excluded: ByteArray) -> dict[str, int]:
-    """Rows by reason, the most frequent first; as `Landscape.of_table` counts them."""
+    """Return the rows by reason, the most frequent first; as `Landscape.of_table` counts them."""
     counts = pd.Series(excluded).value_counts()
     pairs = zip(counts.index.tolist(), counts.tolist(), strict=True)
     return {REASONS[code]: count for code, count in pairs if code != USABLE}
@@ -224,13 +224,13 @@ def _table(parts: list[dict[str, Column]]) -> pd.DataFrame:
 
 
 def _described(block: GridBlock, whole: SweepSpace, rows: IntArray) -> dict[str, Column]:
-    """Columns of some rows of a block with their names, in the order of a table."""
+    """Return the columns of some rows of a block with their names, in the order of a table."""
     columns = _columns(block, whole, rows)
     return {"phase": columns.pop("phase"), "config": config_column(points_of(block, rows)), **columns}
 
 
 def _columns(block: GridBlock, whole: SweepSpace, rows: IntArray) -> dict[str, Column]:
-    """Columns of some rows of a block, by their positions in its order; all but `config`."""
+    """Return the columns of some rows of a block, by their positions in its order; all but `config`."""
     excluded = block.excluded.ravel()[rows]
     points = points_of(block, rows)
     layouts = layout_columns(points)

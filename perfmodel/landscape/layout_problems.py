@@ -83,7 +83,7 @@ def is_uneven(architecture: ModelArchitecture, layout: Parallelism) -> bool:
 def layout_reason(
     architecture: ModelArchitecture, layout: Parallelism, phase: str, framework: str, setting: LayoutSetting
 ) -> str:
-    """Name the reason against a layout that model and part allow; empty for none.
+    """Return the name of the reason against a layout that model and part allow; empty for none.
 
     Parameters
     ----------

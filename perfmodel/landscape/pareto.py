@@ -100,7 +100,7 @@ def _scaled(column: FloatArray) -> FloatArray:
 
 
 def _undominated(costs: list[FloatArray]) -> IntArray:
-    """Positions of the frontier."""
+    """Return the positions of the frontier."""
     order = np.lexsort(tuple(reversed(costs)))
     ordered = [column[order] for column in costs]
     # Equal points are neighbours now; one represents all.

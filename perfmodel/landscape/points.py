@@ -99,7 +99,7 @@ def frontiers(points: Points, across_options: bool) -> Points:
 
 
 def block_frontier(block: GridBlock) -> Points:
-    """Usable configurations of a block that no other one of the same request beats."""
+    """Return the usable configurations of a block that no other one of the same request beats."""
     shape = block.excluded.shape
     usable = block.excluded == USABLE
     flat = []

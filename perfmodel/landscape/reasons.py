@@ -42,5 +42,5 @@ CODES: Final = {reason: code for code, reason in enumerate(REASONS)}
 
 
 def is_early(excluded: ByteArray) -> BoolArray:
-    """Rows that were excluded before they were evaluated: for more than a limit on a latency."""
+    """Return the rows that were excluded before they were evaluated: for more than a limit on a latency."""
     return (excluded > USABLE) & (excluded < CODES["ttft"])

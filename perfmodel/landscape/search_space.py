@@ -159,7 +159,7 @@ def phases_of(space: SearchSpace) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def default_max_accelerators(accelerator: Accelerator) -> int:
-    """Largest replica that is searched by default: a pod, or two hosts of 8. [accelerators]."""
+    """Return the largest replica that is searched by default: a pod, or two hosts of 8. [accelerators]."""
     if accelerator.sram_only:
         return SRAM_SEARCH_LIMIT
     if accelerator.scale_out_gb_per_s is None:
@@ -170,7 +170,7 @@ def default_max_accelerators(accelerator: Accelerator) -> int:
 def search_layouts(
     architecture: ModelArchitecture, accelerator: Accelerator, space: SearchSpace
 ) -> tuple[Parallelism, ...]:
-    """Layouts that can run, smallest replica first.
+    """Return the layouts that can run, smallest replica first.
 
     Degrees are powers of two; on pods of another size (72) also those multiples of its odd part (9, 18, 36,
     72) that fill it. Expert groups take only degrees that share the experts out evenly, or that fill a pod.

@@ -74,7 +74,7 @@ def config_column(points: Points) -> NDArray[np.object_]:
 
 
 def layout_columns(points: Points) -> dict[str, IntArray | NDArray[np.object_]]:
-    """Columns `parallelism` to `accelerators_per_replica` of `point_table`: each layout is described once."""
+    """Return columns `parallelism` to `accelerators_per_replica` of `point_table`, once per layout."""
     known: dict[int, int] = {}
     of_point = points.layout.tolist()
     codes = np.array([known.setdefault(id(layout), len(known)) for layout in of_point], dtype=np.int64)

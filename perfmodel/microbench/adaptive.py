@@ -42,7 +42,7 @@ class NodeError:
 
 
 def rows_of(measurements: Iterable[Measurement]) -> list[MeasuredRows]:
-    """Measurements as tables, one an operator and data type."""
+    """Return the measurements as tables, one an operator and data type."""
     tables: dict[tuple[OperatorKind, str], list[Measurement]] = {}
     for each in measurements:
         tables.setdefault(each.point.table, []).append(each)
@@ -64,7 +64,7 @@ def node_errors(accelerator: Accelerator, rows: MeasuredRows) -> list[NodeError]
 def next_points(
     errors: Sequence[NodeError], measured: Iterable[Point], target_ratio: float, extent: Extent
 ) -> list[Point]:
-    """Points in the gaps beside the measurements whose error is above the target, the worst first."""
+    """Return points in the gaps beside the measurements whose error is above the target, the worst first."""
     known = set(measured)
     swept: dict[Site, set[tuple[int, ...]]] = {}
     for each in known:

@@ -81,7 +81,7 @@ def differences(
 
 
 def _at(rows: MeasuredRows, other: MeasuredRows, accelerator: Accelerator) -> tuple[FloatArray, np.ndarray]:
-    """Times of `other` at the points of `rows`, and how they are known."""
+    """Return the times of `other` at the points of `rows`, and how they are known."""
     if rows.kind in CURVES:
         found = curve_of(other).times(rows.dims[CURVES[rows.kind]])
     else:

@@ -52,7 +52,7 @@ class Control:
         self._kernels = [kernel(each, device) for each in (product, reading)]
 
     def time_us(self) -> float:
-        """Sum over both of the median of some blocks. [us]."""
+        """Return the sum of both medians over some blocks. [us]."""
         return sum(
             median(fmean(self._device.times_us(each, _REPEATS)) for _ in range(_BLOCKS))
             for each in self._kernels
@@ -60,20 +60,20 @@ class Control:
 
 
 def calm_control_us(measurements: Iterable[Measurement]) -> float | None:
-    """Time of the control in calm times; None without controls. [us]."""
+    """Return the time of the control in calm times; None without controls. [us]."""
     times = [each.control_us for each in measurements if each.control_us is not None]
     return quantile_of(times, CALM_SHARE) if times else None
 
 
 def control_ratio(measurement: Measurement, calm_us: float | None) -> float | None:
-    """Ratio of the control beside a measurement to that of calm times; None without one."""
+    """Return the ratio of the control beside a measurement to that of calm times; None without one."""
     if measurement.control_us is None or calm_us is None:
         return None
     return measurement.control_us / calm_us
 
 
 def disturbed(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """Measurements beside a slow control, the slowest first."""
+    """Return the measurements beside a slow control, the slowest first."""
     listed = list(measurements)
     calm_us = calm_control_us(listed)
     slow = [(control_ratio(each, calm_us) or 1.0, each) for each in listed]

@@ -75,7 +75,7 @@ class Device(Protocol):
         ...
 
     def free_bytes(self) -> float:
-        """Memory that operands may take. [bytes]."""
+        """Return the memory that operands may take. [bytes]."""
         ...
 
     def times_us(self, kernel: Kernel, repeats: int) -> list[float]:
@@ -83,7 +83,7 @@ class Device(Protocol):
         ...
 
     def state(self) -> DeviceState:
-        """Power, clock, temperature and use."""
+        """Return the power, clock, temperature and use."""
         ...
 
     def agreed(self, value: float) -> float:
@@ -128,7 +128,7 @@ class CpuDevice:
         return "" if dtype == "bf16" else f"{self.name} has no kernels for {dtype}"
 
     def free_bytes(self) -> float:
-        """Memory that Linux calls available."""
+        """Return the memory that Linux calls available."""
         return _memory_bytes("MemAvailable")
 
     def times_us(self, kernel: Kernel, repeats: int) -> list[float]:

@@ -76,7 +76,7 @@ class CudaDevice:
         return f"torch has no kernels for {dtype}"
 
     def free_bytes(self) -> float:
-        """Memory that no process holds, after what torch keeps of earlier points was given back."""
+        """Return memory that no process holds, after what torch keeps of earlier points was given back."""
         torch.cuda.empty_cache()
         return float(torch.cuda.mem_get_info(self.where)[0])
 

@@ -90,7 +90,7 @@ def kernel(point: Point, device: Device) -> Kernel:
 
 
 def operand_bytes(point: Point) -> float:
-    """Memory that the operands of a point take, in bytes."""
+    """Return the memory that the operands of a point take, in bytes."""
     import numpy as np  # noqa: PLC0415  (the rest of this module speaks torch)
 
     dims = {name: np.array([value]) for name, value in point.dims}
@@ -249,7 +249,7 @@ def _latent_decode(point: Point, operands: Operands) -> Sequence[Run]:
 
 
 def _tokens_of_experts(point: Point) -> torch.Tensor:
-    """Tokens of each expert on one accelerator, where all of them chose at random."""
+    """Return the tokens of each expert on one accelerator, where all of them chose at random."""
     held = point["experts"] // point["moe_ep"]
     chooser = torch.Generator().manual_seed(0)
     chosen = torch.stack(

@@ -37,7 +37,7 @@ def rotary_table(tokens: int, head_dim: int, where: torch.device) -> tuple[torch
 def heads_of(
     projected: torch.Tensor, heads: int, kv_heads: int, turns: tuple[torch.Tensor, torch.Tensor]
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Queries, keys and values of shape (batch, heads, tokens, width), queries and keys turned by place.
+    """Return queries, keys and values, shape (batch, heads, tokens, width), rotated by position.
 
     Parameters
     ----------

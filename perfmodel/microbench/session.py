@@ -203,7 +203,7 @@ def _attempt(each: Point, measure: MeasurePoint, journal: Journal, told: Measuri
 
 
 def _to_repeat(journal: Journal, attempts: Counter[Point]) -> list[Point]:
-    """Points that are disturbed and may be tried again; a further attempt is counted."""
+    """Return the points that are disturbed and may be tried again; a further attempt is counted."""
     slow = [each.point for each in disturbed(journal.measured.values())]
     again = [each for each in slow if attempts[each] < MOST_ATTEMPTS - 1]
     attempts.update(again)
@@ -236,7 +236,7 @@ def _larger_than_failed(each: Point, skipped: dict[Point, str]) -> str:
 
 
 def _one_site_after_another(sweeps: Iterable[list[Point]]) -> list[Point]:
-    """Points of all sweeps, small kinds first, so that an early end leaves whole sweeps."""
+    """Return the points of all sweeps, small kinds first, so that an early end leaves whole sweeps."""
     order = list(OperatorKind)
     return sorted((each for sweep in sweeps for each in sweep), key=lambda each: order.index(each.kind))
 

@@ -103,7 +103,7 @@ class Extent:
 
 
 def first_points(site: Site, extent: Extent) -> list[Point]:
-    """Points of a first, coarse sweep."""
+    """Return the points of a first, coarse sweep."""
     values = [_spread(*extent.ends(axis)) for axis in site.axes]
     return [site.at(each) for each in product(*values) if extent.holds(site, each)]
 
@@ -111,7 +111,7 @@ def first_points(site: Site, extent: Extent) -> list[Point]:
 def model_sites(
     models: Iterable[tuple[ModelArchitecture, Precision]], tensor_parallel: Sequence[int]
 ) -> list[Site]:
-    """Sweeps that the steps of some models need, under some degrees of tensor parallelism.
+    """Return the sweeps that the steps of some models need, under some degrees of tensor parallelism.
 
     Experts are split by tensor parallelism and spread over as many groups as well.
     """
@@ -134,7 +134,7 @@ def model_sites(
 def least_read_bytes(
     models: Iterable[tuple[ModelArchitecture, Precision]], tensor_parallel: Sequence[int]
 ) -> int:
-    """Weights that a step of one sequence reads on one accelerator, of the model with the fewest. [bytes]."""
+    """Return the weights that a step of one sequence reads, for the smallest model. [bytes]."""
     asked = _probes(tensor_parallel)
     found = []
     for architecture, precision in models:
@@ -158,7 +158,7 @@ def _probes(tensor_parallel: Sequence[int]) -> ConfigurationBatch:
 
 
 def standard_sites(dtypes: Sequence[str]) -> list[Site]:
-    """Sweeps of a grid that most models lie within."""
+    """Return the sweeps of a grid that most models lie within."""
     sites = [
         Site(OperatorKind.GEMM, dtype, (("n", n), ("k", k)))
         for dtype in dtypes

@@ -31,13 +31,13 @@ def attended_pairs(new_tokens: IntArray, prefix_tokens: IntArray, window: IntArr
 
 
 def groups_reached(top_k: IntArray | int, ep: IntArray) -> FloatArray:
-    """Expected number of `ep` equal groups of experts that one token goes to: ep (1 - (1 - 1/ep)^k)."""
+    """Return the expected number of `ep` equal expert groups of a token: ep (1 - (1 - 1/ep)^k)."""
     reached: FloatArray = ep * (1.0 - np.power(1.0 - 1.0 / ep, top_k))
     return reached
 
 
 def active_experts(tokens: IntArray, top_k: IntArray, experts: IntArray) -> FloatArray:
-    """Expected number of distinct experts that `tokens` uniformly random tokens reach.
+    """Return the expected number of distinct experts that `tokens` uniformly random tokens reach.
 
     E (1 - (1 - k/E)^T): each token picks k of E experts, each expert is missed with 1 - k/E.
     Source: the paper, section 4.5 ("uniform random").

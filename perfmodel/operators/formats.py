@@ -56,7 +56,7 @@ ActivationScales = Literal["static", "dynamic"]
 
 
 def latent_entry_bytes(head_dim: int, rope_head_dim: int, bytes_per_element: float) -> float:
-    """Bytes of one cached latent vector that is key and value at once.
+    """Return the bytes of one cached latent vector that is key and value at once.
 
     Parameters
     ----------
@@ -74,5 +74,5 @@ def latent_entry_bytes(head_dim: int, rope_head_dim: int, bytes_per_element: flo
 
 
 def index_entry_bytes(head_dim: _Width) -> _Width:
-    """Bytes of one cached index key of this width, with its scales."""
+    """Return the bytes of one cached index key of this width, with its scales."""
     return head_dim * INDEX_KEY_BYTES + -(-head_dim // INDEX_SCALE_BLOCK) * INDEX_SCALE_BYTES

@@ -203,7 +203,7 @@ def routed_work(size: float, dims: Ints, d: Floats) -> Work:
 
 
 def elementwise_work(size: float, dims: Ints, d: Floats) -> Work:
-    """Memory traffic with negligible computation."""
+    """Return the memory traffic with negligible computation."""
     zero = np.zeros(d["traffic_bytes"].shape)
     return Work(zero, zero, zero, d["traffic_bytes"], zero)
 

@@ -24,7 +24,7 @@ from fleetplan.perfmodel.optables.times import OperatorTimes
 
 
 def attention_times(table: LookupTable, dims: dict[str, IntArray]) -> OperatorTimes:
-    """Time and provenance of prefill or decode attention, shape (n,) each."""
+    """Return the time and provenance of prefill or decode attention, shape (n,) each."""
     names = site_dimensions(table.kind)
     sites = np.stack([dims[name] for name in names], axis=1)
     if table.kind is OperatorKind.LATENT_PREFILL_ATTENTION:
@@ -66,7 +66,7 @@ def _with_prefix(table: LookupTable, sites: IntArray, dims: dict[str, IntArray])
 
 
 def _with_reading(table: LookupTable, dims: dict[str, IntArray], found: OperatorTimes) -> OperatorTimes:
-    """Times of prompts after a prefix, none less than that of reading its keys and values."""
+    """Return the times of prompts after a prefix, none less than that of reading its keys and values."""
     rows = np.flatnonzero(dims["prefix_tokens"])
     if not rows.size:
         return found
@@ -81,7 +81,7 @@ def _with_reading(table: LookupTable, dims: dict[str, IntArray], found: Operator
 
 
 def length_of_pairs(pairs: FloatArray, window: IntArray) -> FloatArray:
-    """Length of the prompt whose causal attention has that many query-key pairs, shape (n,), in tokens.
+    """Return the prompt length with that many causal query-key pairs, shape (n,), in tokens.
 
     The inverse of `attended_pairs` without a prefix; `window` 0 is unlimited.
     """

@@ -58,7 +58,7 @@ def rows_without_projections(
 
 
 def _projections_ms(table: LookupTable, dims: dict[str, IntArray]) -> FloatArray:
-    """Time of the projections of queries, keys, values, of the indexer, and of the output, shape (n,)."""
+    """Return the time of the projections of queries, keys, values, indexer and output, shape (n,)."""
     tokens = dims["batch"] * dims["new_tokens"] if "new_tokens" in dims else dims["batch"]
     hidden = np.full_like(tokens, HIDDEN_SIZE)
     output = dims["heads"] * dims["head_dim"]
@@ -71,7 +71,7 @@ def _projections_ms(table: LookupTable, dims: dict[str, IntArray]) -> FloatArray
 
 
 def block_sparse_times(table: LookupTable, dims: dict[str, IntArray]) -> OperatorTimes:
-    """Time and provenance of prompts, shape (n,) each.
+    """Return the time and provenance of prompts, shape (n,) each.
 
     Tables are read without a prefix. A chunk over a prefix takes the time of a whole prompt whose queries see
     as many tokens, times the ratio of both rooflines: that of a prefix also counts the scores of its blocks.

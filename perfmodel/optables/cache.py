@@ -36,7 +36,7 @@ _UNREADABLE: Final = (OSError, TypeError, ValueError, KeyError, EOFError, zipfil
 
 
 def cache_folder() -> Path:
-    """Folder of the imported tables of this user."""
+    """Return the folder of the imported tables of this user."""
     return Path(platformdirs.user_cache_dir("fleetplan")) / "optables"
 
 
@@ -123,7 +123,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _key(entry: str) -> tuple[OperatorKind, str]:
-    """Table of an entry as `_store` names it."""
+    """Return the table of an entry as `_store` names it."""
     _, kind, dtype = entry.split(".")
     return OperatorKind(kind), dtype
 
@@ -135,7 +135,7 @@ def _names(path: Path) -> tuple[tuple[OperatorKind, str], ...]:
 
 
 def _columns(path: Path, key: tuple[OperatorKind, str]) -> dict[str, _AnyArray]:
-    """Columns of one table of a copy, read-only."""
+    """Return the columns of one table of a copy, read-only."""
     with _opened(path) as archive:
         (entry,) = (name for name in archive.namelist()[1:] if _key(name) == key)
         content = archive.read(entry)

@@ -150,7 +150,7 @@ class TableLibrary:
         self._found: dict[tuple[str, str], tuple[TableFile, ...]] = {}
 
     def versions(self, framework: str) -> tuple[str, ...]:
-        """Versions of a framework that were measured, the newest first."""
+        """Return the versions of a framework that were measured, the newest first."""
         families = dict.fromkeys(family for each in FAMILIES.values() for family in each)
         files = [
             file
@@ -161,7 +161,7 @@ class TableLibrary:
         return newest_first({file.version for file in files})
 
     def file_hashes(self) -> tuple[str, ...]:
-        """Name and SHA-256 of every file that could be read, whether it was or not."""
+        """Return the name and SHA-256 of every file that could be read, whether it was or not."""
         named = self._data_folder
         roots = [root.path for root in table_roots()] if named is None else [named]
         return hashed_names(roots, (self.system, SAME_LINKS.get(self.system, self.system)))
@@ -224,7 +224,7 @@ class TableLibrary:
         return None if found is None else ChosenRows(replace(found.rows, dtype=dtype), found.sources)
 
     def _by_triton(self, kind: OperatorKind, dtype: str, framework: str, instead: ChosenRows) -> ChosenRows:
-        """Experts by Triton: its own measurements, those of others, and for sites without any `instead`."""
+        """Return experts by Triton: its measurements, those of others, and `instead` for other sites."""
         names = (framework, *(name for name in FRAMEWORKS if name != framework))
         tables = [self._of_framework(kind, dtype + TRITON, name) for name in names]
         named = [ChosenRows(replace(each.rows, dtype=dtype), each.sources) for each in tables if each]
@@ -325,7 +325,7 @@ def _never_slower_than_larger(rows: MeasuredRows) -> MeasuredRows:
 
 
 def _split_the_other_way(rows: MeasuredRows) -> MeasuredRows:
-    """Measurements of whole experts in `moe_ep` groups, as ones of all experts in `moe_ep` slices."""
+    """Return measurements of whole experts in `moe_ep` groups, as ones of all experts in `moe_ep` slices."""
     whole = rows.select(rows.dims["moe_tp"] == 1)
     dims = whole.dims | {"moe_tp": whole.dims["moe_ep"], "moe_ep": whole.dims["moe_tp"]}
     return MeasuredRows(whole.kind, whole.dtype, dims, whole.latency_ms, whole.provenance).borrowed()

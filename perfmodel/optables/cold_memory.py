@@ -55,7 +55,7 @@ def read_from_memory(rows: MeasuredRows, part: Accelerator) -> MeasuredRows:
 
 
 def _read_bytes(rows: MeasuredRows) -> FloatArray:
-    """Bytes of weights and context; of experts those of one token alone, as several may share theirs."""
+    """Return bytes of weights and context; of experts, those of one token, as several may share theirs."""
     dims = dict(rows.dims)
     if rows.kind in EXPERT_KINDS:
         dims["tokens"] = np.minimum(dims["tokens"], 1)

@@ -20,7 +20,7 @@ from fleetplan.perfmodel.optables.times import OperatorTimes
 def collective_times(
     table: LookupTable, dims: dict[str, IntArray], network_all_reduce: NetworkAllReduce
 ) -> OperatorTimes:
-    """Time and provenance of a collective, shape (n,) each.
+    """Return the time and provenance of a collective, shape (n,) each.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ per 128 tokens more, and a compressor with 4 % of the weights."""
 
 
 def compressed_times(table: LookupTable, dims: dict[str, IntArray]) -> OperatorTimes:
-    """Time and provenance of a block over prompts or generated tokens, shape (n,) each.
+    """Return the time and provenance of a block over prompts or generated tokens, shape (n,) each.
 
     Tables of prompts are read without a prefix. A prefix adds what the roofline says that it adds: the
     projections of the new tokens cost the same, and only attention and the index see it.

@@ -34,7 +34,7 @@ def gathered(dtype: str, dims: dict[str, IntArray]) -> dict[str, IntArray]:
 
 
 def routed_times(table: LookupTable, dims: dict[str, IntArray]) -> OperatorTimes:
-    """Time and provenance of a dispatch or a combine, shape (n,) each.
+    """Return the time and provenance of a dispatch or a combine, shape (n,) each.
 
     A number of ranks that was not measured takes the next smaller one that was, and adds what the links
     need for the further ranks: a ratio would multiply the fixed time of small messages as well.

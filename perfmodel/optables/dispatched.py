@@ -44,7 +44,7 @@ def dispatched_times(
     dims: dict[str, IntArray],
     ordinary: Callable[[dict[str, IntArray]], OperatorTimes],
 ) -> OperatorTimes:
-    """Time and provenance of dispatched experts, shape (n,) each.
+    """Return the time and provenance of dispatched experts, shape (n,) each.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def dispatched_times(
 
 
 def _dispatched(table: LookupTable, dims: dict[str, IntArray], measured: IntArray) -> OperatorTimes:
-    """Times behind a dispatch; `measured` are the experts of the model that was measured, 0 without any."""
+    """Return times behind a dispatch; `measured` are the experts of the measured model, or 0."""
     ep, experts = dims["moe_ep"], dims["experts"]
     like = np.where(measured > 0, measured, experts)
     groups = np.maximum(1, np.rint(ep * like / experts)).astype(np.int64)

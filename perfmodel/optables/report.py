@@ -159,12 +159,12 @@ def coverage(hardware: Sequence[str] = (), frameworks: Sequence[str] = ()) -> It
 
 
 def unmeasured_hardware() -> tuple[str, ...]:
-    """Parts of the catalogue that have no measured operator at all: they are computed by the roofline."""
+    """Return the parts of the catalogue without measured operators, priced by the roofline."""
     return tuple(name for name, part in accelerators().items() if not _is_measured(part))
 
 
 def carried_over_hardware() -> tuple[str, ...]:
-    """Parts that have no table but those of another part, times the ratio of their rooflines."""
+    """Return the parts that have no table but those of another part, times the ratio of their rooflines."""
     return tuple(name for name, part in accelerators().items() if _is_carried_over(part))
 
 

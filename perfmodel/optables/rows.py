@@ -23,13 +23,13 @@ from fleetplan.perfmodel.optables.unique import all_distinct, unique_rows
 
 
 def table_dimensions(kind: OperatorKind) -> tuple[str, ...]:
-    """Name the dimensions of a row of a table."""
+    """Return the names of the dimensions of a row of a table."""
     return (CURVES[kind],) if kind in CURVES else (*site_dimensions(kind), *AXES[kind])
 
 
 @cache
 def site_dimensions(kind: OperatorKind) -> tuple[str, ...]:
-    """Name the dimensions that stay fixed during a sweep: together they are a site of the table.
+    """Return the dimensions that stay fixed during a sweep: together they are a site of the table.
 
     Measurements have no prefix and use neighbouring accelerators, so these are not site dimensions.
     """

@@ -54,7 +54,7 @@ def scaled_rows(rows: MeasuredRows, part: Accelerator) -> tuple[MeasuredRows, By
 
 
 def _carried_over(rows: MeasuredRows, measured: Accelerator, part: Accelerator) -> FloatArray:
-    """Times of another part of the same architecture, in ms."""
+    """Return the times of another part of the same architecture, in ms."""
     before, after = (light_of_rows(_at_its_peak(each), rows) for each in (measured, part))
     slower = np.where(np.isfinite(after - before), after - before, 0.0)
     faster = np.minimum(1.0, _ratio(after, before))

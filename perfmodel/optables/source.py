@@ -87,7 +87,7 @@ class OperatorSource:
         self._lock = Lock()
 
     def times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
-        """Time and provenance of an operator for an array of configurations.
+        """Return the time and provenance of an operator for an array of configurations.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class OperatorSource:
         return OperatorTimes(found.latency_ms[distinct.codes], found.provenance[distinct.codes])
 
     def times_of_distinct(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
-        """Answer as `times` does, without looking for equal rows first.
+        """Return the answer as `times` does, without looking for equal rows first.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class OperatorSource:
         return self._working_times(kind, dtype, dims)
 
     def table_sources(self) -> tuple[TableSource, ...]:
-        """Files behind the answers given so far, in the order of their first use."""
+        """Return the files behind the answers given so far, in the order of their first use."""
         return tuple(self._sources)
 
     def recall(self, sources: Iterable[TableSource]) -> None:
@@ -159,7 +159,7 @@ class OperatorSource:
             return self._tables[key]
 
     def _built_table(self, kind: OperatorKind, dtype: str) -> LookupTable | None:
-        """Table of an operator; times of the package are those of the part as it was measured."""
+        """Return the table of an operator; times of the package are those of the part as it was measured."""
         checkpoint()
         chosen = self.measured_rows(kind, dtype)
         if chosen is None:
@@ -178,7 +178,7 @@ class OperatorSource:
         return lookup_table(self.accelerator, own_before(own, packaged).rows)
 
     def measured_rows(self, kind: OperatorKind, dtype: str) -> ChosenRows | None:
-        """Rows that answer for an operator, one's own before those of the package; None without any."""
+        """Return the rows of an operator, the user's before the package's; None without any."""
         packaged = self._packaged_rows(kind, dtype)
         own = self._own_rows(kind, dtype)
         return packaged if own is None else own_before(own, packaged)
@@ -230,7 +230,7 @@ class OperatorSource:
         return self._tabled_times(kind, dtype, dims)
 
     def _even_times(self, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
-        """Times of experts whose tokens are spread evenly: never more than of as many that are not.
+        """Return times of experts whose tokens are spread evenly: never more than of as many that are not.
 
         Tables of an even spread activate more experts with few tokens than real ones do, so the other may be
         shorter. User measurements of experts do not state the spread of tokens, and count for both.
@@ -280,7 +280,7 @@ class OperatorSource:
             return self._curves[kind]
 
     def _untabled_ms(self, kind: OperatorKind, dims: dict[str, IntArray]) -> FloatArray:
-        """Times of what no table holds and the data sheet does not decide."""
+        """Return the times of what no table holds and the data sheet does not decide."""
         if kind is OperatorKind.TOKEN_SAMPLING:
             return sampling_ms(self.framework, dims)
         return small_kernel_ms(self.accelerator, self.framework, dims["traffic_bytes"])

@@ -51,5 +51,5 @@ class OperatorTimes:
 
     @classmethod
     def labelled(cls, latency_ms: FloatArray, provenance: Provenance) -> OperatorTimes:
-        """Times that all have one provenance."""
+        """Return the times that all have one provenance."""
         return cls(latency_ms, np.full(latency_ms.shape, provenance, dtype=np.uint8))

@@ -133,7 +133,7 @@ def _numbered(key: IntArray, key_range: int) -> tuple[IntArray, IntArray]:
 
 
 def _numbered_values(values: IntArray) -> tuple[IntArray, IntArray]:
-    """Codes of values in the order of their first appearance, and the distinct ones."""
+    """Return the codes of values in the order of their first appearance, and the distinct ones."""
     return _factorize(values) if values.size <= _FEW_ROWS else _factorize_runs(values)
 
 

@@ -234,7 +234,7 @@ def _names(frame: pd.DataFrame, column: str, default: str) -> NDArray[np.object_
 
 
 def _numbers(frame: pd.DataFrame, column: str, reasons: _Reasons) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Values as floats, NaN if left out or wrong, and which rows are left out."""
+    """Return the values as floats, NaN if left out or wrong, and which rows are left out."""
     if column not in frame.columns:
         n_rows = len(frame)
         return np.full(n_rows, np.nan), np.ones(n_rows, dtype=np.bool_)

@@ -17,7 +17,7 @@ from fleetplan.perfmodel.serving import Load
 
 
 def disaggregated_result(cases: Cases, rows: IntArray, decode: Load, evaluator: Evaluator) -> ModeResult:
-    """Answer rows in disaggregated mode; memory is that of a decode accelerator.
+    """Return the answer rows in disaggregated mode; memory is that of a decode accelerator.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse, decode_shap
 
 
 def step_result(mode: str, evaluator: Evaluator, batch: ConfigurationBatch) -> ModeResult:
-    """Answer prefill, decode and static mode."""
+    """Return the answer prefill, decode and static mode."""
     if mode == "static":
         return _static_result(evaluator, batch)
     if mode == "prefill":

@@ -77,7 +77,7 @@ class OpenLoop:
 
 
 def open_loop(times: IterationTimes, requests_per_ms: FloatArray, burstiness: float = 1.0) -> OpenLoop:
-    """Latency of one engine.
+    """Return the latency of one engine.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def open_loop(times: IterationTimes, requests_per_ms: FloatArray, burstiness: fl
 def _iteration_met(
     times: IterationTimes, requests_per_ms: FloatArray, mean_ms: FloatArray, behind_ms: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean iteration of a request that generates, and sequences that do so. [ms].
+    """Return the mean iteration of a request that generates, and sequences that do so. [ms].
 
     Prompts of those that arrive while it generates are computed meanwhile, and so are those that came behind
     it while its own was computed. An engine that nobody generates on has no iteration that counts.
@@ -137,7 +137,7 @@ def _iteration_met(
 def _prompts(
     times: IterationTimes, arrivals: FloatArray, sequences: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Share of iterations that carry prompts, and tokens of prompts in each of them."""
+    """Return the share of iterations that carry prompts, and tokens of prompts in each of them."""
     joint, tokens = times.admission.joint_iterations, arrivals * times.lengths.computed_tokens
     filled = 0.0 if times.admission.prompts_apart else tokens / times.cycle_room(sequences)
     carrying = np.minimum(1.0, np.maximum(-np.expm1(-arrivals * joint) / joint, filled))
@@ -151,13 +151,13 @@ def _after_ms(
     burstiness: float,
     sequences: FloatArray,
 ) -> FloatArray:
-    """Mean TTFT of a request that arrives within an iteration of the given length. [ms]."""
+    """Return the mean TTFT of a request that arrives within an iteration of the given length. [ms]."""
     together = 1 + 2 * renewals(requests_per_ms * iteration_ms / 2, burstiness)
     return iteration_ms / 2 + times.prompts_ms(times.lengths.computed_tokens * together, sequences)
 
 
 def renewals(expected: FloatArray, burstiness: float) -> FloatArray:
-    """Mean number of arrivals that follow one within a time in which `expected` arrive on average."""
+    """Return mean number of arrivals that follow one within a time in which `expected` arrive on average."""
     if burstiness == 1.0:
         return expected
     # It parses its own docstrings: a tenth of a start that most fleets need not wait for.

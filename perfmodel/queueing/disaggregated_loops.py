@@ -109,7 +109,7 @@ def disaggregated_loop(
     requests: FloatArray,
     streamed_tokens: IntArray,
 ) -> PoolsState:
-    """Latency of a deployment with a fixed number of requests in the system.
+    """Return the latency of a deployment with a fixed number of requests in the system.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def disaggregated_loop(
     most = np.minimum(concurrency / engines, places)
 
     def settled(batch: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Rate, TPOT and steady TTFT of decode engines that hold `batch` sequences each."""
+        """Return the rate, TPOT and steady TTFT of decode engines that hold `batch` sequences each."""
         tpot = tpot_of(np.maximum(1.0, batch))
         rate = batch * engines / (output * tpot)
         return rate, tpot, _steady_ms(prompts, rate) + outside

@@ -20,7 +20,7 @@ from fleetplan.perfmodel.serving.replica_loops import (
 
 
 def open_loop(evaluator: Evaluator, load: Load, requests_per_s: FloatArray) -> SteadyState:
-    """Latency of replicas under a given rate of Poisson arrivals.
+    """Return the latency of replicas under a given rate of Poisson arrivals.
 
     A rate above that of a closed loop which always fills batch and cache is not sustained; the numbers are
     then those of that loop.

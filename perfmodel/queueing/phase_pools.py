@@ -84,7 +84,7 @@ class PrefillServers:
 def prefill_loads(
     servers: PrefillServers, limits: Sequence[LatencyLimit], outside_ms: float, burstiness: float
 ) -> FloatArray:
-    """Load that pools of `POOL_SIZES` replicas carry, in replicas that are always busy, shape (n_configs, n).
+    """Return the load of pools of `POOL_SIZES` replicas, in always busy replicas, shape (n_configs, n).
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def prefill_shares(limits: Sequence[LatencyLimit]) -> list[float]:
 def decode_loads(
     places: IntArray, limits: Sequence[LatencyLimit], burstiness: float, output_variation: float
 ) -> FloatArray:
-    """Load that pools of `POOL_SIZES` replicas carry, in replicas that are always full, shape (n_configs, n).
+    """Return the load of pools of `POOL_SIZES` replicas, in always full replicas, shape (n_configs, n).
 
     Parameters
     ----------

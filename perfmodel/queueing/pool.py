@@ -110,7 +110,7 @@ def waiting(servers: FloatArray, utilisation: FloatArray, variability: Variabili
 
 
 def fall_rate(servers: FloatArray, utilisation: FloatArray, variability: Variability) -> FloatArray:
-    """Rate at which long waits become rare, per mean service time, shape (n,)."""
+    """Return the rate at which long waits become rare, per mean service time, shape (n,)."""
     # In heavy traffic it is 2 n (1 - rho) / (ca2 + cs2); gamma distributions stay within the bracket.
     heavy = 2.0 * (1.0 - utilisation) / (variability.arrivals + variability.service)
     low, high = heavy * _BRACKET[0], heavy * _BRACKET[1]
@@ -137,7 +137,7 @@ def _log_moment(rate: FloatArray, squared_variation: Numbers) -> FloatArray:
 
 
 def erlang_c(servers: FloatArray, utilisation: FloatArray) -> FloatArray:
-    """Share of requests that wait in M/M/n, for any positive number of servers, shape (n,)."""
+    """Return the share of requests that wait in M/M/n, for any positive number of servers, shape (n,)."""
     # It parses its own docstrings: a tenth of a start that most fleets need not wait for.
     from scipy.special import gammaincc, gammaln  # noqa: PLC0415
 

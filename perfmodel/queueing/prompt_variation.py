@@ -69,7 +69,7 @@ def prompt_spread(
 def _times_ms(
     evaluator: Evaluator, layouts: Sequence[Parallelism], kind: RequestKind, tokens: np.ndarray
 ) -> FloatArray:
-    """Time of one prompt a rank by layout and length, shape (n_layouts, n_lengths). [ms]."""
+    """Return the time of one prompt a rank by layout and length, shape (n_layouts, n_lengths). [ms]."""
     count = len(layouts) * tokens.size
     input_tokens = np.tile(tokens, len(layouts))
     prefix = np.full(count, kind.prefix_tokens)

@@ -139,7 +139,7 @@ def highest_rate(keeps: Callable[[int], bool], first: int, step: int) -> int:
 
 
 def _running(pool: EnginePool, target: LoadTarget) -> int:
-    """Sequences of an engine that run at once, at most: as many as there is cache for."""
+    """Return the sequences of an engine that run at once, at most: as many as there is cache for."""
     kind = target.kind
     each = kind.prefix_tokens + kind.input_tokens + kind.output_tokens // 2
     return max(1, min(pool.limits.sequences, pool.limits.kv_tokens // each))

@@ -90,7 +90,7 @@ def deployed_engine(
 def kv_token_capacity(
     evaluator: Evaluator, parallelism: Parallelism, sequences: int, prompt_tokens: int
 ) -> int:
-    """Tokens that the cache of one engine holds beside weights, activations and kept sessions. [tokens].
+    """Return the tokens in the cache of one engine, beside weights, activations and sessions. [tokens].
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def _room(
 
 
 def _kept_tokens(evaluator: Evaluator, parallelism: Parallelism, session_tokens: int) -> int:
-    """Tokens of ended sessions that the tiers of one engine keep. [tokens]."""
+    """Return the tokens of ended sessions that the tiers of one engine keep. [tokens]."""
     persistent = evaluator.techniques.persistent_kv
     if persistent is None or session_tokens < 1:
         return 0

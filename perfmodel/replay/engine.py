@@ -146,7 +146,7 @@ class PoolRun:
         return status == compiled.RAN
 
     def _fault(self) -> str:
-        """Requests that an engine could not serve."""
+        """Return the requests that an engine could not serve."""
         number = int(self.state.engines["fault"].max())
         request = self.state.requests[number]
         tokens = int(request["prefix_tokens"] + request["new_tokens"] + request["again"])

@@ -161,7 +161,7 @@ def run_prefill(pool: PrefillPool, requests: Requests) -> Prefilled:
 
 
 def _longest_chunk_ms(pool: PrefillPool, requests: Requests) -> FloatArray:
-    """Time of the last full chunk of each prompt on its own, shape (n_requests,). [ms]."""
+    """Return the time of the last full chunk of each prompt on its own, shape (n_requests,). [ms]."""
     table = np.array(pool.costs.prompt_ms)
     points = PROMPT_GRAIN_TOKENS * np.arange(table.size)
     chunk = np.minimum(requests.input_tokens, pool.chunk_tokens)
@@ -172,7 +172,7 @@ def _longest_chunk_ms(pool: PrefillPool, requests: Requests) -> FloatArray:
 
 
 def attention_ms(costs: StepCosts, requests: Requests) -> FloatArray:
-    """Time of attention over each prompt, cached prefix included, shape (n_requests,). [ms]."""
+    """Return the time of attention over each prompt, cached prefix included, shape (n_requests,). [ms]."""
     table = np.array(costs.prompt_ms)
     points = PROMPT_GRAIN_TOKENS * np.arange(table.size)
     after = np.interp(requests.prefix_tokens + requests.input_tokens, points, table)
@@ -184,7 +184,7 @@ def attention_ms(costs: StepCosts, requests: Requests) -> FloatArray:
 
 
 def _batch_ms(pool: PrefillPool, tokens: list[int], attention: list[float]) -> float:
-    """Time of a batch: that of the rank with the most tokens; prompts are dealt to ranks in turn."""
+    """Return time of a batch: that of the rank with the most tokens; prompts are dealt to ranks in turn."""
     if pool.ranks == 1:
         return _rank_ms(pool, sum(tokens), sum(attention))
     return max(

@@ -233,7 +233,7 @@ def _drawn_groups(
 
 
 def _session_groups(requests: Requests, chosen: IntArray) -> IntArray:
-    """Requests of a session follow the first of it."""
+    """Return the requests of a session follow the first of it."""
     with_session = np.flatnonzero(requests.sessions >= 0)
     if with_session.size:
         _, first, member = np.unique(requests.sessions[with_session], return_index=True, return_inverse=True)
@@ -302,7 +302,7 @@ def _engine_log(group: EngineGroup, part: Requests, router: Router, seed: int, p
 
 
 def running_over_time(use: GroupUse, edges_ms: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Requests of a group that wait and that run at some times, each of shape (n_times,)."""
+    """Return the requests of a group that wait and that run at some times, each of shape (n_times,)."""
     arrived = np.searchsorted(np.sort(use.arrival_ms), edges_ms, side="right")
     started = np.searchsorted(np.sort(use.start_ms), edges_ms, side="right")
     ended = np.searchsorted(np.sort(use.finish_ms), edges_ms, side="right")

@@ -51,7 +51,7 @@ class Admission:
     prompts_aligned: bool = False
 
     def wait_iterations(self, starts: FloatArray) -> FloatArray:
-        """Mean wait beyond the iteration that runs at the arrival, shape (n,). [iterations].
+        """Return the mean wait beyond the iteration that runs at the arrival, shape (n,). [iterations].
 
         Parameters
         ----------

@@ -78,7 +78,7 @@ def _scaled(tokens: IntArray, scale: float) -> IntArray:
 def renewal_times_ms(
     requests_per_s: float, burstiness: float, count: int, random: np.random.Generator
 ) -> FloatArray:
-    """Arrivals with gamma-distributed times between them, shape (count,). [ms].
+    """Return the arrivals with gamma-distributed times between them, shape (count,). [ms].
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class Regimes:
 def regime_times_ms(
     requests_per_s: float, regimes: Regimes, duration_s: float, random: np.random.Generator
 ) -> FloatArray:
-    """Arrivals of a Markov-modulated Poisson process within a time, shape (n,). [ms].
+    """Return the arrivals of a Markov-modulated Poisson process within a time, shape (n,). [ms].
 
     Parameters
     ----------

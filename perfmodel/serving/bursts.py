@@ -43,7 +43,7 @@ class _Wave:
 
 
 def burst(evaluator: Evaluator, load: Load, concurrency: FloatArray) -> SteadyState:
-    """Mean times of requests of one length that are released together.
+    """Return the mean times of requests of one length that are released together.
 
     B prompts take n iterations. The first token of the k-th prompt comes after k of them, and its decoding
     waits for the remaining n-k: TTFT = (n+1)/2 t_prefill and TPOT = t_decode + (n-1)/2 t_prefill / (O-1). The

@@ -63,7 +63,7 @@ PARSED_TEMPLATES: Final = (
 
 
 def template_ms(framework: str, model_type: str, software_date: str) -> float:
-    """Time of a chat request for its template, one after the other. [ms].
+    """Return the time of a chat request for its template, one after the other. [ms].
 
     Parameters
     ----------

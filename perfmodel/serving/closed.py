@@ -112,7 +112,7 @@ def closed_loop(
     rounds: FloatArray | None = None,
     outside: Outside = NOTHING_OUTSIDE,
 ) -> ClosedLoop:
-    """Latency of one engine.
+    """Return the latency of one engine.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def closed_loop(
 def _mean_iteration(
     times: IterationTimes, starts: FloatArray, sequences: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean iteration, and the mean one that carries prompts. [ms]."""
+    """Return the mean iteration, and the mean one that carries prompts. [ms]."""
     carrying, taken = _prompts(times, starts, sequences)
     # Without generation, there are no iterations without prompts.
     plain = (1 - carrying) * np.minimum(1.0, sequences)
@@ -177,7 +177,7 @@ def _mean_iteration(
 def _prompts(
     times: IterationTimes, starts: FloatArray, sequences: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Share of iterations that carry prompts, and tokens of prompts in each of them."""
+    """Return the share of iterations that carry prompts, and tokens of prompts in each of them."""
     joint, tokens = times.admission.joint_iterations, starts * times.lengths.computed_tokens
     filled = _filled(times, starts, sequences)
     carrying = np.minimum(1.0, np.maximum(-np.expm1(-starts * joint) / joint, filled))
@@ -185,7 +185,7 @@ def _prompts(
 
 
 def _filled(times: IterationTimes, starts: FloatArray, sequences: FloatArray) -> FloatArray:
-    """Share of the iterations that prompts fill: none if all that wait are computed before the next."""
+    """Return the share of iterations that prompts fill; 0 if all waiting prompts run before the next."""
     if times.admission.prompts_apart:
         return np.zeros_like(starts)
     found: FloatArray = starts * times.lengths.computed_tokens / times.cycle_room(sequences)
@@ -195,7 +195,7 @@ def _filled(times: IterationTimes, starts: FloatArray, sequences: FloatArray) ->
 def _iteration_met(
     times: IterationTimes, clients: FloatArray, starts: FloatArray, sequences: FloatArray
 ) -> FloatArray:
-    """Mean iteration of a request that generates. [ms].
+    """Return the mean iteration of a request that generates. [ms].
 
     A request meets the prompts of others, never its own. While its own is computed, no other one is, as far
     as prompts fill the iterations: the others all fall into the rest, where they are denser. Peers of its
@@ -210,7 +210,7 @@ def _iteration_met(
 def _settled(
     times: IterationTimes, clients: FloatArray, outside_ms: Numbers
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean number of generating sequences, and of requests that start an iteration.
+    """Return the mean number of generating sequences, and of requests that start an iteration.
 
     By Little's law, x requests per iteration keep x L clients busy. That increases with x, so the x of a
     number of clients is found by false positions, halving the weight of an end that stays (Illinois).
@@ -273,7 +273,7 @@ def _generating(times: IterationTimes, starts: FloatArray) -> FloatArray:
 
 
 def _most_starts(times: IterationTimes, clients: FloatArray) -> FloatArray:
-    """Largest number of requests per iteration: prompts fill it, or all clients only generate."""
+    """Return the largest number of requests per iteration: prompts fill it, or all clients only generate."""
     lengths, budget = times.lengths, times.iteration_tokens
     prompt, generated = lengths.computed_tokens, lengths.decode_iterations * lengths.samples
     found: FloatArray = clients / (lengths.decode_iterations + 1.0)
@@ -308,13 +308,13 @@ def _queued(
 
 
 def _others(clients: FloatArray) -> FloatArray:
-    """Share of the clients that are not the one that sends."""
+    """Return the share of the clients that are not the one that sends."""
     found: FloatArray = 1 - 1 / clients
     return found
 
 
 def _own_ms(times: IterationTimes, together: FloatArray, sequences: FloatArray) -> FloatArray:
-    """Time from the start of a prompt's first iteration to its first token. [ms]."""
+    """Return the time from the start of a prompt's first iteration to its first token. [ms]."""
     prompt, room = times.lengths.computed_tokens, times.cycle_room(sequences)
     if times.admission.prompts_apart:
         # In the mean half of those that came together are computed before it.
@@ -324,7 +324,7 @@ def _own_ms(times: IterationTimes, together: FloatArray, sequences: FloatArray) 
 
 
 def _burst_ms(times: IterationTimes, clients: FloatArray, apart_ms: Numbers) -> FloatArray:
-    """Mean TTFT of `clients` prompts that are sent together, shape (n,). [ms]."""
+    """Return the mean TTFT of `clients` prompts that are sent together, shape (n,). [ms]."""
     prompts = np.broadcast_to(np.asarray(times.lengths.computed_tokens, dtype=np.float64), clients.shape)
     apart = np.broadcast_to(np.asarray(apart_ms, dtype=np.float64), clients.shape)
     found = []

@@ -38,7 +38,7 @@ def cohort_loop(
     rounds: FloatArray | None = None,
     outside: Outside = NOTHING_OUTSIDE,
 ) -> ClosedLoop:
-    """Latency of one engine, whose clients are all in the same place of their requests.
+    """Return the latency of one engine, whose clients are all in the same place of their requests.
 
     Parameters
     ----------

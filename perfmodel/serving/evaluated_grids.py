@@ -324,20 +324,20 @@ def _generation(layouts: Layouts, sequences: IntArray, context_tokens: int) -> S
 
 
 def _host_waits(times: StepTimes) -> FloatArray:
-    """Time for which a step waits for its launches, shape (n,). [ms]."""
+    """Return the time for which a step waits for its launches, shape (n,). [ms]."""
     found: FloatArray = times.breakdown_ms[[name == HOST_NAME for name in times.names]].sum(axis=0)
     return found
 
 
 def _part(times: StepTimes, names: str) -> FloatArray:
-    """Time of the operators whose names start so, shape (n,). [ms]."""
+    """Return the time of the operators whose names start so, shape (n,). [ms]."""
     rows = [row for row, name in enumerate(times.names) if name.startswith(names)]
     part: FloatArray = times.breakdown_ms[rows].sum(axis=0)
     return part
 
 
 def _shared_part(times: StepTimes, layouts: Sequence[Parallelism], points: int) -> FloatArray:
-    """Time of the operators that work on the tokens of all attention-DP ranks, shape (n,). [ms]."""
+    """Return time of the operators that work on the tokens of all attention-DP ranks, shape (n,). [ms]."""
     with_ep = np.repeat([layout.ep > 1 for layout in layouts], points)
     found: FloatArray = np.zeros(times.latency_ms.shape)
     for name, row in zip(times.names, times.breakdown_ms, strict=True):

@@ -107,7 +107,7 @@ class IterationTimes:
         return found
 
     def decode_ms(self, sequences: FloatArray) -> FloatArray:
-        """Time of an iteration without prompts; that of less than one sequence generates one. [ms]."""
+        """Return time of an iteration without prompts; that of less than one sequence generates one. [ms]."""
         running = np.maximum(sequences, 1.0)
         return self._tokens_ms(running) + self._generation_ms(running)
 
@@ -118,7 +118,7 @@ class IterationTimes:
         sequences: FloatArray,
         peers: tuple[FloatArray, FloatArray] | None = None,
     ) -> FloatArray:
-        """Mean time in which every sequence gains a token. [ms].
+        """Return the mean time in which every sequence gains a token. [ms].
 
         Parameters
         ----------
@@ -182,7 +182,7 @@ class IterationTimes:
         return found
 
     def mixed_ms(self, prompt_tokens: FloatArray, sequences: FloatArray, share: Numbers = 1.0) -> FloatArray:
-        """Time of iterations that compute `prompt_tokens`, in as many as the token budget needs. [ms].
+        """Return time of iterations that compute `prompt_tokens`, in as many as the token budget needs. [ms].
 
         `share` is the share of attention-DP ranks with that many prompt tokens at once.
         """
@@ -203,7 +203,7 @@ class IterationTimes:
         return np.where(prompt_tokens > 0, found, self.decode_ms(sequences))
 
     def cycle_ms(self, prompt_tokens: FloatArray, sequences: FloatArray) -> FloatArray:
-        """Time in which every sequence gains a token while prompts are computed. [ms]."""
+        """Return the time in which every sequence gains a token while prompts are computed. [ms]."""
         if not self.admission.prompts_apart:
             return self.mixed_ms(prompt_tokens, sequences)
         found = self._drawn_prompts_ms(prompt_tokens) + self.decode_ms(sequences)
@@ -214,7 +214,7 @@ class IterationTimes:
         return found
 
     def _drawn_prompts_ms(self, prompt_tokens: FloatArray) -> FloatArray:
-        """Mean time of the iterations of all prompts that have come since the last ones. [ms].
+        """Return the mean time of the iterations of all prompts that have come since the last ones. [ms].
 
         Requests of unlike lengths end one by one, so that a Poisson number of prompts comes, of which there
         is one at least. A token more than iterations hold takes another one: with as many as their mean each
@@ -237,7 +237,7 @@ class IterationTimes:
         return found
 
     def _streamed_prompts_ms(self, prompt_tokens: FloatArray) -> FloatArray:
-        """Time of prompts with no generation between them: the next ones fill the last iteration. [ms]."""
+        """Return the time of prompts without generation: the next ones fill the last iteration. [ms]."""
         none = np.zeros_like(prompt_tokens)
         room = self.prompt_room(none)
         alone = self.mixed_ms(np.minimum(prompt_tokens, np.maximum(room, self.lengths.computed_tokens)), none)
@@ -245,7 +245,7 @@ class IterationTimes:
         return np.where(prompt_tokens > room, np.maximum(alone, filled), alone)
 
     def prompts_ms(self, prompt_tokens: FloatArray, sequences: FloatArray) -> FloatArray:
-        """Time from the start of the first iteration of prompts to their first tokens. [ms]."""
+        """Return the time from the start of the first iteration of prompts to their first tokens. [ms]."""
         return self.mixed_ms(prompt_tokens, self._beside(sequences))
 
     def cycle_room(self, sequences: FloatArray) -> FloatArray:
@@ -261,7 +261,7 @@ class IterationTimes:
         return np.zeros_like(sequences) if self.admission.prompts_apart else sequences
 
     def _tokens_ms(self, tokens: FloatArray, of_all: FloatArray | None = None) -> FloatArray:
-        """Time of an iteration of `tokens` of this rank and a mean of `of_all` of every rank. [ms]."""
+        """Return time of an iteration of `tokens` of this rank and a mean of `of_all` of every rank. [ms]."""
         grids = self.grids
         found = interpolated(tokens, grids.tokens, self.layouts, grids.token_ms)[0]
         if of_all is None or not grids.shared_ms.any():

@@ -170,7 +170,7 @@ def mean_iteration(evaluator: Evaluator, load: Load, batch: IntArray, due: Float
 
 
 def prompts_taken(load: Load, due: FloatArray) -> tuple[IntArray, IntArray]:
-    """Prompts that a rank takes into one iteration when `due` of them wait, and the new tokens of each."""
+    """Return the prompts in one iteration of a rank when `due` of them wait, and their new tokens."""
     # T = min(M, max(I, p I)) tokens an iteration, as whole prompts or as one chunk of a long prompt.
     limit = load.scheduling.rank_tokens(load.layouts.dp)
     new_tokens = np.minimum(load.input_tokens, limit)
@@ -180,7 +180,7 @@ def prompts_taken(load: Load, due: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def cache_limit(evaluator: Evaluator, load: Load, share: FloatArray) -> tuple[IntArray, NDArray[np.bool_]]:
-    """Sequences of a rank and micro-batch that the cache holds of `share` ones, and whether one fits."""
+    """Return the sequences in the cache per rank and micro-batch, of `share` ones; and if one fits."""
     many = np.clip(np.ceil(share), 2, LARGEST_BATCH).astype(np.int64)
     one = resident_memory(evaluator, load, np.ones_like(many))
     fitting = resident_sequences(one, resident_memory(evaluator, load, many), many)
@@ -193,7 +193,7 @@ def _held_output(load: Load) -> IntArray:
 
 
 def resident_memory(evaluator: Evaluator, load: Load, batch: IntArray) -> MemoryUse:
-    """Memory of the fullest accelerator with `batch` resident sequences a rank and micro-batch."""
+    """Return the memory of the fullest accelerator with `batch` resident sequences a rank and micro-batch."""
     techniques = evaluator.techniques
     each = load.output_tokens * techniques.samples_per_prompt
     prompts, new_tokens = prompts_taken(load, batch * tokens_per_step(techniques.speculative) / each)

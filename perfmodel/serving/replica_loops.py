@@ -87,7 +87,7 @@ class ReplicaRates:
 def closed_loop(
     evaluator: Evaluator, load: Load, concurrency: FloatArray, requests: FloatArray | None = None
 ) -> SteadyState:
-    """Latency of replicas with a fixed number of requests in the system.
+    """Return the latency of replicas with a fixed number of requests in the system.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def full_batches(evaluator: Evaluator, load: Load, batch: IntArray) -> ReplicaRa
 
 
 def places_of(evaluator: Evaluator, load: Load, share: FloatArray) -> tuple[FloatArray, np.ndarray]:
-    """Requests of an engine that batch and cache hold of `share`, and whether the cache holds one."""
+    """Return requests of an engine that batch and cache hold of `share`, and whether the cache holds one."""
     samples = evaluator.techniques.samples_per_prompt
     allowed, fits = cache_limit(evaluator, load, share * samples)
     most = np.minimum(allowed, load.places) / samples
@@ -283,7 +283,7 @@ def keep_iterations(evaluator: Evaluator, load: Load, lookups: SharedLookups) ->
 
 
 def by_reach(evaluator: Evaluator, load: Load) -> Iterator[tuple[IntArray, _PromptIterations]]:
-    """Rows whose contexts reach equally far, with their iterations."""
+    """Yield the rows whose contexts reach equally far, with their iterations."""
     techniques, scheduling = evaluator.techniques, load.scheduling
     for reach in _reaches(load):
         rows = reach.rows
@@ -306,7 +306,7 @@ def by_reach(evaluator: Evaluator, load: Load) -> Iterator[tuple[IntArray, _Prom
 def _with_sessions(
     evaluator: Evaluator, layouts: Layouts, prefix_tokens: IntArray, times: IterationTimes
 ) -> _PromptIterations:
-    """Prompts of which some find the cache of their session in a tier, and the others compute it again.
+    """Return prompts of which some find their session in a tier, and the others compute it again.
 
     Sessions in a tier are loaded if that is faster than computing them.
     """

@@ -35,7 +35,7 @@ class FrontEnd:
     template_ms: float = 0.0
 
     def prompt_ms(self, input_tokens: FloatArray | IntArray) -> FloatArray:
-        """Time of prompts one after the other, each of shape (n,). [ms]."""
+        """Return the time of prompts one after the other, each of shape (n,). [ms]."""
         found: FloatArray = self.token_us / 1e3 * np.asarray(input_tokens, dtype=np.float64)
         return found
 
@@ -74,13 +74,13 @@ class Scheduling:
     stages_share_sequences: bool = False
 
     def engine_sequences(self, stages: IntArray) -> IntArray:
-        """Largest number of sequences per rank and micro-batch, by number of pipeline stages."""
+        """Return the largest number of sequences per rank and micro-batch, by number of pipeline stages."""
         shared_by = np.asarray(stages) if self.stages_share_sequences else np.ones_like(stages)
         found: IntArray = np.maximum(1, self.max_sequences // shared_by)
         return found
 
     def rank_tokens(self, ranks: IntArray) -> IntArray:
-        """Largest number of tokens per iteration of a rank, by number of attention-DP ranks. [tokens]."""
+        """Return the largest tokens per iteration of a rank, by number of attention-DP ranks. [tokens]."""
         shared_by = np.asarray(ranks) if self.ranks_share_tokens else np.ones_like(ranks)
         found: IntArray = np.maximum(1, self.iteration_tokens // shared_by)
         return found

@@ -34,7 +34,7 @@ def closed_loop_of_any_length(
     rounds: FloatArray | None = None,
     outside: Outside = NOTHING_OUTSIDE,
 ) -> ClosedLoop:
-    """Latency of one engine, whose requests may have few tokens.
+    """Return the latency of one engine, whose requests may have few tokens.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def closed_loop_of_any_length(
 
 
 def _single_rate(times: IterationTimes, clients: FloatArray, outside: Outside, rows: IntArray) -> FloatArray:
-    """Rate of some of the loads, whose requests are for one token and served in turn. [1/ms]."""
+    """Return the rate of some of the loads, whose requests are for one token and served in turn. [1/ms]."""
     own, inside, outside_ms = times.take(rows), clients[rows], some_numbers(outside.request_ms, rows)
     none = np.zeros_like(inside)
     prompt = own.lengths.computed_tokens + none
@@ -76,7 +76,7 @@ def _single_rate(times: IterationTimes, clients: FloatArray, outside: Outside, r
 def _longer_rate(
     times: IterationTimes, clients: FloatArray, outside: Outside, rows: IntArray, steps: float
 ) -> FloatArray:
-    """Rate of some of the loads if their requests generated in that many iterations. [1/ms]."""
+    """Return the rate of some of the loads if their requests generated in that many iterations. [1/ms]."""
     own = times.take(rows)
     output_tokens = np.full(rows.shape, 1.0 + steps * own.lengths.tokens_per_step)
     longer = replace(own, lengths=replace(own.lengths, output_tokens=output_tokens))

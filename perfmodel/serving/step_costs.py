@@ -53,7 +53,7 @@ class StepCosts:
         return len(self.token_ms) - 1
 
     def iteration_ms(self, prompt_tokens: int, prefix_tokens: int, sequences: int, context: float) -> float:
-        """Time of one iteration with at most one prompt, as the engine adds it up. [ms].
+        """Return the time of one iteration with at most one prompt, as the engine adds it up. [ms].
 
         Parameters
         ----------

@@ -28,7 +28,7 @@ TensorRT-LLM's NVLink kernels and vLLM's FlashInfer all-to-all quantise before t
 
 
 def embedding_reduction(hidden_size: int, rank_tokens: IntArray, layouts: Layouts) -> Iterator[Operator]:
-    """Sum the embedding, whose vocabulary is split over the attention ranks."""
+    """Yield the sum of the embedding, whose vocabulary is split over the attention ranks."""
     yield from _collective(
         "embedding_all_reduce",
         OperatorKind.ALL_REDUCE,
@@ -42,7 +42,7 @@ def embedding_reduction(hidden_size: int, rank_tokens: IntArray, layouts: Layout
 def attention_reduction(
     hidden_size: int, rank_tokens: IntArray, layouts: Layouts, layers: int, joined: bool = False
 ) -> Iterator[Operator]:
-    """Sum the output projection over the accelerators that share the heads.
+    """Yield the sum of the output projection over the accelerators that share the heads.
 
     With `joined`, the feed-forward block reads the same input; if it is split over the same accelerators, its
     reduction sums both.

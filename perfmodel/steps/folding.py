@@ -49,7 +49,7 @@ class Folds:
         )
 
     def at(self, values: AnyNumbers, places: Places) -> AnyNumbers:
-        """Values of some configurations, shape (n,)."""
+        """Return the values of some configurations, shape (n,)."""
         layouts, batches, requests = places
         if self.layouts is not None:
             layouts = self.layouts[layouts]
@@ -61,7 +61,7 @@ class Folds:
         return values[tuple(np.zeros_like(at) if size == 1 else at for size, at in whole)]
 
     def flat(self, values: AnyNumbers, shape: Shape) -> AnyNumbers:
-        """Values of all configurations, the last axis fastest; read-only."""
+        """Return the values of all configurations, the last axis fastest; read-only."""
         return np.broadcast_to(self.unfolded(values), shape).ravel()
 
     def unfolded(self, values: AnyNumbers) -> AnyNumbers:

@@ -70,7 +70,7 @@ it has none. TensorRT-LLM was not tried."""
 
 
 def launch_ms(operators: Iterable[Operator], framework: str) -> FloatArray:
-    """Time in which the host launches the kernels of a pass, of the broadcast shape of `operators`. [ms]."""
+    """Return the host time to launch the kernels of a pass, in the shape of `operators`. [ms]."""
     us = US_PER_LAUNCH.get(framework, 0.0)
     launches: FloatArray = np.zeros(())
     if us:

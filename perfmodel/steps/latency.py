@@ -41,11 +41,11 @@ class OperatorTimesSource(Protocol):
     """Interface of a source of operator times."""
 
     def times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
-        """Time and provenance of an operator for an array of configurations."""
+        """Return the time and provenance of an operator for an array of configurations."""
         ...
 
     def times_of_distinct(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
-        """Answer the same for rows of which few are equal."""
+        """Return the same results for rows of which few are equal."""
         ...
 
 
@@ -92,7 +92,7 @@ def added_times(
     accelerator: Accelerator,
     overlap: ExpertOverlap = "none",
 ) -> StepTimes:
-    """Sum the looked-up operators of a step.
+    """Return the sum of the looked-up operators of a step.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class _Totals:
             self.covering_ms[:] += covering_share(self.overlap, operator.kind, operator.name) * time_ms
 
     def seen_ratio(self, overhead_ms: FloatArray) -> FloatArray:
-        """Part of the travel to experts and back that stays visible."""
+        """Return the part of the travel to experts and back that stays visible."""
         travelling = self.travelling_ms.sum(axis=0)
         covering = self.covering_ms + (overhead_ms if self.overlap == "two-batch" else 0.0)
         visible = visible_ms(covering, travelling, self.occupying_ms)

@@ -120,7 +120,7 @@ def memory_use(
     kv_tokens: IntArray,
     kv_residency: KvResidency = "all",
 ) -> MemoryUse:
-    """Memory that configurations keep.
+    """Return the memory that configurations keep.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def weights_gib(
     even: bool = False,
     redundant_experts: IntArray | int = 0,
 ) -> FloatArray:
-    """Weights of the fullest accelerator, shape (n_configs,). [GiB].
+    """Return the weights of the fullest accelerator, shape (n_configs,). [GiB].
 
     A stage has whole layers, the mean of the model's; the first stage also has the embedding and the last the
     LM head, so the fullest stage of a pipeline has one of the two. With `even`, a compiler places every
@@ -192,7 +192,7 @@ def kv_gib_per_sequence(
     kv_tokens: IntArray | FloatArray,
     with_states: bool = True,
 ) -> FloatArray:
-    """Cache of one sequence on one accelerator of a stage, shape (n_configs,). [GiB].
+    """Return the cache of one sequence on one accelerator of a stage, shape (n_configs,). [GiB].
 
     Context parallelism shares out the tokens. Layers with a window keep that many, and those of compressed
     attention entries of all tokens as well; a key-value head is never split, so from `kv_heads` accelerators
@@ -225,7 +225,7 @@ def state_gib_per_sequence(architecture: ModelArchitecture, layouts: Layouts) ->
 def _cache_bytes(
     attention: Attention, size: float, layouts: Layouts, tokens: IntArray | FloatArray
 ) -> FloatArray:
-    """Cache of tokens of a sequence in one layer on one accelerator, in bytes."""
+    """Return the cache of tokens of a sequence in one layer on one accelerator, in bytes."""
     if isinstance(attention, CompressedAttention):
         return attention.cache_bytes(tokens, size)
     window = attention.window if isinstance(attention, GroupedQueryAttention) else 0
@@ -236,7 +236,7 @@ def _cache_bytes(
 
 
 def resident_sequences(one: MemoryUse, many: MemoryUse, many_sequences: IntArray) -> FloatArray:
-    """Sequences of one rank and micro-batch that fit, shape (n_configs,).
+    """Return the sequences of one rank and micro-batch that fit, shape (n_configs,).
 
     Cache, slots and activations each grow in a straight line with them. Below one where not even one fits.
 

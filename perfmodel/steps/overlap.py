@@ -40,7 +40,7 @@ layer, of which 0.06 ms occupy multiprocessors."""
 
 
 def covering_share(overlap: ExpertOverlap, kind: OperatorKind, name: str) -> float:
-    """Part of the time of an operator behind which travel is hidden."""
+    """Return the part of the time of an operator behind which travel is hidden."""
     if overlap == "two-batch":
         return 0.0 if kind in TRAVELLING[overlap] else 1.0
     if kind in EXPERT_KINDS:
@@ -49,7 +49,7 @@ def covering_share(overlap: ExpertOverlap, kind: OperatorKind, name: str) -> flo
 
 
 def occupied_ms(dims: dict[str, IntArray], time_ms: FloatArray) -> FloatArray:
-    """Part of the time of a dispatch or combine in which others cannot compute. [ms]."""
+    """Return the part of the time of a dispatch or combine in which others cannot compute. [ms]."""
     share = np.where(dims["low_latency"] > 0, LOW_LATENCY_OCCUPIED_SHARE, THROUGHPUT_OCCUPIED_SHARE)
     found: FloatArray = share * time_ms
     return found

@@ -28,26 +28,26 @@ def qkv_width(attention: GroupedQueryAttention, tp: IntArray) -> IntArray:
 
 
 def index_heads(attention: GroupedQueryAttention, tp: IntArray) -> IntArray:
-    """Index heads of one accelerator, shape (n_configs,): one for each key-value head; 0 without an index."""
+    """Return the index heads of one accelerator, shape (n_configs,): one per key-value head, or 0."""
     if attention.index is None:
         return np.zeros_like(tp)
     return np.maximum(1, -(-attention.index.heads // tp))
 
 
 def index_width(attention: GroupedQueryAttention, tp: IntArray) -> IntArray:
-    """Width of the index queries and of the index key on one accelerator, shape (n_configs,)."""
+    """Return the width of the index queries and of the index key on one accelerator, shape (n_configs,)."""
     if attention.index is None:
         return np.zeros_like(tp)
     return (index_heads(attention, tp) + 1) * attention.index.head_dim
 
 
 def latent_query_width(attention: LatentAttention, tp: IntArray) -> IntArray:
-    """Width of the queries of one accelerator, shape (n_configs,)."""
+    """Return the width of the queries of one accelerator, shape (n_configs,)."""
     return -(-attention.heads // tp) * (attention.nope_head_dim + attention.rope_head_dim)
 
 
 def linear_heads(attention: LinearAttention, tp: IntArray) -> tuple[IntArray, IntArray]:
-    """Key heads (groups of B and C) and value heads of one accelerator, shape (n_configs,); at least one."""
+    """Return key heads (groups of B and C) and value heads per accelerator, shape (n_configs,), >= 1."""
     return np.maximum(1, -(-attention.key_heads // tp)), -(-attention.value_heads // tp)
 
 
@@ -67,7 +67,7 @@ def linear_input_width(attention: LinearAttention, tp: IntArray) -> IntArray:
 
 
 def weights_per_accelerator(hidden_size: int, attention: Attention, tp: IntArray) -> IntArray:
-    """Weights of one layer's attention on one accelerator, shape (n_configs,).
+    """Return the weights of one layer's attention on one accelerator, shape (n_configs,).
 
     The projections down to a latent space, and an indexer, are on every accelerator; all others are shared
     out by heads.
@@ -98,7 +98,7 @@ def weights_per_accelerator(hidden_size: int, attention: Attention, tp: IntArray
 
 
 def activation_width(attention: Attention, tp: IntArray) -> IntArray:
-    """Elements a token that a layer's attention keeps on one accelerator, shape (n_configs,)."""
+    """Return the elements a token that a layer's attention keeps on one accelerator, shape (n_configs,)."""
     match attention:
         case GroupedQueryAttention():
             heads, _ = heads_per_accelerator(attention, tp)

@@ -140,7 +140,7 @@ def _answer(source: OperatorTimesSource, table: _Table, together: list[AskedOper
 
 
 def _flat(values: IntArray, shape: Shape) -> IntArray:
-    """Values of a broadcast shape, one after the other; most have it already, or are one value."""
+    """Return the values of a broadcast shape, one after the other; most have it already, or are one value."""
     if values.shape == shape:
         return values.ravel()
     if values.size == 1:

@@ -60,7 +60,7 @@ class StateSlots:
     variants: tuple[LinearVariant, ...] = ()
 
     def of_request(self, pp: IntArray, verified_tokens: int) -> IntArray:
-        """Slots of a request, shape (n_configs,).
+        """Return the slots of a request, shape (n_configs,).
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class StateSlots:
         return np.where(pp > 1, self.pipeline_slots, self.slots) + drafted
 
     def with_slots_gib(self, state_gib: FloatArray, slots: IntArray) -> FloatArray:
-        """Memory of slots and the cache of tokens beside them, shape (n_configs,). [GiB].
+        """Return the memory of slots and the cache of tokens beside them, shape (n_configs,). [GiB].
 
         Parameters
         ----------
@@ -86,12 +86,12 @@ class StateSlots:
         return needed
 
     def with_tokens_gib(self, tokens_gib: FloatArray) -> FloatArray:
-        """Memory of a cache of tokens and the slots beside it, shape (n_configs,). [GiB]."""
+        """Return the memory of a cache of tokens and the slots beside it, shape (n_configs,). [GiB]."""
         needed: FloatArray = tokens_gib * (1.0 + self.memory_ratio)
         return needed
 
     def most_slots(self, state_gib: FloatArray, room_gib: FloatArray) -> FloatArray:
-        """Slots that so much memory of both has, shape (n_configs,).
+        """Return the slots that so much memory of both has, shape (n_configs,).
 
         Parameters
         ----------

@@ -44,7 +44,7 @@ class StepTimes:
 
     @classmethod
     def without_detail(cls, latency_ms: FloatArray) -> StepTimes:
-        """Times only: shares are NaN and the bottleneck has no name, in shapes that broadcast."""
+        """Return the times only: shares are NaN and the bottleneck has no name, in shapes that broadcast."""
         small = (1,) * latency_ms.ndim
         nothing = np.full((len(Provenance), *small), np.nan)
         return cls(latency_ms, nothing, (NO_DETAIL,), np.zeros((1, *small)))
@@ -109,7 +109,7 @@ def breakdown_of(times: StepTimes, names: tuple[str, ...]) -> FloatArray:
 
 
 def provenance_shares(by_provenance_ms: FloatArray) -> FloatArray:
-    """Share of the time by `Provenance`, shape (4, n_configs); each column adds up to one.
+    """Return the share of the time by `Provenance`, shape (4, n_configs); each column adds up to one.
 
     Zero in all rows where the time is not finite.
     """

@@ -81,7 +81,7 @@ class PromptTimes:
         return self.iteration if whole else scaled_times(self.iteration, self.iterations)
 
     def overlapped_ms(self, stages: IntArray) -> FloatArray:
-        """Time of its passes that a prompt does not wait for, as its chunks are in several stages at once.
+        """Return the time of its passes that a prompt skips, as its chunks are in several stages at once.
 
         With a pass of all chunks of T ms and of the longest of t ms, P stages take T/P + (P-1)/P t ms.
         """

@@ -63,7 +63,7 @@ _BISECTIONS: Final = 60
 def reached_experts(
     routing: ExpertRouting, tokens: IntArray, top_k: IntArray, experts: IntArray
 ) -> FloatArray:
-    """Experts that a step reaches, by the activation model of `routing`.
+    """Return the experts that a step reaches, by the activation model of `routing`.
 
     balanced: min(E, k T). uniform: E (1 - (1 - k/E)^T). log-linear: intercept + slope ln T, never fewer
     than the k of one token nor more than balanced. The three models are those of Meta, Optimizing
@@ -118,7 +118,7 @@ def expert_spread(
 
 @cache
 def expert_shares(experts: int, busiest_ratio: float) -> tuple[float, ...]:
-    """Share of routed tokens by expert, the busiest first: a power law with the given first share.
+    """Return the share of routed tokens by expert, the busiest first: a power law with the given first share.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def expert_shares(experts: int, busiest_ratio: float) -> tuple[float, ...]:
 
 @cache
 def busiest_rank_ratio(experts: int, ranks: int, busiest_ratio: float, placement: ExpertPlacement) -> float:
-    """Tokens of the busiest expert-parallel rank over an even split; at least 1.
+    """Return the tokens of the busiest expert-parallel rank over an even split; at least 1.
 
     Parameters
     ----------
@@ -205,11 +205,11 @@ class RoutedSource:
     routing: ExpertRouting
 
     def times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
-        """Time and provenance of an operator; changed ones are extrapolated at best."""
+        """Return the time and provenance of an operator; changed ones are extrapolated at best."""
         return self._routed(kind, dtype, dims, self.source.times(kind, dtype, dims))
 
     def times_of_distinct(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
-        """Answer the same for rows of which few are equal."""
+        """Return the same results for rows of which few are equal."""
         return self._routed(kind, dtype, dims, self.source.times_of_distinct(kind, dtype, dims))
 
     def _routed(

@@ -12,7 +12,7 @@ from fleetplan.perfmodel.operators import FloatArray, IntArray
 def transfer_ms(
     accelerator: Accelerator, transfer: KvTransfer, kv_bytes: FloatArray, accelerators: IntArray
 ) -> FloatArray:
-    """Time that the links need for a prompt's cache, in ms.
+    """Return the time that the links need for a prompt's cache, in ms.
 
     All accelerators that hold a part of it send that over their links: those that `transfer` states, else
     the network, else (where a part has no network figure) the scale-up domain.
@@ -25,7 +25,7 @@ def transfer_ms(
 def exposed_ms(
     transfer: KvTransfer, whole_ms: FloatArray, prefill_ms: FloatArray | None, layers: int
 ) -> FloatArray:
-    """Part of a transfer that follows the prompt's computation, in ms.
+    """Return the part of a transfer that follows the prompt's computation, in ms.
 
     Without overlap that is all of it. With overlap a layer's cache leaves when the layer is done: the last
     layer's part is never hidden, and what the link has not sent by then is not either.

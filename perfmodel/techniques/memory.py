@@ -42,7 +42,7 @@ def running_kv_gib(
     techniques: Techniques,
     with_states: bool = True,
 ) -> FloatArray:
-    """Cache of the running sequences on one accelerator, shape (n_configs,). [GiB].
+    """Return the cache of the running sequences on one accelerator, shape (n_configs,). [GiB].
 
     The shared prefix is there once; the samples of a prompt share the prompt.
 
@@ -72,13 +72,13 @@ def running_kv_gib(
 def session_gib(
     architecture: ModelArchitecture, dtypes: PartDtypes, prefix_tokens: IntArray, techniques: Techniques
 ) -> FloatArray:
-    """Cache that one session keeps between its requests, over all layers, shape (n_configs,). [GiB]."""
+    """Return the cache that one session keeps, over all layers, shape (n_configs,). [GiB]."""
     tokens = np.maximum(0, prefix_tokens - techniques.shared_prefix_tokens)
     return sequence_bytes(architecture, dtypes, tokens) / BYTES_PER_GIB
 
 
 def sequence_bytes(architecture: ModelArchitecture, dtypes: PartDtypes, tokens: IntArray) -> FloatArray:
-    """Cache of a sequence over all layers, in the shape of `tokens`. [bytes]."""
+    """Return the cache of a sequence over all layers, in the shape of `tokens`. [bytes]."""
     distinct, codes = np.unique(tokens, return_inverse=True)
     size = BYTES_PER_ELEMENT[dtypes.kv]
     # Without tokens, there is no recurrent state to transfer.

@@ -26,7 +26,7 @@ STALL_NAME: Final = "offload_stall"
 
 
 def stream_ms(offload: Offload, stages: IntArray, weights_gib: FloatArray, kv_gib: FloatArray) -> FloatArray:
-    """Time of the link in one pass over all pipeline stages, in ms.
+    """Return the time of the link in one pass over all pipeline stages, in ms.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def with_stall(times: StepTimes, streaming_ms: FloatArray) -> StepTimes:
 
 
 def resident_weights_ratio(offload: Offload | None, layers_per_stage: FloatArray) -> FloatArray:
-    """Share of the weights in HBM: those not offloaded, and the layers being streamed."""
+    """Return the share of the weights in HBM: those not offloaded, and the layers being streamed."""
     if offload is None:
         return np.ones(np.shape(layers_per_stage))
     buffered = np.minimum(1.0, STREAMED_LAYERS / layers_per_stage)

@@ -22,7 +22,7 @@ _DECODE_ATTENTION: Final = frozenset({OperatorKind.DECODE_ATTENTION, OperatorKin
 
 
 def tokens_per_step(speculative: SpeculativeDecoding | None) -> float:
-    """Mean number of tokens per sequence and step: (1 - a^(d+1)) / (1 - a).
+    """Return the mean number of tokens per sequence and step: (1 - a^(d+1)) / (1 - a).
 
     Source: Leviathan, Kalman, Matias, "Fast Inference from Transformers via Speculative Decoding" (ICML
     2023), Equation 1, for d proposed tokens that are each accepted with chance a.
@@ -35,14 +35,14 @@ def tokens_per_step(speculative: SpeculativeDecoding | None) -> float:
 
 
 def step_cost_ratio(speculative: SpeculativeDecoding | None) -> float:
-    """Time of a step with its drafts over that of the verifying step alone: 1 + d c."""
+    """Return the time of a step with its drafts over that of the verifying step alone: 1 + d c."""
     if speculative is None:
         return 1.0
     return 1.0 + speculative.draft_tokens * speculative.draft_cost_ratio
 
 
 def verified_tokens(techniques: Techniques) -> int:
-    """Tokens of a sequence that one decode step computes."""
+    """Return the tokens of a sequence that one decode step computes."""
     return 1 if techniques.speculative is None else techniques.speculative.draft_tokens + 1
 
 

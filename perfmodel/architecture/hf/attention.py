@@ -94,7 +94,7 @@ def gemma4_layers(reader: ConfigReader) -> list[Attention]:
 
 
 def falcon_layers(reader: ConfigReader) -> list[Attention]:
-    """Key-value heads as the config counts them, else one for all heads, else one for each (Falcon)."""
+    """Return the key-value heads of the config, else one for all heads, else one each (Falcon)."""
     heads = reader.count("num_attention_heads")
     # Source: transformers 4.57, FalconAttention: the newer architecture reads the count, the older one has
     # one key-value head with `multi_query` (the default), and otherwise one a head.

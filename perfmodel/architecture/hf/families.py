@@ -54,7 +54,7 @@ def _paired(
 
 
 def _nemotron_layers(reader: ConfigReader) -> list[Layer]:
-    """Blocks one by one, as the pattern lists them: each is a layer of its own."""
+    """Return the blocks one by one, as the pattern lists them: each is a layer of its own."""
     pattern = reader.text("hybrid_override_pattern")
     blocks = list(pattern) if pattern else reader.items("layers_block_type")
     if blocks is None:

@@ -38,7 +38,7 @@ def gptj_ffn(reader: ConfigReader) -> list[Ffn]:
 
 
 def mixtral_layers(reader: ConfigReader) -> list[Ffn]:
-    """Experts as wide as `intermediate_size` in every layer (Mixtral, MiniMax M2, gpt-oss)."""
+    """Return the experts as wide as `intermediate_size` in every layer (Mixtral, MiniMax M2, gpt-oss)."""
     if reader.has("shared_intermediate_size"):
         reader.refuse("'shared_intermediate_size': shared experts are not understood in this family")
     experts = reader.count("num_local_experts")
@@ -51,7 +51,7 @@ def mixtral_layers(reader: ConfigReader) -> list[Ffn]:
 
 
 def qwen_moe_layers(reader: ConfigReader) -> list[Ffn]:
-    """Experts in every layer but those that `mlp_only_layers` and `decoder_sparse_step` leave dense."""
+    """Return experts in all layers except those dense by `mlp_only_layers` and `decoder_sparse_step`."""
     experts = reader.count("num_experts")
     shared = reader.switched_count("shared_expert_intermediate_size")
     moe = MoeFfn(
@@ -112,7 +112,7 @@ def shared_expert_layers(reader: ConfigReader) -> list[Ffn]:
 
 
 def listed_moe_layers(reader: ConfigReader) -> list[Ffn]:
-    """Experts beside shared ones where `moe_layer_freq` lists a 1, a dense block elsewhere (MiniMax-M3)."""
+    """Return experts beside shared ones where `moe_layer_freq` is 1, else a dense block (MiniMax-M3)."""
     layers = reader.count("num_hidden_layers")
     experts = reader.count("num_local_experts")
     shared = reader.switched_count("n_shared_experts") or 0

@@ -46,7 +46,7 @@ def step_attention(reader: ConfigReader) -> list[Attention]:
 
 
 def step_ffn(reader: ConfigReader) -> list[Ffn]:
-    """Experts and a shared one in layers of `moe_layers_enum`, or after the first dense ones (Step)."""
+    """Return experts and a shared one in `moe_layers_enum`, or after the first dense layers (Step)."""
     layers, experts = reader.count("num_hidden_layers"), reader.count("num_experts")
     moe = MoeFfn(
         experts=experts,
@@ -98,7 +98,7 @@ def _mimo_layer(reader: ConfigReader, prefix: str, window: int = WHOLE_CONTEXT) 
 
 
 def mimo_ffn(reader: ConfigReader) -> list[Ffn]:
-    """Experts where `moe_layer_freq` lists a 1, a dense block elsewhere (MiMo-V2)."""
+    """Return the experts where `moe_layer_freq` lists a 1, a dense block elsewhere (MiMo-V2)."""
     if reader.switched_count("n_shared_experts"):
         reader.refuse("'n_shared_experts': shared experts are not understood in this family")
     experts = reader.count("n_routed_experts")

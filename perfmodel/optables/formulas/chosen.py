@@ -23,7 +23,7 @@ CHOSEN_LIMITS: Final = frozenset(
 def chosen_attention_ms(
     accelerator: Accelerator, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]
 ) -> FloatArray:
-    """Time of an operator of attention to chosen tokens or entries, shape (n,), in ms."""
+    """Return the time of an operator of attention to chosen tokens or entries, shape (n,), in ms."""
     match kind:
         case OperatorKind.SPARSE_ATTENTION:
             return sparse_attention_ms(accelerator, dtype, dims)

@@ -66,7 +66,7 @@ def group_ms(
     dims: dict[str, IntArray],
     network_all_reduce: NetworkAllReduce = "hierarchical",
 ) -> FloatArray:
-    """Time of a collective by latency and bandwidth, 0 for a group of one, in ms."""
+    """Return the time of a collective by latency and bandwidth, 0 for a group of one, in ms."""
     placed = groups(accelerator, dims["ranks"], dims["stride"])
     message = dims["message_bytes"].astype(np.float64)
     inside = inside_ms(accelerator, kind, inside_message(kind, message, placed), placed.inner)
@@ -86,7 +86,7 @@ def inside_message(kind: OperatorKind, message_bytes: FloatArray, placed: Groups
 
 
 def links_used(accelerator: Accelerator, ranks: IntArray) -> FloatArray:
-    """Share of its scale-up links that a part uses in a group within a domain, shape (n_configs,)."""
+    """Return share of its scale-up links that a part uses in a group within a domain, shape (n_configs,)."""
     if not accelerator.scale_up_mesh or accelerator.scale_up_accelerators <= 2:
         return np.ones(ranks.shape)
     found: FloatArray = (np.maximum(ranks, 2) - 1.0) / (accelerator.scale_up_accelerators - 1)
@@ -94,7 +94,7 @@ def links_used(accelerator: Accelerator, ranks: IntArray) -> FloatArray:
 
 
 def _scale_up_bytes_per_ms(accelerator: Accelerator, ranks: IntArray) -> FloatArray:
-    """Bandwidth of a part in a group within a domain, shape (n_configs,).
+    """Return the bandwidth of a part in a group within a domain, shape (n_configs,).
 
     Kernels reach `link_ratio` of all links. Those of a mesh that a group uses may carry less: no more than
     `mesh_link_ratio` of each. Groups of two, four and eight MI300X then come out at 1.00, 1.2 and 1.0 times
@@ -111,7 +111,7 @@ def _scale_up_bytes_per_ms(accelerator: Accelerator, ranks: IntArray) -> FloatAr
 def inside_ms(
     accelerator: Accelerator, kind: OperatorKind, message_bytes: FloatArray, ranks: IntArray
 ) -> FloatArray:
-    """Time of a collective that stays within one scale-up domain; 0 for a single rank, in ms.
+    """Return the time of a collective that stays within one scale-up domain; 0 for a single rank, in ms.
 
     An all-reduce takes the faster of two ways: one-shot (every rank sends its whole message to every
     other, one latency) and two-shot (reduce-scatter, then all-gather: the least traffic, two latencies).
@@ -134,7 +134,7 @@ def network_bytes(
     placed: Groups,
     network_all_reduce: NetworkAllReduce = "hierarchical",
 ) -> FloatArray:
-    """Bytes that the busiest network link of a group carries, shape (n_configs,)."""
+    """Return the bytes that the busiest network link of a group carries, shape (n_configs,)."""
     remote = 1.0 - 1.0 / placed.outer
     match kind:
         case OperatorKind.ALL_REDUCE if network_all_reduce == "ring":
@@ -191,7 +191,7 @@ def with_network_ms(
 
 
 def send_recv_ms(accelerator: Accelerator, dims: dict[str, IntArray]) -> FloatArray:
-    """Time to send a message to the accelerator `stride` away, in ms.
+    """Return the time to send a message to the accelerator `stride` away, in ms.
 
     Infinite where the peer is outside the scale-up domain of a part without a network.
     """

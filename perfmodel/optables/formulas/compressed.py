@@ -37,7 +37,7 @@ _FLOPS_PER_MS_OF_TFLOPS: Final = 1e9
 
 
 def compressed_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]) -> FloatArray:
-    """Time of a block of compressed attention with its projections, shape (n,), in ms.
+    """Return the time of a block of compressed attention with its projections, shape (n,), in ms.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def compressed_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray
 def _selecting(
     accelerator: Accelerator, dims: dict[str, IntArray], flops: FloatArray, key_bytes: FloatArray
 ) -> FloatArray:
-    """Time of the scores of an index, and of a query's choice among them, in ms."""
+    """Return the time of the scores of an index, and of a query's choice among them, in ms."""
     peak_tflops = accelerator.peak_tflops("fp8") or accelerator.bf16_tflops
     bytes_per_ms = accelerator.hbm_gb_per_s * BYTES_PER_MS_OF_GB_PER_S
     scoring = np.maximum(

@@ -49,7 +49,7 @@ in aiconfigurator-core 0.12.0; no other part was compared."""
 def roofline_ms(
     accelerator: Accelerator, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]
 ) -> FloatArray:
-    """Time of an operator on one accelerator by the roofline.
+    """Return the time of an operator on one accelerator by the roofline.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def roofline_ms(
 
 
 def routed_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]) -> FloatArray:
-    """Time of a dispatch or a combine by latency and bandwidth, in ms.
+    """Return the time of a dispatch or a combine by latency and bandwidth, in ms.
 
     Within a scale-up domain, a token is sent once to every rank with one of its experts. Over the network,
     kernels for throughput send it once to every domain, which distributes it; those for low latency send it
@@ -104,7 +104,7 @@ def routed_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]) -
 
 
 def busy_ms(accelerator: Accelerator, kind: OperatorKind, dtype: str, done: Work) -> FloatArray:
-    """Time that memory and matrix units need for some work, without the launch, in ms."""
+    """Return the time that memory and matrix units need for some work, without the launch, in ms."""
     efficiency = accelerator.efficiency
     memory_bytes_per_ms = accelerator.hbm_gb_per_s * 1e9 / MS_PER_S
     attention_flops_per_ms = accelerator.bf16_tflops * 1e12 / MS_PER_S * efficiency.prefill_attention_ratio

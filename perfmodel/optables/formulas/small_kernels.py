@@ -44,7 +44,7 @@ activations."""
 def small_kernel_ms(
     accelerator: Accelerator, framework: str, traffic_bytes: IntArray | FloatArray
 ) -> FloatArray:
-    """Time of an elementwise operator that reads and writes `traffic_bytes` in all, shape (n,), in ms."""
+    """Return the time of an elementwise operator with `traffic_bytes` in all, shape (n,), in ms."""
     bytes_per_ms = accelerator.hbm_gb_per_s * ACTIVATION_BANDWIDTH_RATIO * BYTES_PER_MS_OF_GB_PER_S
     launches = KERNELS_PER_OPERATOR[framework] * SMALL_KERNEL_US[framework]
     time: FloatArray = traffic_bytes / bytes_per_ms + launches / US_PER_MS

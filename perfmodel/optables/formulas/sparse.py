@@ -62,14 +62,14 @@ _FLOPS_PER_MS_OF_TFLOPS: Final = 1e9
 
 
 def head_fill_ratio(accelerator: Accelerator, heads: IntArray) -> FloatArray:
-    """Heads that a kernel computes over those that there are, shape (n,)."""
+    """Return the heads that a kernel computes over those that there are, shape (n,)."""
     tile = BLACKWELL_HEAD_TILE if accelerator.measured_system in BLACKWELL_SYSTEMS else HEAD_TILE
     filled: FloatArray = -(-heads // tile) * tile / heads
     return filled
 
 
 def sparse_attention_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]) -> FloatArray:
-    """Time of latent attention to chosen tokens, shape (n,), in ms."""
+    """Return the time of latent attention to chosen tokens, shape (n,), in ms."""
     done = work(OperatorKind.SPARSE_ATTENTION, dtype, dims)
     filled = head_fill_ratio(accelerator, dims["heads"])
     flops_per_ms = accelerator.bf16_tflops * _FLOPS_PER_MS_OF_TFLOPS * SPARSE_MATRIX_RATIO
@@ -83,7 +83,7 @@ def sparse_attention_ms(accelerator: Accelerator, dtype: str, dims: dict[str, In
 
 
 def selection_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]) -> FloatArray:
-    """Time of an indexer's scores and of the choice by them, shape (n,), in ms.
+    """Return the time of an indexer's scores and of the choice by them, shape (n,), in ms.
 
     Contexts within `top_k` are scored, because their keys must be cached, but all tokens are selected.
     """
@@ -105,7 +105,7 @@ def selection_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]
 def block_sparse_ms(
     accelerator: Accelerator, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]
 ) -> FloatArray:
-    """Time of attention to chosen blocks with the choice of them, shape (n,), in ms."""
+    """Return the time of attention to chosen blocks with the choice of them, shape (n,), in ms."""
     done = work(kind, dtype, dims)
     bytes_per_ms = accelerator.hbm_gb_per_s * BYTES_PER_MS_OF_GB_PER_S
     reading = (done.kv_bytes + done.activation_bytes) / (bytes_per_ms * accelerator.efficiency.kv_read_ratio)

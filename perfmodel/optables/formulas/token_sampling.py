@@ -33,7 +33,7 @@ with top-p by the Triton kernel of pull request 33538 (measured in pull request 
 
 
 def sampling_ms(framework: str, dims: dict[str, IntArray]) -> FloatArray:
-    """Time of drawing a token for each of `rows` sequences, shape (n_configs,), in ms.
+    """Return the time of drawing a token for each of `rows` sequences, shape (n_configs,), in ms.
 
     Raises
     ------

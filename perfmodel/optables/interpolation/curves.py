@@ -29,7 +29,7 @@ class Curve:
     latency_ms: FloatArray
 
     def times(self, sizes: IntArray) -> OperatorTimes:
-        """Time and provenance at some sizes, shape (n,) each.
+        """Return the time and provenance at some sizes, shape (n,) each.
 
         Straight between measurements. Below the smallest its time holds; above the largest the time grows
         with the size.
@@ -56,7 +56,7 @@ def curve_of(rows: MeasuredRows) -> Curve:
 def curve_times(
     curve: Curve, accelerator: Accelerator, kind: OperatorKind, dims: dict[str, IntArray]
 ) -> OperatorTimes:
-    """Times from a curve; for messages that leave the measured scale-up domain, from the roofline."""
+    """Return times from a curve; for messages that leave the measured scale-up domain, from the roofline."""
     found = curve.times(dims[CURVES[kind]])
     if kind is not OperatorKind.SEND_RECV:
         return found

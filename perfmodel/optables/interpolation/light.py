@@ -22,7 +22,7 @@ from fleetplan.perfmodel.optables.rows import MeasuredRows, site_dimensions
 def light_grid(
     accelerator: Accelerator, kind: OperatorKind, dtype: str, sites: IntArray, axes: tuple[Axis, Axis]
 ) -> FloatArray:
-    """Speed of light at every node of the grids of some sites, shape (n_sites, n_first, n_second), in ms."""
+    """Return the speed of light at the nodes of some sites, shape (n_sites, n_first, n_second), in ms."""
     shape = (len(sites), axes[0].nodes.size, axes[1].nodes.size)
     site, first, second = np.unravel_index(np.arange(np.prod(shape)), shape)
     values = (axes[0].nodes[first], axes[1].nodes[second])

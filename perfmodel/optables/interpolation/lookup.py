@@ -132,7 +132,7 @@ class LookupTable:
         object.__setattr__(self, "_rows", rows)
 
     def times(self, dims: dict[str, IntArray]) -> OperatorTimes:
-        """Time and provenance of the operator, shape (n,) each."""
+        """Return the time and provenance of the operator, shape (n,) each."""
         sites = np.stack([dims[name] for name in site_dimensions(self.kind)], axis=1)
         axes = AXES[self.kind]
         second = dims[axes[-1]].astype(np.float64)
@@ -140,7 +140,7 @@ class LookupTable:
         return self.times_at(sites, first, second)
 
     def times_at(self, sites: IntArray, first: FloatArray, second: FloatArray) -> OperatorTimes:
-        """Time and provenance at points that need not be whole numbers.
+        """Return the time and provenance at points that need not be whole numbers.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class LookupTable:
         return OperatorTimes(latency_ms, provenance)
 
     def _surfaces_of(self, sites: IntArray) -> tuple[Surfaces, IntArray]:
-        """Surfaces, and which of them is that of each site, shape (n,)."""
+        """Return the surfaces, and which of them is that of each site, shape (n,)."""
         if len(sites) <= _FEW_SITES:
             position = self._position(sites)
             if (position >= 0).all():
@@ -185,7 +185,7 @@ class LookupTable:
         return measured
 
     def surfaces_of(self, queried: IntArray) -> Surfaces:
-        """Surfaces of sites, measured or lent, shape (n_queries, n_first, n_second)."""
+        """Return the surfaces of sites, measured or lent, shape (n_queries, n_first, n_second)."""
         return self._surfaces_at(queried, self._position(queried))
 
     def _surfaces_at(self, queried: IntArray, position: IntArray) -> Surfaces:
@@ -250,7 +250,7 @@ class LookupTable:
     def _light_ratio(
         self, sites: IntArray, values: tuple[FloatArray, FloatArray], places: tuple[Position, ...]
     ) -> FloatArray:
-        """Speed of light at a point beyond the grid over that at the grid's edge."""
+        """Return the speed of light at a point beyond the grid over that at the grid's edge."""
         wanted = light_at(self.accelerator, self.kind, self.dtype, sites, values)
         edge = light_at(
             self.accelerator, self.kind, self.dtype, sites, (places[0].clipped, places[1].clipped)

@@ -166,7 +166,7 @@ def _label(outside: NDArray[np.bool_]) -> ByteArray:
 
 
 def site_features(kind: OperatorKind, sites: IntArray) -> FloatArray:
-    """Place sites so that their distance is their unlikeness.
+    """Return the place sites so that their distance is their unlikeness.
 
     Features in logarithms, so that every doubling has the same weight, shape (n_sites, n_features).
     """

@@ -164,7 +164,7 @@ def grown(axes: tuple[Axis, Axis], latency_ms: FloatArray, provenance: ByteArray
 
 
 def _isotonic(values: FloatArray) -> FloatArray:
-    """Least-squares fit that never falls along the last axis: the max-min formula over interval means."""
+    """Return the least-squares fit that never falls along the last axis, by the max-min formula."""
     n_nodes = values.shape[-1]
     fitted = values.reshape(-1, n_nodes).copy()
     falls = (np.diff(fitted, axis=-1) < 0).any(axis=-1)

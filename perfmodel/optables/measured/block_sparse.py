@@ -46,7 +46,7 @@ _LEFT_OUT: Final = "TRTLLM"
 
 
 def block_sparse_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
-    """Prompts without a prefix, or generated tokens: whole modules, a table a type of the KV cache."""
+    """Return prompts without a prefix, or generated tokens: whole modules, a table a type of the KV cache."""
     is_prefill = frame["op_name"].str.contains("context").all()
     rows = frame[
         (frame["framework"] != _LEFT_OUT)

@@ -38,12 +38,12 @@ SIDES: Final = {"pre": 1, "post": 2}
 
 
 def compressed_prefill_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
-    """Blocks over prompts without a prefix, a table a data type of the weights."""
+    """Return the blocks over prompts without a prefix, a table a data type of the weights."""
     return _tables(frame[frame["step"] == 0], OperatorKind.COMPRESSED_PREFILL, {"new_tokens": "isl"})
 
 
 def compressed_decode_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
-    """Blocks over one new token a sequence, a table a data type of the weights."""
+    """Return the blocks over one new token a sequence, a table a data type of the weights."""
     # `step` tokens are cached, and the new one is attended to as well.
     frame = frame.assign(context=frame["step"] + 1)
     return _tables(frame, OperatorKind.COMPRESSED_DECODE, {"context_tokens": "context"})

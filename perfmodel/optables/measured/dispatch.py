@@ -65,7 +65,7 @@ def _deepep(frame: pd.DataFrame, times_us: dict[str, pd.Series], low_latency: in
 
 
 def all_to_all_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
-    """Kernels of both kinds in one table, with their phase in a column."""
+    """Return the kernels of both kinds in one table, with their phase in a column."""
     named = frame.assign(
         hidden=frame["hidden_size"],
         top_k=frame["topk"],

@@ -109,7 +109,7 @@ def expert_tables(stored: StoredColumns) -> list[MeasuredRows]:
 
 
 def dispatched_expert_tables(stored: StoredColumns, low_latency: int) -> list[MeasuredRows]:
-    """Kernels behind a dispatch, for steps with prompts (0) or without (1)."""
+    """Return the kernels behind a dispatch, for steps with prompts (0) or without (1)."""
     # The tokens are those of the whole expert group here as well: 16 of one rank are 128 with 8 ranks.
     count = stored.latency_ms().size
     named = stored.with_columns(low_latency=np.full(count, low_latency))
@@ -118,7 +118,7 @@ def dispatched_expert_tables(stored: StoredColumns, low_latency: int) -> list[Me
 
 
 def wide_expert_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
-    """Kernels that are the same with and without prompts.
+    """Return the kernels that are the same with and without prompts.
 
     Balanced ones with as many redundant copies as were measured: the copies count as experts.
     """

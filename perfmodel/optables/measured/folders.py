@@ -121,7 +121,7 @@ def systems_beneath(folder: Path) -> Path | None:
 
 
 def own_tables_folder() -> Path:
-    """Folder of the tables that this user measured and imported."""
+    """Return the folder of the tables that this user measured and imported."""
     return Path(platformdirs.user_data_dir("fleetplan")) / "optables"
 
 

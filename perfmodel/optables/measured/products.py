@@ -73,7 +73,7 @@ def products_alone(tables: list[MeasuredRows], files: tuple[Path, ...]) -> list[
 
 
 def _quantisation_ms(file: Path) -> dict[tuple[int, int], float]:
-    """Time by tokens and width; of repeats the fastest, as for the products."""
+    """Return the time by tokens and width; of repeats the fastest, as for the products."""
     import pyarrow.parquet  # noqa: PLC0415  (half a second that a cached import does not need)
 
     frame = pyarrow.parquet.read_table(file).to_pandas()

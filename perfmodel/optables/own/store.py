@@ -89,7 +89,7 @@ class OwnTables:
         self._tables: tuple[OwnTable, ...] | None = None
 
     def tables(self) -> tuple[OwnTable, ...]:
-        """Files named by the fleet first, then the imported ones.
+        """Return the files named by the fleet first, then the imported ones.
 
         Raises
         ------

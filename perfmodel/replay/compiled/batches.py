@@ -98,7 +98,7 @@ def _forget_session(e: int, session: int, pool: PoolState) -> int:
 
 @inner
 def found_tokens(e: int, i: int, pool: PoolState) -> int:
-    """Tokens of the prompt of a request that its session left, at least one token short of all."""
+    """Return the tokens of the prompt of a request that its session left, at least one token short of all."""
     session = pool.requests[i].session
     if session == NOBODY or pool.sessions[session].tokens == 0:
         return 0

@@ -55,7 +55,7 @@ def _chunk_ms(before: int, taken: int, begun: bool, rules: BatchRules, steps: Re
 
 @inner
 def _iteration_ms(e: int, pool: PoolState) -> tuple[float, float]:
-    """Time of n iterations of the running sequences as n (first + second n)."""
+    """Return the time of n iterations of the running sequences as n (first + second n)."""
     running = pool.engines[e].running
     step = pool.steps[running]
     slope_ms = step.decode_ms_per_context_token

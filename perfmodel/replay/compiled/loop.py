@@ -124,7 +124,7 @@ def _kept_in(folder: str) -> Iterator[None]:
 
 
 def _sources() -> str:
-    """Digest of all that is compiled."""
+    """Return the digest of all that is compiled."""
     room = Path(__file__).parent
     files = (*sorted(room.glob("*.py")), room.parent / "engine_state.py")
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
