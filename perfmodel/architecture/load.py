@@ -34,7 +34,7 @@ MOST_PARAMETERS: Final = 10**15
 
 
 def load_architecture(reference: str, folder: Path) -> ModelArchitecture:
-    """Architecture of a model that a user names.
+    """Return the architecture of a model that a user names.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def _of_catalogue(identifier: str) -> ModelArchitecture:
 
 
 def architecture_from_config(config: Mapping[str, object], name: str) -> ModelArchitecture:
-    """Architecture that a Hugging Face config describes.
+    """Return the architecture of a Hugging Face config.
 
     Parameters
     ----------

@@ -154,7 +154,7 @@ class _Compared:
         return [(int(row), name) for row in rows for name in FIGURES if self.usable[name][row]]
 
     def error_ratios(self, figures: list[tuple[int, str]], predicted: dict[str, FloatArray]) -> FloatArray:
-        """Predicted over measured, minus 1, of each figure."""
+        """Return predicted over measured, minus 1, for each figure."""
         ratios = [predicted[name][row] / self.measured[name][row] - 1.0 for row, name in figures]
         return np.array(ratios)
 
@@ -208,7 +208,7 @@ def _entry(scope: CalibrationScope, ratios: PhaseRatios) -> ScopeCalibration:
 
 
 def _cases_frame(frame: pd.DataFrame, path: str) -> pd.DataFrame:
-    """The table that `predict` reads."""
+    """Return the table that `predict` reads."""
     issues = header_issues(path, [str(name) for name in frame.columns], _REQUIRED)
     if len(frame.columns) > 1 and not set(FIGURES) & set(frame.columns):
         issues.append(Issue(path, 1, 1, "", f"needs a column of {' or '.join(FIGURES)}"))

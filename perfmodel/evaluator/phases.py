@@ -188,7 +188,7 @@ class Evaluator(StepEvaluator):
         )
 
     def _aggregated_in_parts(self, configurations: ConfigurationBatch) -> PhaseResult:
-        """Continuous batching whose prompts take several iterations, or come from kept sessions."""
+        """Evaluate continuous batching whose prompts take several iterations, or come from kept sessions."""
         together = self._prompts_together(configurations)
         ratio = self._draft_ratio
         decode = scaled_times(self.step(decode_shape(configurations)), ratio)

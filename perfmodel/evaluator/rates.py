@@ -19,7 +19,7 @@ Numbers = FloatArray | IntArray
 
 
 def prefill_requests_per_s(pp: Numbers, sequences: Numbers, ttft_ms: FloatArray) -> FloatArray:
-    """PP * B / TTFT: prompts that one prefill replica completes. [1/s]."""
+    """Return the prompts that one prefill replica completes, PP * B / TTFT. [1/s]."""
     rate: FloatArray = pp * sequences / ttft_ms * MS_PER_S
     return rate
 
@@ -27,7 +27,7 @@ def prefill_requests_per_s(pp: Numbers, sequences: Numbers, ttft_ms: FloatArray)
 def decode_requests_per_s(
     pp: Numbers, sequences: Numbers, output_tokens: Numbers, tpot_ms: FloatArray
 ) -> FloatArray:
-    """PP * BS / (OUT * TPOT): requests that one decode replica completes. [1/s]."""
+    """Return the requests that one decode replica completes, PP * BS / (OUT * TPOT). [1/s]."""
     rate: FloatArray = pp * sequences / (output_tokens * tpot_ms) * MS_PER_S
     return rate
 
@@ -35,7 +35,7 @@ def decode_requests_per_s(
 def continuous_batching_requests_per_s(
     pp: Numbers, sequences: Numbers, output_tokens: Numbers, ttft_ms: FloatArray, tpot_ms: FloatArray
 ) -> FloatArray:
-    """PP * BS / (TTFT + OUT * TPOT): requests that one replica of both phases completes. [1/s].
+    """Return the rate of one replica of both phases, PP * BS / (TTFT + OUT * TPOT). [1/s].
 
     The paper counts all generated tokens. The first token comes with the prompt, so callers pass the tokens
     after it for the rate of a service.
@@ -51,7 +51,7 @@ def on_accelerators(requests_per_s: FloatArray, per_replica: Numbers, accelerato
 
 
 def disaggregated_requests_per_s(prefill: FloatArray, decode: FloatArray) -> FloatArray:
-    """1 / (1/prefill + 1/decode): rate of N cards shared out between the phases. [1/s].
+    """Return the rate of N cards divided between the phases, 1 / (1/prefill + 1/decode). [1/s].
 
     Parameters
     ----------
@@ -105,6 +105,6 @@ def prompt_iteration_ms(mix: PrefillMix, fewer_ms: FloatArray, more_ms: FloatArr
 
 
 def continuous_batching_tpot_ms(mix: PrefillMix, fewer_ms: FloatArray, more_ms: FloatArray) -> FloatArray:
-    """(1-p) t_decode + p t_mixed: mean iteration, from the two kinds of iteration of `mix`. [ms]."""
+    """Return the mean iteration (1-p) t_decode + p t_mixed, from the two kinds of `mix`. [ms]."""
     mean: FloatArray = (1.0 - mix.more_share) * fewer_ms + mix.more_share * more_ms
     return mean

@@ -130,7 +130,7 @@ class WaitingLandscape:
         return self._found
 
     def _known(self) -> Landscape | None:
-        """The landscape from memory or from the cache folder; None without any."""
+        """Return the landscape from memory or from the cache folder; None without any."""
         if self._family is None:
             return None
         kept = _remembered(self._place, self._family, self._target) or _read(self._path(self._family))

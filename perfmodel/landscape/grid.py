@@ -134,7 +134,7 @@ class GridBlock:
     steps: NotedSteps | None = None
 
     def known(self, values: FloatArray) -> FloatArray:
-        """The numbers with NaN in rows that were excluded before they were evaluated, flattened."""
+        """Return the numbers, flattened, with NaN in rows excluded before evaluation."""
         if self.whole:
             return values.ravel()
         return np.where(is_early(self.excluded), np.nan, values).ravel()
@@ -143,7 +143,7 @@ class GridBlock:
 def full_grid(
     layouts: Sequence[Parallelism], batches: Sequence[int], requests: Sequence[RequestShape]
 ) -> ConfigurationBatch:
-    """Every layout with every batch size and every request, as arrays that broadcast.
+    """Return every layout with every batch size and every request, as broadcasting arrays.
 
     Layouts vary along the first of three axes, batch sizes along the second, requests along the third.
     """

@@ -211,7 +211,7 @@ def _counted(excluded: ByteArray) -> dict[str, int]:
 
 
 def _late_of(block: GridBlock) -> FloatArray:
-    """TTFT and TPOT of the rows of a block that only miss a latency limit. [ms]."""
+    """Return TTFT and TPOT of the rows of a block that only miss a latency limit. [ms]."""
     rows = np.flatnonzero(np.isin(block.excluded, (CODES[TTFT], CODES[TPOT])))
     latencies = (block.ttft_ms, block.tpot_ms)
     none = np.full(rows.size, np.nan)

@@ -56,7 +56,7 @@ LARGEST_DECODE_BATCH: Final = 4096
 
 
 def decode_batch_grid(largest: int = LARGEST_DECODE_BATCH) -> tuple[int, ...]:
-    """{1, 1.25, 1.5, 1.75} * 2^k up to `largest`, whole numbers only.
+    """Return {1, 1.25, 1.5, 1.75} * 2^k up to `largest`, whole numbers only.
 
     Source: the batch sizes of Tables 6 and 7 of Meta, Optimizing Deployment Configurations for LLM
     Inference, are all of this form.
@@ -141,7 +141,7 @@ def _wide_experts(architecture: ModelArchitecture) -> int:
 
 
 def phases_of(space: SearchSpace) -> list[tuple[str, tuple[int, ...]]]:
-    """Phases of the runtimes of a search, each with the batch sizes to try.
+    """Return the phases of the runtimes of a search, each with its batch sizes.
 
     Raises
     ------
@@ -213,7 +213,7 @@ def _candidates(
 
 
 def _degrees(domain: int, limit: int) -> list[int]:
-    """Powers of two, and the multiples of a domain's odd part by powers of two that divide it."""
+    """Return powers of two, and multiples of a domain's odd part by powers of two that divide it."""
     powers = [2**power for power in range(limit.bit_length())]
     odd = domain // (domain & -domain)
     fillings = [odd * power for power in powers if domain % (odd * power) == 0]

@@ -67,7 +67,7 @@ def point_table(points: Points, space: SweepSpace, request_names: tuple[str, ...
 
 
 def config_column(points: Points) -> NDArray[np.object_]:
-    """Column `config` of `point_table`: the layout and the batch size in one name."""
+    """Return the column `config` of `point_table`: layout and batch size in one name."""
     labels = {id(layout): layout.label for layout in points.layout.tolist()}
     pairs = zip(points.layout.tolist(), points.batch.tolist(), strict=True)
     return np.array([batched_label(labels[id(layout)], size) for layout, size in pairs], dtype=object)
@@ -200,7 +200,7 @@ def configurations_of(
 def pair_table(
     prefill: Points, decode: Points, space: SweepSpace, request_names: tuple[str, ...]
 ) -> pd.DataFrame:
-    """Disaggregated serving: every prefill configuration with every decode configuration of a request.
+    """Return disaggregated pairs: every prefill configuration with every decode configuration of a request.
 
     Parameters
     ----------

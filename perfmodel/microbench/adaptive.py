@@ -82,7 +82,7 @@ def next_points(
 
 
 def _between(error: NodeError, swept: set[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Midpoints of the gaps on both sides of a measurement, along each axis."""
+    """Return the midpoints of the gaps on both sides of a measurement, along each axis."""
     found = []
     for axis, value in enumerate(error.values):
         line = sorted(

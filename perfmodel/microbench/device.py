@@ -79,7 +79,7 @@ class Device(Protocol):
         ...
 
     def times_us(self, kernel: Kernel, repeats: int) -> list[float]:
-        """Execute a kernel so often, each time with other operands. [us]."""
+        """Execute a kernel a number of times, each time with other operands. [us]."""
         ...
 
     def state(self) -> DeviceState:
@@ -132,7 +132,7 @@ class CpuDevice:
         return _memory_bytes("MemAvailable")
 
     def times_us(self, kernel: Kernel, repeats: int) -> list[float]:
-        """Execute a kernel so often, each of its parts after a product that reads other weights."""
+        """Execute a kernel a number of times, each of its parts after a product that reads other weights."""
         return [sum(self._part_us(part) for part in kernel.next_parts()) for _ in range(repeats)]
 
     def state(self) -> DeviceState:
@@ -226,7 +226,7 @@ def refused(device: str, message: str, hint: str) -> InputError:
 
 
 def _jiffies_used() -> dict[int, int]:
-    """Busy time of every core since the machine started. Source: proc(5), /proc/stat."""
+    """Return the busy time of every core since the machine started. Source: proc(5), /proc/stat."""
     used = {}
     for line in Path("/proc/stat").read_text(encoding="utf-8").splitlines():
         name, *counts = line.split()
@@ -237,7 +237,7 @@ def _jiffies_used() -> dict[int, int]:
 
 
 def _memory_bytes(name: str) -> float:
-    """One figure of the memory. Source: proc(5), /proc/meminfo."""
+    """Return one figure of the memory. Source: proc(5), /proc/meminfo."""
     for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
         if line.startswith(f"{name}:"):
             return float(line.split()[1]) * 1024

@@ -68,7 +68,7 @@ class CudaDevice:
         self._graphs: WeakKeyDictionary[Kernel, tuple[Run, int]] = WeakKeyDictionary()
 
     def missing(self, dtype: str) -> str:
-        """FP8 from its first compute capability on, BF16 everywhere; no other kernels of torch are used."""
+        """Return why a data type has no kernels: FP8 below its compute capability, others except BF16."""
         if dtype == "bf16" or (dtype == "fp8" and self._capability >= FP8_CAPABILITY):
             return ""
         if dtype == "fp8":
@@ -81,7 +81,7 @@ class CudaDevice:
         return float(torch.cuda.mem_get_info(self.where)[0])
 
     def times_us(self, kernel: Kernel, repeats: int) -> list[float]:
-        """Execute a graph of the kernel with all its operands in turn so often; means of one execution."""
+        """Execute a graph of the kernel with all its operands in turn; return means per execution."""
         replay, executions = self._graph(kernel)
         marks = [
             (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
@@ -145,7 +145,7 @@ class CudaDevice:
         return self._graphs[kernel]
 
     def _executions(self, parts: tuple[Run, ...]) -> int:
-        """Minimum executions of a kernel per graph; fewer if one execution takes long."""
+        """Return the minimum executions of a kernel per graph; fewer if one execution takes long."""
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         # Libraries set themselves up at their first call, which does not count.
         for run in parts:

@@ -194,7 +194,7 @@ def token_attentions(where: torch.device) -> list[Attend]:
 
 
 def _by_library(attends: list[Attend], where: torch.device) -> list[Attend]:
-    """Each as torch chooses, and on a GPU with each library."""
+    """Yield each as torch chooses, and on a GPU with each library."""
     libraries = GPU_ATTENTION if where.type == "cuda" else ()
     return [*attends, *(_with(library, each) for library in libraries for each in attends)]
 

@@ -56,7 +56,7 @@ def measure_groups(
 
 
 def ranks_of(each: Point) -> int:
-    """Processes that a point needs."""
+    """Return the number of processes of a point."""
     return 2 if each.kind is OperatorKind.SEND_RECV else each["ranks"]
 
 

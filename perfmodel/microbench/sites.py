@@ -80,7 +80,7 @@ class Extent:
     step_tokens: int = LARGEST_STEP_TOKENS
 
     def ends(self, axis: str) -> tuple[int, int]:
-        """First and last value of a swept dimension."""
+        """Return the first and last value of a swept dimension."""
         return {
             "m": (1, self.step_tokens),
             "tokens": (1, self.step_tokens),

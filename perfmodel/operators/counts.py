@@ -8,7 +8,7 @@ from fleetplan.perfmodel.operators.arrays import FloatArray, IntArray
 
 
 def attended_pairs(new_tokens: IntArray, prefix_tokens: IntArray, window: IntArray) -> FloatArray:
-    """Query-key pairs of one head of causal attention over a prefix.
+    """Return the query-key pairs of one head of causal attention over a prefix.
 
     Parameters
     ----------

@@ -300,7 +300,7 @@ EXPERT_KINDS: Final = frozenset(kind for kind in WEIGHT_KINDS if "moe_ep" in kin
 
 
 def work(kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> Work:
-    """Floating-point operations and bytes of an operator on one accelerator.
+    """Return the floating-point operations and bytes of an operator on one accelerator.
 
     Parameters
     ----------

@@ -129,7 +129,7 @@ def _key(entry: str) -> tuple[OperatorKind, str]:
 
 
 def _names(path: Path) -> tuple[tuple[OperatorKind, str], ...]:
-    """Kinds and data types of a copy, in its order."""
+    """Return the kinds and data types of a copy, in its order."""
     with _opened(path) as archive:
         return tuple(map(_key, archive.namelist()[1:]))
 

@@ -246,7 +246,7 @@ class TableLibrary:
     def _of_framework(
         self, kind: OperatorKind, dtype: str, framework: str, version: str = ""
     ) -> ChosenRows | None:
-        """Own tables of a framework: newer versions before older ones, the preferred family before others.
+        """Return a framework's tables, newer versions first, the preferred family before others.
 
         With a version, its tables take precedence, and those of other versions are borrowed. Communication
         libraries have separate versions.

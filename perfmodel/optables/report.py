@@ -267,7 +267,7 @@ def _tables(
 
 
 def _dtypes(part: Accelerator, kind: OperatorKind) -> tuple[str, ...]:
-    """Data types to check on a part: tables do not apply to weights that it has no units for."""
+    """Return the data types to check on a part: those that it has units for."""
     if kind in COLLECTIVE_KINDS:
         return ("bf16",)
     if kind in WEIGHT_KINDS:

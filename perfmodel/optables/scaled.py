@@ -69,6 +69,6 @@ def _ratio(after: FloatArray, before: FloatArray) -> FloatArray:
 
 
 def _at_its_peak(part: Accelerator) -> Accelerator:
-    """The part if it reached all of its data sheet."""
+    """Return the part with efficiencies of 1."""
     whole = {name: 1.0 for name in asdict(part.efficiency) if name.endswith("_ratio")}
     return replace(part, efficiency=replace(part.efficiency, **whole))  # type: ignore[arg-type]

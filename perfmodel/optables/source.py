@@ -137,7 +137,7 @@ class OperatorSource:
             self._sources |= dict.fromkeys(sources)
 
     def fingerprint(self) -> tuple[str, ...]:
-        """Everything that its answers depend on, beside the program: the part, the rules, the files."""
+        """Return all inputs of its results except the program: part, rules, files."""
         library = () if self._library is None else self._library.file_hashes()
         own = () if self._own is None else self._own.fingerprint()
         settings: tuple[str, ...] = ()
@@ -270,7 +270,7 @@ class OperatorSource:
         return found
 
     def _curve(self, kind: OperatorKind) -> Curve | None:
-        """One's own measurements of an operator that one dimension decides."""
+        """Return the user's measurements of an operator with one dimension."""
         with self._lock:
             if kind not in self._curves:
                 own = self._own_rows(kind, "bf16")
@@ -294,7 +294,7 @@ def operator_source(
     activation_scales: ActivationScales = "static",
     expert_kernels: ExpertKernels = FASTEST_EXPERTS,
 ) -> OperatorSource:
-    """Operator times of `accelerator` under `framework`, kept while it is in use.
+    """Return the operator times of `accelerator` under `framework`, cached while in use.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def operator_source(
 
 
 def measured_versions(accelerator: Accelerator, framework: str) -> tuple[str, ...]:
-    """Releases of a framework that a part was measured under, the newest first; empty without tables."""
+    """Return the measured releases of a framework on a part, newest first; empty without tables."""
     system = accelerator.measured_system
     known = () if system is None else TableLibrary(system).versions(framework)
     # Some operators were measured under a development build only, which no user runs.

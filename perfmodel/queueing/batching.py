@@ -69,7 +69,7 @@ class OpenLoop:
     burstiness: float
 
     def ttft_percentile_ms(self, share: float) -> FloatArray:
-        """TTFT that `share` of the requests, 0.95 or 0.99, do not exceed. [ms]."""
+        """Return the TTFT that `share` of the requests, 0.95 or 0.99, do not exceed. [ms]."""
         start, growth = PERCENTILE_FACTORS[share]
         bursts = self.burstiness ** (BURST_EXPONENTS[share] - BURST_EXPONENTS[None])
         found: FloatArray = self.ttft_ms * (start + growth * self.prompt_share) * bursts

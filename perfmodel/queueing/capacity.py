@@ -102,7 +102,7 @@ def utilisation_without_wait(
 
 
 def capacity_lines(sizes: IntArray, loads: FloatArray, knots: Iterable[int]) -> tuple[CapacityLine, ...]:
-    """Lines below the loads that pools of different sizes carry, each exact next to one of the knots.
+    """Return lines below the loads of pools of different sizes, each exact next to one of the knots.
 
     Parameters
     ----------

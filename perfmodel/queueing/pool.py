@@ -131,7 +131,7 @@ def fall_rate(servers: FloatArray, utilisation: FloatArray, variability: Variabi
 
 
 def _log_moment(rate: FloatArray, squared_variation: Numbers) -> FloatArray:
-    """Logarithm of E[exp(rate X)] for a gamma-distributed X of mean one."""
+    """Return the logarithm of E[exp(rate X)] for a gamma-distributed X of mean one."""
     found: FloatArray = -np.log1p(-squared_variation * rate) / squared_variation
     return found
 

@@ -20,7 +20,7 @@ NOBODY: Final = -1
 
 
 def _record(fields: list[tuple[str, str]]) -> np.dtype[Any]:
-    """Type of a record with these fields."""
+    """Return the type of a record with these fields."""
     return np.dtype((np.record, fields))
 
 

@@ -55,7 +55,7 @@ def run_engines(
 
 
 def _dealt(requests: Requests, engines: int, router: Router, seed: int) -> np.ndarray:
-    """Engine of each request, shape (n_requests,)."""
+    """Return the engine of each request, shape (n_requests,)."""
     count = len(requests)
     if router == "random":
         target = np.random.default_rng(seed).integers(0, engines, count)

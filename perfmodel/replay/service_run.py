@@ -214,7 +214,7 @@ def _decode(
 def _drawn_groups(
     rates: Sequence[tuple[float, ...]], requests: Requests, random: np.random.Generator
 ) -> IntArray:
-    """Group of each request, by the shares of the groups in the traffic of its class.
+    """Return the group of each request, drawn by the groups' shares of the traffic of its class.
 
     Raises
     ------

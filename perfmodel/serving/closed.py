@@ -286,7 +286,7 @@ def _most_starts(times: IterationTimes, clients: FloatArray) -> FloatArray:
 
 
 def _busy(times: IterationTimes, clients: FloatArray, outside_ms: Numbers, starts: FloatArray) -> FloatArray:
-    """Clients whose requests are on their way while `starts` of them start an iteration: x L."""
+    """Return the clients with requests under way while `starts` of them start an iteration: x L."""
     sequences = _generating(times, starts)
     own = np.maximum(1.0, _filled(times, np.ones_like(starts), sequences))
     iteration, mixed = _mean_iteration(times, starts, sequences)
@@ -299,7 +299,7 @@ def _busy(times: IterationTimes, clients: FloatArray, outside_ms: Numbers, start
 def _queued(
     times: IterationTimes, clients: FloatArray, starts: FloatArray, sequences: FloatArray
 ) -> FloatArray:
-    """Iterations with prompts that a prompt waits for, where prompts nearly fill the iterations."""
+    """Return the iterations with prompts that a prompt waits for, if prompts nearly fill all of them."""
     prompt = times.lengths.computed_tokens
     share = np.minimum(_filled(times, starts, sequences), _LARGEST_SHARE)
     queue = np.minimum(share**2 / (2 * (1 - share)), clients * prompt / (2 * times.iteration_tokens))

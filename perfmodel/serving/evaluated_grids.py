@@ -302,14 +302,14 @@ def _grid(largest: int, smallest: int = 1) -> IntArray:
 
 
 def _prompts(layouts: Layouts, tokens: IntArray) -> StepShape:
-    """Step of one prompt for each layout and each length."""
+    """Return the step of one prompt for each layout and each length."""
     new_tokens = tokens.reshape(1, -1, 1)
     none = np.zeros_like(new_tokens)
     return StepShape(layouts, np.ones_like(none), new_tokens, none, none, none)
 
 
 def _single_tokens(layouts: Layouts, points: _Points) -> StepShape:
-    """Step of as many prompts of one token as there are sequences, and of one after two long prefixes."""
+    """Return the step of as many one-token prompts as sequences, and of one after two long prefixes."""
     prompts = np.array([points.sequences[-1], 1, 1]).reshape(1, -1, 1)
     prefixes = np.array([0, points.far, 2 * points.far]).reshape(1, -1, 1)
     none = np.zeros_like(prompts)
@@ -317,7 +317,7 @@ def _single_tokens(layouts: Layouts, points: _Points) -> StepShape:
 
 
 def _generation(layouts: Layouts, sequences: IntArray, context_tokens: int) -> StepShape:
-    """Step of sequences that generate, for each layout and each number of them."""
+    """Return the step of generating sequences, for each layout and number of them."""
     running = sequences.reshape(1, -1, 1)
     none, context = np.zeros_like(running), np.full_like(running, context_tokens)
     return StepShape(layouts, none, none, none, running, context)

@@ -90,7 +90,7 @@ _grids_of_sources: WeakKeyDictionary[OperatorTimesSource, OrderedDict[object, _G
 
 
 def _kept_grids(evaluator: Evaluator, wanted: Range) -> _GridsOfLayouts:
-    """Grids of single layouts that were evaluated before; empty at first. They live as long as the source."""
+    """Return the cache of evaluated grids of single layouts, which lives as long as the source."""
     kept = _grids_of_sources.setdefault(evaluator.source, OrderedDict())
     key = (evaluator.without_source, wanted)
     found = kept.setdefault(key, {})

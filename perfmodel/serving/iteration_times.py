@@ -64,7 +64,7 @@ class IterationTimes:
         object.__setattr__(self, "_attention_ms_per_token", mean / lengths.computed_tokens)
 
     def _after_ms(self, prefix_tokens: FloatArray, lost_tokens: Numbers = 0.0) -> FloatArray:
-        """Attention over a prompt, and over what was lost before it, after a prefix. [ms]."""
+        """Return the attention over a prompt, and over lost tokens before it, after a prefix. [ms]."""
         prompt_tokens = self.lengths.input_tokens + lost_tokens
         cases = np.broadcast_arrays(self.layouts, prefix_tokens, prompt_tokens)
         # Loads differ in their batch more than in layout and lengths; equal numbers have equal bits.
@@ -249,11 +249,11 @@ class IterationTimes:
         return self.mixed_ms(prompt_tokens, self._beside(sequences))
 
     def cycle_room(self, sequences: FloatArray) -> FloatArray:
-        """Prompt tokens that fit into an iteration while `sequences` generate. [tokens]."""
+        """Return the prompt tokens that fit into an iteration while `sequences` generate. [tokens]."""
         return self.prompt_room(self._beside(sequences))
 
     def prompt_room(self, sequences: FloatArray) -> FloatArray:
-        """Prompt tokens that fit beside the generated ones of the same iteration. [tokens]."""
+        """Return the prompt tokens that fit beside the generated ones of the same iteration. [tokens]."""
         found: FloatArray = np.maximum(1.0, self.iteration_tokens - sequences)
         return found
 
@@ -271,7 +271,7 @@ class IterationTimes:
         return found - own + shared
 
     def _generation_ms(self, sequences: FloatArray) -> FloatArray:
-        """Attention and what else only generated tokens need. [ms]."""
+        """Return attention and other times that only generated tokens need. [ms]."""
         grids = self.grids
         tables = grids.slope_ms, grids.decode_ms, grids.least_ms, grids.bend_ms
         slope, alone, least, bend = interpolated(sequences, grids.sequences, self.layouts, *tables)
@@ -307,7 +307,7 @@ def _shares_of_numbers(mean: FloatArray, numbers: FloatArray) -> FloatArray:
 def after_prefix_ms(
     grids: StepGrids, layouts: IntArray, prefix_tokens: FloatArray, prompt_tokens: FloatArray
 ) -> FloatArray:
-    """Attention over prompts that follow cached prefixes, shape (n,). [ms].
+    """Return the attention over prompts that follow cached prefixes, shape (n,). [ms].
 
     A token attends to all before it, so a prompt takes no less after a longer prefix. Measured times of short
     prompts are less smooth than that: the largest of all shorter prefixes counts, which lies where the time

@@ -70,7 +70,7 @@ class StepCosts:
         return max(found, self.prompt_floor_ms) if prompt_tokens else found
 
     def attention_ms(self, position: int) -> float:
-        """Attention over a prompt up to a token of it, straight between two entries. [ms]."""
+        """Return the attention over a prompt up to a token, linear between two entries. [ms]."""
         block, rest = divmod(position, PROMPT_GRAIN_TOKENS)
         found = self.prompt_ms[block]
         if rest:
@@ -78,7 +78,7 @@ class StepCosts:
         return found
 
     def after_prefix_ms(self, prompt_tokens: int, prefix_tokens: int) -> float:
-        """Attention over a prompt that follows a cached prefix. [ms].
+        """Return the attention over a prompt that follows a cached prefix. [ms].
 
         The prefix saves everything except launches, whose time is the second entry, reads, and rebuilt keys
         and values.

@@ -65,7 +65,7 @@ class Folds:
         return np.broadcast_to(self.unfolded(values), shape).ravel()
 
     def unfolded(self, values: AnyNumbers) -> AnyNumbers:
-        """Repeat the slices that were folded."""
+        """Repeat the folded slices."""
         if self.requests is not None and values.shape[2] > 1:
             values = values[:, :, self.requests]
         return values if self.layouts is None or values.shape[0] == 1 else values[self.layouts]

@@ -156,7 +156,7 @@ class CrossedStep:
 
 
 def _mostly(flags: np.ndarray) -> FloatArray:
-    """The flags as numbers, in the smallest shape that holds them."""
+    """Return the flags as numbers, in the smallest sufficient shape."""
     if flags.all() or not flags.any():
         return np.full((1,) * flags.ndim, float(flags.flat[0]))
     return flags.astype(np.float64)

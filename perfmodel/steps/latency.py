@@ -127,7 +127,7 @@ def added_times(
 
 
 def overhead_ms_per_kernel(accelerator: Accelerator) -> float:
-    """Launches, gaps and small kernels that come with a large kernel that the roofline prices. [ms]."""
+    """Return launches, gaps and small kernels that accompany a large kernel of the roofline. [ms]."""
     efficiency = accelerator.efficiency
     return efficiency.layer_overhead_us / DENSE_LAYER_KERNELS * efficiency.maturity_factor / US_PER_MS
 

@@ -212,7 +212,7 @@ def kv_gib_per_sequence(
 
 
 def state_gib_per_sequence(architecture: ModelArchitecture, layouts: Layouts) -> FloatArray:
-    """Recurrent states of one sequence on one accelerator of a stage, shape (n_configs,). [GiB]."""
+    """Return the recurrent states of a sequence on one accelerator, shape (n_configs,). [GiB]."""
     per_layer = np.zeros(layouts.pp.shape)
     for group in architecture.groups:
         if isinstance(group.attention, LinearAttention):

@@ -56,7 +56,7 @@ def occupied_ms(dims: dict[str, IntArray], time_ms: FloatArray) -> FloatArray:
 
 
 def visible_ms(covering_ms: FloatArray, travelling_ms: FloatArray, occupying_ms: FloatArray) -> FloatArray:
-    """Visible wait beside the work that covers it, in the broadcast shape. [ms].
+    """Return the visible wait beside the work that hides it, in the broadcast shape. [ms].
 
     Work W, travel T and the part O of T that stops work take max(W + O, T) together.
     """

@@ -111,7 +111,7 @@ def _fit(
     beside_gib: float,
     slots: StateSlots | None,
 ) -> NDArray[np.bool_]:
-    """`sequence_fits` for several sequences, each alone."""
+    """Apply `sequence_fits` to several sequences, each alone."""
     cached, step = np.atleast_1d(tokens.cached), np.atleast_1d(tokens.step)
     one, layouts = np.ones_like(cached), Layouts.of([layout] * len(cached))
     shape = StepShape(layouts, one, step, 0 * one, 0 * one, 0 * one)

@@ -16,12 +16,12 @@ from fleetplan.perfmodel.operators import FloatArray, IntArray
 
 
 def heads_per_accelerator(attention: GroupedQueryAttention, tp: IntArray) -> tuple[IntArray, IntArray]:
-    """Query heads and key-value heads of one accelerator, shape (n_configs,); never below one."""
+    """Return query heads and key-value heads of one accelerator, shape (n_configs,); at least one."""
     return -(-attention.heads // tp), np.maximum(1, -(-attention.kv_heads // tp))
 
 
 def qkv_width(attention: GroupedQueryAttention, tp: IntArray) -> IntArray:
-    """Output width of the query, key and value projection on one accelerator, shape (n_configs,)."""
+    """Return the output width of the query, key and value projection per accelerator, shape (n_configs,)."""
     heads, kv_heads = heads_per_accelerator(attention, tp)
     gate = heads * attention.value_head_dim if attention.output_gate else 0
     return heads * attention.head_dim + gate + kv_heads * (attention.head_dim + attention.value_head_dim)
@@ -52,13 +52,13 @@ def linear_heads(attention: LinearAttention, tp: IntArray) -> tuple[IntArray, In
 
 
 def linear_channels(attention: LinearAttention, tp: IntArray) -> IntArray:
-    """Channels that the causal convolution of one accelerator mixes, shape (n_configs,)."""
+    """Return the channels that the causal convolution of one accelerator mixes, shape (n_configs,)."""
     key_heads, value_heads = linear_heads(attention, tp)
     return value_heads * attention.value_head_dim + 2 * key_heads * attention.key_head_dim
 
 
 def linear_input_width(attention: LinearAttention, tp: IntArray) -> IntArray:
-    """Output width of the input projection on one accelerator, shape (n_configs,).
+    """Return the output width of the input projection on one accelerator, shape (n_configs,).
 
     Queries, keys and values, the gate, and the scalars of each value head.
     """
@@ -122,7 +122,7 @@ def activation_width(attention: Attention, tp: IntArray) -> IntArray:
 
 
 def cache_elements_per_token(attention: Attention, tp: IntArray) -> IntArray:
-    """Cached elements of one token of one layer on one accelerator, shape (n_configs,).
+    """Return the cached elements of one token and layer on one accelerator, shape (n_configs,).
 
     A key-value head is never split, and the latent vector serves all heads: every accelerator holds it.
     """
@@ -135,7 +135,7 @@ def cache_elements_per_token(attention: Attention, tp: IntArray) -> IntArray:
 
 
 def state_bytes_per_sequence(attention: Attention, tp: IntArray) -> FloatArray:
-    """Recurrent state of one sequence in one layer on one accelerator, shape (n_configs,). [bytes].
+    """Return the recurrent state of one sequence and layer on one accelerator, shape (n_configs,). [bytes].
 
     Compressors keep unfinished entries on every accelerator.
     """

@@ -108,7 +108,7 @@ def prompt_chunks(
     may_be_lost: bool,
     pipelined: bool = False,
 ) -> list[Chunks]:
-    """Chunks of prompts with a cached prefix, and of prompts that recompute a lost one.
+    """Return the chunks of prompts with a cached prefix, and of prompts that recompute a lost one.
 
     The longest chunk comes last where chunks are pipelined.
 
@@ -231,7 +231,7 @@ def batching(
     decode_ms: FloatArray,
     prompts: PromptTimes,
 ) -> Batching:
-    """Steady state of continuous batching.
+    """Return the steady state of continuous batching.
 
     Every place of the batch is free again after the iterations of its prompt and `steps_per_sequence` more,
     so that many prompts are due. Where more is due than iterations can carry, all of them carry prompts and

@@ -41,7 +41,7 @@ class TierHits:
 def tier_hits(
     persistent: PersistentKv, session_gib: FloatArray, sequences: IntArray, accelerators: FloatArray
 ) -> list[TierHits]:
-    """Hits of every tier, fastest first.
+    """Return the hits of every tier, fastest first.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def tier_hits(
 
 
 def held_sessions(persistent: PersistentKv, session_gib: FloatArray) -> list[FloatArray]:
-    """Sessions an accelerator that each tier holds, in the order of the tiers."""
+    """Return the sessions per accelerator in each tier, in the order of the tiers."""
     waiting = np.full(np.shape(session_gib), persistent.sessions_per_accelerator)
     held = []
     for tier in persistent.tiers:
@@ -78,7 +78,7 @@ def held_sessions(persistent: PersistentKv, session_gib: FloatArray) -> list[Flo
 
 
 def resident_gib(persistent: PersistentKv | None, session_gib: FloatArray) -> FloatArray:
-    """HBM of one accelerator that sessions take between their requests. [GiB]."""
+    """Return the HBM that sessions occupy between their requests, per accelerator. [GiB]."""
     taken = np.zeros(np.shape(session_gib))
     if persistent is None:
         return taken

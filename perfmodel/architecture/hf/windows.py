@@ -36,7 +36,7 @@ def _after_whole_layers(reader: ConfigReader, layer: int) -> bool:
 
 
 def _all_but_one_in(pattern: int) -> WindowRule:
-    """All but one layer in so many slide, unless the config says in how many."""
+    """Return a rule by which one layer in `pattern` does not slide, unless the config states a number."""
 
     def rule(reader: ConfigReader, layer: int) -> bool:
         return (layer + 1) % (reader.optional_count("sliding_window_pattern") or pattern) != 0
@@ -72,7 +72,7 @@ SWITCHED_WINDOWS: Final = frozenset(
 
 
 def layer_windows(reader: ConfigReader, layers: int) -> list[int]:
-    """Window of every layer, as the config or the family says; `WHOLE_CONTEXT` without one. [tokens]."""
+    """Return the window of every layer by config or family; `WHOLE_CONTEXT` without one. [tokens]."""
     types = reader.per_layer("layer_types", layers)
     if types is not None:
         sizes = {"full_attention": WHOLE_CONTEXT}

@@ -53,7 +53,7 @@ class Groups:
 
 
 def groups(accelerator: Accelerator, ranks: IntArray, stride: IntArray) -> Groups:
-    """Lay groups of `ranks`, `stride` accelerators apart, on the scale-up domains."""
+    """Place groups of `ranks`, `stride` accelerators apart, on the scale-up domains."""
     domain = accelerator.scale_up_accelerators
     leaves = (ranks > 1) & (ranks * stride > domain)
     inner = np.where(leaves, np.clip(domain // np.maximum(stride, 1), 1, ranks), ranks)
@@ -76,7 +76,7 @@ def group_ms(
 
 
 def inside_message(kind: OperatorKind, message_bytes: FloatArray, placed: Groups) -> FloatArray:
-    """Message of the part of a collective that stays within a domain, in bytes.
+    """Return the message of a collective's part within a domain, in bytes.
 
     The whole message, except for an all-to-all, where a rank keeps inside only the data for its own domain.
     """

@@ -145,7 +145,7 @@ def busy_ms(accelerator: Accelerator, kind: OperatorKind, dtype: str, done: Work
 
 
 def matrix_flops_per_ms(accelerator: Accelerator, dtype: str) -> float:
-    """Dense peak for weights of `dtype`, in operations a millisecond.
+    """Return the dense peak for weights of `dtype`, in operations per millisecond.
 
     Raises
     ------

@@ -46,7 +46,7 @@ class Curve:
 
 
 def curve_of(rows: MeasuredRows) -> Curve:
-    """Lay the rows of a table along their dimension."""
+    """Arrange the rows of a table along their dimension."""
     sizes = rows.dims[CURVES[rows.kind]]
     order = np.argsort(sizes)
     falling = np.minimum.accumulate(rows.latency_ms[order][::-1])[::-1]

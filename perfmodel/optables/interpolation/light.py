@@ -36,7 +36,7 @@ def light_at(
     sites: IntArray,
     values: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
-    """Roofline time at points of a table, shape (n,), in ms."""
+    """Return the roofline time at points of a table, shape (n,), in ms."""
     dims = {name: sites[:, column] for column, name in enumerate(site_dimensions(kind))}
     axes = AXES[kind]
     dims |= dict(zip(axes, [_whole(value) for value in values[-len(axes) :]], strict=True))
@@ -44,7 +44,7 @@ def light_at(
 
 
 def light_of_rows(accelerator: Accelerator, rows: MeasuredRows) -> FloatArray:
-    """Roofline time of every row of a table, shape (n_rows,), in ms."""
+    """Return the roofline time of every row of a table, shape (n_rows,), in ms."""
     return _light_ms(accelerator, rows.kind, rows.dtype, dict(rows.dims))
 
 

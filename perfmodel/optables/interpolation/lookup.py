@@ -292,14 +292,14 @@ def _part(place: Position, keep: BoolArray) -> Position:
 
 
 def _keys(sites: IntArray) -> list[bytes]:
-    """The bytes of each site, shape (n_sites, n_dims)."""
+    """Return the bytes of each site, shape (n_sites, n_dims)."""
     whole = np.ascontiguousarray(sites, dtype=np.int64)
     found: list[bytes] = whole.view(f"V{whole.itemsize * whole.shape[1]}").ravel().tolist()
     return found
 
 
 def _distinct(sites: IntArray) -> tuple[IntArray, IntArray]:
-    """The distinct ones of some sites, and which of them each is."""
+    """Return the distinct sites, and the index of each."""
     # Columns in the order of memory: each is read several times.
     columns = np.ascontiguousarray(sites.T)
     found = unique_rows({str(column): values for column, values in enumerate(columns)})

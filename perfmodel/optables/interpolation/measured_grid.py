@@ -49,7 +49,7 @@ class MeasuredGrid:
 
 
 def measured_grid(rows: MeasuredRows) -> MeasuredGrid:
-    """Lay the rows of a table on a grid."""
+    """Arrange the rows of a table on a grid."""
     names = site_dimensions(rows.kind)
     distinct = unique_rows({name: rows.dims[name] for name in names})
     sites = np.stack([distinct.dims[name] for name in names], axis=1)

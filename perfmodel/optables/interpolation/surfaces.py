@@ -178,7 +178,7 @@ def _isotonic(values: FloatArray) -> FloatArray:
 
 
 def _of_few(total: FloatArray) -> FloatArray:
-    """The max-min formula from sums of few lines, all intervals at once."""
+    """Compute the max-min formula from sums of few lines, all intervals at once."""
     n_nodes = total.shape[-1] - 1
     start, end = np.arange(n_nodes)[:, None], np.arange(n_nodes)
     is_interval = end >= start
@@ -190,7 +190,7 @@ def _of_few(total: FloatArray) -> FloatArray:
 
 
 def _of_many(total: FloatArray) -> FloatArray:
-    """The same from sums of many lines, one start of the intervals after the other."""
+    """Compute the same from sums of many lines, one start of the intervals after the other."""
     n_nodes = total.shape[-1] - 1
     largest = np.full((len(total), n_nodes), -np.inf)
     counts = np.arange(1.0, n_nodes + 1)
@@ -243,7 +243,7 @@ def _filled(
 def _along(
     axis: Axis, position: int, latency_ms: FloatArray, provenance: ByteArray, light_ms: FloatArray
 ) -> _Filling:
-    """Interpolate along one axis, and hold the ratio to the speed of light beyond the measurements."""
+    """Interpolate along one axis; beyond the measurements, keep the ratio to the speed of light."""
     times, light, labels = (np.moveaxis(grid, position, -1) for grid in (latency_ms, light_ms, provenance))
     known = ~np.isnan(times)
     n_nodes = times.shape[-1]

@@ -145,7 +145,7 @@ def wide_expert_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
 def _moe(
     stored: StoredColumns, kind: OperatorKind, is_counted: BoolArray, dtypes: tuple[str, ...] | None = None
 ) -> list[MeasuredRows]:
-    """Tables of the rows that count, of some data types or of all, by the preferred spread that they have."""
+    """Return the tables of the relevant rows, of some data types or all, by their preferred spread."""
     spreads = stored.texts("distribution")
     for distribution in _SPREADS[kind]:
         is_chosen = spreads.equal(distribution) & is_counted

@@ -126,7 +126,7 @@ def own_tables_folder() -> Path:
 
 
 def note_file() -> Path:
-    """File that keeps the folders."""
+    """Return the file with the list of folders."""
     return Path(platformdirs.user_data_dir("fleetplan")) / "table-folders.json"
 
 

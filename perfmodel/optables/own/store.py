@@ -106,7 +106,7 @@ class OwnTables:
         return self._tables
 
     def fingerprint(self) -> tuple[str, ...]:
-        """Fingerprint of the rows: their files, and the frameworks that they count for."""
+        """Return a fingerprint of the rows: their files and frameworks."""
         return tuple(
             " ".join((table.sha256, *sorted({part.framework for part in table.parts})))
             for table in self.tables()

@@ -46,7 +46,7 @@ def is_vidur(frame: pd.DataFrame) -> bool:
 
 
 def long_format(file: LongFile) -> tuple[pd.DataFrame, tuple[Issue, ...]]:
-    """Turn a profiling CSV into our long format.
+    """Convert a profiling CSV to our long format.
 
     Returns
     -------

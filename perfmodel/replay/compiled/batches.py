@@ -145,7 +145,7 @@ def send(e: int, i: int, pool: PoolState) -> None:
 
 @inner
 def arrive(e: int, pool: PoolState) -> None:
-    """Let wait what has arrived."""
+    """Queue the requests that have arrived."""
     own, requests = pool.engines[e], pool.requests
     while own.pending_first != NOBODY and requests[own.pending_first].arrival_ms <= own.now_ms:
         i = own.pending_first
@@ -160,7 +160,7 @@ def arrive(e: int, pool: PoolState) -> None:
 
 @inner
 def waits_first(e: int, i: int, pool: PoolState) -> None:
-    """Let a request wait before all others, but behind a prompt that was begun, whose tokens are not lost."""
+    """Queue a request before all others, but behind a started prompt, whose tokens stay."""
     own, requests = pool.engines[e], pool.requests
     first = own.waiting_first
     if own.left:
@@ -175,7 +175,7 @@ def waits_first(e: int, i: int, pool: PoolState) -> None:
 
 @inner
 def least_loaded(i: int, pool: PoolState) -> int:
-    """The engine with the fewest unfinished requests; that of its session, where it has served one of it."""
+    """Return the engine with the fewest unfinished requests, or that of the request's session."""
     engines, session = pool.engines, pool.requests[i].session
     if session != NOBODY and pool.sessions[session].home != NOBODY:
         return int(pool.sessions[session].home)

@@ -17,5 +17,5 @@ compiled: Final = partial(_njit, boundscheck=True, no_cfunc_wrapper=True)
 
 
 def inner(function: _Function) -> _Function:
-    """Compile a function that only compiled ones call."""
+    """Compile a function that only compiled functions call."""
     return cast(_Function, compiled(no_cpython_wrapper=True)(function))

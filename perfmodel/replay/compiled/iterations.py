@@ -65,7 +65,7 @@ def _iteration_ms(e: int, pool: PoolState) -> tuple[float, float]:
 
 @inner
 def _next_end_ms(e: int, pool: PoolState) -> float:
-    """When the next sequence ends if nothing arrives before; now where something waits or ends."""
+    """Return the end of the next sequence if nothing arrives before; now if something waits or ends."""
     own = pool.engines[e]
     if own.running == 0 or own.waiting_first != NOBODY:
         return float(own.now_ms)

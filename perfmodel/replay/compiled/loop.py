@@ -24,7 +24,7 @@ COMPILING: Final = "compiling the simulation, once per installation; no time lim
 
 
 def run(first: int, last: int, until: float, most: int, rules: BatchRules, pool: PoolState) -> int:
-    """Deal requests to the engines, and let them run.
+    """Distribute requests to the engines, and run them.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ _machine_code: Final[list[Callable[..., int]]] = []
 
 
 def _prepared(*arguments: object) -> Callable[..., int]:
-    """The loop for arguments of these types, from where it was kept if it was compiled before."""
+    """Return the loop for arguments of these types, from the cache if it was compiled before."""
     loop = _loop(_sources())
     types = tuple(map(numba.typeof, arguments))
     folder = _folder()
@@ -94,7 +94,7 @@ class _Compilation(Listener):
 
 
 def _folder() -> str | None:
-    """Where machine code is kept: beside bytecode in a checkout (empty), else in the user's cache.
+    """Return the folder of machine code: beside bytecode in a checkout (empty), else in the user's cache.
 
     pip leaves files behind that it did not install, and a package of them would hide a later installation.
     """
@@ -113,7 +113,7 @@ def _folder() -> str | None:
 
 @contextmanager
 def _kept_in(folder: str) -> Iterator[None]:
-    """Let numba keep what is made here in a folder, or in its own if empty; NUMBA_CACHE_DIR goes first."""
+    """Set numba's cache folder, or its default if empty; NUMBA_CACHE_DIR takes precedence."""
     config: Any = numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = before or folder
