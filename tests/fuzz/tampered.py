@@ -6,11 +6,11 @@ import json
 import operator
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fleetplan.planner.candidates import CandidateSet
-from fleetplan.planner.plan import OfflineWork, Placement, Plan
+from fleetplan.planner.plan import KvFlow, OfflineWork, Placement, Plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.verify import Evidence, verify
 from fleetplan.planner.verify.goals import ROUNDING_RATIO
@@ -77,6 +77,11 @@ def _is_rounding(path: FieldPath, before: dict[str, Any], changed: Plan, plan: P
             each.requests_per_s_by_class.get(name, 0.0) for each in plan.placements if _same_phase(each, row)
         )
         return abs(new - old) <= max(SHARE_FLOOR, RELATIVE_TOLERANCE * sum(served))
+    if path[0] == "kv_flows" and path[-1] == "requests_per_s" and isinstance(path[1], int):
+        # Flows are held against what the placements at their ends serve.
+        flow = plan.kv_flows[path[1]]
+        passed = (_passed_at(end, flow, plan.kv_flows) for end in ("prefill", "decode"))
+        return abs(new - old) <= RELATIVE_TOLERANCE * min(passed)
     if path[0] == "unmet" and isinstance(path[1], int) and plan.unmet[path[1]] not in plan.shortages:
         # What loads in whole units leave of demand is no shortage.
         return abs(new) <= 2 * old
@@ -97,6 +102,14 @@ def _same_phase(one: Placement, other: Placement) -> bool:
     """Whether two placements do a phase of the same service's work at the same time."""
     key = operator.attrgetter("service", "phase", "region", "period", "slice", "scenario")
     return bool(key(one) == key(other))
+
+
+def _passed_at(end: str, flow: KvFlow, flows: Sequence[KvFlow]) -> float:
+    """Requests of a class that pass at one end of a flow, with those of the other flows there. [requests/s]"""
+    place = operator.attrgetter(
+        "service", "request_class", "origin", "moment_key", f"{end}_pool", f"{end}_config"
+    )
+    return sum(each.requests_per_s for each in flows if place(each) == place(flow))
 
 
 def _at(document: Any, path: FieldPath) -> Any:
