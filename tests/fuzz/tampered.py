@@ -105,7 +105,7 @@ def _same_phase(one: Placement, other: Placement) -> bool:
 
 
 def _passed_at(end: str, flow: KvFlow, flows: Sequence[KvFlow]) -> float:
-    """Requests of a class that pass at one end of a flow, with those of the other flows there. [requests/s]"""
+    """Return the requests of a class that all flows pass at one end of this flow. [requests/s]"""
     place = operator.attrgetter(
         "service", "request_class", "origin", "moment_key", f"{end}_pool", f"{end}_config"
     )
