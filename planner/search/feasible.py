@@ -29,12 +29,12 @@ def feasibility(problem: Problem, limits: SearchLimits) -> Verdict:
     problem : Problem
         Sets and data.
     limits : SearchLimits
-        The time limit holds for all parts together; the gap has no meaning here.
+        Time limit of all parts together; the gap is ignored.
 
     Returns
     -------
     Verdict
-        NO only if that is proven, NO of one part is NO of all.
+        NO only if proven; NO for one part is NO for the whole.
     """
     limits = limits.from_now()
     ends = limits.latest.within(limits.time_limit_s)

@@ -176,7 +176,7 @@ class Run(UnmetStages):
         """Serve all demand at least cost; if impossible and allowed, minimise unmet demand first."""
         if self.goal is not None and self.goal.rising:
             planning = build_model(self.problem, allow_unmet=True)
-            outcome = self.minimise(planning, "cost of what is served")
+            outcome = self.minimise(planning, "cost of served demand")
         elif self.problem.fleet.policy.unmet == "forbid":
             planning = build_model(self.problem, allow_unmet=False)
             if self.begin is None:

@@ -88,7 +88,7 @@ class UnmetStages(Stages):
         outcome = self.minimise(strict, "cost", patience, self.known)
         if outcome.values is not None:
             return strict, outcome
-        return lenient, self.minimise_unmet(lenient) or self.minimise(lenient, "cost of what is served")
+        return lenient, self.minimise_unmet(lenient) or self.minimise(lenient, "cost of served demand")
 
     def serve_most_in_blocks(self, planning: PlanningModel) -> ModelOutcome:
         """Do the same for a large fleet, without the search for full service if a relaxation excludes it."""
@@ -155,7 +155,7 @@ class UnmetStages(Stages):
         # Of the plan that is kept, not of the one reported last.
         missing = weighing.shortage(served.best) + weighing.rounding()
         known = Proof(weighing.cost(outcome.bound, missing), outcome.bound_source)
-        return self.minimise(planning, "cost of what is served", known=known)
+        return self.minimise(planning, "cost of served demand", known=known)
 
     def minimise_unmet(self, planning: PlanningModel) -> ModelOutcome | None:
         """Minimise unmet demand priority by priority and fix it; return an outcome only if no plan exists."""

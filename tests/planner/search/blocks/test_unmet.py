@@ -73,7 +73,7 @@ def test_where_supply_is_scarce_the_lower_priority_goes_without(
     # CP-SAT, one priority after the other: everything, and 74 % (small) or 78 % of the second left.
     assert unmet_share(found, 1) < 0.01
     assert 0.7 < unmet_share(found, 2) < 1.0
-    assert stages_of(seen) == ["unmet demand and cost", "cost of what is served"]
+    assert stages_of(seen) == ["unmet demand and cost", "cost of served demand"]
     told = [each for each in seen if each.objective_usd is not None and each.bound_usd is not None]
     # Cost and bound are told in dollars before unmet demand is settled.
     assert stages_of(told)[0] == "unmet demand and cost"
@@ -94,7 +94,7 @@ def test_who_gives_up_on_serving_everything_can_still_find_that_it_is_possible(
     case = with_priorities(large_case(*size), None)
     seen: list[Progress] = []
     found = solve(case.fleet, case.candidates, time_limit_s=limit_s, watch=seen.append, reproducible=True)
-    assert stages_of(seen) == ["cost", "unmet demand and cost", "cost of what is served"]
+    assert stages_of(seen) == ["cost", "unmet demand and cost", "cost of served demand"]
     attempts = [each for each in seen if each.stage.partition(" of part")[0] == "cost"]
     assert all(each.objective_usd is None for each in attempts)
     assert unmet_share(found, 1) <= 1e-3
