@@ -132,11 +132,11 @@ def opened(path: Path, most_bytes: int) -> Iterator[BinaryIO]:
         As `read_bytes`.
     """
     if "\0" in str(path):
-        _refuse(errno.EINVAL, "its name holds a NUL character", path)
+        _refuse(errno.EINVAL, "its name contains a NUL character", path)
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
-        _refuse(errno.EINVAL, "its name holds half a character", path)
+        _refuse(errno.EINVAL, "its name contains half a character", path)
     # A pipe without a writer would block a plain open.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

@@ -212,7 +212,7 @@ class _Composer:
     def _check_characters(self, text: str, place: SourcePlace) -> None:
         found = steering_character(text)
         if found is not None:
-            self._note(place, f"the character {found} is not allowed", "it steers a terminal; leave it out")
+            self._note(place, f"the character {found} is not allowed", "it is a control character; remove it")
 
     def _number(self, text: str, place: SourcePlace) -> int | float | None:
         if _INTEGER.fullmatch(text):

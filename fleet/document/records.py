@@ -209,7 +209,7 @@ def _parquet(path: Path, file: BinaryIO) -> tuple[tuple[str, ...], Iterator[Numb
     try:
         table = pq.ParquetFile(file)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise InputError([Issue(str(path), 0, 0, "", f"is no Parquet file: {error}")]) from error
+        raise InputError([Issue(str(path), 0, 0, "", f"is not a Parquet file: {error}")]) from error
 
     def records() -> Iterator[NumberedRecord]:
         number = 0

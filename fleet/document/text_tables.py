@@ -159,5 +159,5 @@ def _row(name: str, line: int, header: Sequence[str], cells: Sequence[str], issu
         row.note("", f"has {len(cells)} cells, the header {len(header)}")
     for column, value in row.cells.items():
         if (found := steering_character(value)) is not None:
-            row.note(column, f"the character {found} is not allowed", "it steers a terminal; leave it out")
+            row.note(column, f"the character {found} is not allowed", "it is a control character; remove it")
     return row

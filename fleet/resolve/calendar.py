@@ -57,7 +57,7 @@ def check_periods(context: Context, spec: HorizonSpec | None) -> None:
             return
         if kind == "fiscal quarter" and spec.fiscal_year is None:
             hint = "give horizon.fiscal_year, such as {first_month: 2}"
-            context.error(here, f"it is not said when the fiscal year of {name} begins", hint)
+            context.error(here, f"the start of the fiscal year of {name} is missing", hint)
             return
         if kind is not None and spec.period is not None and not kind.endswith(spec.period):
             context.error(("horizon", "period"), f"is {spec.period}, and {name} is a {kind}", "leave it out")
@@ -138,7 +138,7 @@ def period_index(context: Context, key_path: KeyPath, name: str | None) -> int |
     month, index = calendar.first_month(name), calendar.index(name)
     if month is None:
         hint = "give horizon.fiscal_year, such as {first_month: 2}"
-        context.error(key_path, f"it is not said when the fiscal year of {name} begins", hint)
+        context.error(key_path, f"the start of the fiscal year of {name} is missing", hint)
     elif index is None:
         around = calendar.around(month)
         hint = f"{calendar.name(around)} or {calendar.name(around + 1)}"

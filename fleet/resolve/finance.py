@@ -20,15 +20,15 @@ TAX_SHARES_TOLERANCE: Final = 2e-3
 def resolve_finance(context: Context, spec: FinanceSpec) -> Finance:
     """Return the finance settings; note an annuity without interest."""
     if spec.method == "annuity" and spec.discount_rate == 0:
-        message = "is missing, and an annuity takes its interest from it"
+        message = "is required: it is the interest rate of the annuity"
         context.error(("finance", "discount_rate"), message, "a yearly rate such as 0.08")
     loan = spec.loan
     if spec.method == "annuity" and loan is not None:
-        message = "does not go with an annuity, which charges interest on the whole price"
+        message = "cannot be combined with an annuity, which charges interest on the whole price"
         context.error(("finance", "loan"), message, "method: straight-line")
     money = spec.currency
     if money is not None and money.code == "USD":
-        message = "is what amounts are in without a currency"
+        message = "is the currency without this block"
         context.error(("finance", "currency", "code"), message, "another code, or no `currency`")
     return Finance(
         method=spec.method,
@@ -61,7 +61,9 @@ def _income_tax(context: Context, spec: FinanceSpec) -> IncomeTax | None:
         shares = (1 / count,) * count
         if tax.write_off_by_year is not None:
             context.error(
-                (*here, "write_off_by_year"), "is a second write-off", "or leave out write_off_quarters"
+                (*here, "write_off_by_year"),
+                "cannot be combined with write_off_quarters",
+                "give one of the two",
             )
     elif tax.write_off_by_year is not None:
         total = sum(tax.write_off_by_year)
@@ -70,7 +72,7 @@ def _income_tax(context: Context, spec: FinanceSpec) -> IncomeTax | None:
             return None
         shares = tuple(share / total / per_year for share in tax.write_off_by_year for _ in range(per_year))
     if shares and spec.discount_rate == 0:
-        message = "the write-off has no effect without discount_rate: when tax is paid costs nothing"
+        message = "the write-off has no effect without discount_rate: the date of a payment then has no cost"
         context.warn(here, message)
     return IncomeTax(tax.rate, shares)
 

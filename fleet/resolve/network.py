@@ -182,7 +182,7 @@ def _serving(
             if not context.check_name((*here, j), "region", name, context.region_names) or name == origin:
                 continue
             if name in places and origin in places and name not in places[origin].round_trip_ms:
-                message = f"the way from {origin} to {name} and back is not known"
+                message = f"the round trip from {origin} to {name} is unknown"
                 context.error((*here, j), message, f"give regions.{origin}.round_trip_ms.{name}")
                 continue
             known.append(name)

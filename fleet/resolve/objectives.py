@@ -25,9 +25,7 @@ def first_objective(context: Context, spec: FleetSpec, demand_is_uncertain: bool
     regrets = spec.uncertainty is not None and spec.uncertainty.objective == "least-regret"
     if not (regrets and demand_is_uncertain) or spec.objective == "tco":
         return spec.objective
-    context.warn(
-        ("objective",), f"{spec.objective} has no effect: the least regret, which is of cost, decides"
-    )
+    context.warn(("objective",), f"{spec.objective} has no effect: least-regret minimises cost")
     return "tco"
 
 
@@ -63,7 +61,7 @@ def _check_regions(context: Context, spec: FleetSpec) -> None:
         return
     for name, region in spec.regions.items():
         here: KeyPath = ("regions", name)
-        message = f"is missing, and the objective is {spec.objective}"
+        message = f"is required for the objective {spec.objective}"
         if region.pue is None:
             context.error((*here, "pue"), message, "such as 1.15")
         if spec.objective == "carbon" and region.grid_kg_co2_per_kwh is None:

@@ -29,7 +29,7 @@ def resolve_policy(context: Context, spec: PolicySpec, service_names: Sequence[s
     for i, name in enumerate(spec.survive_region_loss):
         context.check_name((*here, i), "service", name, service_names)
     if spec.survive_region_loss and len(context.region_names) < 2:
-        context.error(here, "there is one region, and nothing is left without it", "name no service here")
+        context.error(here, "with a single region, nothing is left after its loss", "name no service here")
     resolved: dict[str, Any] = {
         "survive_region_loss": tuple(dict.fromkeys(spec.survive_region_loss)),
         "tidal": _tidal(context, spec.tidal),
@@ -38,7 +38,7 @@ def resolve_policy(context: Context, spec: PolicySpec, service_names: Sequence[s
     }
     if spec.reserve_hosts_per_pool and spec.reserve_percent_per_pool:
         place: KeyPath = ("policy", "reserve_percent_per_pool")
-        context.error(place, "is a second reserve", "or leave out reserve_hosts_per_pool")
+        context.error(place, "cannot be combined with reserve_hosts_per_pool", "give one of the two")
     alike = {each.name for each in fields(Policy)} & PolicySpec.model_fields.keys() - resolved.keys()
     return Policy(**{name: getattr(spec, name) for name in alike}, **resolved)
 
@@ -66,7 +66,7 @@ def resolve_budget(context: Context, spec: BudgetSpec) -> Budget:
         context.check_periods(("budget", "capex_usd"), capex)
         without = [period for period in context.stated if period not in capex]
         if without:
-            context.warn(("budget", "capex_usd"), f"names no {', '.join(without)}: no limit there")
+            context.warn(("budget", "capex_usd"), f"has no value for {', '.join(without)}: no limit there")
         by_period = context.extended([capex.get(period) for period in context.stated])
     whole = {
         "capex_usd": None if isinstance(capex, Mapping) else capex,

@@ -200,7 +200,7 @@ def _by_local_hour(
     ]
     if unsaid:
         hint = f"give regions.{unsaid[0]}.utc_offset_hours"
-        context.error(here, f"it is not said what time it is in {', '.join(unsaid)}", hint)
+        context.error(here, f"the local time is unknown in {', '.join(unsaid)}", hint)
     if missing or not steps:
         return FLAT
     return DayShape(

@@ -230,7 +230,7 @@ def _message(detail: ErrorDetails) -> tuple[str, str]:  # noqa: PLR0911 - one re
         meant = (
             name_of_period(str(detail["input"])) if _location(detail)[:2] == ("horizon", "periods") else None
         )
-        hint = "names hold no blanks, commas, brackets or bars" if meant is None else f"write {meant}"
+        hint = "names contain no blanks, commas, brackets or bars" if meant is None else f"write {meant}"
         return f"is not a name: {value}", hint
     return detail["msg"], ""
 

@@ -138,18 +138,16 @@ class ExpertsSpec(Spec):
         if given != [self.activation == "log-linear"] * 2:
             raise PydanticCustomError(
                 "log_linear",
-                "log_linear_intercept and log_linear_slope go with activation: log-linear, and with no other",
+                "log_linear_intercept and log_linear_slope are for activation: log-linear only",
             )
         if self.busiest_expert_ratio is None and "placement" in self.model_fields_set:
             raise PydanticCustomError("placement", "placement has no effect without busiest_expert_ratio")
         if self.busiest_expert_ratio is not None and self.balance in {"eplb", "perfect"}:
             raise PydanticCustomError(
-                "balance", "busiest_expert_ratio is a skew that is left: it does not go with this balance"
+                "balance", "busiest_expert_ratio cannot be combined with this balance, which leaves no skew"
             )
         if self.redundant_experts is not None and self.balance not in {"auto", "eplb"}:
-            raise PydanticCustomError(
-                "redundant_experts", "redundant_experts are placed by balance: eplb, and by no other"
-            )
+            raise PydanticCustomError("redundant_experts", "redundant_experts needs balance: eplb")
         return self
 
 

@@ -21,7 +21,7 @@ def test_a_pipe_and_a_device_are_refused_without_waiting(tmp_path: Path) -> None
     assert refusal(pipe) == "it is a pipe, not a file; save its content as a file first"
     assert refusal(Path("/dev/zero")) == "it is a device, not a file"
     assert refusal(tmp_path) == "it is a folder"
-    assert refusal(tmp_path / "a\0b") == "its name holds a NUL character"
+    assert refusal(tmp_path / "a\0b") == "its name contains a NUL character"
 
 
 def test_a_large_file_is_refused_unread_and_a_file_of_the_limit_is_read(tmp_path: Path) -> None:

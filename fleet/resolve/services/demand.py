@@ -90,7 +90,7 @@ def _check_slices(context: Context, key_path: KeyPath, spec: ServiceSpec) -> Non
         return
     for key, what in (("demand_by_slice", "shape"), ("growth", "growth")):
         if getattr(spec, key) is not None:
-            message = f"the demand of the service that is followed has a {what} of its own"
+            message = f"has no effect on a follower: the followed service has its own {what}"
             leaders = ", ".join(each.service for each in spec.leaders)
             context.error((*key_path, key), message, f"give it for {leaders}")
 
@@ -110,7 +110,7 @@ def _followed(
     total: dict[DemandKey, float] = {}
     for (here, each), leader in zip(followed_paths(key_path, spec), leaders, strict=True):
         if leader.offline is not None:
-            message = f"{leader.name} is offline, so that nothing says when its requests are served"
+            message = f"{leader.name} is offline, so the time of its requests is unknown"
             context.error((*here, "service"), message)
             return None
         demand = followed_demand(context, here, each, (leader, names), shares, tuple(classes))

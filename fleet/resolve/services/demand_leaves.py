@@ -100,7 +100,7 @@ def _estimate_or_unknown(
     allowed = [name for names in levels.values() for name in names]
     for key in demand:
         kinds = " or ".join(level.replace("_", " ") for level, names in levels.items() if names)
-        message = f"{key!r} is no {kinds}" if kinds else "a number was expected here"
+        message = f"{key!r} is no {kinds}" if kinds else "must be a number"
         context.error((*above.key_path, key), message, names_hint(key, allowed), at_key=True)
     return []
 
@@ -117,9 +117,9 @@ def _estimate(context: Context, above: Leaf, demand: Mapping[str, object]) -> li
         context.error((*above.key_path, "mid"), "is missing", "an estimate is {low, mid, high}")
         return []
     if len({(each.total, each.counted) for each in figures.values()}) > 1:
-        context.error(above.key_path, "low, mid and high count different things", "give all in one unit")
+        context.error(above.key_path, "low, mid and high have different units", "give all in one unit")
     elif sorted(amounts := [each.amount for each in figures.values()]) != amounts:
-        context.error(above.key_path, "must rise from low over mid to high")
+        context.error(above.key_path, "must increase from low to mid to high")
     return [replace(above, figures=figures)] if "mid" in figures else []
 
 

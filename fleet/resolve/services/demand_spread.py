@@ -136,7 +136,7 @@ def _region_of(context: Context, leaf: Leaf) -> str | None:
     if len(context.region_names) == 1:
         return context.region_names[0]
     hint = f"give it by region: {', '.join(context.region_names)}"
-    context.error(leaf.key_path, "it is not said for which region this demand is", hint)
+    context.error(leaf.key_path, "the region of this demand is missing", hint)
     return None
 
 
@@ -152,7 +152,7 @@ def _class_parts(
     if shares is None:
         names = ", ".join(split.class_tokens)
         hint = f"give it by class ({names}), or give every class a share"
-        context.error(leaf.key_path, "it is not said how this demand is split over the classes", hint)
+        context.error(leaf.key_path, "the split of this demand over the classes is missing", hint)
         return {}
     tokens = _tokens_per_request(context, leaf, counted, split, shares)
     if tokens is None:
@@ -176,7 +176,9 @@ def _tokens_per_request(
     for name, share in shares.items():
         lengths = split.class_tokens[name]
         if lengths is None:
-            context.error(leaf.key_path, "counts tokens, and the service states none", "give its workload")
+            context.error(
+                leaf.key_path, "counts tokens, but the service states no lengths", "give its workload"
+            )
             return None
         input_tokens, output_tokens = lengths
         mean += share * (

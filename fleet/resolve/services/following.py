@@ -67,7 +67,7 @@ def _leaders_exist(context: Context, position: int, spec: ServiceSpec, names: Se
             context.error((*here, "service"), f"the service {each.service!r} is given twice")
         seen.add(each.service)
         if each.ttft_share is not None and len(spec.leaders) > 1:
-            message = "does not go with several services: each has a limit of its own"
+            message = "cannot be combined with several services: each has its own limit"
             context.error((*here, "ttft_share"), message, "give this service slo.ttft_ms")
             known = False
     return known
@@ -76,7 +76,7 @@ def _leaders_exist(context: Context, position: int, spec: ServiceSpec, names: Se
 def _note_circle(context: Context, waiting: Sequence[tuple[int, ServiceSpec]]) -> None:
     names = ", ".join(spec.name for _, spec in waiting)
     here = (*followed_paths(("services", waiting[0][0]), waiting[0][1])[0][0], "service")
-    context.error(here, f"nothing but each other is followed by {names}", "one of them needs a demand")
+    context.error(here, f"follows in a circle: {names}", "one of them needs a demand")
 
 
 def followed_demand(
@@ -113,7 +113,7 @@ def followed_demand(
     else:
         ratios = dict.fromkeys(names, float(spec.ratio))
     if shares is None and len(class_names) > 1:
-        message = f"it is not said how these requests are split over {', '.join(class_names)}"
+        message = f"the split of these requests is missing: it needs shares of {', '.join(class_names)}"
         context.error(key_path, message, "give every class of the workload a share")
         return None
     parts = {class_names[0]: 1.0} if shares is None else shares
@@ -167,7 +167,7 @@ def _may_share(context: Context, key_path: KeyPath, service: Service, leader: Se
         context.error(here, f"{leader.name} shares the limit of {leader.follows.names} itself", hint)
         return False
     if leader.traffic is not None and leader.traffic.ttft:
-        message = f"{leader.name} limits TTFT under load, and only a limit on the mean can be shared"
+        message = f"{leader.name} limits TTFT under load, but only a limit on the mean can be shared"
         context.error(here, message, "give it slo.ttft_ms, without traffic")
         return False
     if leader.ttft_ms is None:
@@ -175,7 +175,7 @@ def _may_share(context: Context, key_path: KeyPath, service: Service, leader: Se
         return False
     if service.ttft_ms is not None:
         hint = f"leave out slo.ttft_ms here: it is a part of that of {leader.name}"
-        context.error(here, "does not go with a TTFT limit of the service's own", hint)
+        context.error(here, "cannot be combined with slo.ttft_ms of this service", hint)
         return False
     return True
 

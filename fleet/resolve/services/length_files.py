@@ -81,7 +81,9 @@ def _bins(context: Context, path: Path, lines: Sequence[str]) -> list[LengthBin]
         context.issues.append(divided)
         return None
     wanted = f"a histogram has {', '.join(HISTOGRAM_COLUMNS)}; a trace {', '.join(TRACE_COLUMNS)}"
-    context.issues.append(Issue(str(path), 1, 1, "", "the columns are of no known kind", wanted))
+    context.issues.append(
+        Issue(str(path), 1, 1, "", "the columns are those of neither a histogram nor a trace", wanted)
+    )
     return None
 
 

@@ -168,7 +168,7 @@ def _model(context: Context, key_path: KeyPath, reference: str) -> str:
     path = Path(context.document.place(key_path).file).parent / reference
     if not is_file(path):
         there = os.path.exists(path)  # noqa: PTH110 - Path.exists raises for a name that is too long
-        message = f"{path} is no ordinary file" if there else f"there is no file {path}"
+        message = f"{path} is not an ordinary file" if there else f"there is no file {path}"
         context.error(key_path, message, "the path is relative to this file")
     return Path(os.path.relpath(path, context.document.path.parent)).as_posix()
 
@@ -256,7 +256,7 @@ def _lengths_agree(context: Context, key_path: KeyPath, classes: Mapping[str, Re
 
 def _refuse_context(context: Context, key_path: KeyPath, request_class: RequestClassSpec) -> None:
     message = f"{request_class.context_tokens} is less than the {request_class.input_tokens} input_tokens"
-    context.error((*key_path, "context_tokens"), message, "the context holds the new tokens as well")
+    context.error((*key_path, "context_tokens"), message, "the context includes the new tokens")
 
 
 def _classes(specs: Mapping[str, RequestClassSpec | None], demand: DemandRates) -> tuple[RequestClass, ...]:

@@ -95,7 +95,7 @@ def check_techniques(
     techniques = spec.techniques
     here = (*key_path, "techniques")
     if spec.engines is not None and techniques != TechniquesSpec():
-        context.error(here, "acts on models; the rates of an engine table hold their techniques already")
+        context.error(here, "applies to models; the rates of an engine table already include techniques")
         return
     if techniques.kv_transfer != KvTransferSpec() and "disaggregated" not in spec.runtimes:
         context.error((*here, "kv_transfer"), "has no effect: the service is not disaggregated")

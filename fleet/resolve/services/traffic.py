@@ -70,16 +70,16 @@ def resolve_traffic(
     limits_requests = any(percentiles.values()) or slo.goodput_ratio is not None
     if spec.engines is not None and (limits_requests or spec.traffic is not None):
         place = (*key_path, "slo" if limits_requests else "traffic")
-        context.error(place, "needs a model: an engine table says nothing of single requests")
+        context.error(place, "needs a model: an engine table has no single requests")
         return None
     if slo.goodput_ratio is not None and slo.ttft_ms is None and slo.tpot_ms is None:
-        message = "is a share of requests that keep limits, and neither ttft_ms nor tpot_ms is given"
+        message = "needs ttft_ms or tpot_ms: it is the share of requests that must meet them"
         context.error((*key_path, "slo", "goodput_ratio"), message)
         return None
     if not limits_requests and spec.traffic is None and not lengths:
         return None
     if limits_requests and spec.traffic is None:
-        text = "limits single requests, and no traffic.burstiness is given: Poisson arrivals are planned for"
+        text = "limits single requests without traffic.burstiness: the plan assumes Poisson arrivals"
         context.warn((*key_path, "slo"), text)
     plain = _plain_limits(spec)
     return Traffic(

@@ -33,9 +33,9 @@ def _offer(
     _check_rental(context, key_path, spec)
     rent, source = _offer_price(context, key_path, spec, prices, known=known)
     if spec.capex_usd_per_host is not None and spec.energy_included:
-        context.error((*key_path, "energy_included"), "holds for rent, not for a purchase", "leave it out")
+        context.error((*key_path, "energy_included"), "applies to rent, not to a purchase", "leave it out")
     if spec.capex_usd_per_host is None and spec.residual_ratio:
-        context.error((*key_path, "residual_ratio"), "holds for a purchase, not for rent", "leave it out")
+        context.error((*key_path, "residual_ratio"), "applies to a purchase, not to rent", "leave it out")
     lead_key = "lead_time_quarters" if spec.lead_time_months is None else "lead_time_months"
     lead_time = stated_periods(
         context, key_path, "lead_time", spec.lead_time_quarters, spec.lead_time_months, up=True
@@ -83,20 +83,24 @@ def _check_rental(context: Context, key_path: KeyPath, spec: OfferSpec) -> None:
         }
         for key, value in given.items():
             if value is not None:
-                context.error((*key_path, key), "holds for rent, not for a purchase", "leave it out")
+                context.error((*key_path, key), "applies to rent, not to a purchase", "leave it out")
     wrong, lot = (
         ("lot_accelerators", spec.lot_accelerators) if spec.per == "host" else ("lot_hosts", spec.lot_hosts)
     )
     if lot is not None:
-        context.error((*key_path, wrong), f"does not go with `per: {spec.per}`", f"use lot_{spec.per}s")
+        context.error(
+            (*key_path, wrong), f"cannot be combined with `per: {spec.per}`", f"use lot_{spec.per}s"
+        )
     if spec.spot and spec.max_share is None:
-        hint = "most of a service that may be lost at once, such as 0.3"
-        context.error((*key_path, "max_share"), "is missing, and spot capacity may be taken away", hint)
+        hint = "largest share of a service that may be lost at once, such as 0.3"
+        context.error(
+            (*key_path, "max_share"), "is required for spot capacity, which the provider may reclaim", hint
+        )
     if spec.max_share is not None and not spec.spot:
-        context.error((*key_path, "max_share"), "holds for spot capacity", "add spot: true")
+        context.error((*key_path, "max_share"), "applies to spot capacity only", "add spot: true")
     for key, term in (("term_quarters", spec.term_quarters), ("term_months", spec.term_months)):
         if spec.spot and (term or 1) > 1:
-            context.error((*key_path, key), "does not go with spot", "leave it out")
+            context.error((*key_path, key), "cannot be combined with spot", "leave it out")
 
 
 def _offer_regions(context: Context, key_path: KeyPath, spec: OfferSpec) -> tuple[str, ...]:
@@ -147,12 +151,12 @@ def _max_units(context: Context, key_path: KeyPath, spec: OfferSpec) -> tuple[in
         ("max_accelerators", spec.max_accelerators) if by_host else ("max_hosts", spec.max_hosts)
     )
     if wrong is not None:
-        message = f"does not go with `per: {spec.per}`"
+        message = f"cannot be combined with `per: {spec.per}`"
         context.error((*key_path, wrong_key), message, f"use {key}", at_key=True)
     if value is None or isinstance(value, int):
         return (value,) * len(context.periods)
     context.check_periods((*key_path, key), value)
     without = [period for period in context.stated if period not in value]
     if without:
-        context.warn((*key_path, key), f"names no {', '.join(without)}: no supply there")
+        context.warn((*key_path, key), f"has no value for {', '.join(without)}: no supply there")
     return context.extended([value.get(period, 0) for period in context.stated])

@@ -31,8 +31,8 @@ def _region(context: Context, key_path: KeyPath, name: str, spec: RegionSpec) ->
     if spec.pue is None and any(value is not None for value in counting):
         context.error(
             (*key_path, "pue"),
-            "is missing, and power, energy or carbon counts here",
-            "facility power over IT power, such as 1.15; 1.0 where both are metered at the hosts",
+            "is required because power, energy or carbon counts here",
+            "facility power over IT power, such as 1.15; 1.0 if both are metered at the hosts",
         )
     return Region(
         name=name,
@@ -66,10 +66,12 @@ def _pool(
         context.error(key_path, "an owned pool is counted in hosts", "give hosts instead of accelerators")
     for name in ("reserve_hosts", "reserve_percent"):
         if getattr(spec, name) is not None and spec.accelerators is not None:
-            message = "does not go with accelerators"
-            context.error((*key_path, name), message, "single accelerators keep no reserve")
+            message = "cannot be combined with accelerators"
+            context.error((*key_path, name), message, "single accelerators have no reserve")
     if spec.reserve_hosts is not None and spec.reserve_percent is not None:
-        context.error((*key_path, "reserve_percent"), "is a second reserve", "or leave out reserve_hosts")
+        context.error(
+            (*key_path, "reserve_percent"), "cannot be combined with reserve_hosts", "give one of the two"
+        )
     if (spec.owned is None) == (spec.rented is None):
         message = "has no price" if spec.owned is None else "has two prices"
         hint = "exactly one of owned {capex_usd_per_host}, rented {usd_per_accelerator_hour}"
@@ -107,7 +109,7 @@ def _check_retirement(context: Context, key_path: KeyPath, spec: OwnedSpec) -> N
         place = "end_of_life" if spec.resale_usd_per_host is None else "resale_usd_per_host"
         context.error((*key_path, place), "needs quarters or months as periods, such as 2027Q1")
     elif spec.in_service is None:
-        message = "is missing, and a retirement needs it for the book value of the hosts"
+        message = "is required for the book value of hosts that may retire"
         context.error((*key_path, "in_service"), message, "the first quarter in service, such as 2025Q3")
     end = period_index(context, (*key_path, "end_of_life"), spec.end_of_life)
     if end is not None and last is not None and end > last:
@@ -129,7 +131,7 @@ def _maintenance(context: Context, key_path: KeyPath, spec: PoolSpec) -> tuple[i
     )
     if may_leave or (spec.rented is not None and spec.rented.lease_end):
         hint = "split the pool: one part that may retire, one that is maintained"
-        context.error(here, "does not go with hosts that may retire", hint)
+        context.error(here, "cannot be combined with hosts that may retire", hint)
     return tuple(spec.maintenance_hosts.get(period, 0) for period in context.periods)
 
 
@@ -150,7 +152,7 @@ def _owned(context: Context, key_path: KeyPath, spec: OwnedSpec) -> Owned:
     here = (*key_path, "residual_ratio")
     residual_ratio, value_by_age = resolve_residual(context, here, spec.residual_ratio, spec.life_quarters)
     if value_by_age and spec.in_service is None:
-        context.error((*key_path, "in_service"), "is missing, and values by age need it", "such as 2025Q3")
+        context.error((*key_path, "in_service"), "is required for values by age", "such as 2025Q3")
     return Owned(
         capex_usd_per_host=spec.capex_usd_per_host,
         in_service=spec.in_service,

@@ -36,9 +36,9 @@ class PriceBook:
         """Return the price book's columns for a part, for the message about a missing price."""
         known = self.known(hardware)
         if not known:
-            return f"the price book knows no price of {hardware}"
+            return f"the price book has no price of {hardware}"
         figures = ", ".join(f"{column} {value:g}" for column, (value, _) in known.items())
-        return f"the price book knows for {hardware} in USD per accelerator-hour: {figures}"
+        return f"the price book has for {hardware} in USD per accelerator-hour: {figures}"
 
     def as_of(
         self, context: Context, key_path: KeyPath, hardware: str, stated: str | None, column: str | None

@@ -53,7 +53,7 @@ def test_json_lines_and_parquet(tmp_path: Path) -> None:
     [
         (gzip.compress(TEXT.encode(), mtime=0)[:-12], "cut short or damaged"),
         (zstd(TEXT.encode())[:10], "cannot be read|cut short"),
-        (b"PAR1" + bytes(100), "is no Parquet file"),
+        (b"PAR1" + bytes(100), "is not a Parquet file"),
         (b"\x1f\x8b" + bytes(100), "cut short or damaged"),
         (gzip.compress(b'{"a": 1}\n{"a": }', mtime=0), ":2:7: is not JSON"),
         (gzip.compress(b"a,b\n\xff\xfe,1\n", mtime=0), "UTF-8"),

@@ -250,7 +250,7 @@ def test_a_quoted_key_that_looks_like_nothing_is_a_key() -> None:
 def test_characters_that_steer_a_terminal_are_refused_where_they_stand(text: str, escape: str) -> None:
     column = text.index('"') + 1
     assert f"a.yaml:1:{column}:" in message_of(written(text.replace("{}", escape)))
-    assert "is not allowed; it steers a terminal; leave it out" in message_of(Path("a.yaml"))
+    assert "is not allowed; it is a control character; remove it" in message_of(Path("a.yaml"))
 
 
 def test_a_pipe_or_device_is_refused_without_waiting() -> None:

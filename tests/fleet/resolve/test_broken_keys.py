@@ -85,7 +85,7 @@ BROKEN: list[Broken] = [
         "9",
         [
             (
-                "16:13: services.chat.demand: it is not said for which region this demand is; give it by "
+                "16:13: services.chat.demand: the region of this demand is missing; give it by "
                 "region: us-east, eu-west"
             ),
         ],
@@ -105,7 +105,7 @@ BROKEN: list[Broken] = [
         [
             (
                 "10:5: offers.h100-rent: has no price: needs exactly one of capex_usd_per_host, "
-                "rent_usd_per_accelerator_hour, price_book; the price book knows for H100-SXM in USD per "
+                "rent_usd_per_accelerator_hour, price_book; the price book has for H100-SXM in USD per "
                 "accelerator-hour: hyperscaler 1.17, neocloud 1.55, rental_3y 1.78, on_demand_low 1.99, "
                 "on_demand_high 5"
             ),
@@ -118,7 +118,7 @@ BROKEN: list[Broken] = [
         [
             (
                 "10:5: offers.h100-rent: has 2 prices (capex_usd_per_host, price_book): needs exactly one of "
-                "capex_usd_per_host, rent_usd_per_accelerator_hour, price_book; the price book knows for "
+                "capex_usd_per_host, rent_usd_per_accelerator_hour, price_book; the price book has for "
                 "H100-SXM in USD per accelerator-hour: hyperscaler 1.17, neocloud 1.55, rental_3y 1.78, "
                 "on_demand_low 1.99, on_demand_high 5"
             ),
@@ -142,7 +142,7 @@ BROKEN: list[Broken] = [
         [
             (
                 "8:5: pools.east-h200: has no price: needs exactly one of owned {capex_usd_per_host}, rented "
-                "{usd_per_accelerator_hour}; the price book knows for H200-SXM in USD per accelerator-hour: "
+                "{usd_per_accelerator_hour}; the price book has for H200-SXM in USD per accelerator-hour: "
                 "hyperscaler 1.22, neocloud 1.59, rental_3y 2.05, on_demand_low 2.5, on_demand_high 7"
             ),
         ],
@@ -206,8 +206,8 @@ BROKEN: list[Broken] = [
         "",
         [
             (
-                "5:12: regions.us-east.pue: is missing, and power, energy or carbon counts here; facility "
-                "power over IT power, such as 1.15; 1.0 where both are metered at the hosts"
+                "5:12: regions.us-east.pue: is required because power, energy or carbon counts here; "
+                "facility power over IT power, such as 1.15; 1.0 if both are metered at the hosts"
             ),
         ],
     ),
@@ -287,7 +287,7 @@ BROKEN: list[Broken] = [
         "rent_usd",
         "max_accelerators: 8, rent_usd",
         [
-            "10:72: offers.h100-rent.max_accelerators: does not go with `per: host`; use max_hosts",
+            "10:72: offers.h100-rent.max_accelerators: cannot be combined with `per: host`; use max_hosts",
         ],
     ),
     (

@@ -85,7 +85,10 @@ BROKEN: list[Broken] = [
         "name: chat",
         'name: "a\\nb"',
         [
-            r"12:11: services[0].name: is not a name: 'a\nb'; names hold no blanks, commas, brackets or bars",
+            (
+                r"12:11: services[0].name: is not a name: 'a\nb'; names contain no blanks, commas, brackets "
+                "or bars"
+            ),
         ],
     ),
     (
@@ -159,7 +162,7 @@ BROKEN: list[Broken] = [
         [
             (
                 "8:12: pools.east h200.name: is not a name: 'east h200'; "
-                "names hold no blanks, commas, brackets or bars"
+                "names contain no blanks, commas, brackets or bars"
             ),
         ],
     ),
@@ -300,7 +303,7 @@ BROKEN: list[Broken] = [
         [
             "6:31: regions.eu-west.utc_offset_hours: must be a number, not 'CET'",
             (
-                "7:38: day_shapes.office.by_local_hour: it is not said what time it is in us-east; "
+                "7:38: day_shapes.office.by_local_hour: the local time is unknown in us-east; "
                 "give regions.us-east.utc_offset_hours"
             ),
         ],

@@ -125,9 +125,9 @@ def test_what_has_no_effect_is_said() -> None:
     assert loaded(CONTRACT).warnings == (
         "hardware.H200-600W: power cap: times measured on H200-SXM are scaled by the ratio of rooflines and "
         "count as extrapolated",
-        "offers.b200-buy.max_hosts: names no 2027Q1, 2027Q3, 2027Q4: no supply there",
+        "offers.b200-buy.max_hosts: has no value for 2027Q1, 2027Q3, 2027Q4: no supply there",
         "services.assistant.demand: none is given for 2027Q2, 2027Q3, 2027Q4: the period before is repeated",
-        "budget.capex_usd: names no 2027Q2, 2027Q3, 2027Q4: no limit there",
+        "budget.capex_usd: has no value for 2027Q2, 2027Q3, 2027Q4: no limit there",
     )
 
 
@@ -180,7 +180,7 @@ def test_periods_left_out_are_warned_about() -> None:
 
 def test_the_figures_of_an_estimate_rise() -> None:
     assert refused(f"{WORKLOAD}, demand: {{low: 3, mid: 2}}") == [
-        "services.chat.demand: must rise from low over mid to high"
+        "services.chat.demand: must increase from low to mid to high"
     ]
     assert refused(f"{WORKLOAD}, demand: {{low: 3, high: 4}}") == [
         "services.chat.demand.mid: is missing; an estimate is {low, mid, high}"
@@ -231,7 +231,7 @@ def test_demand_by_class_gives_the_shares() -> None:
         (
             ("", ""),
             "8",
-            "services.chat.demand: it is not said how this demand is split over the classes; "
+            "services.chat.demand: the split of this demand over the classes is missing; "
             "give it by class (short, long), or give every class a share",
         ),
     ],
@@ -245,7 +245,7 @@ def test_a_context_holds_the_new_tokens() -> None:
     service = "workload: {input_tokens: 100, output_tokens: 10, context_tokens: 50}, demand: 5"
     assert refused(service) == [
         "services.chat.workload.context_tokens: 50 is less than the 100 input_tokens; "
-        "the context holds the new tokens as well"
+        "the context includes the new tokens"
     ]
 
 

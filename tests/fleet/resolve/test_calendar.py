@@ -121,10 +121,10 @@ def test_names_of_months_and_quarters_and_back() -> None:
         ("{periods: [FY27-Q4,FY28-Q2],fiscal_year: {first_month: 2}}", "2026-08", "next quarter is FY28-Q1"),
         ("{periods: [2027Q1, 2027-04]}", "2026-08", "not 2027Q1 (a quarter) and 2027-04 (a month)"),
         ("{periods: [2027Q1, spring]}", "2025Q3", "2027Q1 (a quarter) and spring (a name without a date)"),
-        ("{periods: [FY27-Q4]}", "2026-08", "it is not said when the fiscal year of FY27-Q4 begins"),
+        ("{periods: [FY27-Q4]}", "2026-08", "the start of the fiscal year of FY27-Q4 is missing"),
         ("{periods: [2027Q1], period: month}", "2025Q3", "is month, and 2027Q1 is a quarter"),
         ("{periods: [2027Q1]}", "2026-08", "2026-08 begins within a quarter; 2026Q3 or 2026Q4"),
-        ("{periods: [2027Q1]}", "FY26-Q1", "it is not said when the fiscal year of FY26-Q1 begins"),
+        ("{periods: [2027Q1]}", "FY26-Q1", "the start of the fiscal year of FY26-Q1 is missing"),
         (FISCAL, "2025Q3", "2025Q3 begins within a quarter; FY26-Q2 or FY26-Q3"),
         (FISCAL.replace("2}", "13}"), "2026-08", "must be at most 12, not 13"),
     ],
@@ -140,7 +140,7 @@ def test_durations_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     )
     both = "lead_time_quarters: 1, lead_time_months: 2"
     assert "keep one of the two" in refused(tmp_path, quarters, "2025Q3", both)
-    assert "does not go with spot" in refused(
+    assert "cannot be combined with spot" in refused(
         tmp_path, MONTHS, rent="spot: true, max_share: 0.5, term_months: 2"
     )
 

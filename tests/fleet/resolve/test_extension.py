@@ -76,7 +76,7 @@ def test_the_last_period_is_repeated() -> None:
 
 def test_periods_that_a_budget_leaves_out_are_named() -> None:
     fleet = loaded(more="budget: {capex_usd: {2027Q2: 7}}\n")
-    assert "budget.capex_usd: names no 2027Q1: no limit there" in fleet.warnings
+    assert "budget.capex_usd: has no value for 2027Q1: no limit there" in fleet.warnings
 
 
 def test_demand_that_grows_goes_on_growing() -> None:

@@ -72,24 +72,27 @@ def test_the_block_is_resolved() -> None:
 
 
 def test_an_annuity_needs_interest() -> None:
-    assert "takes its interest from it" in refused(more="finance: {method: annuity}\n")
+    assert "is the interest rate of the annuity" in refused(more="finance: {method: annuity}\n")
 
 
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (("in_service: 2025Q1}", "resale_usd_per_host: 1}"), "a retirement needs it"),
+        (("in_service: 2025Q1}", "resale_usd_per_host: 1}"), "is required for the book value"),
         (("horizon: {periods: [2027Q1, 2027Q2]}\n", ""), "needs quarters or months as periods"),
-        (("price_book: rental_3y}", "price_book: rental_3y, residual_ratio: 0.1}"), "not for rent"),
+        (("price_book: rental_3y}", "price_book: rental_3y, residual_ratio: 0.1}"), "not to rent"),
         (("price_book: rental_3y}", "price_book: rental_3y, price_as_of: 2026-08}"), "dates its own"),
         (("hour: 2.0}", "hour: 2.0, price_as_of: 2026-02-30}"), "no such day"),
-        (("hour: 2.0}", "hour: 2.0, spot: true}"), "max_share: is missing"),
+        (("hour: 2.0}", "hour: 2.0, spot: true}"), "max_share: is required"),
         (("hour: 2.0}", "hour: 2.0, max_share: 0.3}"), "add spot: true"),
-        (("hour: 2.0}", "hour: 2.0, spot: true, max_share: 0.3, term_quarters: 2}"), "not go with spot"),
+        (
+            ("hour: 2.0}", "hour: 2.0, spot: true, max_share: 0.3, term_quarters: 2}"),
+            "cannot be combined with spot",
+        ),
         (("hour: 2.0}", "hour: 2.0, lot_accelerators: 2}"), "use lot_hosts"),
         (
             ("rent_usd_per_accelerator_hour: 2.0}", "capex_usd_per_host: 9, term_quarters: 2}"),
-            "holds for rent, not for a purchase",
+            "applies to rent, not to a purchase",
         ),
         (("hour: 2.0}", "hour: 2.0, price_as_of: yesterday}"), "price_as_of"),
     ],
@@ -205,7 +208,7 @@ def test_values_by_age_are_resolved() -> None:
         (("2025Q1}", "2025Q1, residual_ratio: {2027Q1: 0.6}}"), "'2027Q1' is not an age"),
         (("2025Q1}", "2025Q1, residual_ratio: {4: 0.3, 8: 0.6}}"), "0.6 at the age of 8 is more than 0.3"),
         (("2025Q1}", "2025Q1, residual_ratio: {4: 1.6}}"), "must be at most 1"),
-        (("in_service: 2025Q1}", "residual_ratio: {4: 0.6}}"), "values by age need it"),
+        (("in_service: 2025Q1}", "residual_ratio: {4: 0.6}}"), "is required for values by age"),
     ],
 )
 def test_values_by_age_that_make_no_sense_are_refused(change: tuple[str, str], expected: str) -> None:
@@ -233,12 +236,12 @@ def test_a_lease_a_loan_and_property_tax_are_resolved() -> None:
         (
             ((LEASED, f"{LEASED}\n    maintenance_hosts: {{2027Q1: 1}}"),),
             "",
-            "maintenance_hosts: does not go with hosts that may retire",
+            "maintenance_hosts: cannot be combined with hosts that may retire",
         ),
         (
             (),
             "finance: {method: annuity, discount_rate: 0.1, loan: {quarters: 4, interest_rate: 0.1}}\n",
-            "loan: does not go with an annuity",
+            "loan: cannot be combined with an annuity",
         ),
         ((), "finance: {loan: {quarters: 0, interest_rate: 0.1}}\n", "loan.quarters"),
     ],
@@ -304,7 +307,7 @@ def test_a_write_off_for_tax_without_interest_is_warned_of() -> None:
         ),
         (
             "rate: 0.2, write_off_quarters: 4, write_off_by_year: [1]",
-            "fleet.yaml:18:77: finance.income_tax.write_off_by_year: is a second write-off",
+            "fleet.yaml:18:77: finance.income_tax.write_off_by_year: cannot be combined with",
         ),
     ],
 )
@@ -326,7 +329,7 @@ def test_a_currency_is_resolved_and_its_rate_can_be_old() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("EUR", "USD", "fleet.yaml:18:28: finance.currency.code: is what amounts are in without a currency"),
+        ("EUR", "USD", "fleet.yaml:18:28: finance.currency.code: is the currency without this block"),
         ("EUR", "euro", "fleet.yaml:18:28: finance.currency.code"),
         ("1.08", "0", "fleet.yaml:18:47: finance.currency.usd_per_unit"),
         ("2026-11-01", "2026-11-31", "there is no such day"),

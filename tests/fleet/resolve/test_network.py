@@ -80,7 +80,7 @@ def test_a_service_may_be_served_elsewhere_alone(tmp_path: Path) -> None:
     [
         ("serve_from: [wst]", (), "services.chat.serve_from[0]: there is no region 'wst'"),
         ("serve_from: {ue: [east]}", (), "services.chat.serve_from.ue: there is no region 'ue'"),
-        ("serve_from: {eu: [west]}", (), "the way from eu to west and back is not known"),
+        ("serve_from: {eu: [west]}", (), "the round trip from eu to west is unknown"),
         ("serve_from: every", (), "services.chat.serve_from: must not be 'every'"),
         ("serve_from: {eu: every}", (), "services.chat.serve_from.eu: must not be 'every'"),
         ("", (("west: {}", "west: {round_trip_ms: {east: 61}}"),), "61, and 60 the other way round"),

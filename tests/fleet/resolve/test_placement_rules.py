@@ -72,7 +72,7 @@ def test_the_rules_are_read() -> None:
             "rented: {usd_per_accelerator_hour: 2}",
             "maintenance_hosts: {2027Q2: 1}, owned: {capex_usd_per_host: 9, in_service: 2026Q1, "
             "end_of_life: 2027Q2}",
-            "does not go with hosts that may retire",
+            "cannot be combined with hosts that may retire",
         ),
     ],
 )
@@ -93,4 +93,4 @@ def test_allowed_regions() -> None:
 
 def test_one_region_cannot_be_lost() -> None:
     one = (("{us-east: {}, eu-west: {}}", "{us-east: {}}"), ("forbid", "forbid, survive_region_loss: [chat]"))
-    assert "there is one region, and nothing is left without it" in refused(*one)
+    assert "with a single region, nothing is left after its loss" in refused(*one)

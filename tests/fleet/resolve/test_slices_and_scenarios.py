@@ -215,5 +215,5 @@ def test_what_follows_offline_work_is_refused(tmp_path: Path) -> None:
         "follows: {service: chat, ratio: 2}}\n"
     )
     assert refused(tmp_path, text) == [
-        "services.safety.follows.service: chat is offline, so that nothing says when its requests are served"
+        "services.safety.follows.service: chat is offline, so the time of its requests is unknown"
     ]

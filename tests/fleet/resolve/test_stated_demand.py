@@ -276,12 +276,12 @@ def test_every_way_of_stating_the_same_demand_is_the_same_demand(tmp_path: Path)
         ("demand: {east: 1}, growth: {north: 1 %/year}", "growth.north: there is no region 'north'"),
         (
             "demand: {east: {low: 1 requests/s, mid: 2 requests/day}}",
-            "demand.east: low, mid and high count different things",
+            "demand.east: low, mid and high have different units",
         ),
         (
             # Figures of two units are not compared.
             "demand: {east: {low: 90000 requests/day, mid: 2 requests/s, high: 300000 requests/day}}",
-            "demand.east: low, mid and high count different things",
+            "demand.east: low, mid and high have different units",
         ),
         (
             "offline: {requests_per_day: {east: 5 requests/s}}",
@@ -315,7 +315,7 @@ def test_mistakes_are_told_at_their_place(tmp_path: Path, service: str, message:
         (
             "west: {utc_offset_hours: -8}",
             "west: {}",
-            "day_shapes.office.by_local_hour: it is not said what time it is in west",
+            "day_shapes.office.by_local_hour: the local time is unknown in west",
         ),
     ],
 )
@@ -333,5 +333,5 @@ def test_a_follower_has_the_growth_of_its_leader(tmp_path: Path) -> None:
     )
     assert rates(fleet, "east", "2027Q2", 1) == [7.5, 30.0, 15.0]
     assert refused(tmp_path, "demand: {east: 1}", "follows: {service: s0, ratio: 2}, growth: 1 %/year") == [
-        "services.s1.growth: the demand of the service that is followed has a growth of its own"
+        "services.s1.growth: has no effect on a follower: the followed service has its own growth"
     ]

@@ -239,9 +239,9 @@ def test_the_objective_of_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("objective", "region", "figures", "expected"),
     [
-        ("energy", "", "all_in_w: 900", "regions.here.pue: is missing, and the objective is energy"),
+        ("energy", "", "all_in_w: 900", "regions.here.pue: is required for the objective energy"),
         ("energy", "pue: 1.2", "", "own has no power figure, for chat"),
-        ("carbon", "pue: 1.2", "all_in_w: 900", "regions.here.grid_kg_co2_per_kwh: is missing"),
+        ("carbon", "pue: 1.2", "all_in_w: 900", "regions.here.grid_kg_co2_per_kwh: is required"),
     ],
 )
 def test_what_an_objective_counts_must_be_given(

@@ -84,7 +84,7 @@ def test_rows_that_a_fleet_file_would_not_take_are_rejected_with_their_reason(tm
         "owned.in_service: must be a quarter such as 2025Q3 or FY26-Q2, or a month such as 2025-07, "
         "not '2025Q9'",
         "owned.price_as_of: there is no such day",
-        "name: is not a name: 'c c'; names hold no blanks, commas, brackets or bars",
+        "name: is not a name: 'c c'; names contain no blanks, commas, brackets or bars",
         "name holds the character U+001B, which steers a terminal",
     ]
     prices = "name,hardware,per,capex_usd_per_host,price_as_of\nb,H200-SXM,host,5,2026-13\n"

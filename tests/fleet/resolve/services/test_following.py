@@ -108,7 +108,7 @@ def test_a_shared_budget_is_split_as_declared(tmp_path: Path) -> None:
         ),
         (
             FOLLOWER + "    follows: {service: safety, ratio: 1}\n",
-            "services.safety.follows.service: nothing but each other is followed by safety",
+            "services.safety.follows.service: follows in a circle: safety",
         ),
         (
             LEADER + FOLLOWER + "    demand: 4\n    follows: {service: assistant, ratio: 1}\n",
@@ -132,7 +132,7 @@ def test_a_shared_budget_is_split_as_declared(tmp_path: Path) -> None:
             LEADER
             + FOLLOWER
             + "    slo: {ttft_ms: 100}\n    follows: {service: assistant, ratio: 1, ttft_share: 0.5}\n",
-            "services.safety.follows.ttft_share: does not go with a TTFT limit of the service's own",
+            "services.safety.follows.ttft_share: cannot be combined with slo.ttft_ms of this service",
         ),
         (
             LEADER
@@ -173,7 +173,7 @@ def test_classes_without_shares_cannot_be_followed(tmp_path: Path) -> None:
     follows: {service: assistant, ratio: 0.5}
 """
     (line,) = refused(tmp_path, LEADER + follower)
-    assert "it is not said how these requests are split over brief, full" in line
+    assert "the split of these requests is missing: it needs shares of brief, full" in line
 
 
 def test_what_follows_an_unknown_service_is_one_mistake(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_one_service_follows_several_and_their_requests_add_up(tmp_path: Path) -
         ),
         (
             "[{service: assistant, ratio: 1, ttft_share: 0.2}, {service: agent, ratio: 1}]",
-            "services.safety.follows[0].ttft_share: does not go with several services",
+            "services.safety.follows[0].ttft_share: cannot be combined with several services",
         ),
         ("[]", "services.safety.follows"),
     ],

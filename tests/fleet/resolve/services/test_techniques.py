@@ -46,7 +46,7 @@ busiest_expert_ratio: 0.07, placement: random}
       kv_transfer: {overlap: true, gb_per_s: 25}
       sampling: top-p"""
 
-PARAMETERS = "log_linear_intercept and log_linear_slope go with activation: log-linear"
+PARAMETERS = "log_linear_intercept and log_linear_slope are for activation: log-linear"
 
 VARIANTS = """runtimes: [aggregated]
     quality_floor: 0.8
@@ -200,7 +200,7 @@ def test_engine_tables_have_no_techniques() -> None:
         encoding="utf-8",
     )
     found = refused("techniques: {chunk_tokens: 512}", "engines: rates.csv")
-    assert "acts on models; the rates of an engine table hold their techniques already" in found
+    assert "applies to models; the rates of an engine table already include techniques" in found
 
 
 def test_variants_may_be_disaggregated_and_have_floors_of_two_kinds() -> None:

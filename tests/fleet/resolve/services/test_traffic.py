@@ -86,8 +86,8 @@ def test_goodput_limits_single_requests(tmp_path: Path) -> None:
 def test_goodput_needs_a_limit(tmp_path: Path) -> None:
     found = problems(tmp_path, ("ttft_ms: 300, tpot_ms: 40", "goodput_ratio: 0.97"))
     assert found == [
-        "fleet.yaml:10:26: services.chat.slo.goodput_ratio: is a share of requests that keep limits, and "
-        "neither ttft_ms nor tpot_ms is given"
+        "fleet.yaml:10:26: services.chat.slo.goodput_ratio: needs ttft_ms or tpot_ms: it is the "
+        "share of requests that must meet them"
     ]
 
 
@@ -97,7 +97,7 @@ def test_engine_tables_have_no_single_requests(tmp_path: Path) -> None:
     )
     found = problems(tmp_path, ("model: llama3-8b", "engines: rates.csv"), ("ttft_ms", "ttft_p95_ms"))
     assert found == [
-        "fleet.yaml:10:10: services.chat.slo: needs a model: an engine table says nothing of single requests"
+        "fleet.yaml:10:10: services.chat.slo: needs a model: an engine table has no single requests"
     ]
 
 
@@ -169,7 +169,10 @@ def test_a_trace_is_counted(tmp_path: Path) -> None:
         ("input_tokens,output_tokens,input_tokens\n1,2,3\n", "input_tokens: the column is given twice"),
         ('input_tokens,output_tokens\n1,2\n1,"2\n1,2\n', "lengths.csv:3:1: a quote that begins in this line"),
         ("input_tokens;output_tokens\n1;2\n", "lengths.csv:1:1: fields are divided by semicolons; divide"),
-        ("a,b\n1,2\n", "lengths.csv:1:1: the columns are of no known kind; a histogram has input_from"),
+        (
+            "a,b\n1,2\n",
+            "lengths.csv:1:1: the columns are those of neither a histogram nor a trace;",
+        ),
         (
             "input_tokens,output_tokens\n5,0\n",
             "lengths.csv:2:1: a request has a whole number",

@@ -44,5 +44,7 @@ def test_one_rule_says_what_a_pool_keeps_free(
 
 
 def test_a_reserve_of_single_accelerators_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"own\.reserve_hosts: does not go with accelerators; single accel"):
+    with pytest.raises(
+        InputError, match=r"own\.reserve_hosts: cannot be combined with accelerators; single accel"
+    ):
         read(tmp_path, "accelerators: 9, reserve_hosts: 1")

@@ -35,17 +35,17 @@ def test_reserves_are_read(tmp_path: Path) -> None:
         (
             "",
             "hosts: 2, reserve_hosts: 1, reserve_percent: 5",
-            r"pools\.p\.reserve_percent: is a second reserve",
+            r"pools\.p\.reserve_percent: cannot be combined with",
         ),
         (
             "reserve_hosts_per_pool: 1, reserve_percent_per_pool: 5",
             "hosts: 2",
-            r"policy\.reserve_percent_per_pool: is a second reserve",
+            r"policy\.reserve_percent_per_pool: cannot be combined with",
         ),
         (
             "",
             "accelerators: 2, reserve_percent: 5",
-            r"p\.reserve_percent: does not go with accelerators",
+            r"p\.reserve_percent: cannot be combined with accelerators",
         ),
         ("reserve_percent_per_pool: 101", "hosts: 2", r"policy\.reserve_percent_per_pool"),
         ("", "hosts: 2, reserve_percent: -1", r"pools\.p\.reserve_percent"),
