@@ -180,11 +180,24 @@ def prompts_taken(load: Load, due: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def cache_limit(evaluator: Evaluator, load: Load, share: FloatArray) -> tuple[IntArray, NDArray[np.bool_]]:
-    """Return the sequences in the cache per rank and micro-batch, of `share` ones; and if one fits."""
+    """Return how many of `share` sequences a rank and micro-batch can hold, and whether it can hold one."""
     many = np.clip(np.ceil(share), 2, LARGEST_BATCH).astype(np.int64)
-    one = resident_memory(evaluator, load, np.ones_like(many))
-    fitting = resident_sequences(one, resident_memory(evaluator, load, many), many)
-    return np.clip(np.floor(fitting), 1, LARGEST_BATCH).astype(np.int64), one.fits
+    one, together = (resident_memory(evaluator, load, each) for each in (np.ones_like(many), many))
+    allowed = _whole_sequences(resident_sequences(one, together, many))
+    # Prompts of an iteration stop growing at its limit, so fewer fit than on a straight line to all of them.
+    while True:
+        tried = np.minimum(allowed, many)
+        memory = resident_memory(evaluator, load, tried)
+        over = one.fits & ~memory.fits & (tried > 1)
+        if not over.any():
+            return allowed, one.fits
+        fewer = _whole_sequences(resident_sequences(one, memory, np.maximum(tried, 2)))
+        allowed = np.where(over, np.minimum(fewer, tried - 1), allowed)
+
+
+def _whole_sequences(sequences: FloatArray) -> IntArray:
+    whole: IntArray = np.clip(np.floor(sequences), 1, LARGEST_BATCH).astype(np.int64)
+    return whole
 
 
 def _held_output(load: Load) -> IntArray:

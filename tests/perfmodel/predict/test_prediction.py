@@ -260,3 +260,17 @@ def test_accelerators_of_one_s_own_stand_beside_those_of_the_catalogue() -> None
     assert found["status"].tolist() == ["ok", "ok", "ok", "rejected"]
     fast, same, plain, _ = found["tpot_ms"]
     assert fast == same < plain
+
+
+@pytest.mark.parametrize("mode", ["burst", "closed_loop", "open_loop"])
+def test_a_server_that_holds_one_request_fits_however_many_are_sent(mode: str) -> None:
+    """A burst of 4,096 "did not fit" between 500 and 1,500 tokens: memory was taken as straight to 4,096."""
+    row = {"case_id": "a", "model": "mistralai/Mistral-Small-24B-Base-2501", "hardware": "MI350X", "tp": 4}
+    row |= {"backend": "trtllm", "weights": "mxfp4", "mode": mode, "input_tokens": 3078}
+    row |= {"concurrency": 4096, "requests_per_s": 4.0}
+    rows = [row | {"output_tokens": each} for each in (1, 17, 500, 1000, 1500, 2000, 8192)]
+    found = predict(pd.DataFrame(rows)).query("status == 'ok'")
+    assert len(found) > 5
+    assert found["fits"].all()
+    capacity_gib = accelerators()["MI350X"].hbm_gib
+    assert found["memory_gib_per_accelerator"].max() <= capacity_gib
