@@ -127,7 +127,8 @@ def limited_to(fleet: Fleet, plan: Plan, problem: Problem) -> Fleet:
 def region_lost(fleet: Fleet, region: str) -> Fleet:
     """The fleet without a region's hardware, its demand shared out over the others as they ask it themselves.
 
-    Demand of a service that nobody else asks stays where it arises.
+    Demand of a service that nobody else asks stays where it arises. The loss that services are to survive has
+    happened: those that are left need not survive another one.
     """
 
     def moved(rates: DemandRates) -> DemandRates:
@@ -153,6 +154,7 @@ def region_lost(fleet: Fleet, region: str) -> Fleet:
         pools=tuple(pool for pool in fleet.pools if pool.region != region),
         offers=tuple(offer for offer in offers if offer.regions),
         services=tuple(replace(each, demand=each.demand.changed(moved)) for each in fleet.services),
+        policy=replace(fleet.policy, survive_region_loss=()),
     )
 
 

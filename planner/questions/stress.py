@@ -242,7 +242,10 @@ def _held(case: Case, plan: Plan, problem: Problem) -> FleetQuestion:
             capex_usd_by_period=tuple(None for _ in fleet.periods),
         ),
     )
-    held = fleet_edits.with_policy(held, lambda policy: replace(policy, unmet="penalise"))
+    # Hardware that no longer survives the loss of a region serves all the same.
+    held = fleet_edits.with_policy(
+        held, lambda policy: replace(policy, unmet="penalise", survive_region_loss=())
+    )
     # What it costs is not asked: any plan that leaves the least unserved will do.
     return FleetQuestion(
         _as_in(case, held),
@@ -266,11 +269,16 @@ def _as_in(case: Case, held: Fleet) -> Fleet:
         places = {pool.region for pool in case.fleet.pools} | {
             region for offer in case.fleet.offers for region in offer.regions
         }
+        # Plans count on hosts in reserve then, and on pools for all of a service.
+        policy = replace(
+            held.policy, reserve_hosts_per_pool=0, reserve_percent_per_pool=0.0, max_share_per_pool=None
+        )
         return replace(
             held,
             services=case.fleet.services,
-            pools=case.fleet.pools,
+            pools=tuple(replace(pool, reserve_hosts=None, reserve_percent=None) for pool in case.fleet.pools),
             offers=tuple(offer for offer in held.offers if offer.regions[0] in places),
+            policy=policy,
         )
     return replace(held, services=case.fleet.services)
 

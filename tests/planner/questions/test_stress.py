@@ -118,6 +118,60 @@ def test_a_lost_region_moves_its_demand_and_is_still_paid_for() -> None:
     assert west.most_usd is None
 
 
+def protected(**changes: object) -> Fleet:
+    """Two regions of ten and twelve cards, either of which carries the 100 requests/s of both."""
+    places = ["east", "west"]
+    demand = {("east", "now", "all"): 60.0, ("west", "now", "all"): 40.0}
+    rates = engine_table([("aggregated", "A", 1, 10.0)])
+    fields: dict[str, object] = {
+        "services": [service("chat", demand, engines=rates, regions=places)],
+        "regions": [region("east"), region("west")],
+        "pools": [
+            owned_pool("own-east", 10, 16_000.0, hardware="A", per_host=1, region="east"),
+            owned_pool("own-west", 12, 16_000.0, hardware="A", per_host=1, region="west"),
+        ],
+        "offers": [],
+        "policy": {"survive_region_loss": ("chat",)},
+    }
+    return rented(**{**fields, **changes})
+
+
+def test_what_survives_the_loss_of_a_region_is_served_after_it() -> None:
+    """The rest was held to survive another loss, which no region alone can, so nothing was served."""
+    for found in outcomes(protected(), replace(NOTHING, regions=("east", "west"))):
+        assert found.broken == ()
+        assert found.most_usd == pytest.approx(0.0)
+
+
+def test_reserve_and_shares_of_pools_yield_when_a_region_is_lost() -> None:
+    """As the plan counts on: hosts in reserve may serve then, and one pool all of a service."""
+    rules = {"survive_region_loss": ("chat",), "reserve_hosts_per_pool": 3, "max_share_per_pool": 0.7}
+    question = protected(policy=rules)
+    for found in outcomes(question, replace(NOTHING, regions=("east", "west"))):
+        assert found.broken == ()
+
+
+def test_hardware_that_no_longer_survives_a_loss_still_serves() -> None:
+    """Two cards of the west arrive late: the east alone could not be survived, and served nothing."""
+    periods = ("2027Q1", "2027Q2")
+    places = ("east", "west")
+    demand = {("east", "2027Q2", "all"): 60.0, ("west", "2027Q2", "all"): 40.0}
+    rates = engine_table([("aggregated", "A", 1, 10.0)])
+    question = protected(
+        services=[service("chat", demand, engines=rates, regions=places, periods=periods)],
+        pools=[
+            owned_pool("own-east", 10, 16_000.0, hardware="A", per_host=1, region="east"),
+            owned_pool("own-west", 8, 16_000.0, hardware="A", per_host=1, region="west"),
+        ],
+        offers=[
+            buy_offer("buy", 16_000.0, hardware="A", per_unit=1, lead=1, periods=periods, regions=["west"])
+        ],
+        periods=periods,
+    )
+    (found,) = outcomes(question, replace(NOTHING, late_quarters=1))
+    assert found.broken == ()
+
+
 def test_demand_that_nobody_else_asks_stays_and_breaks() -> None:
     (found,) = outcomes(
         rented(regions=[region("here"), region("there")]), replace(NOTHING, regions=("here",))
