@@ -82,6 +82,7 @@ def _periods(problem: Problem) -> tuple[PeriodInput, ...]:
 
 def _service(service: Service) -> ServiceInput:
     techniques, draft = service.techniques, service.techniques.speculative
+    sessions, offload = techniques.persistent_kv, techniques.offload
     return ServiceInput(
         name=service.name,
         framework=service.framework,
@@ -98,6 +99,11 @@ def _service(service: Service) -> ServiceInput:
         draft_method=None if draft is None else draft.method,
         draft_model=None if draft is None else draft.draft_model,
         prefix_caching=service.keeps_prefixes,
+        session_gib={}
+        if sessions is None
+        else {each.tier: each.gib_per_accelerator for each in sessions.tiers},
+        offloaded={} if offload is None else {"weights": offload.weights_ratio, "kv": offload.kv_ratio},
+        expert_overlap=techniques.expert_overlap,
     )
 
 

@@ -31,7 +31,7 @@ from fleetplan.planner.plan.rows import (
     Unmet,
 )
 
-FORMAT_VERSION: Final = "1.7"
+FORMAT_VERSION: Final = "1.8"
 """Minor versions add fields; a reader ignores what it does not know."""
 
 UNMET_ROUNDING_SHARE: Final = 1 / 55_440

@@ -66,6 +66,12 @@ class ServiceInput(InputRecord):
     """What proposes tokens: draft-model, eagle, eagle3 or mtp; None where nothing says."""
     draft_model: str | None = None
     """Checkpoint of the draft; None for mtp."""
+    session_gib: dict[str, float] = Field(default_factory=dict)
+    """Memory that keeps caches of sessions between requests, by tier and accelerator. [GiB]"""
+    offloaded: dict[str, float] = Field(default_factory=dict)
+    """Shares of `weights` and of the running cache (`kv`) outside HBM."""
+    expert_overlap: str = "none"
+    """What is computed while tokens travel to experts: none, two-batch or single-batch."""
 
     @property
     def ends_with_prompts(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Final
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision, Service
+from fleetplan.fleet.inventory.techniques import Offload, PersistentKv
 from fleetplan.perfmodel.predict.published_error import TPOT_ERROR
 from fleetplan.planner.plan import ModelError
 from fleetplan.planner.plan.inputs import (
@@ -161,7 +162,18 @@ def _service(service: Service) -> ServiceInput:
         or techniques.persistent_kv is not None,
         draft_method=None if speculative is None else speculative.method,
         draft_model=None if speculative is None else speculative.draft_model,
+        session_gib=_session_gib(techniques.persistent_kv),
+        offloaded=_offloaded(techniques.offload),
+        expert_overlap=techniques.expert_overlap,
     )
+
+
+def _session_gib(sessions: PersistentKv | None) -> dict[str, float]:
+    return {} if sessions is None else {tier.tier: tier.gib_per_accelerator for tier in sessions.tiers}
+
+
+def _offloaded(offload: Offload | None) -> dict[str, float]:
+    return {} if offload is None else {"kv": offload.kv_ratio, "weights": offload.weights_ratio}
 
 
 def _variant(name: str, model: str, precision: Precision, checkpoint: str | None) -> VariantInput:

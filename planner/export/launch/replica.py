@@ -16,6 +16,7 @@ from fleetplan.perfmodel.techniques.expert_routing import EXPERTS_PER_REDUNDANT,
 from fleetplan.planner.export.launch.checkpoints import RefusedError, unsaid_weights
 from fleetplan.planner.export.launch.deployments import LaunchedGroup
 from fleetplan.planner.export.launch.lengths import longest_sequence
+from fleetplan.planner.export.launch.technique_notes import technique_notes
 from fleetplan.planner.export.launch.tools import tools
 
 LOAD_BALANCERS: Final = {
@@ -153,7 +154,7 @@ def length_and_notes(deployment: LaunchedGroup, framework: str) -> tuple[int, li
         The plan states no lengths.
     """
     length, note = longest_sequence(deployment)
-    notes = [note, *_expert_notes(deployment.layout, framework)]
+    notes = [note, *_expert_notes(deployment.layout, framework), *technique_notes(deployment, framework)]
     if (unsaid := unsaid_weights(deployment)) is not None:
         notes.append(unsaid)
     option, own = tools().framework(framework).batch, deployment.own_batches

@@ -90,6 +90,35 @@ def test_a_draft_is_started_or_the_launch_refused(framework: str) -> None:
     assert "draft" not in started(with_phase(each, "prefill"), framework).text
 
 
+def test_techniques_without_an_option_in_the_command_are_notes() -> None:
+    """A plan that kept 85 % of its sessions in DRAM was exported without a word about DRAM."""
+    each = with_phase(deployment("DP4-EP4"), "aggregated")
+    assert not technique_said(each)
+    wide = with_service(
+        each,
+        session_gib={"hbm": 8.0, "dram": 150.0, "flash": 400.0},
+        offloaded={"weights": 0.25, "kv": 0.1},
+        expert_overlap="two-batch",
+    )
+    notes = "\n".join(started(wide, "sglang").notes)
+    for said in (
+        "sessions are planned in 150 GiB of dram and 400 GiB of flash an accelerator: add --enable-hier",
+        "25% of the weights are planned outside HBM: add --cpu-offload-gb",
+        "10% of the running cache is planned outside HBM: no option of sglang is known for it",
+        "two-batch overlap of experts is planned: add --enable-two-batch-overlap",
+    ):
+        assert said in notes
+    assert "--kv-offloading-size" in "\n".join(started(wide).notes)
+    # A decode server keeps no sessions.
+    assert "sessions" not in "\n".join(started(with_phase(wide, "decode"), "sglang").notes)
+    # What stays in HBM the prefix cache of the server keeps.
+    assert not technique_said(with_service(each, session_gib={"hbm": 8.0}))
+
+
+def technique_said(each: LaunchedGroup) -> list[str]:
+    return [note for note in started(each, "sglang").notes if "planned" in note]
+
+
 def test_decode_context_parallelism_only_where_vllm_takes_it() -> None:
     each = with_phase(deployment("TP8CP2-TP16"), "aggregated")
     each = on_hosts_of(each, 16)
