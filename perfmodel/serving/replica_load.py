@@ -186,12 +186,12 @@ def cache_limit(evaluator: Evaluator, load: Load, share: FloatArray) -> tuple[In
     allowed = _whole_sequences(resident_sequences(one, together, many))
     # Prompts of an iteration stop growing at its limit, so fewer fit than on a straight line to all of them.
     while True:
-        tried = np.minimum(allowed, many)
+        tried = np.clip(allowed, 2, many)
         memory = resident_memory(evaluator, load, tried)
-        over = one.fits & ~memory.fits & (tried > 1)
+        over = one.fits & ~memory.fits & (allowed > 1)
         if not over.any():
             return allowed, one.fits
-        fewer = _whole_sequences(resident_sequences(one, memory, np.maximum(tried, 2)))
+        fewer = _whole_sequences(resident_sequences(one, memory, tried))
         allowed = np.where(over, np.minimum(fewer, tried - 1), allowed)
 
 
