@@ -63,8 +63,8 @@ def _static_result(evaluator: Evaluator, batch: ConfigurationBatch) -> ModeResul
         memory_gib_per_accelerator=memory.total_gib,
         fits=memory.fits,
         by_provenance_ms=prefill.by_provenance_ms + decoding / decode.latency_ms * decode.by_provenance_ms,
-        bottleneck=np.where(mostly_decode, decode.bottleneck, prefill.bottleneck),
-        names=decode.names,
+        bottleneck=np.where(mostly_decode, decode.bottleneck, len(decode.names) + prefill.bottleneck),
+        names=(*decode.names, *prefill.names),
     )
 
 

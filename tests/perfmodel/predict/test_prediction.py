@@ -275,3 +275,11 @@ def test_a_server_that_holds_one_request_fits_however_many_are_sent(mode: str) -
     assert found["fits"].all()
     capacity_gib = accelerators()["MI350X"].hbm_gib
     assert found["memory_gib_per_accelerator"].max() <= capacity_gib
+
+
+def test_a_static_batch_names_what_its_prompts_wait_for() -> None:
+    """Prompts under SGLang wait for their launches, generation does not: its names were one too few."""
+    row = {"case_id": "a", "model": "meta-llama/Llama-2-13b-hf", "hardware": "MI300X", "weights": "bf16"}
+    row |= {"backend": "sglang", "tp": 8, "mode": "static", "batch": 1, "input_tokens": 9, "output_tokens": 1}
+    found = predict(pd.DataFrame([row, row | {"sampling": "top-p"}]))
+    assert found["bottleneck"].tolist() == ["host_launches"] * 2
