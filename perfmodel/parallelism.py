@@ -60,7 +60,7 @@ class Parallelism:
         if self.tp * self.dp * self.cp != self.ffn_tp * self.ep:
             raise ValueError(
                 f"attention takes {self.tp * self.dp * self.cp} accelerators a stage (TP*DP*CP) "
-                f"but the feed-forward part {self.ffn_tp * self.ep} (TP*EP): they share the same ones"
+                f"but the feed-forward part {self.ffn_tp * self.ep} (TP*EP): they must be the same"
             )
 
     @property

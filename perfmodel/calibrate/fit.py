@@ -99,7 +99,7 @@ def calibrate(frame: pd.DataFrame, folder: Path = Path(), path: str = "measureme
     usable = {name: rows & ~refusals.rows for name, rows in usable.items()}
     nothing = ~(usable["ttft_ms"] | usable["tpot_ms"])
     refusals.add(
-        nothing, "", ["no tpot_ms above 0, and no ttft_ms of a request that waits for no other"] * len(frame)
+        nothing, "", ["needs tpot_ms above 0, or ttft_ms of a request that does not queue"] * len(frame)
     )
     if refusals.rows.all():
         raise InputError(refusals.issues)
@@ -273,6 +273,6 @@ def _waits_for_nobody(cases: Cases) -> NDArray[np.bool_]:
 
 def _apart(figure: str, measured_ms: float, predicted_ms: float) -> str:
     return (
-        f"{figure} {measured_ms:.4g} is over {FARTHEST_RATIO:g} times away from the predicted "
+        f"{figure} {measured_ms:.4g} differs by more than {FARTHEST_RATIO:g} times from the predicted "
         f"{predicted_ms:.4g}: is it another unit, or another configuration?"
     )

@@ -190,13 +190,13 @@ RULES: Final[tuple[_Rule[_Asked], ...]] = (
     ),
     _Rule(
         "framework: expert groups",
-        "experts are shared out among all ranks of a stage, or every expert is split over all of them",
+        "experts are divided among all ranks of a stage, or every expert is split over all of them",
         "expert_groups",
         _expert_groups,
     ),
     _Rule(
         "framework: cp of both phases",
-        "context parallelism of prompts and of generation take different ranks, which no one layout names",
+        "context parallelism of prompts and of generation take other ranks, which one layout cannot name",
         "prompt_cp",
         _mixed_cp,
     ),
@@ -208,7 +208,7 @@ RULES: Final[tuple[_Rule[_Asked], ...]] = (
     ),
     _Rule(
         "framework: cp of prompts alone",
-        "ranks that share prompts of latent attention are all of a stage, each with experts of its own",
+        "ranks that share prompts of latent attention are all ranks of a stage, each with separate experts",
         "latent_prompt_cp_alone",
         _latent_prompt_cp,
     ),
@@ -226,7 +226,7 @@ RULES: Final[tuple[_Rule[_Asked], ...]] = (
     ),
     _Rule(
         "framework: cp and feed-forward",
-        "the ranks of context parallelism hold the dense feed-forward block in another way",
+        "the framework divides the dense feed-forward block differently among context-parallel ranks",
         "prompt_cp_is_wide",
         _cp_feed_forward,
     ),

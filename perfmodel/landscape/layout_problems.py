@@ -56,7 +56,7 @@ def _attention_problem(attention: Attention, layout: Parallelism) -> str:
     if isinstance(attention, CompressedAttention) and layout.cp > 1:
         return f"cp {layout.cp} of compressed attention is not evaluated"
     if isinstance(attention, LinearAttention) and layout.cp > 1:
-        return f"cp {layout.cp} shares out a context, and recurrent layers have a state instead of one"
+        return f"cp {layout.cp} splits a context, but recurrent layers have a state instead"
     return ""
 
 
@@ -127,8 +127,6 @@ def configuration_problem(
         return problem
     if is_uneven(architecture, layout):
         layers = architecture.layer_count
-        return (
-            f"pp {layout.pp} does not share {layers} layers out evenly: stages of {-(-layers // layout.pp)}"
-        )
+        return f"pp {layout.pp} does not divide {layers} layers evenly: stages of {-(-layers // layout.pp)}"
     setting = LayoutSetting(accelerator.vendor, frozenset(prompt_stages))
     return framework_problem(framework, architecture, layout, phase, setting)

@@ -60,7 +60,7 @@ class CudaDevice:
         self._capability = torch.cuda.get_device_capability(self.where)
         busy = self.state().busy_ratio
         if busy is not None and busy > BUSY_RATIO and not allow_busy:
-            message = f"{self.name} is in use for {busy:.0%} of the time: its times would mean nothing"
+            message = f"{self.name} is in use for {busy:.0%} of the time: measured times would be meaningless"
             raise refused(f"cuda:{index}", message, "wait, choose another GPU, or pass --allow-busy")
         cache_bytes = int(getattr(properties, "L2_cache_size", 0)) or LAST_CACHE_BYTES
         self.arena = Arena(self.where, int(cache_bytes * REUSE_CACHES))

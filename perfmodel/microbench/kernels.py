@@ -127,7 +127,7 @@ def fastest_kernel(kernels: Sequence[Kernel], device: Device, label: str) -> Ker
             problem = str(error).splitlines()[0]
             if not device.works():
                 hint = "the same command continues after the known points"
-                message = f"{device.name} failed for good at {label}: {problem}"
+                message = f"{device.name} failed permanently at {label}: {problem}"
                 raise InputError([Issue("plan optables measure", 0, 0, "", message, hint)]) from error
     if not found:
         raise Unmeasurable(f"torch cannot run it on this device: {problem}")

@@ -138,7 +138,7 @@ def _predict_group(
         "trtllm",
         "fp8",
     ):
-        answers.reject(rows, "activation_scales: dynamic is known of trtllm with weights fp8 alone")
+        answers.reject(rows, "activation_scales: dynamic is for trtllm with weights fp8 only")
         return
     try:
         evaluator = build_evaluator(

@@ -201,7 +201,7 @@ def _value(name: str, column: TechniqueColumn, text: str) -> float | str:
         hint = names_hint(lower, column.allowed)
         return "" if lower in column.allowed else f"{name}: {text!r} is not known; {hint}"
     if column.is_month:
-        return "" if _MONTH.fullmatch(text) else f"{name}: {text!r} is not a year and month, as 2026-05"
+        return "" if _MONTH.fullmatch(text) else f"{name}: {text!r} is not a year and month, such as 2026-05"
     try:
         number = float(text)
     except ValueError:

@@ -174,7 +174,7 @@ def _format(path: Path, table: Table) -> tuple[str, _Reader]:
         raise InputError([divided])
     known = "; ".join(f"{form}: {', '.join(columns)}" for form, (columns, _) in _CSV_FORMATS.items())
     hint = f"known are JSON lines of Mooncake and CSV files with the columns of {known}"
-    raise InputError([Issue(str(path), 1, 1, "", "is a trace of no known format", hint)])
+    raise InputError([Issue(str(path), 1, 1, "", "is not a trace of a known format", hint)])
 
 
 def _azure(record: Mapping[str, object]) -> TraceRow:
@@ -238,7 +238,7 @@ def _checked(row: TraceRow) -> TraceRow:
     if row.input_tokens < 1 or row.output_tokens < 1:
         raise ValueError("a request needs at least one prompt token and one generated token")
     if row.prefix_tokens < 0 or not math.isfinite(row.arrival_s):
-        raise ValueError("an arrival must be a time, and cached tokens at least none")
+        raise ValueError("an arrival must be a time, and cached tokens at least 0")
     return row
 
 

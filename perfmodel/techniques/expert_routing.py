@@ -272,12 +272,12 @@ def _switched(values: Mapping[str, Any]) -> dict[str, Any]:
 def _refused(cells: Mapping[str, str]) -> Iterator[str]:
     is_log_linear = cells.get("expert_activation", "").lower() == "log-linear"
     if is_log_linear != ("log_linear_slope" in cells):
-        yield "log_linear_slope: goes with expert_activation log-linear, and with no other"
+        yield "log_linear_slope: is for expert_activation log-linear only"
     balance = cells.get("expert_balance", "auto").lower()
     if "busiest_expert_ratio" in cells and balance in {"eplb", "perfect"}:
-        yield f"busiest_expert_ratio: is a skew that is left, not expert_balance {balance}"
+        yield f"busiest_expert_ratio: cannot be combined with expert_balance {balance}"
     if "redundant_experts" in cells and balance in {"none", "perfect"}:
-        yield "redundant_experts: placed by expert_balance eplb, and by no other"
+        yield "redundant_experts: needs expert_balance eplb"
 
 
 def _problem(architecture: ModelArchitecture, framework: str, techniques: Techniques) -> str:

@@ -25,7 +25,7 @@ def image_problem(architecture: ModelArchitecture, techniques: Techniques) -> st
         return ""
     if "vision tower" in architecture.left_out:
         return f"image_token_ratio: the shapes of the vision tower of {architecture.name} are not known"
-    return f"image_token_ratio: {architecture.name} takes no images"
+    return f"image_token_ratio: {architecture.name} accepts no images"
 
 
 def image_operators(

@@ -41,7 +41,7 @@ def sampling_problem(framework: str, techniques: Techniques) -> str:
     if techniques.sampling == "greedy" or framework in SAMPLING_NS_PER_LOGIT:
         return ""
     known = " and ".join(sorted(SAMPLING_NS_PER_LOGIT))
-    return f"sampling: what top-p costs is known of {known} alone, not of {framework}"
+    return f"sampling: the cost of top-p is known for {known} only, not for {framework}"
 
 
 def _operators(operators: Iterable[Operator], step: TechniqueStep) -> Iterator[Operator]:

@@ -84,7 +84,7 @@ def _problem(architecture: ModelArchitecture, framework: str, techniques: Techni
         return ""
     return (
         f"speculative: {architecture.name} has recurrent layers, whose state cannot drop rejected "
-        f"tokens; that is not evaluated"
+        f"tokens; speculative decoding is not modelled for it"
     )
 
 

@@ -92,7 +92,7 @@ def use(
     systems = systems_beneath(folder)
     if systems is None:
         message = "no such folder" if not is_folder(folder) else "has no measured tables"
-        hint = "tables lie in SYSTEM/FAMILY/FRAMEWORK/VERSION/FAMILY_perf.parquet"
+        hint = "tables are in SYSTEM/FAMILY/FRAMEWORK/VERSION/FAMILY_perf.parquet"
         raise InputError([Issue(str(folder), 0, 0, "", message, hint)])
     found = check_folder(systems)
     use_folder(systems)

@@ -111,7 +111,7 @@ class StoredColumns(Mapping[str, "NDArray[Any] | Texts"]):
         """Return a column of whole numbers."""
         found = self.numbers(name)
         if found.dtype.kind == "f" and not np.isfinite(found).all():
-            raise ValueError(f"{name} holds what is no whole number")
+            raise ValueError(f"{name} contains a value that is not a whole number")
         return found.astype(np.int64, copy=False)
 
     def latency_ms(self) -> FloatArray:

@@ -77,7 +77,9 @@ def table_roots() -> tuple[TableRoot, ...]:
     for root in roots:
         if not root.path.is_dir():
             hint = f"`plan optables forget {root.path}` leaves it out"
-            raise InputError([Issue(str(root.path), 0, 0, "", "this folder of tables is gone", hint)])
+            raise InputError(
+                [Issue(str(root.path), 0, 0, "", "this folder of tables no longer exists", hint)]
+            )
     own = data_folder()
     if own is None:
         return tuple(roots)

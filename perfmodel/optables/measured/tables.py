@@ -163,11 +163,11 @@ def check_folder(folder: Path) -> dict[tuple[str, str], set[str]]:
                 if files:
                     _try(files[0])
     if not found:
-        raise InputError([Issue(str(folder), 0, 0, "", "has no table that is understood", _LAYOUT)])
+        raise InputError([Issue(str(folder), 0, 0, "", "contains no table of a known layout", _LAYOUT)])
     return found
 
 
-_LAYOUT: Final = "tables lie in SYSTEM/FAMILY/FRAMEWORK/VERSION/FAMILY_perf.parquet"
+_LAYOUT: Final = "tables are in SYSTEM/FAMILY/FRAMEWORK/VERSION/FAMILY_perf.parquet"
 
 
 def _try(file: TableFile) -> None:

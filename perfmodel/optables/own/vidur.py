@@ -71,7 +71,7 @@ def long_format(file: LongFile) -> tuple[pd.DataFrame, tuple[Issue, ...]]:
         kinds = {"mlp": {*_MLP, _SPLIT}, "attention": {*_ATTENTION, _SPLIT}, "all_reduce": {*_COLLECTIVE}}
         closest = min(kinds, key=lambda name: len(kinds[name] - given))
         missing = ", ".join(sorted(kinds[closest] - given))
-        what = "has columns of Vidur, but is none of its mlp, attention and all_reduce files"
+        what = "has columns of Vidur, but is not one of its mlp, attention and all_reduce files"
         raise InputError([Issue(str(file.path), 1, 1, "", what, f"a file of {closest} also has {missing}")])
     return frame, tuple(refused.issues)
 
@@ -126,7 +126,7 @@ def _attention(frame: pd.DataFrame, refused: _Refused) -> pd.DataFrame:
         frame,
         prefill & (frame["kv_cache_size"] > 0),
         "kv_cache_size",
-        "prompts over a cached prefix have no place in the table: it is computed from those without",
+        "the table has no prompts over a cached prefix: they are computed from prompts without one",
     )
     prefill = prefill[frame.index]
     frame = refused.without(
@@ -158,7 +158,7 @@ def _attention(frame: pd.DataFrame, refused: _Refused) -> pd.DataFrame:
 
 def _collective(frame: pd.DataFrame, refused: _Refused) -> pd.DataFrame:
     other = frame["collective"] != "all_reduce"
-    frame = refused.without(frame, other, "collective", "only all_reduce has a table of the same meaning")
+    frame = refused.without(frame, other, "collective", "only all_reduce has an equivalent table")
     apart = frame["devices_per_node"] != frame["num_workers"]
     frame = refused.without(
         frame, apart, "devices_per_node", "ranks on several hosts: tables hold one domain"

@@ -184,7 +184,7 @@ def test_each_row_that_is_not_used_has_its_reason() -> None:
     assert "no such model" in words[12]
     assert "fp99" in words[13]
     assert "another unit" in words[14]
-    assert "no tpot_ms" in words[16]
+    assert "needs tpot_ms" in words[16]
 
 
 def test_missing_columns_are_the_users_mistake() -> None:

@@ -195,7 +195,7 @@ def test_degrees_that_no_search_tries_are_refused_by_both() -> None:
         for model, label in models
     ]
     assert said[0] == said[2] == "pp 8 is more than the 4 layers"
-    assert said[1] == said[3] == "pp 3 does not share 4 layers out evenly: stages of 2"
+    assert said[1] == said[3] == "pp 3 does not divide 4 layers evenly: stages of 2"
 
 
 def test_a_framework_of_one_vendor_runs_on_no_others_parts() -> None:

@@ -134,7 +134,7 @@ def test_a_gpu_that_failed_for_good_ends_the_run_and_skips_nothing(monkeypatch: 
 
     monkeypatch.setitem(kernels.MAKERS, each.kind, lambda asked, operands: [fails])
     monkeypatch.setattr(torch.cuda, "synchronize", fails)
-    message = "GPU failed for good at gemm bf16 .*illegal memory access.*the same command continues"
+    message = "GPU failed permanently at gemm bf16 .*illegal memory access.*the same command continues"
     with pytest.raises(InputError, match=message):
         kernels.kernel(each, device)
 

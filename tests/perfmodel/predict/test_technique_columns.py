@@ -100,7 +100,7 @@ def test_a_switch_acts(base: dict[str, object], switch: dict[str, object], colum
         ({**DRAFT, "mode": "burst"}, "draft_tokens: has no effect in burst mode"),
         ({"shared_prefix_tokens": 10, "prefix_tokens": 5}, "shared_prefix_tokens: exceeds prefix_tokens"),
         ({"expert_activation": "even"}, "expert_activation: 'even' is not known; allowed: uniform, balanced"),
-        ({"expert_activation": "log-linear"}, "log_linear_slope: goes with expert_activation log-linear"),
+        ({"expert_activation": "log-linear"}, "log_linear_slope: is for expert_activation log-linear"),
         ({"offload_gb_per_s": 5}, "offload_gb_per_s: has no effect without offload_weights_ratio"),
         ({"expert_activation": "balanced"}, "experts: .* has none, so their routing has no effect"),
         ({"offload_weights_ratio": 0.5}, "offload_gb_per_s: missing, offload_weights_ratio needs it"),
@@ -110,9 +110,12 @@ def test_a_switch_acts(base: dict[str, object], switch: dict[str, object], colum
         ({"expert_balance": "even"}, "expert_balance: 'even' is not known; allowed: auto, eplb, none"),
         (
             {**MIXTRAL, "expert_balance": "eplb", "busiest_expert_ratio": 0.2},
-            "busiest_expert_ratio: is a skew that is left, not expert_balance eplb",
+            "busiest_expert_ratio: cannot be combined with expert_balance eplb",
         ),
-        ({**MIXTRAL, "expert_balance": "none", "redundant_experts": 2}, "redundant_experts: placed by"),
+        (
+            {**MIXTRAL, "expert_balance": "none", "redundant_experts": 2},
+            "redundant_experts: needs expert_balance",
+        ),
         ({**MIXTRAL, "busiest_expert_ratio": 0.9}, "busiest_expert_ratio: 0.9 is outside 0.125 to 0.5"),
     ],
 )

@@ -108,10 +108,10 @@ def test_blocks_of_long_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> No
     ("text", "expected"),
     [
         ("arrival_s;input_tokens;output_tokens\n1;2;3\n", "t.*:1:1: fields are divided by semicolons"),
-        ("a,b\n1,2\n", "is a trace of no known format"),
+        ("a,b\n1,2\n", "is not a trace of a known format"),
         ("arrival_s,input_tokens,output_tokens\n1,0,5\n", "none of its rows can be used; the first:"),
         ('{"timestamp": 0\n', "is not JSON"),
-        ("", "is a trace of no known format"),
+        ("", "is not a trace of a known format"),
     ],
 )
 def test_what_is_no_trace_is_refused(tmp_path: Path, text: str, expected: str) -> None:

@@ -111,7 +111,7 @@ def test_search_tries_the_degrees_it_is_given() -> None:
 def test_recurrent_layers_have_no_context_to_share() -> None:
     model = load_architecture("Qwen/Qwen3.5-27B", Path())
     problem = layout_problem(model, parse_parallelism("TP2CP2-TP4"), accelerator())
-    assert problem == "cp 2 shares out a context, and recurrent layers have a state instead of one"
+    assert problem == "cp 2 splits a context, but recurrent layers have a state instead"
 
 
 def test_redundant_experts_fill_a_pod_of_72() -> None:

@@ -125,7 +125,7 @@ def test_encoders_are_read_from_configs() -> None:
 def test_images_that_cannot_be_priced_are_refused_by_name() -> None:
     blind = load_architecture("llama3-8b", Path())
     unknown = load_architecture("llama4-scout", Path())
-    assert "takes no images" in technique_problem(blind, "vllm", HALF)
+    assert "accepts no images" in technique_problem(blind, "vllm", HALF)
     assert "the shapes of the vision tower of" in technique_problem(unknown, "vllm", HALF)
     assert technique_problem(SEES, "vllm", HALF) == ""
     row = {

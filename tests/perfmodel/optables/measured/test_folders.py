@@ -115,7 +115,7 @@ def test_a_folder_that_is_gone_is_said_and_can_be_forgotten(newer: Callable[...,
     folder = newer("wheel", "1.0", OLD)
     run("use", str(folder))
     folder.rename(folder.with_name("elsewhere"))
-    with pytest.raises(InputError, match="this folder of tables is gone"):
+    with pytest.raises(InputError, match="this folder of tables no longer exists"):
         table_files(SYSTEM, "gemm", "vllm")
     assert run("forget", str(folder))[0] == 0
     assert table_files(SYSTEM, "gemm", "vllm") == ()

@@ -297,5 +297,5 @@ def test_vidurs_collectives_within_a_host_alone(write: Callable[[str], Path]) ->
 
 
 def test_another_file_of_vidur_says_what_it_lacks(write: Callable[[str], Path]) -> None:
-    with pytest.raises(InputError, match="none of its mlp, attention and all_reduce files"):
+    with pytest.raises(InputError, match="not one of its mlp, attention and all_reduce files"):
         read_own_table(write("time_stats.send_recv.median,size\n1,2\n"), "toy")
