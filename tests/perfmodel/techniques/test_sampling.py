@@ -66,7 +66,7 @@ def test_prompts_draw_their_first_token() -> None:
 def test_a_framework_without_figures_is_refused() -> None:
     assert sampling_problem("sglang", DRAWN) == ""
     assert sampling_problem("trtllm", Techniques()) == ""
-    assert "known of sglang and vllm alone, not of trtllm" in sampling_problem("trtllm", DRAWN)
+    assert "known for sglang and vllm only, not for trtllm" in sampling_problem("trtllm", DRAWN)
 
 
 def test_predict_takes_the_switch() -> None:
@@ -95,5 +95,5 @@ def test_predict_takes_the_switch() -> None:
     assert found["tpot_ms"][1] - found["tpot_ms"][0] == pytest.approx(more_ms)
     assert found["tpot_ms"][2] == found["tpot_ms"][0]
     assert "'beam' is not known" in found["reason"][3]
-    assert "not of trtllm" in found["reason"][4]
+    assert "not for trtllm" in found["reason"][4]
     assert replace(DRAWN, sampling="greedy") == Techniques()
