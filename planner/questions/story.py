@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.fleet.units import SECONDS_PER_HOUR
@@ -48,7 +49,7 @@ class OnHardware:
     hardware : str
         The hardware.
     price : str
-        Its cheapest price and where that is.
+        Its cheapest price in the regions that serve the service, and where that is.
     rejected : dict[str, int]
         Configurations left out, by reason.
     candidates : int
@@ -111,14 +112,26 @@ def story(plan: Plan, fleet: Fleet, service: Service, resolver: Resolver) -> Sto
     resolver : Resolver
         Has its candidates.
     """
-    (found, _), _ = resolver.problem_in_time(fleet)
+    (found, problem), _ = resolver.problem_in_time(fleet)
+    regions = {
+        problem.pools[p].region
+        for cell in problem.cells
+        if cell.service == service.name
+        for _, p in problem.slots(cell)
+    }
+    within_reach = _supplied_in(fleet, regions)
+    supplied = set(supplied_hardware(within_reach))
     rejected = next((row.by_hardware for row in found.rejections if row.service == service.name), {})
     placements = tuple(row for row in plan.placements if row.service == service.name)
     placed = most_at_once(placements, lambda row: (row.hardware, row.phase))
     rows = []
     for name in supplied_hardware(fleet):
         own = [each for each in found.candidates if (each.service, each.hardware) == (service.name, name)]
-        usd, price = cheapest_usd_per_accelerator_hour(fleet, fleet.hardware[name])
+        if name not in supplied:
+            price = f"no supply in {', '.join(sorted(regions))}"
+            rows.append(OnHardware(name, price, rejected.get(name, {}), len(own), ()))
+            continue
+        usd, price = cheapest_usd_per_accelerator_hour(within_reach, fleet.hardware[name])
         cheapest = []
         for phase in Phase:
             best = _cheapest(service, [each for each in own if each.phase is phase], usd)
@@ -135,6 +148,19 @@ def story(plan: Plan, fleet: Fleet, service: Service, resolver: Resolver) -> Sto
         unmet=tuple(row for row in plan.shortages if row.service == service.name),
         binding=tuple(row for row in plan.binding if places & set(row.name.split())),
         usd=sum(row.usd for row in placements),
+    )
+
+
+def _supplied_in(fleet: Fleet, regions: Collection[str]) -> Fleet:
+    """The fleet with the supply of some regions alone."""
+    offers = (
+        replace(offer, regions=tuple(each for each in offer.regions if each in regions))
+        for offer in fleet.offers
+    )
+    return replace(
+        fleet,
+        pools=tuple(pool for pool in fleet.pools if pool.region in regions),
+        offers=tuple(offer for offer in offers if offer.regions),
     )
 
 
