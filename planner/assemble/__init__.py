@@ -1,8 +1,8 @@
-"""From raw solver values to the rows of a plan, its bill and what limits it, in unrounded numbers.
+"""Assemble a plan from solver values: its rows, its bill and its binding limits, without rounding.
 
-In: a `Problem` and what a search found of it. Out: a `Plan`. `traffic` says who serves what; `placements`,
-`pools`, `purchases` and others make the rows of it, `costs` and `bill` what they cost, `binding`
-what limits them.
+Input: a `Problem` and the result of a search. Output: a `Plan`. `traffic` assigns requests to replicas;
+`placements`, `pools`, `purchases` and others make the rows, `costs` and `bill` their costs, `binding` the
+limits.
 """
 
 from fleetplan.planner.assemble.budgets import within_budgets

@@ -1,8 +1,8 @@
-"""The bill of a plan: every cost as a price times a quantity, so that a spreadsheet can change the price.
+"""The bill of a plan: every cost as price times quantity, so that a spreadsheet can change the price.
 
-Each kind of cost follows one price in proportion, with all other inputs as they are: depreciation, residual
-value, maintenance, property tax and interest follow the purchase price, rent the hourly rate, energy the
-tariff. The quantity is the cost over the price. What follows no single price is a line without one.
+Each kind of cost is proportional to one price if all other inputs stay the same: depreciation, residual
+value, maintenance, property tax and interest to the purchase price, rent to the hourly rate, energy to the
+tariff. The quantity is the cost divided by the price. Costs without a single price are lines without a price.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fleetplan.planner.problem.supply import SupplyPool
 FLEET_FILE: Final = "the fleet file"
 
 CENT_USD: Final = 0.005
-"""Amounts below this are rounding, not a cost. [USD]"""
+"""Amounts below this are rounding. [USD]"""
 
 _UNITS: Final = {
     "depreciation": "hosts x share of the price written off",
@@ -43,10 +43,10 @@ _UNITS: Final = {
     "transition": "accelerators",
     "data": "GB",
 }
-"""What a price of each kind is multiplied with."""
+"""Unit of the quantity by kind of cost."""
 
 _PURCHASE_KINDS: Final = ("depreciation", "maintenance", "property_tax", "interest", "tax_deferral")
-"""Kinds that follow the price of a purchase in proportion."""
+"""Kinds of cost proportional to the purchase price."""
 
 _HOST: Final = "USD a host"
 _HOUR: Final = "USD an accelerator-hour"
@@ -54,7 +54,7 @@ _HOUR: Final = "USD an accelerator-hour"
 
 @dataclass(slots=True)
 class _Bill:
-    """Lines and the prices that they name, in the order in which they are met."""
+    """Lines of the bill and the prices they refer to, in order of first use."""
 
     problem: Problem
     prices: dict[str, PriceInput] = field(default_factory=dict)
@@ -83,16 +83,16 @@ def cost_lines(
     problem : Problem
         Sets and data.
     solution : Solution
-        What is bought, rented and retired.
+        Purchases, rentals and retirements.
     placements : tuple[Placement, ...]
-        With the energy of each.
+        Placements with their energy.
     costs : Mapping[str, float]
-        TCO by kind; what no line explains of a kind is a line of its own without a price. [USD]
+        TCO by kind; the unexplained part of a kind becomes a line without a price. [USD]
 
     Returns
     -------
     tuple[tuple[CostLine, ...], tuple[PriceInput, ...]]
-        The lines add up to `costs`, kind by kind.
+        Lines that add up to `costs` in each kind, and their prices.
     """
     bill = _Bill(problem)
     for p, pool in enumerate(problem.pools):
@@ -112,7 +112,7 @@ def cost_lines(
 
 
 def _line(period: str, pool: str, item: str, kind: str, usd: float, service: str = "") -> CostLine:
-    """A line without a price: its quantity is its cost."""
+    """Return a line without a price, with its cost as the quantity."""
     return CostLine(
         period=period,
         pool=pool,
@@ -136,9 +136,9 @@ def _existing(bill: _Bill, pool: SupplyPool) -> None:
 def _price_of(
     bill: _Bill, pool: SupplyPool, offer: Offer | None, kind: str, when: tuple[int, int]
 ) -> PriceInput | None:
-    """The price that a kind of cost follows: a shared one, that of the offer, or that of the hosts.
+    """Return the price of a kind of cost: a shared one, that of the offer, or that of the pool.
 
-    `when` has the periods of the decision and of the charge.
+    `when` is the period of the decision and that of the charge.
     """
     periods, (q, charged) = bill.problem.periods, when
     shared = _shared_price(bill.problem, pool, kind, charged)
@@ -151,7 +151,7 @@ def _price_of(
 
 
 def _decided(bill: _Bill, p: int, solution: Solution) -> None:
-    """Add the lines of decisions on the supply of a pool; their keys end with the period of the decision."""
+    """Add the lines for supply decisions of a pool; their keys end with the period of the decision."""
     problem, periods = bill.problem, bill.problem.periods
     pool, zero = problem.pools[p], (0.0,) * len(periods)
     for name, charges in supply_charges().items():
@@ -165,7 +165,7 @@ def _decided(bill: _Bill, p: int, solution: Solution) -> None:
             for kind, by_period in charges(problem, key).items():
                 at_once = count * leaving.get(kind, zero)[when]
                 for q, usd in enumerate(by_period):
-                    # A sale brings the price of its own period, whenever it is charged.
+                    # A sale has the price of its own period, regardless of when it is charged.
                     price = _price_of(bill, pool, offer, kind, (when, q))
                     later = count * usd - (at_once if q == when else 0.0)
                     bill.add(_line(periods[q], pool.name, item, kind, later), price)
@@ -202,7 +202,7 @@ def _changes(bill: _Bill, placements: tuple[Placement, ...]) -> None:
 
 
 def _unpriced(bill: _Bill, placements: tuple[Placement, ...]) -> None:
-    """Add the lines that follow no single price: data of requests from other regions, and daily starts."""
+    """Add the lines without a single price: data of requests from other regions, and daily starts."""
     data: dict[tuple[str, str, str], float] = defaultdict(float)
     daily: dict[tuple[str, str, str], float] = defaultdict(float)
     for row in placements:
@@ -215,7 +215,7 @@ def _unpriced(bill: _Bill, placements: tuple[Placement, ...]) -> None:
 
 
 def _shared_price(problem: Problem, pool: SupplyPool, kind: str, q: int) -> PriceInput | None:
-    """The price of a kind that is the region's or the fleet's, not the pool's; None for other kinds."""
+    """Return the price of a kind that the region or the fleet states; None for kinds of the pool."""
     finance: Finance = problem.fleet.finance
     if kind == IDLE_ENERGY:
         return _energy_price(problem, pool.region, q)
@@ -264,7 +264,7 @@ def _offer_price(offer: Offer, kind: str, ordered: int, periods: tuple[str, ...]
 
 
 def _of_period(name: str, values: tuple[float, ...], q: int, periods: tuple[str, ...]) -> tuple[str, float]:
-    """A price that may differ by period, named after its period where it does."""
+    """Return a price, with its period in the name if prices differ between periods."""
     return (name if len(set(values)) == 1 else f"{name} {periods[q]}"), values[q]
 
 

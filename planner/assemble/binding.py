@@ -1,4 +1,4 @@
-"""Which limits a plan uses up: the places where more would change it."""
+"""Find the binding limits of a plan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def binding_limits(
     pools: Sequence[PoolUse],
     costs: dict[str, float],
 ) -> tuple[Binding, ...]:
-    """Limits that leave no room for one more replica, unit or dollar.
+    """Return the limits without room for one more replica, unit or lot.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def binding_limits(
     Returns
     -------
     tuple[Binding, ...]
-        By constraint family: capacity, purchases, power, configurations, budgets.
+        Limits by constraint family: capacity, purchases, power, configurations, budgets.
     """
     found = _capacity(problem, placements, purchases, pools)
     found += _purchases(problem, purchases)
@@ -44,12 +44,12 @@ def binding_limits(
 
 
 def _named(moment: MomentKey) -> str:
-    """Period, slice and scenario in a line."""
+    """Return period, slice and scenario as text."""
     return " ".join(part for part in moment if part is not None)
 
 
 def _growing_pools(problem: Problem, purchases: Sequence[Purchase]) -> set[tuple[str, str]]:
-    """Pools and periods in which some offer could still bring a unit."""
+    """Return the pools and periods to which some offer can still add a unit."""
     taken = _taken(problem, purchases)
     found = set()
     for pool in problem.pools:
@@ -67,7 +67,7 @@ def _growing_pools(problem: Problem, purchases: Sequence[Purchase]) -> set[tuple
 def _can_grow(
     problem: Problem, acquisition: Acquisition, q: int, taken: Mapping[tuple[str, str], int]
 ) -> bool:
-    """Whether an offer could bring one lot more in a period, within its limits and the horizon."""
+    """Return whether an offer can supply one more lot in a period, within its limits and the horizon."""
     name, lot = acquisition.offer.name, acquisition.offer.lot_units
     limits = zip(problem.periods, acquisition.offer.max_units, strict=True)
     return acquisition.useful_in(q, len(problem.periods)) and all(
@@ -78,7 +78,7 @@ def _can_grow(
 
 
 def _taken(problem: Problem, purchases: Sequence[Purchase]) -> dict[tuple[str, str], int]:
-    """Units ordered or held, by offer and period."""
+    """Return the units ordered or in service, by offer and period."""
     taken: dict[tuple[str, str], int] = defaultdict(int)
     acquisitions = {a.offer.name: a for pool in problem.pools for a in pool.acquisitions}
     for purchase in purchases:
@@ -95,7 +95,7 @@ def _capacity(
     purchases: Sequence[Purchase],
     pools: Sequence[PoolUse],
 ) -> list[Binding]:
-    """Pools that cannot grow and in which the smallest replica that runs there does not fit once more."""
+    """Return pools that cannot grow and have no room for one more of their smallest replica."""
     smallest: dict[tuple[str, MomentKey], int] = {}
     for row in placements:
         key = (row.pool, row.moment_key)
@@ -142,7 +142,7 @@ def _purchases(problem: Problem, purchases: Sequence[Purchase]) -> list[Binding]
 
 
 def _power(problem: Problem, placements: Sequence[Placement], pools: Sequence[PoolUse]) -> list[Binding]:
-    """Regions that could not feed the smallest replica once more, on accelerators that stand idle."""
+    """Return regions without power for one more of their smallest replica on idle accelerators."""
     more_kw = {candidate.key: carried_kw(problem, candidate) for candidate in problem.candidates}
     found = []
     for region in problem.regions.values():
@@ -184,7 +184,7 @@ def _configurations(problem: Problem, placements: Sequence[Placement]) -> list[B
 
 
 def _budgets(problem: Problem, purchases: Sequence[Purchase], costs: dict[str, float]) -> list[Binding]:
-    """Budgets of which less is left than the cheapest lot that could still be had takes of them."""
+    """Return budgets with less left than the share of the cheapest lot that is still available."""
     budget, periods = problem.fleet.budget, problem.periods
     taken = _taken(problem, purchases)
     lots = [
@@ -199,7 +199,7 @@ def _budgets(problem: Problem, purchases: Sequence[Purchase], costs: dict[str, f
     spent: list[tuple[str, float, float | None, list[float]]] = [
         ("capex", capex, budget.capex_usd, [usd for _, usd in cash])
     ]
-    # A purchase takes next to nothing of an operating budget: it is what a plan buys that may not rent.
+    # A plan short of operating budget buys instead of renting, at almost no operating cost: test rentals.
     rents = [each.running_usd for each in lots if not each.capex_usd]
     for name, used, most in spent_usd(problem, costs):
         running = rents or [each.running_usd for each in lots]
@@ -216,7 +216,7 @@ def _budgets(problem: Problem, purchases: Sequence[Purchase], costs: dict[str, f
 
 @dataclass(frozen=True, slots=True)
 class _Lot:
-    """The units of an offer that come together in a period, and what they take of each budget."""
+    """A lot of an offer in a period, and its share of each budget."""
 
     period: str
     units: int

@@ -1,4 +1,4 @@
-"""What a plan spends of its budgets, in unrounded numbers."""
+"""Spending of a plan against its budgets, without rounding."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fleetplan.planner.problem.capacity_costs import CAPITAL_KINDS
 from fleetplan.planner.search import SearchResult
 
 ROUNDING_RATIO: Final = 9e-7
-"""Share of a budget that rounding may take: less than the verifier allows."""
+"""Tolerance on a budget for rounding, below that of the verifier. [share]"""
 
 
 def spent_usd(problem: Problem, costs: Mapping[str, float]) -> Iterator[tuple[str, float, float]]:
-    """Yield the limits of cost with what is spent of them: name, spent, limit. [USD]
+    """Yield the name, spending and limit of each cost budget. [USD]
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def spent_usd(problem: Problem, costs: Mapping[str, float]) -> Iterator[tuple[st
 
 
 def within_budgets(problem: Problem, result: SearchResult) -> bool:
-    """Whether what a search found keeps the limits of cost."""
+    """Return whether the result of a search keeps the cost budgets."""
     budget, solution = problem.fleet.budget, result.solution
     if solution is None or (budget.opex_usd is None and budget.tco_usd is None):
         return True

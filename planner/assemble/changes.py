@@ -1,4 +1,4 @@
-"""Changes from one period or slice to the next: replicas that start, end, or wait idle."""
+"""Changes between periods or slices: replicas that start, end, or stay idle."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fleetplan.planner.problem import Problem
 
 
 def replicas_before(problem: Problem, replicas: Mapping[ReplicaKey, int], key: ReplicaKey) -> int | None:
-    """Replicas of a candidate in a pool in the moment before; None where nothing is known of it."""
+    """Return the replicas of a candidate in a pool in the previous moment; None if unknown."""
     c, p, m = key
     earlier = problem.moments[m].before
     if earlier is not None:
@@ -25,7 +25,7 @@ def replicas_before(problem: Problem, replicas: Mapping[ReplicaKey, int], key: R
 
 
 def started_replicas(problem: Problem, replicas: Mapping[ReplicaKey, int], key: ReplicaKey) -> int:
-    """Replicas that did not run in the moment before; 0 where nothing is known of it."""
+    """Return the replicas that did not run in the previous moment; 0 if that is unknown."""
     before = replicas_before(problem, replicas, key)
     return 0 if before is None else max(0, replicas.get(key, 0) - before)
 
@@ -33,20 +33,21 @@ def started_replicas(problem: Problem, replicas: Mapping[ReplicaKey, int], key: 
 def with_idle_replicas(
     problem: Problem, needed: Mapping[ReplicaKey, int], solved: Mapping[ReplicaKey, int]
 ) -> dict[ReplicaKey, int]:
-    """Replicas that carry traffic, and those of the solver that wait for it.
+    """Return the replicas that carry traffic, plus idle ones that avoid a start.
 
     Parameters
     ----------
     problem : Problem
         Sets and data.
     needed, solved : Mapping[ReplicaKey, int]
-        Replicas that the traffic fills, and those that the solver runs, which are at least as many.
+        Replicas needed for the traffic, and replicas in the solver's solution (at least as many).
 
     Returns
     -------
     dict[ReplicaKey, int]
-        The fewest with no more starts than in `solved`. Where what starts within a day counts, all that the
-        solver runs of a candidate in a pool: dropping an idle replica in one slice moves a start to another.
+        The fewest replicas with no more starts than in `solved`. If starts within a day cost money, all
+        solver replicas of each useful candidate and pool: dropping an idle replica in one slice moves a start
+        to another.
     """
     if problem.counts_tides:
         useful = {(c, p) for c, p, _ in needed}
@@ -60,7 +61,7 @@ def with_idle_replicas(
 
 
 def _chains(problem: Problem) -> list[list[int]]:
-    """Moments of the same slice and demand scenario, each list in the order of the periods."""
+    """Return lists of moments with the same slice and demand scenario, in the order of the periods."""
     chains: dict[int, list[int]] = {}
     first: dict[int, int] = {}
     for m, moment in enumerate(problem.moments):
@@ -76,9 +77,9 @@ def _bridged(
     place: tuple[int, int],
     chain: list[int],
 ) -> dict[ReplicaKey, int]:
-    """The fewest replicas of a candidate in a pool along one chain of moments."""
+    """Return the fewest replicas of a candidate in a pool along one chain of moments."""
     c, p = place
-    # A replica bridges a moment if it runs there for the solver, and is needed before and after.
+    # A replica bridges a moment if the solver runs it there and it is needed before and after.
     from_before = _running_first(problem, solved, (c, p, chain[0]))
     since: dict[int, int] = defaultdict(int)
     for m in chain:
@@ -95,14 +96,14 @@ def _bridged(
 
 
 def _running_first(problem: Problem, solved: Mapping[ReplicaKey, int], key: ReplicaKey) -> int:
-    """Replicas that a first moment may run without a start: all of them where no plan is in force."""
+    """Return the replicas that a first moment can run without a start: all, unless a plan is in force."""
     if problem.running_before is None:
         return solved.get(key, 0)
     return problem.running_before.get((*key[:2], problem.moments[key[2]].slice), 0)
 
 
 def transitions(problem: Problem, replicas: Mapping[ReplicaKey, int]) -> tuple[Transition, ...]:
-    """Every change of the number of replicas, by moment; a first moment only against a plan in force."""
+    """Return every change in replicas by moment; a first moment is only compared with a plan in force."""
     rows: dict[tuple[int, int], None] = dict.fromkeys((c, p) for c, p, _ in problem.running_before or {})
     rows |= dict.fromkeys((c, p) for c, p, _ in replicas)
     found = []
@@ -117,14 +118,14 @@ def transitions(problem: Problem, replicas: Mapping[ReplicaKey, int]) -> tuple[T
 
 
 def switched_replicas(problem: Problem, replicas: Mapping[ReplicaKey, int], key: ReplicaKey) -> int:
-    """Replicas that did not run in the slice before; 0 where the day is whole."""
+    """Return the replicas that did not run in the previous slice; 0 without slices."""
     c, p, m = key
     earlier = problem.moments[m].slice_before
     return 0 if earlier is None else max(0, replicas.get(key, 0) - replicas.get((c, p, earlier), 0))
 
 
 def tides(problem: Problem, replicas: Mapping[ReplicaKey, int]) -> tuple[Transition, ...]:
-    """Every change of the number of replicas from one slice of the day to the next."""
+    """Return every change in replicas from one slice of the day to the next."""
     rows = dict.fromkeys((c, p) for c, p, _ in replicas)
     found = []
     for m, moment in enumerate(problem.moments):
@@ -138,7 +139,7 @@ def tides(problem: Problem, replicas: Mapping[ReplicaKey, int]) -> tuple[Transit
 
 
 def _transition(problem: Problem, key: ReplicaKey, before: int, count: int, usd: float) -> Transition:
-    """One change of the number of replicas."""
+    """Return the row of one change in replicas."""
     c, p, m = key
     return Transition(
         **row_place(problem, c, p, m),

@@ -1,6 +1,6 @@
-"""What a plan leaves beyond its horizon: rents and loans that are owed, and what owned hosts are worth.
+"""Obligations after the horizon (rents and loans), and the book value of owned hosts at its end.
 
-The horizon is that of the fleet file: orders in an extension of it are assumptions, and nobody owes them.
+The horizon is that of the fleet file: orders in its extension are assumptions and create no obligations.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.capacity_costs import interest_per_period
 
 STANDING = "standing hosts"
-"""What rows call hosts that are there before anything is decided."""
+"""Item of rows about installed hosts."""
 
 
 def commitments(problem: Problem, solution: Solution) -> tuple[Commitment, ...]:
-    """Return what is owed for each period after the horizon: leases, terms and loans."""
+    """Return the amounts owed for each period after the horizon: leases, terms and loans."""
     rows = [*_leases(problem), *_orders(problem, solution)]
     calendar, stated = problem.fleet.calendar, problem.periods[: problem.fleet.n_stated]
     return tuple(
@@ -30,7 +30,7 @@ def commitments(problem: Problem, solution: Solution) -> tuple[Commitment, ...]:
 
 
 def _leases(problem: Problem) -> Iterator[tuple[int, str, str, str, float]]:
-    """Rent of leases that go on, at the price of the last period."""
+    """Yield the rent of leases that continue, at the price of the last period."""
     calendar, count = problem.fleet.calendar, problem.fleet.n_stated
     last = calendar.index(problem.periods[count - 1])
     for pool in problem.fleet.pools:
@@ -43,7 +43,7 @@ def _leases(problem: Problem) -> Iterator[tuple[int, str, str, str, float]]:
 
 
 def _orders(problem: Problem, solution: Solution) -> Iterator[tuple[int, str, str, str, float]]:
-    """Rent of terms that go on, and payments of loans."""
+    """Yield the rent of terms that continue, and payments of loans."""
     count, loan, calendar = problem.fleet.n_stated, problem.fleet.finance.loan, problem.fleet.calendar
     for (p, a, q), units in solution.acquired.items():
         if q >= count:
@@ -64,7 +64,7 @@ def _orders(problem: Problem, solution: Solution) -> Iterator[tuple[int, str, st
 
 
 def remaining_values(problem: Problem, solution: Solution) -> tuple[RemainingValue, ...]:
-    """Return what the books hold of owned hosts at the end of the horizon, those that left apart."""
+    """Return the book value of owned hosts at the end of the horizon, without retired hosts."""
     count = problem.fleet.n_stated
     stated = {pool.name: pool for pool in problem.fleet.pools}
     rows = []
@@ -84,7 +84,7 @@ def remaining_values(problem: Problem, solution: Solution) -> tuple[RemainingVal
 
 
 def _age_at_end(pool: Pool, problem: Problem) -> int | None:
-    """Periods in service by the end of the last period; None where they are not known."""
+    """Return the periods in service by the end of the last period; None if unknown."""
     start = None if pool.owned is None or pool.owned.in_service is None else pool.owned.in_service
     calendar = problem.fleet.calendar
     since = None if start is None else calendar.index(start)

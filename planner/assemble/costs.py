@@ -13,29 +13,29 @@ from fleetplan.planner.problem import Problem, find_candidate
 from fleetplan.planner.problem.power_draw import idle_kwh, load_kw
 
 NOISE_RATIO: Final = 1e-12
-"""Size of a cost over those of all kinds up to which it is what rounding leaves of larger figures. A float
-has sixteen digits, and no sum here has ten thousand parts of a size."""
+"""Ratio of a cost to the total below which it is floating-point noise. A float has sixteen digits, and no sum
+here has ten thousand terms of similar size.
+"""
 
 
 def cost_rows(
     problem: Problem, solution: Solution, rows: Sequence[Placement], pools: Sequence[PoolUse]
 ) -> tuple[Cost, ...]:
-    """Cost of a plan by period, by service and by pool.
+    """Return the cost of a plan by period, by service and by pool.
 
     Parameters
     ----------
     problem : Problem
         Sets and data.
     solution : Solution
-        What exists and is bought.
+        Supply decisions.
     rows, pools : Sequence[Placement], Sequence[PoolUse]
-        The plan's.
+        Placements and pools of the plan.
 
     Returns
     -------
     tuple[Cost, ...]
-        The periods add up to the whole cost, and so do the pools; the services without idle capacity and
-        retirements.
+        Periods add up to the whole cost, as do pools; services do without idle capacity and retirements.
     """
     capacity = capacity_kinds(problem, solution)
     placed: dict[tuple[str, str], list[Placement]] = defaultdict(list)
@@ -73,7 +73,7 @@ def _row(
     capacity: Mapping[str, float],
     uses: Sequence[PoolUse],
 ) -> Cost:
-    """Cost of a scope and name, of which the uses of pools say what is idle and what left."""
+    """Return the cost row of a scope; pool uses determine its idle and retirement parts."""
     kinds = {**capacity, **_running_kinds(placed)}
     usd = sum(kinds.values())
     million = million_tokens(problem, placed)
@@ -91,16 +91,16 @@ def _row(
 
 
 def after_income_tax(problem: Problem, rows: Sequence[Cost], total_usd: float) -> IncomeTaxCost | None:
-    """Return the cost of a plan after income tax; None where the fleet states none.
+    """Return the cost of a plan after income tax, or None if the fleet states no tax.
 
     Parameters
     ----------
     problem : Problem
         Sets and data.
     rows : Sequence[Cost]
-        The plan's; those of periods count.
+        Cost rows of the plan; only periods are used.
     total_usd : float
-        TCO. [USD]
+        TCO of the plan. [USD]
     """
     tax = problem.fleet.finance.income_tax
     if tax is None:
@@ -117,7 +117,7 @@ def usd_per_million_tokens(problem: Problem, placed: Sequence[Placement], usd: f
 
 
 def million_tokens(problem: Problem, placed: Sequence[Placement]) -> float | None:
-    """Input tokens of prefill and output tokens of decode at the peak rate; None without lengths. [1e6]"""
+    """Return prefill input and decode output tokens at the peak rate; None without lengths. [1e6]"""
     tokens = 0.0
     for row in placed:
         seconds = problem.fleet.calendar.seconds * problem.moment_of(row).weight
@@ -134,9 +134,9 @@ def million_tokens(problem: Problem, placed: Sequence[Placement]) -> float | Non
 
 
 def carbon_kg(problem: Problem, placed: Sequence[Placement], uses: Sequence[PoolUse]) -> float | None:
-    """Carbon of what runs and of what stands idle; None where a region or power has no figure. [kg CO2]
+    """Return the carbon of running and idle hardware; None if a region or power has no figure. [kg CO2]
 
-    Energy that a rent pays for emits like any other.
+    Energy included in a rent counts like any other.
     """
     total = 0.0
     for row in placed:
@@ -155,7 +155,7 @@ def carbon_kg(problem: Problem, placed: Sequence[Placement], uses: Sequence[Pool
 
 
 def placed_kwh(problem: Problem, row: Placement) -> float:
-    """Energy of a placement: its load, and all that its accelerators draw idle. [kWh]"""
+    """Return the energy of a placement: its load, and the idle power of its accelerators. [kWh]"""
     candidate, moment = find_candidate(problem, row), problem.moment_of(row)
     pool = next(pool for pool in problem.pools if pool.name == row.pool)
     if candidate is None:
@@ -167,17 +167,17 @@ def placed_kwh(problem: Problem, row: Placement) -> float:
 
 
 def cost_breakdown(problem: Problem, solution: Solution, rows: Sequence[Placement]) -> dict[str, float]:
-    """TCO over the horizon by kind. [USD]"""
+    """Return the TCO over the horizon by kind. [USD]"""
     kinds = {**_added(list(capacity_kinds(problem, solution).values())), **_running_kinds(rows)}
     return stated_kinds(kinds)
 
 
 def stated_kinds(kinds: Mapping[str, float]) -> dict[str, float]:
-    """Costs that are more than what the rounding of floats leaves of sums that cancel out, by kind. [USD]"""
+    """Return the costs by kind that exceed floating-point noise of sums that cancel. [USD]"""
     noise_usd = NOISE_RATIO * sum(map(abs, kinds.values()))
     return {kind: usd for kind, usd in sorted(kinds.items()) if abs(usd) > noise_usd}
 
 
 def _running_kinds(rows: Sequence[Placement]) -> dict[str, float]:
-    """Running cost of placements by kind: all cost but their shares of pools. [USD]"""
+    """Return the running cost of placements by kind, without their shares of pools. [USD]"""
     return {kind: sum(getattr(row, f"{kind}_usd") for row in rows) for kind in RUNNING_KINDS}

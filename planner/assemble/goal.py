@@ -1,4 +1,4 @@
-"""Value that a plan reaches of an objective before TCO, without rounding."""
+"""Value of the plan's objective that precedes TCO, without rounding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fleetplan.planner.plan import DemandScenarioCost, Placement, PoolUse, State
 from fleetplan.planner.problem import Problem, find_candidate
 
 NOISE_RATIO: Final = 1e-12
-"""Share of the whole demand that sums of thousands of floats may be off by."""
+"""Floating-point error of sums of thousands of terms, as a share of the whole demand."""
 
 
 def reached_goal(
@@ -22,31 +22,32 @@ def reached_goal(
     unmet: Sequence[Unmet],
     scenarios: Sequence[DemandScenarioCost],
 ) -> StatedGoal | None:
-    """The goal's part of a plan document; None where TCO comes first.
+    """Return the goal record of a plan document, or None if TCO is the first objective.
 
     Parameters
     ----------
     problem : Problem
         Sets and data.
     reached : Reached or None
-        What the solver found, with its bound.
+        Result of the solver, with its bound.
     rows, uses : Sequence[Placement], Sequence[PoolUse]
-        What runs, and what stands.
+        Placements and pools of the plan.
     unmet : Sequence[Unmet]
-        What is left unserved.
+        Unserved demand.
     scenarios : Sequence[DemandScenarioCost]
-        What the plan costs in each demand scenario.
+        Cost of the plan in each demand scenario.
     """
     if reached is None:
         return None
     goal = reached.goal
     if goal.name == "served":
         value = _without_noise(_served(problem, unmet), goal)
-        # Of what is unserved the model rounds the weights: a bound is as far above the plan as in the model.
+        # For unserved demand, the model rounds the weights; the bound keeps its distance to the plan in the
+        # model.
         bound = value + _without_noise(max(reached.bound - reached.value, 0.0), goal)
     elif goal.name == "least-regret":
         value = max(row.regret_usd or 0.0 for row in scenarios)
-        # It may be below zero: a budget that holds in the mean lets a scenario cost less than it does alone.
+        # Regret can be negative: with a budget on the mean, one scenario may cost less than it does alone.
         bound = min(reached.bound, value)
     else:
         value = figure_of(problem, goal.name, rows, uses)
@@ -62,12 +63,12 @@ def reached_goal(
 
 
 def _without_noise(served: float, goal: Goal) -> float:
-    """Served demand, which is the whole less what is unmet, without what the floats of both leave."""
+    """Return the served demand, with floating-point noise of its difference set to zero."""
     return served if abs(served) > NOISE_RATIO * goal.most else 0.0
 
 
 def _served(problem: Problem, unmet: Sequence[Unmet]) -> float:
-    """Weighted demand less what is unmet, the mean of the periods. [weighted requests/s]"""
+    """Return weighted demand less unmet demand, averaged over periods. [weighted requests/s]"""
     total = 0.0
     for cell in problem.cells:
         share = problem.moments[cell.moment].weight / len(problem.periods)
@@ -79,13 +80,13 @@ def _served(problem: Problem, unmet: Sequence[Unmet]) -> float:
 
 
 def figure_of(problem: Problem, name: str, rows: Sequence[Placement], uses: Sequence[PoolUse]) -> float:
-    """Energy [kWh], carbon [kg CO2] or accelerators of running replicas and of idle accelerators."""
+    """Return energy [kWh], carbon [kg CO2] or accelerators of running replicas and idle accelerators."""
     running = sum(_used(problem, name, row) for row in rows)
     return running + sum(_idle(problem, name, use) for use in uses)
 
 
 def _used(problem: Problem, name: str, row: Placement) -> float:
-    """Return the energy [kWh], carbon [kg CO2] or accelerators that a placement adds."""
+    """Return the energy [kWh], carbon [kg CO2] or accelerators of a placement."""
     candidate, moment = find_candidate(problem, row), problem.moment_of(row)
     if candidate is None:
         raise ValueError(f"no candidate {row.config}")
@@ -98,7 +99,7 @@ def _used(problem: Problem, name: str, row: Placement) -> float:
 
 
 def _idle(problem: Problem, name: str, use: PoolUse) -> float:
-    """What accelerators without replicas add to energy [kWh] or carbon [kg CO2]."""
+    """Return the energy [kWh] or carbon [kg CO2] of accelerators without replicas."""
     if name == "accelerators" or not use.idle_energy_kwh:
         return 0.0
     if name == "carbon":

@@ -1,4 +1,4 @@
-"""States in a plan what it was made from."""
+"""Record the inputs of a plan in its document."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fleetplan.planner.problem import Problem
 def state_inputs(
     problem: Problem, solution: Solution, placements: tuple[Placement, ...], costs: Mapping[str, float]
 ) -> PlanInputs:
-    """Return what a plan was made from.
+    """Return the inputs of a plan.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def state_inputs(
     solution : Solution
         Solver values.
     placements : tuple[Placement, ...]
-        Of the plan.
+        Placements of the plan.
     costs : Mapping[str, float]
         TCO by kind. [USD]
     """
@@ -108,7 +108,7 @@ def _service(service: Service) -> ServiceInput:
 
 
 def _load_limits(service: Service) -> tuple[str, ...]:
-    """Limits under load in words, such as `TTFT 500 ms for 95 % of the requests`."""
+    """Return the limits under load in words, such as `TTFT 500 ms for 95 % of the requests`."""
     if service.traffic is None:
         return ()
     limits = [("TTFT", each) for each in service.traffic.ttft] + [
@@ -131,7 +131,7 @@ def _class(request_class: RequestClass) -> ClassInput:
 
 
 def _demand(problem: Problem) -> tuple[DemandInput, ...]:
-    """Demand of every cell, class by class."""
+    """Return the demand of every cell and class."""
     return tuple(
         DemandInput(
             service=cell.service,

@@ -1,4 +1,4 @@
-"""Who hands KV caches over to whom in a plan, where that is not free."""
+"""KV-cache flows between prefill and decode replicas, if transfer is restricted."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fleetplan.planner.problem import Problem, Slot
 from fleetplan.planner.problem.kv_pairs import KvPairs, Pair, SlotGroup, cell_pairs
 
 ROUNDING_RATIO: Final = 1e-9
-"""What is left of a pair's traffic below this share of it is rounding, no flow."""
+"""Share of a pair's traffic below which the rest is rounding instead of a flow."""
 
 
 def kv_flows(problem: Problem, traffic: ServedTraffic) -> tuple[KvFlow, ...]:
-    """Flows of every cell and class where links count, or not every prefill may pass to every decode."""
+    """Return the flows of cells and classes with link capacities or restricted pairs of replicas."""
     rows = []
     for (cell_index, k), known in cell_pairs(problem).items():
         if _is_free(traffic, (cell_index, k), known):
@@ -28,11 +28,11 @@ def kv_flows(problem: Problem, traffic: ServedTraffic) -> tuple[KvFlow, ...]:
 
 
 USED_UP_RATIO: Final = 1 - 1e-3
-"""From this share of its capacity on a link counts as used up."""
+"""Utilisation from which a link counts as binding."""
 
 
 def used_up_links(problem: Problem, flows: Sequence[KvFlow]) -> tuple[Binding, ...]:
-    """Links that carry what they can, with the headroom of the services that use them."""
+    """Return the binding links, including the headroom of the services that use them."""
     pools = {pool.name: pool for pool in problem.pools}
     found = []
     for link in problem.fleet.kv_links:
@@ -52,7 +52,7 @@ def used_up_links(problem: Problem, flows: Sequence[KvFlow]) -> tuple[Binding, .
 
 
 def _is_free(traffic: ServedTraffic, place: tuple[int, int], known: KvPairs) -> bool:
-    """Whether every group that prefills may pass to every one that decodes, over no link with a capacity."""
+    """Return whether any prefill group can pass to any decode group without a link capacity."""
     (cell, k), free = place, {(pair.prefill, pair.decode) for pair in known.pairs if not pair.links}
 
     def running(groups: Sequence[SlotGroup]) -> list[int]:
@@ -65,7 +65,7 @@ def _is_free(traffic: ServedTraffic, place: tuple[int, int], known: KvPairs) -> 
 def _flows(
     traffic: ServedTraffic, place: tuple[int, int], known: KvPairs
 ) -> Iterator[tuple[Pair, Slot, Slot, float]]:
-    """The traffic of each pair, divided over its slots in their order: as few flows as that takes."""
+    """Yield the traffic of each pair, assigned to its slots in order with as few flows as possible."""
     cell, k = place
     left: dict[Slot, float] = {
         (c, p): traffic.rates.get((c, k, p, cell), 0.0)

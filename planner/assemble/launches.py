@@ -1,4 +1,4 @@
-"""States in a plan what launching it needs: checkpoints, heads, and the memory left for a sequence."""
+"""Record in a plan the inputs for launching it: checkpoints, heads, and memory for sequences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fleetplan.planner.problem import Candidate, Problem
 
 
 def variants_of(service: Service) -> tuple[VariantInput, ...]:
-    """Return the models that may serve a service; none for its own rates."""
+    """Return the models that may serve a service; empty if it states its own rates."""
     return tuple(
         VariantInput(
             name=name,
@@ -38,7 +38,7 @@ def variants_of(service: Service) -> tuple[VariantInput, ...]:
 
 
 def _models(service: Service) -> list[tuple[str, str, Precision, str | None]]:
-    """Name, model, precision and checkpoint of each variant."""
+    """Return the name, model, precision and checkpoint of each variant."""
     if service.variants:
         return [
             (each.name, each.model, Precision(each.weights, each.kv), each.checkpoint)
@@ -48,7 +48,7 @@ def _models(service: Service) -> list[tuple[str, str, Precision, str | None]]:
 
 
 def _folder(model: str) -> str | None:
-    """What is launched for a model that is a file: its folder, or nothing where it is shapes alone."""
+    """Return the folder to launch for a model given as a file; empty for a file with shapes only."""
     if not model.endswith(".json"):
         return None
     path = PurePosixPath(model)
@@ -56,7 +56,7 @@ def _folder(model: str) -> str | None:
 
 
 def launches_of(problem: Problem, placements: Iterable[Placement]) -> tuple[LaunchInput, ...]:
-    """Return what starting each placed configuration of a model needs."""
+    """Return the launch inputs of each placed configuration with a model."""
     services = {each.name: each for each in problem.fleet.services}
     candidates = {candidate.key: candidate for candidate in problem.candidates}
     found = {row.key: _launch(problem, services[row.service], row, candidates[row.key]) for row in placements}
@@ -90,7 +90,7 @@ def _launch(problem: Problem, service: Service, row: Placement, candidate: Candi
             part_dtypes(architecture, precision),
             accelerator,
             configuration.layout,
-            # A decode step computes a token of each sequence.
+            # A decode step computes one token per sequence.
             (configuration.batch or 1) if row.phase == "decode" else techniques.chunk_tokens,
             0.0 if techniques.speculative is None else techniques.speculative.draft_gib_per_accelerator,
             _slots(service, row.phase, accelerator, architecture),
@@ -101,7 +101,7 @@ def _launch(problem: Problem, service: Service, row: Placement, candidate: Candi
 
 
 def _batches(service: Service, candidate: Candidate) -> dict[str, int]:
-    """Batches of a rank and micro-batch by class, as far as they are known."""
+    """Return the batch of a rank and micro-batch by class, if known."""
     known = zip(service.classes, candidate.batch, strict=False)
     return {each.name: batch for each, batch in known if batch is not None}
 
@@ -109,18 +109,18 @@ def _batches(service: Service, candidate: Candidate) -> dict[str, int]:
 def _slots(
     service: Service, phase: str, accelerator: Accelerator, architecture: ModelArchitecture
 ) -> StateSlots | None:
-    """How servers of a phase keep recurrent states; those that generate alone keep no prefixes."""
+    """Return the recurrent-state slots of a phase; servers for decode only keep no prefixes."""
     keeps = service.keeps_prefixes and phase != "decode"
     return state_slots(service.framework, accelerator.vendor, architecture, prefix_cache=keeps)
 
 
 _LATENT: Final = LatentAttention | CompressedAttention
 _SOFTMAX: Final = GroupedQueryAttention | _LATENT
-"""Attention to one latent vector a token for all heads, and all attention with heads of its own."""
+"""Attention to one latent vector per token, and attention with heads of its own."""
 
 
 def _heads(architecture: ModelArchitecture) -> tuple[int | None, int | None]:
-    """Query heads and key-value heads of the layers with softmax attention, where all have the same."""
+    """Return the query and key-value heads of softmax attention, if all layers have the same number."""
     attentions = [each.attention for each in architecture.groups]
     queries = {each.heads for each in attentions if isinstance(each, _SOFTMAX)}
     keys = {each.kv_heads for each in attentions if isinstance(each, GroupedQueryAttention)}
@@ -128,7 +128,7 @@ def _heads(architecture: ModelArchitecture) -> tuple[int | None, int | None]:
 
 
 def _longest_request(service: Service) -> int | None:
-    """Tokens of the longest request, where the lengths of all classes are known beyond their means."""
+    """Return the tokens of the longest request, or None if a class has only mean lengths."""
     longest = []
     for each in service.classes:
         spread = None if service.traffic is None else service.traffic.lengths_of(each.name)

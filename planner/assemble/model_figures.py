@@ -1,4 +1,4 @@
-"""Cost of a plan by the rounded figures of the solver's model."""
+"""Cost of a plan by the rounded coefficients of the solver's model."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from fleetplan.planner.units import USD_RESOLUTION
 def model_unused_usd(
     problem: Problem, solution: Solution, traffic: ServedTraffic, objective_usd: float | None
 ) -> float | None:
-    """Return the part of the solver's objective that the plan leaves out, if there is one. [USD]"""
+    """Return the part of the solver's objective that the plan does not need, if there is one. [USD]"""
     return None if objective_usd is None else objective_usd - model_usd(problem, solution, traffic)
 
 
 def model_usd(problem: Problem, solution: Solution, traffic: ServedTraffic) -> float:
-    """TCO of what a plan runs, buys, rents and retires, by the coefficients of the model. [USD]
+    """Return the TCO of a plan's placements and supply decisions by the model's coefficients. [USD]
 
-    Less than the solver's objective where the plan leaves out what nothing needs.
+    Below the solver's objective if the plan drops unneeded parts of the solution.
 
     Parameters
     ----------
     problem : Problem
         Sets and data.
     solution : Solution
-        What is bought, rented and retired.
+        Purchases, rentals and retirements.
     traffic : ServedTraffic
-        What runs.
+        Replicas and their traffic.
     """
     total = 0.0
     for name, charges in supply_charges().items():

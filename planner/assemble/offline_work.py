@@ -1,4 +1,4 @@
-"""From raw solver values to the work of offline services: when it arises, and when it is done."""
+"""Work of offline services from solver values: the cells where it arises and where it is done."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fleetplan.planner.problem.deferral import work_places
 def offline_work(
     problem: Problem, solution: Solution, unmet: Mapping[tuple[int, int], float]
 ) -> dict[tuple[int, int, int], float]:
-    """Work by (cell in which it arises, cell in which it is done, class), scaled to what arises.
+    """Return work by (cell of origin, cell of execution, class), scaled to the arising demand.
 
     Parameters
     ----------
@@ -24,12 +24,12 @@ def offline_work(
     solution : Solution
         Solver values, which are rounded up.
     unmet : Mapping[tuple[int, int], float]
-        What stays undone by (cell, class). [requests/s]
+        Work left undone by (cell, class). [requests/s]
 
     Returns
     -------
     dict[tuple[int, int, int], float]
-        In requests a day, headroom not included.
+        Work without headroom. [requests/day]
     """
     total: dict[tuple[int, int], int] = defaultdict(int)
     for (i, _, k), work in solution.put_off.items():
@@ -47,10 +47,9 @@ def offline_work(
 def _least_deferred(
     problem: Problem, work: dict[tuple[int, int, int], float]
 ) -> dict[tuple[int, int, int], float]:
-    """Exchange work between cells so that less of it is deferred; as much arises and is done in each.
+    """Exchange work between cells so that less of it is deferred; the totals of each cell stay.
 
-    Deferring costs nothing: a solution may put off work of the day to the night, and as much of the
-    night to the day.
+    Deferral is free, so a solution may defer day work to the night and as much night work to the day.
     """
     found = {key: per_day for key, per_day in work.items() if per_day > 0}
     for j, k in sorted({(j, k) for _, j, k in found}):
@@ -65,7 +64,7 @@ def _least_deferred(
 def _exchange(
     found: dict[tuple[int, int, int], float], i: int, j: int, target: int, k: int, moved: float
 ) -> None:
-    """Do work that came from i to j, and as much that went from j to a target, in j and in the target."""
+    """Swap work from i to j with work from j to a target, so that each is done in j and in the target."""
     for key in ((i, j, k), (j, target, k)):
         found[key] -= moved
         if found[key] <= 0:
@@ -83,7 +82,7 @@ def _is_in_time(problem: Problem, arises_in: int, done_in: int) -> bool:
 
 
 def offline_rows(problem: Problem, put_off: Mapping[tuple[int, int, int], float]) -> tuple[OfflineWork, ...]:
-    """One row for each moment in which work arises and each in which it is done."""
+    """Return one row per pair of moments in which work arises and is done."""
     rows = []
     for (i, j, k), per_day in sorted(put_off.items()):
         arising, done = problem.cells[i], problem.cells[j]

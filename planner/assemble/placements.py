@@ -1,4 +1,4 @@
-"""Rows of a plan by service: what runs where at which cost, and what stays unmet."""
+"""Rows of a plan by service: placements with their cost, and unmet demand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fleetplan.planner.problem.power_draw import load_kw
 
 
 def placements(problem: Problem, traffic: ServedTraffic, solution: Solution) -> tuple[Placement, ...]:
-    """One placement for each set of replicas, with its share of cost."""
+    """Return one placement per set of replicas, with its share of cost."""
     served: dict[ReplicaKey, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for (c, k, p, cell), rate in traffic.rates.items():
         served[c, p, problem.cells[cell].moment][k] += rate
@@ -81,7 +81,7 @@ def placements(problem: Problem, traffic: ServedTraffic, solution: Solution) -> 
 
 
 def _in_reading_order(problem: Problem, rows: Iterable[Placement]) -> tuple[Placement, ...]:
-    """Placements as a reader looks for them: by moment, then by service as the fleet lists them."""
+    """Return placements in reading order: by moment, then by service in the order of the fleet file."""
     order = {service.name: index for index, service in enumerate(problem.fleet.services)}
     phases = [phase.value for phase in (Phase.PREFILL, Phase.DECODE, Phase.AGGREGATED)]
 
@@ -97,7 +97,7 @@ def _in_reading_order(problem: Problem, rows: Iterable[Placement]) -> tuple[Plac
 def _rates_of_other_regions(
     problem: Problem, traffic: ServedTraffic
 ) -> dict[ReplicaKey, dict[str, dict[str, float]]]:
-    """Traffic that comes from another region, by replicas, region and class. [requests/s]"""
+    """Return the traffic from other regions by replicas, region and class. [requests/s]"""
     found: dict[ReplicaKey, dict[str, dict[str, float]]] = {}
     for (c, k, p, index), rate in traffic.rates.items():
         cell = problem.cells[index]
@@ -118,7 +118,7 @@ def _worst(latencies: tuple[float | None, ...], names: list[str], by_class: dict
 
 
 def unmet_rows(problem: Problem, traffic: ServedTraffic) -> tuple[Unmet, ...]:
-    """Unserved traffic by cell and class."""
+    """Return the unserved traffic by cell and class."""
     rows = []
     for (cell_index, k), rate in sorted(traffic.unmet.items()):
         cell = problem.cells[cell_index]
@@ -135,7 +135,7 @@ def unmet_rows(problem: Problem, traffic: ServedTraffic) -> tuple[Unmet, ...]:
 
 
 def phase_ratios(problem: Problem, rows: Iterable[Placement]) -> tuple[PhaseRatio, ...]:
-    """Prefill to decode accelerators of every disaggregated service, region and moment."""
+    """Return prefill and decode accelerators of every disaggregated service, region and moment."""
     totals: dict[tuple[MomentKey, str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row in rows:
         totals[row.moment_key, row.region, row.service][row.phase] += row.accelerators

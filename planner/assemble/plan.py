@@ -1,4 +1,4 @@
-"""The plan of what a search found: every row, cost and limit, recomputed without rounding."""
+"""Build the plan from the result of a search: rows, costs and limits, recomputed without rounding."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from fleetplan.planner.units import gap_of_cost
 def build_plan(
     problem: Problem, candidates: CandidateSet, result: SearchResult, provenance: PlanProvenance, solve: Solve
 ) -> Plan:
-    """A plan document from what a search found, costs recomputed without rounding."""
+    """Return a plan document from the result of a search, with costs recomputed without rounding."""
     solution = result.solution
     if solution is None or result.bound_usd is None:
         raise ValueError("the search found no plan")
@@ -53,7 +53,7 @@ def build_plan(
     objective = sum(costs.values())
     scenarios = scenario_costs(problem, objective - sum(row.running_usd for row in rows), rows, unmet)
     simpler = simplification(problem, result, traffic, objective)
-    # The model rounds costs; no bound is above what a plan costs that is known, the cheapest one too.
+    # The model rounds costs; a bound is capped at the cost of every known plan, including the cheapest one.
     bound = min(result.bound_usd, objective - (0.0 if simpler is None else simpler.usd))
     return Plan(
         fleet=problem.fleet.name,
@@ -99,7 +99,7 @@ def build_plan(
 
 
 def _unmet_gaps(problem: Problem, result: SearchResult, unmet: Sequence[Unmet]) -> tuple[UnmetGap, ...]:
-    """Gaps of what priorities lack; where rounding alone is unmet in the model they lack nothing."""
+    """Return the gaps of priorities with unmet demand; pure rounding in the model does not count."""
     lacking = {problem.services[row.service].priority for row in unmet}
     return tuple(
         UnmetGap(priority=priority, gap=left.gap, model_requests_per_s=left.value)

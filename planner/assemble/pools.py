@@ -1,4 +1,4 @@
-"""Rows of a plan by pool: units, what of them is used, and what they cost."""
+"""Rows of a plan by pool: units, their use, and their cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fleetplan.planner.verify.packing import fewest_units
 
 
 def units_in_pool(problem: Problem, solution: Solution, p: int, q: int) -> int:
-    """Units that stand in a pool in a period, reserve included."""
+    """Return the units in a pool in a period, including the reserve."""
     pool = problem.pools[p]
     arrived = sum(
         count
@@ -30,7 +30,7 @@ def units_in_pool(problem: Problem, solution: Solution, p: int, q: int) -> int:
 
 
 def pool_cost_kinds(problem: Problem, solution: Solution, p: int, q: int) -> dict[str, float]:
-    """Cost of what stands in a pool in a period, and of what leaves it, by kind; without energy. [USD]"""
+    """Return the cost of a pool in a period by kind, including departing units and without energy. [USD]"""
     pool = problem.pools[p]
     kinds: dict[str, float] = defaultdict(float)
     for kind, values in pool.fixed_cost_kinds.items():
@@ -44,7 +44,7 @@ def pool_cost_kinds(problem: Problem, solution: Solution, p: int, q: int) -> dic
 
 
 def capacity_kinds(problem: Problem, solution: Solution) -> dict[tuple[str, str], dict[str, float]]:
-    """Cost of every pool and period without energy, by kind. [USD]"""
+    """Return the cost of every pool and period by kind, without energy. [USD]"""
     return {
         (pool.name, period): pool_cost_kinds(problem, solution, p, q)
         for p, pool in enumerate(problem.pools)
@@ -53,13 +53,13 @@ def capacity_kinds(problem: Problem, solution: Solution) -> dict[tuple[str, str]
 
 
 def leaving_usd(problem: Problem, solution: Solution, p: int, q: int) -> float:
-    """Write-off of hosts that leave a pool at the start of a period, less their sale. [USD]"""
+    """Return the write-off of departing hosts at the start of a period, less their sale. [USD]"""
     retirement = problem.pools[p].retirement
     return 0.0 if retirement is None else solution.retired.get((p, q), 0) * retirement.leaving_usd(q)
 
 
 def pool_usd(problem: Problem, solution: Solution, p: int, q: int) -> float:
-    """Cost of what stands in a pool in a period, without energy and without what leaves it. [USD]"""
+    """Return the cost of a pool in a period, without energy and departing hosts. [USD]"""
     kinds = pool_cost_kinds(problem, solution, p, q)
     return sum(kinds.values()) - leaving_usd(problem, solution, p, q)
 
@@ -85,7 +85,7 @@ def pool_uses(problem: Problem, traffic: ServedTraffic, solution: Solution) -> t
 
 
 def _pool_kw(problem: Problem, use: PoolUse, loaded_kw: float) -> float:
-    """Facility power of a pool whose replicas draw so much more than idle accelerators. [kW]"""
+    """Return the facility power of a pool from the extra draw of its replicas over idle. [kW]"""
     idle_w = problem.hardware[use.hardware].idle_w_per_accelerator
     return (loaded_kw + it_power_kw(idle_w, use.accelerators)) * problem.regions[use.region].pue
 
@@ -93,7 +93,7 @@ def _pool_kw(problem: Problem, use: PoolUse, loaded_kw: float) -> float:
 def _pool_use(
     problem: Problem, place: tuple[int, int], units: int, sizes: list[int], costs: tuple[float, float]
 ) -> PoolUse:
-    """One pool in one moment with the sizes of its replicas, and what stands and what leaves costs."""
+    """Return the use of a pool in a moment, from the sizes of its replicas and its costs."""
     pool, moment = problem.pools[place[0]], problem.moments[place[1]]
     used = sum(map(pool.footprint_accelerators, sizes))
     total = units * pool.accelerators_per_unit
@@ -119,10 +119,10 @@ def _pool_use(
 
 
 def reserved_accelerators(pool: SupplyPool, units: int, in_use: int) -> int:
-    """Accelerators kept free: those of a pool that runs something, or that has no choice.
+    """Return the accelerators in reserve; a pool that may be empty needs none while it runs nothing.
 
-    `units` stand and are not out of service, `in_use` of them hold replicas (of a fixed reserve it matters
-    only whether any do).
+    `units` are installed and in service, `in_use` of them hold replicas (for a fixed reserve, only zero or
+    not matters).
     """
     if pool.may_stay_empty and in_use == 0:
         return 0

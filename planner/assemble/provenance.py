@@ -1,4 +1,4 @@
-"""Provenance of a plan: versions, files and prices, measured shares of its spend, published errors."""
+"""Provenance of a plan: versions, files, prices, sources of its spend, and published errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fleetplan.planner.search import SearchLimits, SearchResult
 
 
 def provenance(fleet: Fleet, candidates: CandidateSet, limits: SearchLimits) -> PlanProvenance:
-    """Where a plan of a fleet comes from; what its spend rests on is not known yet."""
+    """Return the provenance of a plan, except for the evidence behind its spend."""
     versions = installed_versions()
     prices = {offer.price_source for offer in fleet.offers}
     prices |= {pool.rented.price_source for pool in fleet.pools if pool.rented is not None}
@@ -26,7 +26,7 @@ def provenance(fleet: Fleet, candidates: CandidateSet, limits: SearchLimits) -> 
         scenarios=fleet.scenarios,
         assignments=fleet.assignments,
         inputs_sha256=dict(fleet.input_hashes),
-        # They are read in the order in which processes come to them.
+        # Processes read tables in varying order, so sort them.
         table_sources=tuple(sorted(candidates.table_sources, key=lambda each: (each.package, each.path))),
         price_sources=tuple(sorted(prices)),
         versions=versions,
@@ -44,7 +44,7 @@ def provenance(fleet: Fleet, candidates: CandidateSet, limits: SearchLimits) -> 
 
 
 def solve_record(result: SearchResult) -> Solve:
-    """How a plan was found, for the plan."""
+    """Return the record of the search for the plan."""
     return Solve(
         wall_s=result.wall_s,
         deterministic_time=result.deterministic_time,
@@ -54,13 +54,13 @@ def solve_record(result: SearchResult) -> Solve:
 
 
 def with_evidence(known: PlanProvenance, rows: Sequence[Placement]) -> PlanProvenance:
-    """Add how the rates that the plan pays for were obtained, and their published errors."""
+    """Add the sources of the rates that the plan pays for, and their published errors."""
     errors = model_errors((row.hardware, row.provenance) for row in rows)
     return known.model_copy(update={"spend_share": _spend_share(rows), "model_errors": errors})
 
 
 def _spend_share(rows: Sequence[Placement]) -> dict[str, float]:
-    """Share of the placements' spend by how their rates were obtained."""
+    """Return the share of the placements' spend by source of their rates."""
     spend: dict[str, float] = defaultdict(float)
     total = sum(row.usd for row in rows)
     for row in rows:

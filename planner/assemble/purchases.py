@@ -1,4 +1,4 @@
-"""Rows of a plan that change supply: purchases, rents and retirements."""
+"""Rows of a plan that change supply: purchases, rentals and retirements."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def purchases(problem: Problem, solution: Solution) -> tuple[Purchase, ...]:
 
 
 def kind_of_offer(offer: Offer) -> str:
-    """Kind of an offer: buy, rent, reserve (rent for a term) or spot."""
+    """Return the kind of an offer: buy, rent, reserve (rent for a term) or spot."""
     if offer.capex_usd_per_host is not None:
         return "buy"
     if offer.spot_max_share is not None:
@@ -51,12 +51,12 @@ def kind_of_offer(offer: Offer) -> str:
 
 
 def unit_of_pool(accelerators_per_unit: int) -> str:
-    """What the units of a pool are called."""
+    """Return the name of a pool's units."""
     return "host" if accelerators_per_unit > 1 else "accelerator"
 
 
 def retirements(problem: Problem, solution: Solution) -> tuple[Retired, ...]:
-    """Units that leave, in the order of periods and pools."""
+    """Return departing units in the order of periods and pools."""
     rows = []
     leased = {pool.name for pool in problem.fleet.pools if pool.rented is not None}
     for (p, q), units in sorted(solution.retired.items(), key=lambda item: (item[0][1], item[0])):

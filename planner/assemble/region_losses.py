@@ -1,4 +1,4 @@
-"""From raw solver values to what a plan runs after the loss of a region."""
+"""Placements of a plan after the loss of a region, from solver values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fleetplan.planner.problem.region_loss import joint_cells
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 LOAD_TOLERANCE: Final = 1e-7
-"""Load above what replicas carry that is rounding, not traffic. [replicas]"""
+"""Load above the capacity of replicas that counts as rounding. [replicas]"""
 
 Place = tuple[str, int, int, int]
 """Lost region, moment index, candidate index, pool index."""
@@ -34,12 +34,12 @@ def region_losses(
     solution : Solution
         Solver values, which are rounded up.
     unmet : Mapping[tuple[int, int], float]
-        What the plan leaves unserved by (cell, class). [requests/s]
+        Unserved demand of the plan by (cell, class). [requests/s]
 
     Returns
     -------
     tuple[SurvivingPlacement, ...]
-        Rates add up to the demand; replicas are the fewest that carry them.
+        Placements whose rates add up to the demand, with the fewest replicas that carry them.
     """
     rates: dict[Place, dict[int, float]] = defaultdict(dict)
     for lost in problem.regions:
@@ -58,7 +58,7 @@ def region_losses(
 def _scaled(
     problem: Problem, solution: Solution, place: tuple[str, str, int, int], wanted: float
 ) -> Iterator[tuple[Slot, float]]:
-    """Rates of the slots that serve a class of a service in a moment after a loss. [requests/s]"""
+    """Yield the rates of the slots that serve a class of a service in a moment after a loss. [requests/s]"""
     lost, service, k, m = place
     own = {
         (c, p): problem.candidates[c].requests_per_s[k] * units / LOAD_UNITS_PER_REPLICA

@@ -1,4 +1,4 @@
-"""The fields that rows of a plan share about a configuration in its pool and moment."""
+"""Fields common to rows of a plan about a configuration in a pool and moment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RowPlace(RowMoment):
 
 
 def row_place(problem: Problem, c: int, p: int, m: int) -> RowPlace:
-    """Name a candidate in a pool and moment."""
+    """Return the fields of a candidate in a pool and moment."""
     candidate, pool = problem.candidates[c], problem.pools[p]
     return {
         **problem.row_moment(m),

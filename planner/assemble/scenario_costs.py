@@ -21,11 +21,11 @@ def scenario_costs(
     Parameters
     ----------
     problem : Problem
-        With the best of each scenario alone, where that is known.
+        Sets and data, with the optimum of each scenario alone if known.
     capacity_usd : float
-        Cost of what stands, the same in every scenario. [USD]
+        Cost of supply, equal in every scenario. [USD]
     placements, unmet
-        Parts of the plan.
+        Placements and unmet demand of the plan.
     """
     best: Mapping[str, ScenarioOptimum] = problem.scenario_optima or {}
     rows = []
@@ -51,7 +51,7 @@ def scenario_costs(
 
 
 def scenario_purchases(problem: Problem) -> tuple[ScenarioPurchase, ...]:
-    """Return what the best plan for each demand scenario alone buys, as far as that is known."""
+    """Return the purchases of the best plan for each demand scenario alone, if known."""
     return tuple(
         ScenarioPurchase(
             scenario=name,

@@ -1,4 +1,4 @@
-"""How much simpler a plan is than the cheapest one found, and what it costs more."""
+"""Compare a simplified plan with the cheapest plan found, in simplicity and cost."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from fleetplan.planner.search import SearchResult
 def simplification(
     problem: Problem, result: SearchResult, chosen: ServedTraffic, objective_usd: float
 ) -> Simplification | None:
-    """Return what was paid for a simpler plan; None where none was looked for.
+    """Return the price of the simpler plan, or None if no simpler plan was searched.
 
     Parameters
     ----------
     problem, result : Problem, SearchResult
-        What was searched, and what was found.
+        Problem and result of the search.
     chosen : ServedTraffic
-        Of the simpler plan.
+        Traffic of the simpler plan.
     objective_usd : float
-        What it costs, recomputed without rounding. [USD]
+        Cost of the simpler plan, recomputed without rounding. [USD]
     """
     if result.cheapest is None or result.objective_usd is None:
         return None
@@ -33,12 +33,12 @@ def simplification(
     traffic = spread_traffic(problem, cheapest)
     before, after = list(traffic.replicas), list(chosen.replicas)
     cheapest_usd = sum(cost_breakdown(problem, cheapest, placements(problem, traffic, cheapest)).values())
-    # A solution may waste load that its plan leaves out, either of them: the smaller difference leaves the
-    # cheapest plan above the bound, and the price within the policy, by which the search went.
+    # Either solution may contain load that its plan drops. The smaller difference keeps the cheapest plan
+    # above the bound, and the price within the policy that the search used.
     usd = max(min(objective_usd - cheapest_usd, result.objective_usd - result.cheapest.usd), 0.0)
     home: HomePreference | None = None
     away, before_away = _away_requests_per_s(problem, chosen), _away_requests_per_s(problem, traffic)
-    # Load that a solution wastes is in neither: where no fewer requests are away, none was sent home.
+    # Dropped load counts in neither plan; if no fewer requests are served away, none moved home.
     if any(service.home_percent for service in problem.fleet.services) and away <= before_away:
         home = HomePreference(
             usd=min(max(result.cheapest.home_usd, 0.0), usd),
@@ -58,7 +58,7 @@ def simplification(
 
 
 def _away_requests_per_s(problem: Problem, traffic: ServedTraffic) -> float:
-    """What other regions serve of services that may pay to be served at home. [requests/s]"""
+    """Return the rate served away from home for services that may pay for home service. [requests/s]"""
     paying = {service.name for service in problem.fleet.services if service.home_percent}
     total = 0.0
     for (c, _, p, i), rate in traffic.rates.items():
@@ -70,7 +70,7 @@ def _away_requests_per_s(problem: Problem, traffic: ServedTraffic) -> float:
 
 
 def _flows(problem: Problem, traffic: ServedTraffic) -> int:
-    """Pairs of regions between which requests of a service pass, added up."""
+    """Return the number of pairs of regions between which requests pass, summed over services."""
     ways = {
         (problem.cells[i].service, problem.cells[i].region, problem.pools[p].region)
         for (_, _, p, i), rate in traffic.rates.items()

@@ -1,4 +1,4 @@
-"""Buy, rent, keep or retire: what an accelerator-hour of each costs by pool, and where they break even."""
+"""Supply options of each pool (buy, rent, keep, retire): cost per accelerator-hour and break-even."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from fleetplan.planner.problem.capacity_costs import acquisition_usd
 from fleetplan.planner.problem.supply import Acquisition, SupplyPool
 
 TIE_RATIO: Final = 1e-9
-"""Figures this close are equal: what is left is the order of floating-point sums."""
+"""Relative difference of figures that counts as floating-point noise."""
 
 FINANCING_KINDS: Final = ("depreciation", "interest", "tax_deferral")
-"""Kinds of the cost of a purchase that its price stands for where cash is counted."""
+"""Kinds of cost that the purchase price replaces in a cash comparison."""
 
 
 def supply_options(problem: Problem, solution: Solution) -> tuple[SupplyOption, ...]:
-    """Return the options of every pool in the order of the problem, what stands there first."""
+    """Return the options of every pool in the order of the problem, installed hosts first."""
     rows = []
     for p, pool in enumerate(problem.pools):
         if pool.existing_units:
@@ -37,7 +37,7 @@ def supply_options(problem: Problem, solution: Solution) -> tuple[SupplyOption, 
 
 
 def _standing(problem: Problem, solution: Solution, p: int) -> list[SupplyOption]:
-    """What keeping the hosts of a pool costs, and what retiring one saves where that may be chosen."""
+    """Return the cost of keeping a pool's hosts and, if allowed, the saving of retiring one."""
     pool, count = problem.pools[p], len(problem.periods)
     decided = problem.fleet.n_stated
     left = {q: units for (place, q), units in solution.retired.items() if place == p and q < decided}
@@ -61,7 +61,7 @@ def _standing(problem: Problem, solution: Solution, p: int) -> list[SupplyOption
     if not possible:
         return rows
     change = pool.retirement.unit_usd
-    # A host that stays leaves at the end of its life all the same, if that is within the horizon.
+    # A kept host still leaves at the end of its life within the horizon.
     anyway_usd = change[stays] if stays < count else 0.0
     best = possible[_first_least([change[q] for q in possible])]
     spared_hours = pool.accelerators_per_unit * (stays - best) * problem.fleet.calendar.hours
@@ -78,7 +78,7 @@ def _standing(problem: Problem, solution: Solution, p: int) -> list[SupplyOption
 
 
 def _acquired(problem: Problem, pool: SupplyPool, acquisition: Acquisition) -> SupplyOption | None:
-    """An offer at its cheapest period; None where nothing of it arrives within the horizon."""
+    """Return an offer at its cheapest period; None if it cannot arrive within the horizon."""
     count, offer = len(problem.periods), acquisition.offer
     possible = [q for q in range(problem.fleet.n_stated) if acquisition.useful_in(q, count)]
     if not possible:
@@ -97,7 +97,7 @@ def _acquired(problem: Problem, pool: SupplyPool, acquisition: Acquisition) -> S
 def _break_even(
     problem: Problem, pool: SupplyPool, bought: Acquisition, when: tuple[int, int]
 ) -> dict[str, object]:
-    """The rent that a purchase of a period is held against in the period of its arrival, and from when on."""
+    """Return the rent that competes with a purchase on its arrival, and the break-even."""
     _, arrival = when
     count = len(problem.periods)
     rents = [
@@ -126,9 +126,9 @@ def _break_even(
 
 
 def _nominal_usd(problem: Problem, pool: SupplyPool, taken: Acquisition, when: tuple[int, int]) -> float:
-    """Cost of an accelerator in a period, the price of a purchase not included, not discounted. [USD]
+    """Return the undiscounted cost of an accelerator in a period, without the purchase price. [USD]
 
-    `when` has the periods of the order and of the charge.
+    `when` is the period of the order and that of the charge.
     """
     fleet, (ordered, charged) = problem.fleet, when
     finance = replace(fleet.finance, discount_rate_per_year=0.0, method="straight-line")
@@ -139,13 +139,13 @@ def _nominal_usd(problem: Problem, pool: SupplyPool, taken: Acquisition, when: t
 
 
 def _accelerator_hours(problem: Problem, acquisition: Acquisition, q: int) -> float:
-    """Accelerator-hours that a unit of an order brings within the horizon."""
+    """Return the accelerator-hours within the horizon of one ordered unit."""
     served = sum(acquisition.serves(q, period) for period in range(len(problem.periods)))
     return served * acquisition.offer.accelerators_per_unit * problem.fleet.calendar.hours
 
 
 def _units(problem: Problem, solution: Solution, place: tuple[int, int]) -> int:
-    """Units of an offer that are bought, or the most that are rented at a time."""
+    """Return the units of an offer bought in total, or rented at the same time at most."""
     acquisition = problem.pools[place[0]].acquisitions[place[1]]
     decided = problem.fleet.n_stated
     taken = {q: units for (p, a, q), units in solution.acquired.items() if (p, a) == place and q < decided}
@@ -171,6 +171,6 @@ def _row(problem: Problem, pool: SupplyPool, option: str, q: int) -> SupplyOptio
 
 
 def _first_least(values: Sequence[float]) -> int:
-    """Position of the first of the least values."""
+    """Return the position of the first minimum."""
     least = min(values)
     return next(n for n, value in enumerate(values) if value <= least + TIE_RATIO * abs(least))

@@ -1,8 +1,7 @@
-"""From raw solver values to traffic in unrounded numbers.
+"""Convert solver values to unrounded traffic.
 
-The solver's values only say how many replicas, units and load units there are. Traffic is then spread
-over them in floating point, loads are scaled down to the demand, and replicas that carry nothing are
-dropped.
+The solver's values determine the numbers of replicas, units and load units. Traffic is then distributed over
+them in floating point, loads are scaled down to the demand, and replicas without traffic are dropped.
 """
 
 from __future__ import annotations
@@ -27,33 +26,36 @@ from fleetplan.planner.problem.kv_pairs import KvPairs, cell_pairs
 from fleetplan.planner.problem.load_units import load_units
 
 LOAD_TOLERANCE = 1e-7
-"""Load above a whole number of replicas that is rounding, not traffic. [replicas]"""
+"""Load above a whole number of replicas that counts as rounding. [replicas]"""
 
 SMALLEST_SHARE = 1e-12
-"""Share of a class's demand below which nothing is served: float rounding. A rate unit is 1e-8 of the largest
-demand of a service; of a load nothing can be said, as a replica may do any multiple of the demand."""
+"""Share of a class's demand below which nothing is served: floating-point noise. A rate unit is 1e-8 of the
+largest demand of a service; load units have no such limit, because a replica may serve any multiple of the
+demand.
+"""
 
 CRUMB_RATIO = 1e-7
-"""Part of a class's separate traffic below which a pair of groups hands nothing over: some rate units, which
-no plan needs and which would read as a flow of its own."""
+"""Share of a class's disaggregated traffic below which a pair of groups transfers nothing. Such a flow
+consists of a few rate units that no plan needs.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedTraffic:
-    """Who serves what.
+    """Assignment of traffic to replicas.
 
     Attributes
     ----------
     rates : dict[LoadKey, float]
-        Traffic by (candidate, class, pool, cell), headroom not included. [requests/s]
+        Traffic by (candidate, class, pool, cell), without headroom. [requests/s]
     replicas : dict[ReplicaKey, int]
-        Replicas by (candidate, pool, moment); idle only where starting them anew would cost.
+        Replicas by (candidate, pool, moment); idle ones only if starting them again would cost money.
     unmet : dict[tuple[int, int], float]
         Unserved traffic by (cell, class). [requests/s]
     passed : dict[PairKey, float]
-        Traffic that passes between a pair of groups of prefill and decode replicas. [requests/s]
+        Traffic between pairs of prefill and decode groups. [requests/s]
     put_off : dict[tuple[int, int, int], float]
-        Offline work by (cell in which it arises, cell in which it is done, class). [requests/day]
+        Offline work by (cell of origin, cell of execution, class). [requests/day]
     """
 
     rates: dict[LoadKey, float]
@@ -64,7 +66,7 @@ class ServedTraffic:
 
 
 def spread_traffic(problem: Problem, solution: Solution) -> ServedTraffic:
-    """Traffic on every set of replicas, scaled to the demand.
+    """Return the traffic on every set of replicas, scaled to the demand.
 
     Parameters
     ----------
@@ -76,7 +78,7 @@ def spread_traffic(problem: Problem, solution: Solution) -> ServedTraffic:
     Returns
     -------
     Traffic
-        Prefill and decode rates of a class add up to the same.
+        Traffic with equal prefill and decode rates for each class.
     """
     scales = rate_scales(problem)
     rates: dict[LoadKey, float] = {}
@@ -99,7 +101,7 @@ def spread_traffic(problem: Problem, solution: Solution) -> ServedTraffic:
         whole = {s: rate for s, rate in own.items() if problem.candidates[s[0]].phase is Phase.AGGREGATED}
         aggregated = min(sum(whole.values()), wanted)
         if service.average_quality_floor is not None:
-            # All variants are scaled alike, so that the average stays.
+            # Scale all variants equally to preserve the average quality.
             planned_apart = _apart(problem, solution, place, known[place]) / service.planned_ratio
             aggregated = wanted * _share(sum(whole.values()), planned_apart)
         apart = wanted - aggregated
@@ -120,7 +122,7 @@ def spread_traffic(problem: Problem, solution: Solution) -> ServedTraffic:
 def _served_rates(
     problem: Problem, unmet: Mapping[tuple[int, int], float], put_off: Mapping[tuple[int, int, int], float]
 ) -> dict[tuple[int, int], float]:
-    """Served rate of each cell and class, without headroom. [requests/s]"""
+    """Return the served rate of each cell and class, without headroom. [requests/s]"""
     rates = {}
     for i, cell in enumerate(problem.cells):
         offline = problem.services[cell.service].offline is not None
@@ -134,7 +136,7 @@ def _served_rates(
 
 
 def _planned_rates(problem: Problem, solution: Solution) -> dict[tuple[int, int], dict[Slot, float]]:
-    """Traffic that the solver's loads stand for, by (cell, class), the headroom taken out. [requests/s]"""
+    """Return the traffic in the solver's loads by (cell, class), without headroom. [requests/s]"""
     planned: dict[tuple[int, int], dict[Slot, float]] = defaultdict(dict)
     for (c, k, p, cell), units in solution.load.items():
         planned_ratio = problem.services[problem.candidates[c].service].planned_ratio
@@ -144,14 +146,14 @@ def _planned_rates(problem: Problem, solution: Solution) -> dict[tuple[int, int]
 
 
 def _passed(solution: Solution, place: tuple[int, int], known: KvPairs, rate: float) -> list[float]:
-    """Rate that passes between each pair, in the solver's proportions. [requests/s]"""
+    """Return the rate between each pair, in the solver's proportions. [requests/s]"""
     if len(known.pairs) == 1:
         return [rate]
     return shared_out(rate, [solution.disaggregated.get((*place, g), 0) for g in range(len(known.pairs))])
 
 
 def shared_out(rate: float, units: Sequence[int]) -> list[float]:
-    """A rate in proportion to the solver's units, of which crumbs are left out. [requests/s]"""
+    """Return a rate divided in proportion to the solver's units, without negligible shares. [requests/s]"""
     least = CRUMB_RATIO * sum(units)
     kept = [each if each > least else 0 for each in units]
     total = sum(kept)
@@ -159,7 +161,7 @@ def shared_out(rate: float, units: Sequence[int]) -> list[float]:
 
 
 def _apart(problem: Problem, solution: Solution, place: tuple[int, int], known: KvPairs) -> float:
-    """Rate that the solver lets pass between all pairs, with its headroom. [requests/s]"""
+    """Return the solver's rate between all pairs, with its headroom. [requests/s]"""
     scale = rate_scales(problem)[problem.cells[place[0]].service]
     return scale.requests_per_s(
         sum(solution.disaggregated.get((*place, g), 0) for g in range(len(known.pairs)))
@@ -171,7 +173,7 @@ def _share(part: float, rest: float) -> float:
 
 
 def _scaled(rates: Mapping[Slot, float], wanted: float) -> dict[Slot, float]:
-    """Rates in the same proportions that add up to what is wanted; none where nothing is."""
+    """Return rates in the same proportions that add up to a wanted rate; empty if it is zero."""
     total = sum(rates.values())
     if total <= 0 or wanted <= 0:
         return {}
@@ -181,7 +183,7 @@ def _scaled(rates: Mapping[Slot, float], wanted: float) -> dict[Slot, float]:
 def _needed_replicas(
     problem: Problem, solution: Solution, rates: dict[LoadKey, float]
 ) -> dict[ReplicaKey, int]:
-    """Replicas that the traffic with its headroom fills."""
+    """Return the replicas needed for the traffic with its headroom."""
     load: dict[ReplicaKey, float] = defaultdict(float)
     for (c, k, p, cell), rate in rates.items():
         candidate = problem.candidates[c]
@@ -195,7 +197,7 @@ def _needed_replicas(
 
 
 def _fewest_replicas(candidate: Candidate, load: float, most: int) -> int:
-    """Fewest replicas of one pool that carry a load, at most `most` of them."""
+    """Return the fewest replicas of one pool that carry a load, at most `most`."""
     fewest = max(math.ceil(load - LOAD_TOLERANCE), 1)
     while fewest < most and candidate.carried(fewest) < load - LOAD_TOLERANCE:
         fewest += 1

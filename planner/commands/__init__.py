@@ -1,1 +1,1 @@
-"""The commands of the command line, each between its options and the rooms that do the work."""
+"""Commands of the command line: each reads its options and calls the packages that do the work."""

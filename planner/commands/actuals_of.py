@@ -1,4 +1,4 @@
-"""Sources of `plan track`: tables, FOCUS bills and Prometheus, read into one account of what happened."""
+"""Read the sources of `plan track`: tables, FOCUS bills and Prometheus."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _URLS: Final = ("http://", "https://")
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSources:
-    """What was measured, and how it is read.
+    """Sources of measurements, and how to read them.
 
     Attributes
     ----------
     places : tuple[str, ...]
-        Tables, bills, and with a system that is monitored URLs of servers or folders of saved answers.
+        Tables, bills, or (with a monitored system) server URLs and folders of saved answers.
     regions : tuple[str, ...]
-        THEIRS=OURS of bills.
+        Region names for bills, as THEIRS=OURS.
     monitoring : Monitoring
-        How servers and folders are read.
+        Options for reading servers and folders.
     """
 
     places: tuple[str, ...]
@@ -52,12 +52,12 @@ class MeasuredSources:
 
 
 def actuals_of(sources: MeasuredSources, plan: Plan, errors: Console) -> Actuals:
-    """Return what all sources say together.
+    """Return the combined measurements of all sources.
 
     Raises
     ------
     InputError
-        A source cannot be read, or says nothing of the plan.
+        A source cannot be read, or has no data for the plan.
     """
     gathered = GatheredActuals()
     regions = named_regions(sources.regions)
@@ -79,7 +79,7 @@ def _is_bill(path: Path) -> bool:
         with open_table(path) as table:
             return FOCUS_COLUMNS[0] in table.columns
     except InputError:
-        # What is wrong with a table is said where it is read.
+        # The reader of the table reports its errors later.
         return False
 
 
@@ -93,7 +93,9 @@ def _bill(
 def _monitored(how: Monitoring, place: str, plan: Plan, into: GatheredActuals) -> TakenActuals:
     shown, _ = without_login(place)
     if how.system is None:
-        raise InputError([Issue("--system", 0, 0, "", f"is missing: whose metrics {shown} has")])
+        raise InputError(
+            [Issue("--system", 0, 0, "", f"is missing: name the system whose metrics {shown} has")]
+        )
     asked = measured_queries(how.system, how.region_label, how.step_s)
     texts = answers_of(place, asked, how.days, how.step_s, how.token_file)
     label = system_metrics(how.system)["service"]

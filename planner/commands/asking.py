@@ -1,4 +1,4 @@
-"""What commands that solve many fleets share: options, the plan, and rows as they are solved."""
+"""Shared parts of commands that solve many fleets: options, the plan, and collecting rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FleetOfPlan = Annotated[
 SolveTimeLimit = Annotated[float, typer.Option(help="seconds for each solve", metavar="S", min=0.1)]
 SolveGap = Annotated[str, typer.Option(help="stop each solve at this optimality gap", metavar="RATIO")]
 MOST_SEED: Final = 2**31 - 1
-"""Largest seed of CP-SAT and HiGHS, which hold it in 32 bits."""
+"""Largest seed of CP-SAT and HiGHS, which store it in 32 bits."""
 
 Seed = Annotated[int, typer.Option(help="seed of the solver", min=0, max=MOST_SEED)]
 Workers = Annotated[
@@ -42,7 +42,7 @@ Full = Annotated[
 Backend = Annotated[
     str,
     typer.Option(
-        help="where solves run: local, dask:// or dask://HOST:PORT of a scheduler", metavar="BACKEND"
+        help="backend of the solves: local, dask://, or dask://HOST:PORT of a scheduler", metavar="BACKEND"
     ),
 ]
 Deterministic = Annotated[
@@ -55,22 +55,22 @@ _RowT = TypeVar("_RowT")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Solving:
-    """How the fleets of a question are solved.
+    """Options for solving the fleets of a question.
 
     Attributes
     ----------
     time_limit_s : float
-        Of each solve. [s]
+        Time limit of each solve. [s]
     gap : str
-        As the option has it.
+        Optimality gap as given by the user.
     seed : int
-        Of the solver.
+        Seed of the solver.
     workers : int
-        Solves at a time.
+        Number of solves in parallel.
     backend : str
-        Where they run.
+        Backend that runs the solves.
     deterministic : bool
-        Whether the clock must not decide.
+        Whether results must not depend on time.
     """
 
     time_limit_s: float
@@ -85,9 +85,9 @@ class Solving:
 def asking(
     plan_file: Path, fleet_file: Path | None, solving: Solving
 ) -> Iterator[tuple[AskedPlan, Resolver]]:
-    """Open the plan with its fleet, and what solves changed fleets.
+    """Open the plan with its fleet, and a resolver for changed fleets.
 
-    A backend that is lost, and Ctrl-C before there is a row, end the command with one sentence.
+    A lost backend, and Ctrl-C before the first row, end the command with one sentence.
     """
     from fleetplan.planner.jobs import BackendLostError, open_jobs
     from fleetplan.planner.questions.asked_plan import read_asked_plan
@@ -125,18 +125,18 @@ def asking(
 def expected(
     count: int, plan: Plan, limits: SearchLimits, noun: str = "solve", solves: int | None = None
 ) -> Waited:
-    """So many rows, each solve of which may take as long as that of a plan did, within its limit.
+    """Return an estimate of the time for all rows: each solve takes as long as the plan's, within its limit.
 
     Parameters
     ----------
     count : int
-        All rows.
+        Number of rows.
     plan, limits : Plan, SearchLimits
-        What was solved before, and the limits of each solve.
+        Plan of the earlier solve, and the limits of each solve.
     noun : str
-        What a row is, where it takes several solves.
+        Name of a row that takes several solves.
     solves : int, optional
-        How many solves all rows take; one each by default.
+        Number of solves for all rows; one per row by default.
     """
     from fleetplan.planner.questions.waited import Waited
 
@@ -152,28 +152,27 @@ def collected(
     then: str = "",
     begun: bool = False,
 ) -> tuple[list[_RowT], ExitCode]:
-    """Take rows as they are solved, and say how many are left; Ctrl-C and a lost backend keep what there is.
+    """Collect rows as they are solved and print progress; Ctrl-C and a lost backend keep finished rows.
 
     Parameters
     ----------
     rows : Iterator
-        As they are solved.
+        Rows in the order of their solves.
     waited : Waited
-        How many there will be, and how long they may take.
+        Estimate of the number of rows and their time.
     name : callable
-        What a row answers, for the line of progress.
+        Returns the text of a row for the progress line.
     keep : callable
         Writes the rows so far.
     then : str
-        What is said of a command that was stopped beside how far it came.
+        Text appended to the message of an interrupted command.
     begun : bool
-        Whether there is an answer without any row: what ends the command before the first one is then no
-        reason to lose it.
+        Whether the command has an answer without rows, so that an interrupt before the first row keeps it.
 
     Returns
     -------
     tuple[list, ExitCode]
-        The rows, and LIMIT where some are missing.
+        The rows, and LIMIT if some are missing.
     """
     from fleetplan.planner.jobs import BackendLostError
 
@@ -201,7 +200,7 @@ def collected(
 def table_writer(
     path: Path | None, table: Callable[[Sequence[_RowT]], pd.DataFrame]
 ) -> Callable[[Sequence[_RowT]], None]:
-    """Return what writes a table of rows into a CSV file, whole each time; nothing without a path."""
+    """Return a function that writes rows to a CSV file, in full each time; a no-op without a path."""
     from fleetplan.fleet.files import write_whole
     from fleetplan.planner.cells import csv_text
 

@@ -1,4 +1,4 @@
-"""A FOCUS billing export as what pools of a plan cost, and how many accelerators they had."""
+"""Read the cost and size of a plan's pools from a FOCUS billing export."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.track import GatheredActuals, period_dates
 
 _KINDS: Final[Mapping[str, str]] = {"Standard": "rent", "Dynamic": "spot"}
-"""Purchases that a pricing category pays for; what is committed is all the rest."""
+"""Kind of purchase by pricing category; all other categories are commitments."""
 
 _Key = tuple[str, str, str, str]
-"""Hardware of the catalogue, region, pricing category, period."""
+"""Catalogue hardware, region, pricing category, period."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class _Paid:
 
 @dataclass(frozen=True, slots=True)
 class TakenActuals:
-    """How many rows or series of a source were taken, which were not, and how they were understood."""
+    """Number of accepted rows or series of a source, rejected ones, and notes on their interpretation."""
 
     taken: int
     rejected: tuple[Rejected, ...]
@@ -42,29 +42,29 @@ class TakenActuals:
 def bill_actuals(
     table: Table, path: str, regions: Mapping[str, str], plan: Plan, into: GatheredActuals
 ) -> TakenActuals:
-    """Add what a bill says of the pools of a plan.
+    """Add the costs of a plan's pools in a bill.
 
-    What is paid for a kind of hardware in a region belongs to the plan's pools of both: to those of its
-    pricing category where such are planned, by planned accelerators where there are several. Costs are
-    scaled to the hours that the plan counts a period with, whole or in part, so that prices compare.
+    The cost of a kind of hardware in a region belongs to the plan's pools with both: to those of its pricing
+    category if any are planned, divided by planned accelerators if there are several. Costs are scaled to the
+    hours that the plan assumes for a period, covered in whole or in part, so that prices are comparable.
 
     Parameters
     ----------
     table : Table
-        The export, FOCUS 1.0 to 1.2.
+        Billing export, FOCUS 1.0 to 1.2.
     path : str
-        Its name, for messages.
+        Name of the export, for messages.
     regions : Mapping[str, str]
-        The fleet's names of the provider's regions; others keep theirs.
+        Region names of the fleet by those of the provider; others stay.
     plan : Plan
-        The plan that was in force.
+        Plan in force.
     into : GatheredActuals
-        What other sources have said.
+        Measurements of other sources, to which the bill is added.
 
     Raises
     ------
     InputError
-        A column is missing, or the bill has nothing of the plan.
+        A column is missing, or the bill has no costs of the plan.
     """
     check_header(path, table.columns, FOCUS_COLUMNS)
     reasons: Counter[str] = Counter()
@@ -93,7 +93,7 @@ def bill_actuals(
         for why, many in reasons.items()
     )
     if not taken:
-        says = f"pays for nothing of the plan: {rejected[0].reason}" if rejected else "has no rows"
+        says = f"has no costs of the plan: {rejected[0].reason}" if rejected else "has no rows"
         raise InputError([Issue(path, 1, 1, "", says, "--region THEIRS=OURS names regions")])
     notes = [note for period, span in spans.items() for note in _scaled(plan, period, span, paid)]
     for key, sums in paid.items():
@@ -105,7 +105,7 @@ def _period(plan: Plan, start: datetime) -> str:
     for period, (begin, after) in period_dates(plan).items():
         if begin <= start.date() < after:
             return period
-    raise RejectedRowError(f"is of no period of the plan ({', '.join(plan.periods)})")
+    raise RejectedRowError(f"is outside the periods of the plan ({', '.join(plan.periods)})")
 
 
 def _require_pool(plan: Plan, key: _Key) -> None:
@@ -115,7 +115,7 @@ def _require_pool(plan: Plan, key: _Key) -> None:
 
 
 def _pools(plan: Plan, key: _Key) -> dict[str, float]:
-    """Pools that a cost may belong to, with the accelerators that are planned for it in the period."""
+    """Return the pools that a cost may belong to, with the accelerators planned in the period."""
     hardware, region, category, period = key
     kinds = () if plan.inputs is None else plan.inputs.hardware
     parts = {each.name: each.part or each.name for each in kinds}
@@ -141,7 +141,7 @@ def _pools(plan: Plan, key: _Key) -> dict[str, float]:
 def _scaled(
     plan: Plan, period: str, span: tuple[datetime, datetime], paid: Mapping[_Key, _Paid]
 ) -> list[str]:
-    """Scale the costs of a period to the hours that the plan counts it with; accelerator-hours stay."""
+    """Scale the costs of a period to the plan's hours, but not the accelerator-hours; return notes."""
     first, after = period_dates(plan)[period]
     months = (after.year - first.year) * MONTHS_PER_YEAR + after.month - first.month
     had, planned = _hours(span), months * HOURS_PER_MONTH
@@ -167,10 +167,10 @@ def _share_out(
         share = had / whole if whole else 1 / len(pools)
         at = (pool, key[3])
         into.usd[at] += sums.usd * share
-        # Several categories pay for accelerators of the same pool: they are added, not averaged.
+        # Several categories pay for different accelerators of a pool: add them instead of averaging.
         mean = into.accelerators[at]
         mean.total, mean.weight = mean.total + sums.accelerator_hours / hours * share, 1.0
     into.periods.add(key[3])
     if len(pools) == 1:
         return []
-    return [f"{key[3]}: {key[0]} in {key[1]} is shared out to {', '.join(pools)} by planned accelerators"]
+    return [f"{key[3]}: {key[0]} in {key[1]} is divided between {', '.join(pools)} by planned accelerators"]

@@ -1,4 +1,4 @@
-"""`plan calibrate`: fit the performance model to benchmark results of one's own."""
+"""`plan calibrate`: fit the performance model to your own benchmark results."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def calibrate_measurements(
     out: Annotated[
         Path,
         typer.Option(
-            help="calibration file to write; a JSON file with the same name is written too",
+            help="calibration file to write; a JSON file with the same name is also written",
             metavar="CALIBRATION.yaml",
         ),
     ],
 ) -> None:
     """Fit the predictions to your own benchmark results.
 
-    One ratio for each phase, by hardware, framework, version and checkpoint.
+    Writes one ratio per phase, by hardware, framework, version and checkpoint.
 
-    The columns are those of `plan predict` with framework, framework_version, and ttft_ms or tpot_ms or both.
+    The columns are those of `plan predict` plus framework, framework_version, and ttft_ms, tpot_ms or both.
     Example: plan calibrate --measurements bench.csv --out calibration.yaml
     """
     from fleetplan.perfmodel.calibrate import beside, calibrate, write_calibration
@@ -50,7 +50,7 @@ def calibrate_measurements(
 
 
 def calibration_assignment(file: Path | None) -> list[str]:
-    """The assignment that stands for the option, to be laid on the fleet file."""
+    """Return the assignment to the fleet file that is equivalent to the option."""
     return [] if file is None else [f"calibration={json.dumps(str(file.resolve()))}"]
 
 

@@ -1,4 +1,4 @@
-"""Commands that check: a fleet file before it is planned, a plan against its fleet."""
+"""`plan check` and `plan verify`: check a fleet file before planning, and a plan against its fleet."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def check(
     assignment: Assignments = None,
     time_limit: EvaluationLimit = None,
     full: Annotated[
-        bool, typer.Option("--full", help="print every reason for which configurations are excluded")
+        bool, typer.Option("--full", help="print every reason for excluded configurations")
     ] = False,
 ) -> None:
-    """Validate a fleet and say where its numbers come from.
+    """Validate a fleet and state the sources of its numbers.
 
-    Each is measured, interpolated, extrapolated or roofline.
+    Sources are measured, interpolated, extrapolated and roofline.
 
-    Mistakes in scenarios of the file that are not chosen are warnings.
+    Mistakes in other scenarios of the file are warnings.
 
     Example: plan check fleet.yaml -s growth
     """
@@ -53,7 +53,7 @@ def check(
 def _mistakes_of_scenarios(
     fleet_file: Path, chosen: Sequence[str], assignments: Sequence[str]
 ) -> Iterator[str]:
-    """Yield what is wrong with each other scenario on top of what was chosen; it may be made for another."""
+    """Yield the issues of each other scenario on top of the chosen ones; it may belong to a different one."""
     from fleetplan.fleet.document import read_document
     from fleetplan.fleet.errors import InputError
     from fleetplan.scenarios.load import load_fleet
@@ -78,7 +78,7 @@ def verify(
 ) -> None:
     """Check a plan against its fleet without the solver.
 
-    Every number of the plan is computed anew, without rounding.
+    Recomputes every number of the plan, without rounding.
 
     Example: plan verify out/plan.json fleet.yaml
     """

@@ -1,4 +1,4 @@
-"""The command that explains a plan, or why there is none."""
+"""`plan explain`: explain a plan, or why a fleet has none."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fleetplan.planner.questions.why_not.subject import Subject
 
 CONFLICT_SOLVES = 10
-"""Time for a conflict, in time limits of one solve."""
+"""Time for analysing a conflict, in units of the time limit of one solve."""
 
 Absent = Annotated[
     list[str] | None,
@@ -75,7 +75,7 @@ def explain(
 ) -> None:
     """Explain a plan, or why a fleet is infeasible.
 
-    Say why hardware is not used, why one service runs as it does, and what more supply is worth.
+    Shows why hardware is not used, how a service is placed, and the value of more supply.
 
     Examples: plan explain out/plan.json --why-not MI300X; plan explain out/plan.json --marginal
     """
@@ -93,7 +93,7 @@ def explain(
         if infeasible or not (why_not or service or marginal or full):
             _explain_conflict(asked, resolver, console())
             return
-        # What is named wrongly is said before anything is solved or written.
+        # Report wrong names before solving or writing anything.
         services = [_named_service(asked, name) for name in service or ()]
         subjects = _subjects(asked, why_not or (), ratio(share, "--share"))
         if full:
@@ -123,7 +123,7 @@ def _refuse_without_plan(options: Mapping[str, object]) -> None:
 def _explain_suitability(
     asked: AskedPlan, texts: Sequence[str], share: float, resolver: Resolver, out: Console
 ) -> None:
-    """Say what stands against each thing that is asked about, where no plan could have it."""
+    """Print the reasons against each item in an infeasible fleet."""
     from fleetplan.planner.questions.why_not.suitability import suitability
     from fleetplan.planner.report.explain_console import print_suitability
 
@@ -132,7 +132,7 @@ def _explain_suitability(
 
 
 def _explain_conflict(asked: AskedPlan, resolver: Resolver, out: Console) -> None:
-    """Explain the conflict of an infeasible fleet, or of serving the demand that a plan leaves unmet."""
+    """Explain why a fleet is infeasible, or why its plan leaves demand unmet."""
     from fleetplan.planner.plan import Infeasible
     from fleetplan.planner.questions.conflict.explain import explain_conflict
     from fleetplan.planner.report.explain_console import print_conflict
@@ -170,7 +170,7 @@ def _explain_service(asked: AskedPlan, service: Service, resolver: Resolver, out
 
 
 def _subjects(asked: AskedPlan, texts: Sequence[str], share: float) -> list[Subject]:
-    """What `--why-not` names."""
+    """Return the items that `--why-not` names."""
     from fleetplan.planner.questions.why_not.subject import read_subject
 
     return [read_subject(text, asked.fleet, share) for text in texts]

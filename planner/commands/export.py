@@ -1,4 +1,4 @@
-"""`plan report`, `plan export` and `plan dump`: what other people and other tools read."""
+"""`plan report`, `plan export` and `plan dump`: write files for other people and tools."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fleetplan.planner.commands.terminal import console, progress, say_written
 FORMAT_NAMES = (
     "launch", "dynamo", "llm-d", "lws", "kueue", "karpenter", "gke", "node-pools", "purchases", "workbook",
 )  # fmt: skip
-"""Formats of `plan export`; a test holds them to those that there are."""
+"""Formats of `plan export`; a test compares them with the implemented ones."""
 
 
 def _formats(incomplete: str) -> list[str]:
@@ -46,9 +46,9 @@ def report(
 ) -> None:
     """Write the report of a plan as one HTML page.
 
-    The page needs no other file. An infeasible fleet has a report as well.
+    The page needs no other file. Infeasible fleets have a report too.
 
-    Frontiers are drawn from frontiers.csv beside the plan, which `plan solve --out` writes.
+    Frontiers come from frontiers.csv beside the plan, which `plan solve --out` writes.
 
     Example: plan report out/plan.json --baseline last-quarter/plan.json
     """
@@ -84,15 +84,15 @@ def export(
     location: Annotated[
         list[str] | None,
         typer.Option(
-            help="gke: where Google Cloud has a region of the plan; repeatable", metavar="REGION=LOCATION"
+            help="gke: Google Cloud location of a region of the plan; repeatable", metavar="REGION=LOCATION"
         ),
     ] = None,
 ) -> None:
     """Write launch commands, manifests or the workbook.
 
-    Kubernetes manifests, node pools and lists of purchases are other formats.
+    Formats include Kubernetes manifests, node pools and purchase lists.
 
-    Placements and pools that a format cannot hold are listed with the reason.
+    Placements and pools that a format cannot express are listed with the reason.
 
     Examples: plan export out/plan.json --as launch --out launch;
     plan export out/plan.json --as dynamo --period 2027Q1 --out manifests;

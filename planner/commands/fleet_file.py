@@ -1,4 +1,4 @@
-"""A fleet file that a command writes: only one that can be read."""
+"""Write a fleet file, after checking that it can be read."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ def write_fleet_file(out: Path, text: str, *, over: bool, scenarios: Sequence[st
     Parameters
     ----------
     out : Path
-        Where to; files that it names relative to itself are looked for from there.
+        Path of the file; relative file names in it refer to its folder.
     text : str
-        What it says.
+        Content of the file.
     over : bool
-        Whether a file that is there already is replaced.
+        Whether to replace an existing file.
     scenarios : Sequence[str]
-        Of the text, with which it must be a fleet as well.
+        Scenarios in the text that must also resolve to a fleet.
 
     Raises
     ------
     InputError
-        The text is no fleet, such as one whose classes state no shares, or the file cannot be written.
+        The text is not a valid fleet (for example, its classes state no shares), or the file cannot be
+        written.
     """
     try:
         folder = TemporaryDirectory(dir=out.parent, prefix=".new.")
     except OSError as error:
         raise InputError([Issue(str(out), 0, 0, "", f"cannot be written: {error.strerror}")]) from error
     with folder as name:
-        # Beside the file, so that what it names relative to itself is found.
+        # In the folder of the file, so that its relative file names resolve.
         trial = out.parent / f"{Path(name).name}.yaml"
         try:
             trial.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`plan forecast`: from the history of demand to low, expected and high in a fleet file."""
+"""`plan forecast`: write low, expected and high demand into a fleet file from the history of demand."""
 
 from __future__ import annotations
 
@@ -23,10 +23,14 @@ def forecast(
     out: Annotated[Path, typer.Option(help="fleet file to write", metavar="FLEET.yaml")],
     system: Annotated[
         str | None,
-        typer.Option(help="whose metrics", metavar="vllm|sglang|trtllm|dynamo|envoy-ai-gateway"),
+        typer.Option(
+            help="system whose metrics to read", metavar="vllm|sglang|trtllm|dynamo|envoy-ai-gateway"
+        ),
     ] = None,
-    days: Annotated[float, typer.Option(help="how far back a server is asked", min=0.01, max=4000)] = 400.0,
-    step: Annotated[int, typer.Option(help="step of the range [s]", min=1, max=86_400)] = 3600,
+    days: Annotated[
+        float, typer.Option(help="days of history to query from a server", min=0.01, max=4000)
+    ] = 400.0,
+    step: Annotated[int, typer.Option(help="step of the range query [s]", min=1, max=86_400)] = 3600,
     region_label: Annotated[str | None, typer.Option(help="label that names the region")] = None,
     token_file: Annotated[
         Path | None, typer.Option(help="file with a bearer token for a server", metavar="FILE")
@@ -38,7 +42,7 @@ def forecast(
 
     Fits trend and season, tests them on the past, and writes the demand.
 
-    The table has the columns date, service, region (where there are several), and one of requests_per_s,
+    The table has the columns date, service, region (if there are several), and one of requests_per_s,
     requests, tokens, input_tokens, output_tokens. Needs statsmodels: pip install 'fleetplan[forecast]'.
     Example: plan forecast history.csv fleet.yaml --out forecast.yaml
     """

@@ -1,4 +1,4 @@
-"""Options that several commands of `plan import` have."""
+"""Options shared by the commands of `plan import`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ AsOf = Annotated[
     str | None, typer.Option("--as-of", help="day of the file, such as 2026-11-24; default: its date")
 ]
 NodeRegion = Annotated[str | None, typer.Option(help="region of all nodes, by the fleet's name")]
-NodeKind = Annotated[str | None, typer.Option(help="accelerators whose kind the nodes do not say")]
+NodeKind = Annotated[str | None, typer.Option(help="hardware of nodes that do not state it")]
 CapexOfHost = Annotated[float | None, typer.Option(help="purchase price of a host [USD]", min=0)]
-HourlyRent = Annotated[float | None, typer.Option(help="rent of an accelerator and hour [USD/h]", min=0)]
+HourlyRent = Annotated[float | None, typer.Option(help="rent per accelerator-hour [USD/h]", min=0)]
 WantedRegions = Annotated[
     list[str] | None,
     typer.Option("--region", help="a wanted region, as THEIRS or THEIRS=OURS; repeatable; default: all"),

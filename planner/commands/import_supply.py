@@ -1,4 +1,4 @@
-"""`plan import` of supply: inventories, price lists, clusters and bills, as parts of a fleet file."""
+"""`plan import` for supply: convert inventories, price lists, clusters and bills to parts of a fleet file."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def inventory(
 ) -> None:
     """Convert an inventory to pools of a fleet file.
 
-    They have a name, region, hardware, hosts, and their cost.
+    Rows have a name, region, hardware, hosts, and their cost.
 
     Costs are capex_usd_per_host, or a rent in one of rent_usd_per_accelerator_hour, rent_usd_per_host_hour,
-    rent_usd_per_accelerator_month, rent_usd_per_host_month.
-    Example: plan import inventory inventory.csv --out pools.yaml
+    rent_usd_per_accelerator_month, rent_usd_per_host_month. Example: plan import inventory inventory.csv
+    --out pools.yaml
     """
     from fleetplan.planner.commands.run_import import run_supply
     from fleetplan.planner.importing.supply_tables import import_inventory
@@ -45,11 +45,10 @@ def prices(
 ) -> None:
     """Convert a price list to offers of a fleet file.
 
-    It has the columns name, hardware, regions (with semicolons) and price.
+    The columns are name, hardware, regions (separated by semicolons) and price.
 
-    Prices are columns as in `plan import inventory`; max_hosts or max_accelerators, lead_time_quarters and
-    price_as_of are taken where they are given.
-    Example: plan import prices prices.csv --out offers.yaml
+    Price columns are those of `plan import inventory`; max_hosts or max_accelerators, lead_time_quarters and
+    price_as_of are optional. Example: plan import prices prices.csv --out offers.yaml
     """
     from fleetplan.planner.commands.run_import import run_supply
     from fleetplan.planner.importing.supply_tables import import_prices
@@ -68,7 +67,7 @@ def kubernetes(
 ) -> None:
     """Convert the nodes of a Kubernetes cluster to pools.
 
-    One for each region and kind of host.
+    Writes one pool per region and kind of host.
 
     Example: plan import kubernetes nodes.json --rent-usd-per-accelerator-hour 2.1 --out pools.yaml
     """
@@ -90,7 +89,7 @@ def slurm(
 ) -> None:
     """Convert the nodes of a Slurm cluster to pools.
 
-    One for each kind of host.
+    Writes one pool per kind of host.
 
     Example: plan import slurm sinfo.json --region east --capex-usd-per-host 297000 --out pools.yaml
     """
@@ -111,7 +110,7 @@ def skypilot(
 ) -> None:
     """Convert SkyPilot's catalogue of a cloud to offers.
 
-    One for each machine and price.
+    Writes one offer per machine and price.
 
     Example: plan import skypilot vms.csv --hardware h100 --region us-east-1=east --out offers.yaml
     """
@@ -123,22 +122,24 @@ def skypilot(
 
 
 def cloud_prices(
-    cloud: Annotated[str, typer.Argument(help="whose price list", metavar="aws|azure|gcp")],
+    cloud: Annotated[str, typer.Argument(help="cloud of the price list", metavar="aws|azure|gcp")],
     file: Annotated[Path, typer.Argument(help="price list, CSV or JSON", metavar="PRICES")],
     out: Fragment,
     region: WantedRegions = None,
     hardware: WantedParts = None,
     spot_max_share: SpotShare = None,
-    terms: Annotated[bool, typer.Option("--terms", help="take reservations for one or more years")] = False,
+    terms: Annotated[
+        bool, typer.Option("--terms", help="include reservations for one or more years")
+    ] = False,
     as_of: AsOf = None,
 ) -> None:
     """Convert a public price list of a cloud to offers.
 
-    One for each machine and price.
+    Writes one offer per machine and price.
 
-    AWS: the CSV offer file of AmazonEC2, or what `aws pricing get-products` prints. Azure: pages of the
-    Retail Prices API. Google Cloud: pages of the Cloud Billing Catalog API.
-    Example: plan import cloud-prices azure prices.json --region eastus=us-east --terms --out offers.yaml
+    AWS: the CSV offer file of AmazonEC2, or the output of `aws pricing get-products`. Azure: pages of the
+    Retail Prices API. Google Cloud: pages of the Cloud Billing Catalog API. Example: plan import cloud-prices
+    azure prices.json --region eastus=us-east --terms --out offers.yaml
     """
     from fleetplan.planner.commands.run_import import known_cloud, offer_options, run_cloud_prices
 
@@ -156,7 +157,7 @@ def focus(
 ) -> None:
     """Convert a FOCUS billing export to offers and pools.
 
-    Offers have the prices paid; what is committed becomes rented pools.
+    Offers have the prices paid; commitments become rented pools.
 
     Example: plan import focus billing.parquet --region us-east-1=east --out supply.yaml
     """

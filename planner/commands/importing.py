@@ -1,4 +1,4 @@
-"""`plan import`: benchmark results, inventories, price lists and models of other tools."""
+"""`plan import`: convert benchmark results, inventories, price lists and models of other tools."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ import_app = typer.Typer(
 )
 
 FORMATS = ("vllm", "sglang", "aiperf", "guidellm", "inference-perf", "mlperf", "inferencex")
-"""Formats of benchmark results; a test holds them to those that there are."""
+"""Formats of benchmark results; a test compares them with the implemented ones."""
 
 
 def _formats(incomplete: str) -> list[str]:
@@ -45,11 +45,11 @@ def benchmark(
     out: Annotated[Path, typer.Option(help="CSV to write", metavar="BENCH.csv")],
     model: Annotated[str | None, typer.Option(help="HF id or path, if the files do not name it")] = None,
     served_as: Annotated[
-        str | None, typer.Option(help="what the files call --model: the server's name for it", metavar="NAME")
+        str | None, typer.Option(help="the server's name for --model in the files", metavar="NAME")
     ] = None,
     hardware: Annotated[str | None, typer.Option(help="a name of the catalogue")] = None,
     framework: Annotated[str | None, typer.Option(help="vllm, sglang or trtllm")] = None,
-    framework_version: Annotated[str | None, typer.Option(help="of the framework")] = None,
+    framework_version: Annotated[str | None, typer.Option(help="version of the framework")] = None,
     weights: Annotated[str | None, typer.Option(help="data type, e.g. fp8")] = None,
     kv: Annotated[str | None, typer.Option(help="data type of the KV cache")] = None,
     tp: Annotated[int | None, typer.Option(help="tensor parallelism", min=1)] = None,
@@ -58,7 +58,7 @@ def benchmark(
     ep: Annotated[int | None, typer.Option(help="expert parallelism", min=1)] = None,
     cp: Annotated[int | None, typer.Option(help="context parallelism", min=1)] = None,
     input_tokens: Annotated[
-        float | None, typer.Option(help="mean prompt, if the files do not say (mlperf)", min=1)
+        float | None, typer.Option(help="mean prompt, if the files do not state it (mlperf)", min=1)
     ] = None,
 ) -> None:
     """Convert benchmark results to a table for `plan calibrate`.
@@ -95,11 +95,13 @@ def model(
         Path | None,
         typer.Option(help="fetch the config of a published id into this file", metavar="CONFIG.json"),
     ] = None,
-    revision: Annotated[str | None, typer.Option(help="of a published id; default: the newest")] = None,
+    revision: Annotated[
+        str | None, typer.Option(help="revision of a published id; default: the newest")
+    ] = None,
 ) -> None:
     """Check that a model is supported; print its architecture.
 
-    Otherwise the exit code is 2, with the reason.
+    Otherwise the exit code is 2 and the output states the reason.
 
     Examples: plan import model ./my-model/config.json;
     plan import model Qwen/Qwen3-32B --out qwen3-32b.json
@@ -122,8 +124,10 @@ def dcgm(
         ),
     ],
     out: Fragment,
-    days: Annotated[float, typer.Option(help="how far back a server is asked", min=0.01, max=400)] = 7.0,
-    step: Annotated[int, typer.Option(help="step of the range [s]", min=1, max=86_400)] = 300,
+    days: Annotated[
+        float, typer.Option(help="days of history to query from a server", min=0.01, max=400)
+    ] = 7.0,
+    step: Annotated[int, typer.Option(help="step of the range query [s]", min=1, max=86_400)] = 300,
     token_file: Token = None,
     hardware: Annotated[
         str | None, typer.Option(help="kind of the cards of dcgmi dmon", metavar="NAME")
@@ -131,12 +135,12 @@ def dcgm(
 ) -> None:
     """Convert power readings of the DCGM exporter.
 
-    They become the idle and full power of hardware.
+    Writes the idle and full power of hardware.
 
     A folder holds answers of /api/v1/query_range to DCGM_FI_DEV_POWER_USAGE in power.json and to
-    DCGM_FI_DEV_GPU_UTIL in utilisation.json. A file holds what dcgmi dmon -e 155,203 prints (--hardware
-    names its cards), or pages of the exporter's /metrics one after another.
-    Example: plan import dcgm http://localhost:9090 --out power.yaml
+    DCGM_FI_DEV_GPU_UTIL in utilisation.json. A file holds the output of dcgmi dmon -e 155,203 (--hardware
+    names its cards), or successive pages of the exporter's /metrics. Example: plan import dcgm
+    http://localhost:9090 --out power.yaml
     """
     from fleetplan.planner.commands.run_prometheus import run_dcgm
 
@@ -156,11 +160,12 @@ def trace(
 ) -> None:
     """Convert recorded requests to the traffic of a service.
 
-    That is classes, lengths, burstiness and demand.
+    Writes request classes, lengths, burstiness and demand.
 
-    Known are Azure's LLM inference traces, BurstGPT, Mooncake, and CSV files with arrival_s, input_tokens,
-    output_tokens and, where known, session and prefix_tokens; each as it is, as .gz or .zst, or as Parquet.
-    Example: plan import trace AzureLLMInferenceTrace_conv.csv --service chat --classes 2 --out traffic
+    Supported formats are Azure's LLM inference traces, BurstGPT, Mooncake, and CSV files with arrival_s,
+    input_tokens, output_tokens and, if known, session and prefix_tokens; each plain, as .gz or .zst, or as
+    Parquet. Example: plan import trace AzureLLMInferenceTrace_conv.csv --service chat --classes 2 --out
+    traffic
     """
     from fleetplan.planner.importing.traces import run_trace
 
@@ -173,29 +178,36 @@ def prometheus(
         str, typer.Argument(help="URL of a server, or a folder of saved answers", metavar="URL|FOLDER")
     ],
     system: Annotated[
-        str, typer.Option(help="whose metrics", metavar="vllm|sglang|trtllm|dynamo|envoy-ai-gateway")
+        str,
+        typer.Option(
+            help="system whose metrics to read", metavar="vllm|sglang|trtllm|dynamo|envoy-ai-gateway"
+        ),
     ],
     out: Annotated[
         Path | None,
         typer.Option(help="folder for the fragment and its lengths", metavar="DIR", callback=output_folder),
     ] = None,
-    days: Annotated[float, typer.Option(help="how far back a server is asked", min=0.01, max=400)] = 7.0,
-    step: Annotated[int, typer.Option(help="step of the range [s]", min=1, max=86_400)] = 300,
-    percentile: Annotated[float, typer.Option(help="of rates, which demand is", min=0, max=100)] = 99.0,
+    days: Annotated[
+        float, typer.Option(help="days of history to query from a server", min=0.01, max=400)
+    ] = 7.0,
+    step: Annotated[int, typer.Option(help="step of the range query [s]", min=1, max=86_400)] = 300,
+    percentile: Annotated[
+        float, typer.Option(help="percentile of rates that becomes the demand", min=0, max=100)
+    ] = 99.0,
     slices: Annotated[int, typer.Option(help="equal parts of the day, in UTC", min=1, max=24)] = 1,
     region_label: Annotated[str | None, typer.Option(help="label that names the region")] = None,
     region: Annotated[str | None, typer.Option(help="region of series without such a label")] = None,
     token_file: Token = None,
-    save: Annotated[Path | None, typer.Option(help="folder to keep a server's answers in")] = None,
-    queries: Annotated[bool, typer.Option("--queries", help="print the range queries and end")] = False,
+    save: Annotated[Path | None, typer.Option(help="folder in which to save a server's answers")] = None,
+    queries: Annotated[bool, typer.Option("--queries", help="print the range queries and exit")] = False,
     force: Annotated[bool, typer.Option("--force", help="overwrite existing files")] = False,
 ) -> None:
-    """Convert what Prometheus recorded to demand.
+    """Convert Prometheus metrics to demand.
 
-    Services get their rates, lengths and the shape of their day.
+    Writes the rates, lengths and daily profile of services.
 
     A folder holds an answer of /api/v1/query_range in NAME.json for each query that --queries prints. A
-    server may ask for a bearer token (--token-file) or a name and password (https://name:password@host).
+    server may need a bearer token (--token-file) or a name and password (https://name:password@host).
     Example: plan import prometheus http://localhost:9090 --system vllm --slices 4 --out demand
     """
     from fleetplan.planner.commands.run_prometheus import PrometheusOptions, print_queries, run_prometheus

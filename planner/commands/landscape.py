@@ -1,4 +1,4 @@
-"""The command that evaluates every configuration of a service or model."""
+"""`plan landscape`: evaluate every configuration of a service or model."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from fleetplan.planner.commands.shared import Assignments, Scenarios, csv_file, 
 from fleetplan.planner.commands.terminal import console
 
 MOST_WHOLE: Final = 10**9
-"""Largest whole number of an option, as of a fleet file."""
+"""Largest integer of an option, as in a fleet file."""
 
 MOST_BATCH: Final = 100_000
-"""Largest batch that may be tried one by one: far above what any cache holds."""
+"""Largest batch for `--every-batch`, far above the capacity of any KV cache."""
 
 MOST_ROWS: Final = 2**63 - 1
-"""Rows of a landscape are numbered in 64 bits."""
+"""Largest row number of a landscape, which has 64 bits."""
 
 FleetIfAny = Annotated[
     Path | None, typer.Argument(help="the fleet file", metavar="[FLEET.yaml]", show_default=False)
 ]
 
-# What is asked where there is no fleet file.
+# Inputs of a question without a fleet file.
 ModelName = Annotated[str | None, typer.Option(help="model: HF id, alias or config.json")]
 HardwareNames = Annotated[str | None, typer.Option(help="names of the catalogue, with commas")]
 PromptTokens = Annotated[int | None, typer.Option("--input", help="new prompt tokens", min=1, max=MOST_WHOLE)]
@@ -42,13 +42,13 @@ KvTypes = Annotated[str, typer.Option("--kv", help="data types of the KV cache, 
 FrameworkName = Annotated[str, typer.Option(help="trtllm, sglang or vllm")]
 PriceColumn = Annotated[str, typer.Option(help="column of the price book")]
 
-# What is tried.
+# Search space.
 LargestReplica = Annotated[int | None, typer.Option(help="largest replica", min=1, max=MOST_WHOLE)]
 LargestBatch = Annotated[
     int | None, typer.Option(help="try every batch up to this one", min=1, max=MOST_BATCH)
 ]
 
-# What is written and shown.
+# Output files and display.
 Condition = Annotated[
     str | None, typer.Option("--filter", help="rows to show and write, e.g. 'tp <= 8 and batch >= 16'")
 ]

@@ -1,4 +1,4 @@
-"""The progress bar of measurements."""
+"""Progress bar of measurements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fleetplan.perfmodel.microbench.session import MeasuringProgress
 
 
 class MeasureProgress(MeasuringProgress):
-    """A bar that grows as more points turn out to be needed; plain lines where nobody watches."""
+    """Shows a bar that grows with newly required points, or plain lines without a terminal."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -45,16 +45,16 @@ class MeasureProgress(MeasuringProgress):
         self._console.print(text, style="dim", markup=False, highlight=False)
 
     def planned(self, points: int) -> None:
-        """Add to the number of points that are left."""
+        """Add to the number of remaining points."""
         self._total += points
         self._bar.update(self._task, total=self._total)
         if points and not self._console.is_terminal:
             self.say(f"{counted(points, 'point')} to measure")
 
     def begins(self, next_point: Point) -> None:
-        """A point is begun."""
+        """Show the label of a new point."""
         self._bar.update(self._task, description=next_point.label)
 
     def ends(self, measurement: Measurement | None, reason: str) -> None:
-        """It was measured, or left out for a reason."""
+        """Count a point as measured, or as left out for a reason."""
         self._bar.advance(self._task)

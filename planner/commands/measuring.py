@@ -1,4 +1,4 @@
-"""The work of `plan optables measure`: open the device, measure, write the table and the figures."""
+"""Run `plan optables measure`: open the device, measure, and write the table and the hardware figures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 FIGURES_NAME: Final = "hardware.yaml"
 MEASURED_PROFILE: Final = "nvidia-fitted"
-"""Roofline constants of a part that the catalogue lacks: they only guide what lies between measurements."""
+"""Roofline constants of hardware missing from the catalogue; they only interpolate between measurements."""
 
 _TENSOR_PARALLEL: Final = (1, 2, 4, 8)
 
@@ -53,19 +53,19 @@ class Wanted:
     Attributes
     ----------
     hardware : str
-        What plans call the part.
+        Name of the hardware in plans.
     out : Path
         Folder of the journal, the table and the figures.
     device : str
         cpu, cuda or cuda:NUMBER.
     threads : int
-        Of a CPU.
+        Number of threads of a CPU.
     allow_busy : bool
-        Measure also where others use the GPU.
+        Whether to measure even if others use the GPU.
     ranks : int
-        Processes among which collectives are measured; 1 for none.
+        Number of processes for collectives; 1 for none.
     fleet : Fleet or None
-        Whose models decide what is measured; None for a grid that most models lie within.
+        Fleet whose models determine the measurements; None for a grid that covers most models.
     """
 
     hardware: str
@@ -84,11 +84,11 @@ class Measured:
     Attributes
     ----------
     table, figures : Path
-        The files.
+        Paths of the files.
     journal : Journal
-        All points, those of earlier runs too.
+        All points, including those of earlier runs.
     outcomes : tuple[MeasuringOutcome, ...]
-        Of operators, and of collectives.
+        Outcomes for operators and for collectives.
     """
 
     table: Path
@@ -98,7 +98,7 @@ class Measured:
 
     @property
     def errors(self) -> tuple[NodeError, ...]:
-        """Errors of measurements that are left out, the worst first."""
+        """Errors of measurements left out in cross-validation, worst first."""
         found = [error for outcome in self.outcomes for error in outcome.errors]
         return tuple(sorted(found, key=lambda each: -each.ratio))
 
@@ -110,12 +110,12 @@ def measure_machine(
     progress: MeasuringProgress,
     say: Callable[[str], None],
 ) -> Measured:
-    """Measure, and write what there is at every end: the target, the budget, or an interruption.
+    """Measure, and write the results at every end: target reached, time over, or interruption.
 
     Raises
     ------
     InputError
-        torch is not installed, the device cannot be used, or the folder holds points of another one.
+        torch is not installed, the device is unusable, or the folder holds points of another device.
     """
     _need_torch()
     import torch
@@ -159,7 +159,7 @@ def measure_machine(
             if wanted.ranks > 1:
                 outcomes.append(_groups(wanted, journal, part, goal, effort, progress))
         finally:
-            # An interrupted run leaves a table of what it has.
+            # An interrupted run writes a table of its points.
             table = write_table(journal, origin, datetime.now(UTC).date().isoformat(), wanted.out)
             write_whole(wanted.out / FIGURES_NAME, _figures_text(wanted.hardware, origin, figures))
     return Measured(table, wanted.out / FIGURES_NAME, journal, tuple(outcomes))
@@ -203,14 +203,14 @@ def _groups(
 
 
 def _kept_on_cores(wanted: Wanted) -> AbstractContextManager[object]:
-    """Threads of a CPU stay on their cores; the processes of collectives, which come later, do not."""
+    """Pin the threads of a CPU to their cores; the later processes of collectives are not pinned."""
     from fleetplan.perfmodel.microbench.device import Pinned
 
     return Pinned(wanted.threads) if wanted.device == "cpu" else nullcontext()
 
 
 def _splits(wanted: Wanted) -> list[int]:
-    """Degrees of tensor parallelism that are measured for."""
+    """Return the degrees of tensor parallelism to measure for."""
     return [size for size in _TENSOR_PARALLEL if size <= max(1, wanted.ranks)]
 
 
@@ -219,7 +219,7 @@ def _standard_sites(device: Device) -> list[Site]:
 
 
 def _models(wanted: Wanted) -> list[tuple[ModelArchitecture, Precision]]:
-    """Models of the fleet with their precisions; none of them without a fleet."""
+    """Return the models of the fleet with their precisions, or an empty list without a fleet."""
     if wanted.fleet is None:
         return []
     models = {
@@ -240,7 +240,7 @@ def _models(wanted: Wanted) -> list[tuple[ModelArchitecture, Precision]]:
 
 
 def _part(wanted: Wanted, figures: MeasuredFigures) -> Accelerator:
-    """The part with its figures: of the fleet, of the catalogue, or as measured."""
+    """Return the hardware with its figures: from the fleet, from the catalogue, or as measured."""
     known = None if wanted.fleet is None else wanted.fleet.hardware.get(wanted.hardware)
     if known is not None and known.accelerator is not None:
         return known.accelerator
@@ -266,7 +266,7 @@ def _part(wanted: Wanted, figures: MeasuredFigures) -> Accelerator:
 
 
 def _figures_text(hardware: str, origin: Origin, figures: MeasuredFigures) -> str:
-    """A block for a fleet file; what was not measured says so."""
+    """Return a hardware block for a fleet file, with comments on figures that were not measured."""
     day = datetime.now(UTC).date().isoformat()
     lines = [
         f"# Measured by plan optables measure on {origin.device}, {origin.software}, {day}.",

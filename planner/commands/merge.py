@@ -1,4 +1,4 @@
-"""`plan merge`: two changed versions of a fleet file in one, with conflicts named."""
+"""`plan merge`: merge two changed versions of a fleet file, and name the conflicts."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from fleetplan.planner.commands.terminal import console
 
 
 class Preferred(enum.StrEnum):
-    """Whose value is taken where both versions changed it."""
+    """Version that wins a conflict."""
 
     MINE = "mine"
     THEIRS = "theirs"
 
 
 def merge(
-    base: Annotated[Path, typer.Argument(help="fleet file that both come from", metavar="BASE.yaml")],
-    mine: Annotated[Path, typer.Argument(help="one version; its comments stay", metavar="MINE.yaml")],
+    base: Annotated[Path, typer.Argument(help="common base of both versions", metavar="BASE.yaml")],
+    mine: Annotated[Path, typer.Argument(help="one version; its comments are kept", metavar="MINE.yaml")],
     theirs: Annotated[Path, typer.Argument(help="the other version", metavar="THEIRS.yaml")],
     out: Annotated[Path, typer.Option(help="fleet file to write", metavar="FLEET.yaml")],
-    prefer: Annotated[Preferred | None, typer.Option(help="whose value is taken at a conflict")] = None,
+    prefer: Annotated[Preferred | None, typer.Option(help="version that wins conflicts")] = None,
     force: Annotated[bool, typer.Option("--force", help="overwrite an existing file")] = False,
 ) -> None:
     """Merge two versions of a fleet file, key by key.
 
-    Lists are merged by the names of their items.
+    Items of lists are matched by name.
 
-    What both changed, each in another way, is a conflict: nothing is written, and every conflict is named.
+    A value changed differently in both is a conflict: nothing is written, and every conflict is named.
     Example: plan merge base.yaml mine.yaml theirs.yaml --out fleet.yaml
     """
     from fleetplan.planner.commands.run_merge import run_merge

@@ -1,4 +1,4 @@
-"""`plan optables measure` and `plan optables compare`: tables of a machine of one's own."""
+"""`plan optables measure` and `plan optables compare`: operator tables of your own machine."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def measure(
         Path | None, typer.Option("--for", help="measure for the models of a fleet", metavar="FLEET.yaml")
     ] = None,
     device: Annotated[str, typer.Option(help="cuda, cuda:NUMBER or cpu", metavar="NAME")] = "cuda",
-    threads: Annotated[int, typer.Option(help="of a CPU", min=1)] = 1,
+    threads: Annotated[int, typer.Option(help="threads of a CPU", min=1)] = 1,
     ranks: Annotated[
-        int, typer.Option(help="processes among which collectives are measured; 1 for none", min=1, max=72)
+        int, typer.Option(help="processes for measuring collectives; 1 for none", min=1, max=72)
     ] = 1,
     budget_minutes: Annotated[
         float | None, typer.Option(help="start no new point after this time", min=0)
@@ -34,14 +34,14 @@ def measure(
     target: Annotated[
         float, typer.Option(help="refine until interpolation errors are below this", min=0.01, max=1)
     ] = 0.05,
-    step_tokens: Annotated[int, typer.Option(help="most tokens that a step computes", min=64)] = 8192,
+    step_tokens: Annotated[int, typer.Option(help="maximum tokens of a step", min=64)] = 8192,
     allow_busy: Annotated[
         bool, typer.Option("--allow-busy", help="measure even if others use the GPU")
     ] = False,
 ) -> None:
     """Measure operators of this machine.
 
-    After an interruption the same command goes on where it stopped.
+    After an interruption, the same command continues.
 
     Writes optable.csv (for `optables:` of a fleet file or plan optables import) and hardware.yaml into DIR.
     Needs the extra microbench. Example: plan optables measure --hardware H200-SXM --for fleet.yaml --out h200
@@ -80,8 +80,8 @@ def compare_tables(
 
     Prints the times of B over those of A, at the points of A.
 
-    Points that B has nothing around are not compared.
-    Example: plan optables compare own.csv packaged:vllm --hardware H200-SXM
+    Points of A without neighbours in B are left out. Example: plan optables compare own.csv packaged:vllm
+    --hardware H200-SXM
     """
     from fleetplan.fleet.catalog import accelerators
     from fleetplan.perfmodel.microbench.comparison import differences
@@ -129,7 +129,7 @@ def _packaged(system: str | None, name: str, own: list[MeasuredRows]) -> list[Me
         hint = names_hint(framework, FRAMEWORKS)
         raise InputError([Issue(name, 0, 0, "", f"{framework!r} is not a framework", hint)])
     if system is None:
-        raise InputError([Issue(name, 0, 0, "", "the package has no tables of this part")])
+        raise InputError([Issue(name, 0, 0, "", "the package has no tables for this hardware")])
     library = TableLibrary(system)
     found = [library.rows(rows.kind, rows.dtype, framework) for rows in own if rows.kind in FAMILIES]
     return [chosen.rows for chosen in found if chosen is not None]
@@ -146,7 +146,7 @@ def _print_outcome(measured: Measured) -> None:
         echo(f"  {count} left out: {reason}")
     if ratios:
         median, high = (quantile_of(ratios, share) for share in (0.5, 0.9))
-        echo(f"a point that is left out is missed by {median:.1%} (median), {high:.1%} (90th percentile)")
+        echo(f"cross-validation error of points: {median:.1%} (median), {high:.1%} (90th percentile)")
     for each in measured.errors[:WORST_SHOWN]:
         echo(f"  {each.site.at(each.values).label}: {each.ratio:.0%}")
     late = sum(outcome.disturbed for outcome in measured.outcomes)

@@ -1,4 +1,4 @@
-"""Range queries of Prometheus as the demand and latencies that services of a plan had."""
+"""Read the actual demand and latencies of a plan's services from Prometheus range queries."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from fleetplan.planner.questions.track import GatheredActuals, Mean, period_date
 def monitored_actuals(
     answers: Answers, options: DemandOptions, plan: Plan, into: GatheredActuals
 ) -> TakenActuals:
-    """Add what monitoring says of the services of a plan.
+    """Add monitoring data of a plan's services to the measurements.
 
-    Each day becomes the percentile of its rates, each period its busiest day. Latencies are means over all
-    requests of the period.
+    The demand of a day is the percentile of its rates; that of a period is its busiest day. Latencies are
+    means over all requests of the period.
 
     Raises
     ------
     InputError
-        No series is of a service and a period of the plan, or none says in which of several regions.
+        No series belongs to a service and a period of the plan, or none names one of several regions.
     """
     demand = () if plan.inputs is None else plan.inputs.demand
     regions: dict[str, set[str]] = defaultdict(set)
@@ -49,7 +49,9 @@ def monitored_actuals(
             into.add_demand(service, found, period, per_s)
         taken += bool(days)
         if not days:
-            rejected.append(Rejected(place, f"is of no period of the plan ({', '.join(plan.periods)})"))
+            rejected.append(
+                Rejected(place, f"is outside the periods of the plan ({', '.join(plan.periods)})")
+            )
     if not taken:
         says = "; ".join(f"{each.place}: {each.reason}" for each in rejected) or "has no requests"
         raise InputError([Issue(options.source, 0, 0, "requests", says)])
@@ -61,7 +63,7 @@ def monitored_actuals(
 def _region(
     service: str, region: str | None, regions: Mapping[str, set[str]], options: DemandOptions
 ) -> str | None:
-    """Return the region of a series; None where the plan has no such service, or no demand there."""
+    """Return the region of a series, or None if the plan has no demand of the service there."""
     known = sorted(regions.get(service, ()))
     if region is not None:
         return region if region in known else None
@@ -73,7 +75,7 @@ def _region(
 
 
 def _periods(plan: Plan, time_s: FloatArray) -> Iterator[tuple[str, np.ndarray]]:
-    """Periods with times in them, and which."""
+    """Yield the periods that contain times, with a mask of these times."""
     for period, (first, after) in period_dates(plan).items():
         start, end = (
             datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() for day in (first, after)
@@ -84,7 +86,7 @@ def _periods(plan: Plan, time_s: FloatArray) -> Iterator[tuple[str, np.ndarray]]
 
 
 def _days(plan: Plan, time_s: FloatArray, rate: FloatArray, percentile: float) -> Iterator[tuple[str, float]]:
-    """Busiest day of each period: the percentile of a day's rates. [1/s]"""
+    """Yield the demand of each period: the largest daily percentile of rates. [requests/s]"""
     for period, within in _periods(plan, time_s):
         day = time_s[within] // (HOURS_PER_DAY * SECONDS_PER_HOUR)
         yield (

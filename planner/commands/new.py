@@ -1,4 +1,4 @@
-"""`plan new` and `plan schema`: a fleet file to start from, and the schema that editors read."""
+"""`plan new` and `plan schema`: write a first fleet file, and the JSON Schema for editors."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def new_fleet_file(
 ) -> None:
     """Write a commented fleet file to start from.
 
-    Beside it stands the schema that its first line names.
+    Also writes the schema that the first line refers to.
 
-    Presets are the services of Table 2 in Meta, "Optimizing Deployment Configurations for LLM Inference".
-    The file is a valid fleet as it stands, and an existing one is left alone.
+    Presets are the services of Table 2 in Meta, "Optimizing Deployment Configurations for LLM Inference". The
+    file is a valid fleet; an existing file is not overwritten.
 
     Example: plan new fleet.yaml --template quarterly --preset text-agent --preset safety
     """
@@ -70,11 +70,13 @@ def new_fleet_file(
 
 
 def print_schema(
-    out: Annotated[Path | None, typer.Option(help="output file; overwrites it", metavar="FILE")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="output file; overwritten if it exists", metavar="FILE")
+    ] = None,
 ) -> None:
     """Print the JSON Schema of fleet files.
 
-    Editors and CI read it (draft 7).
+    For editors and CI (draft 7).
 
     Example: plan schema --out fleet.schema.json
     """

@@ -1,4 +1,4 @@
-"""`plan optables`: bring in or measure operators, list what is measured, report how well it predicts."""
+"""`plan optables`: import or measure operator tables, list them, and report their prediction error."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ optables_app = typer.Typer(
 )
 
 REJECTIONS_SHOWN: Final = 20
-"""Refused rows that are listed one by one; beyond them the counts by reason say enough."""
+"""Rejected rows that are listed individually; beyond them, the counts by reason suffice."""
 
 _NAME_COLUMNS: Final = ("hardware", "framework", "operator", "dtype")
 
 _OWN_PARTS: Final = "the block `hardware` of a fleet file names the table of your own hardware (`optables`)"
 
 Hardware = Annotated[
-    list[str] | None, typer.Option("--hardware", help="a part; may be repeated", metavar="NAME")
+    list[str] | None, typer.Option("--hardware", help="name of hardware; may be repeated", metavar="NAME")
 ]
 Framework = Annotated[
     list[str] | None,
@@ -45,7 +45,7 @@ Framework = Annotated[
 @optables_app.command("import")
 def import_table(
     file: Annotated[Path, typer.Argument(help="CSV or Parquet of measurements", metavar="FILE")],
-    hardware: Annotated[str, typer.Option(help="the part that was measured", metavar="NAME")],
+    hardware: Annotated[str, typer.Option(help="hardware that was measured", metavar="NAME")],
     framework: Annotated[
         str, typer.Option(help="framework of rows without one (default: any)", metavar="NAME")
     ] = "",
@@ -54,8 +54,8 @@ def import_table(
 
     Every row is accepted, or rejected with a reason.
 
-    FILE holds one measurement a row (docs/optables.md lists the columns), or is an mlp.csv, attention.csv or
-    all_reduce.csv of Vidur. Example: plan optables import gemm.csv --hardware H200-SXM --framework vllm
+    FILE holds one measurement per row (docs/optables.md lists the columns), or is an mlp.csv, attention.csv
+    or all_reduce.csv of Vidur. Example: plan optables import gemm.csv --hardware H200-SXM --framework vllm
     """
     from fleetplan.fleet.errors import InputError, Issue, names_hint
     from fleetplan.perfmodel.optables import FRAMEWORKS, read_own_table, store_own_table
@@ -77,11 +77,11 @@ def import_table(
 def use(
     folder: Annotated[Path, typer.Argument(help="folder of systems, or an unpacked package", metavar="DIR")],
 ) -> None:
-    """Read newer tables from a folder, before all others.
+    """Use newer tables from a folder, with precedence over all others.
 
     The folder has the layout of aiconfigurator-core.
 
-    The newest version of a framework counts unless a service or a fleet names one (`framework_version`).
+    The newest version of a framework is used unless a service or a fleet names one (`framework_version`).
     Example: plan optables use tables/systems/data
     """
     from fleetplan.fleet.errors import InputError, Issue
@@ -103,9 +103,9 @@ def use(
 
 @optables_app.command()
 def forget(
-    folder: Annotated[Path, typer.Argument(help="a folder that is used", metavar="DIR")],
+    folder: Annotated[Path, typer.Argument(help="a folder in use", metavar="DIR")],
 ) -> None:
-    """Leave out a folder of tables that `plan optables use` named.
+    """Stop using a folder added with `plan optables use`.
 
     Example: plan optables forget tables/systems/data
     """
@@ -117,9 +117,9 @@ def forget(
 
 @optables_app.command("list")
 def list_tables(hardware: Hardware = None, framework: Framework = None) -> None:
-    """List what is measured.
+    """List the measured operators.
 
-    Lines are by part, framework, operator and data type.
+    One line per hardware, framework, operator and data type.
 
     Example: plan optables list --hardware H200-SXM
     """
@@ -142,7 +142,7 @@ def list_tables(hardware: Hardware = None, framework: Framework = None) -> None:
         )
     print_table(lines)
     if not hardware:
-        echo(f"nothing measured, all by the roofline: {', '.join(unmeasured_hardware())}")
+        echo(f"no measurements, roofline only: {', '.join(unmeasured_hardware())}")
 
 
 @optables_app.command()
@@ -156,11 +156,11 @@ def report(
 ) -> None:
     """Report the cross-validation error of each table.
 
-    Median and 90th percentile.
+    States the median and the 90th percentile.
 
-    A node is one measurement within a sweep, a site a whole sweep. An accepted error is of the node median.
-    Without --hardware, a table that several parts use counts once, for the part that it was measured on.
-    Example: plan optables report --hardware H200-SXM --framework vllm
+    A node is one measurement within a sweep, a site a whole sweep. The accepted error limits the node median.
+    Without --hardware, a table shared by several parts counts once, for the part it was measured on. Example:
+    plan optables report --hardware H200-SXM --framework vllm
     """
     from fleetplan.perfmodel.optables.report import carried_over_hardware, errors, is_above
 
@@ -188,7 +188,7 @@ def report(
 
 
 def _table_lines(found: list[TableError]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Header and one line a table."""
+    """Return the header and one line per table."""
     numbers = ("node median", "node p90", "nodes", "site median", "site p90", "sites", "accepted")
     rows: list[tuple[str, ...]] = []
     for each in found:
@@ -198,7 +198,7 @@ def _table_lines(found: list[TableError]) -> tuple[tuple[str, ...], list[tuple[s
 
 
 def _summary_lines(found: list[TableError]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Header and one line an operator and data type."""
+    """Return the header and one line per operator and data type."""
     from fleetplan.perfmodel.optables.report import summary
 
     numbers = (
@@ -243,7 +243,7 @@ def _print_import(table: OwnTable) -> None:
             f"{counted(part.rows.n_rows, 'measurement')}"
         )
     if table.ignored_columns:
-        echo(f"columns that nothing reads: {', '.join(table.ignored_columns)}", err=True)
+        echo(f"ignored columns: {', '.join(table.ignored_columns)}", err=True)
     for issue in table.rejected[:REJECTIONS_SHOWN]:
         echo(str(issue), err=True)
     if len(table.rejected) > REJECTIONS_SHOWN:
@@ -260,7 +260,7 @@ def _quantiles(found: ErrorQuantiles | None) -> tuple[str, str, str]:
 
 
 def new_table(names: tuple[str, ...], numbers: tuple[str, ...], rest: tuple[str, ...]) -> Table:
-    """Lines for a terminal: names, numbers to the right, and what may be folded."""
+    """Return a table for a terminal: names, right-aligned numbers, and columns that may wrap."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -274,7 +274,7 @@ def new_table(names: tuple[str, ...], numbers: tuple[str, ...], rest: tuple[str,
 
 
 def print_table(table: Table) -> None:
-    """Print them, wide where nobody watches."""
+    """Print a table, in full width without a terminal."""
     console(unwatched_width=180).print(table)
 
 

@@ -1,4 +1,4 @@
-"""The command that prices explicit configurations."""
+"""`plan predict`: predict the performance of explicit configurations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def predict(
 ) -> None:
     """Predict latency and throughput of given configurations.
 
-    The result has one row for each row of the table.
+    Writes one row per row of the table.
 
     Example: plan predict cases.csv --out predictions.csv --fleet fleet.yaml
     """

@@ -1,4 +1,4 @@
-"""The commands that compare plans."""
+"""`plan diff` and `plan compare`: compare plans."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 def diff_plans(
-    old: Annotated[Path, typer.Argument(help="the plan before", metavar="OLD.json")],
-    new: Annotated[Path, typer.Argument(help="the plan after", metavar="NEW.json")],
+    old: Annotated[Path, typer.Argument(help="the earlier plan", metavar="OLD.json")],
+    new: Annotated[Path, typer.Argument(help="the later plan", metavar="NEW.json")],
     exit_code: Annotated[bool, typer.Option("--exit-code", help="exit with 5 if they differ")] = False,
     out: Annotated[
         Path | None,
@@ -44,9 +44,9 @@ def diff_plans(
         typer.Option(help="table of `plan stress --csv` for NEW: its risks on the page", metavar="FILE.csv"),
     ] = None,
 ) -> None:
-    """Show how a plan differs from another, with costs.
+    """Show the differences between two plans, with costs.
 
-    Lines that are added begin with +, changed ones with ~, removed ones with -.
+    Added lines begin with +, changed ones with ~, removed ones with -.
 
     Example: plan diff last-quarter/plan.json out/plan.json --out review.html
     """
@@ -91,9 +91,9 @@ def compare(
     calibration: CalibrationFile = None,
     baseline: BaselineFile = None,
 ) -> None:
-    """Compute the saving against fleets planned in other ways.
+    """Compute the saving against alternative fleets.
 
-    All serve the same demand. The saving is an interval, since every plan has a gap.
+    All serve the same demand. The saving is a range, because every plan has a gap.
 
     Example: plan compare fleet.yaml --against homogeneous --against no-disaggregation --against without:L40S
     """

@@ -1,4 +1,4 @@
-"""`plan replay`: a plan under simulated requests."""
+"""`plan replay`: simulate requests to a plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fleetplan.planner.replay.traffic import TrafficChoice
 
 ROUTERS = ("least-loaded", "round-robin", "random")
-"""How engines of continuous batching share requests; a test holds them to those that there are."""
+"""Load balancing between engines with continuous batching; a test compares it with the implemented kinds."""
 
 ReplayLimit = Annotated[
     float | None,
@@ -68,11 +68,11 @@ def replay(
     as_json: Annotated[bool, typer.Option("--json", help="print replay.json instead of the table")] = False,
     time_limit: ReplayLimit = None,
 ) -> None:
-    """Simulate the requests of a plan.
+    """Simulate requests to a plan.
 
-    Prints latencies against their limits, queues and utilisation over time.
+    Prints latencies with their limits, queues and utilisation over time.
 
-    Arrivals are as bursty as the fleet file says (traffic.burstiness) unless told otherwise.
+    Arrivals are as bursty as the fleet file states (traffic.burstiness) unless an option overrides it.
     Example: plan replay out/plan.json fleet.yaml --poisson --duration 600 --out replay
     """
     from fleetplan.planner.commands.run_replay import ReplayRequest, run_replay
@@ -97,7 +97,7 @@ def _traffic(
     load_ratio: float,
     seed: int,
 ) -> TrafficChoice:
-    """Return the traffic that the options choose."""
+    """Return the traffic selected by the options."""
     from fleetplan.fleet.errors import InputError, Issue
     from fleetplan.perfmodel.replay import read_trace
     from fleetplan.perfmodel.serving import Regimes
@@ -107,8 +107,10 @@ def _traffic(
         raise typer.BadParameter("choose one of --trace, --poisson, --mmpp")
     ratio, share, seconds = busy
     if mmpp and ratio * share > 1:
-        message = f"{ratio:g} times the mean rate in {share:g} of the time are more than all requests"
-        raise InputError([Issue("command line", 0, 0, "--busy-ratio", message, "lower one of the two")])
+        message = f"{ratio:g} times the mean rate for {share:g} of the time exceeds all requests"
+        raise InputError(
+            [Issue("command line", 0, 0, "--busy-ratio", message, "lower --busy-ratio or --busy-share")]
+        )
     regimes = Regimes(ratio, share, seconds) if mmpp else Regimes()
     arrivals = Arrivals.AS_PLANNED
     if poisson:

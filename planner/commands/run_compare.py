@@ -1,4 +1,4 @@
-"""The work of `plan compare` between its options and its output."""
+"""Run `plan compare`: parse counterfactuals and write plans."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from fleetplan.scenarios.load import load_fleet
 def read_counterfactuals(
     texts: Sequence[str], fleet: Fleet, path: Path, scenarios: Sequence[str], assignments: Sequence[str]
 ) -> tuple[Counterfactual, ...]:
-    """Parse the texts after `--against`.
+    """Parse the values of `--against`.
 
     Parameters
     ----------
     texts : Sequence[str]
-        Each once, in order.
+        Distinct texts, in order.
     fleet : Fleet
-        The fleet of the plan.
+        Fleet of the plan.
     path, scenarios, assignments : Path, Sequence[str], Sequence[str]
-        What it was loaded from; a scenario comes after its scenarios, before its assignments.
+        Source of the fleet; a counterfactual scenario is applied after its scenarios, before its assignments.
 
     Raises
     ------
     InputError
-        With everything that names nothing.
+        Lists every text that names nothing.
     """
     block = read_document(path).root.child("scenarios")
     sources = Sources(
@@ -55,19 +55,19 @@ def read_counterfactuals(
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
-    """Write the plan, and the chosen plan of each counterfactual, each in a folder of its name.
+    """Write the plan, and the chosen plan of each counterfactual, each in its own folder.
 
     Parameters
     ----------
     comparison : Comparison
-        What was solved.
+        Solved comparison.
     folder : Path
         Receives `plan/` and a folder for each counterfactual that has a plan.
 
     Returns
     -------
     list[Path]
-        The folders written.
+        Folders that were written.
     """
     names = ["plan"]
     with written_together(folder) as parts:

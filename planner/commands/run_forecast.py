@@ -1,4 +1,4 @@
-"""The work of `plan forecast` after its options are read."""
+"""Run `plan forecast`: read the history, write the fleet file, and print the forecast."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def run_forecast(
 ) -> None:
     """Write a fleet file with the demand of the forecast, and print the forecast.
 
-    The history is a CSV file; with a system that is monitored, the URL of a server or a folder.
+    The history is a CSV file, or with a monitored system the URL of a server or a folder.
 
     Raises
     ------
     InputError
-        The history or the fleet cannot be used, or the file is there already.
+        The history or the fleet is unusable, or the output file exists.
     """
     document = read_document(fleet_file)
     fleet = build_fleet(document)
@@ -67,7 +67,7 @@ def run_forecast(
     without = [each.name for each in fleet.services if each.name not in {h.service for h in histories}]
     own = [each.name for each in fleet.services if each.name in without and each.follows is None]
     if own:
-        errors.print(f"no history, demand as it was: {', '.join(own)}", style="yellow", markup=False)
+        errors.print(f"no history, demand unchanged: {', '.join(own)}", style="yellow", markup=False)
     text = with_forecast(document, read_text(fleet_file), fleet, run, without_login(history)[0])
     write_fleet_file(out, text, over=force)
     if as_json:
@@ -102,7 +102,7 @@ def _histories(history: str, monitoring: Monitoring, fleet: Fleet) -> list[Histo
 
 
 def _only_regions(fleet: Fleet) -> dict[str, str]:
-    """Region of each service that has demand in one alone."""
+    """Return the region of each service that has demand in only one region."""
     asked = {
         each.name: {region for (region, _, _), rate in each.demand.peak.items() if rate}
         for each in fleet.services
@@ -147,18 +147,18 @@ def _print(run: ForecastRun, to: Console) -> None:
             table.add_row(*head, e.period, *figures, *(tail if position == 0 else ("", "", "")))
     to.print(table)
     lines = [
-        "Demand is that of the busiest day of a period. Errors are medians of forecasts one quarter ahead in "
-        "the past; if unchanged: with the demand of the last quarter taken for the next."
+        "Demand refers to the busiest day of a period. Errors are medians of past forecasts one quarter "
+        "ahead; 'error if unchanged' assumes the demand of the previous quarter."
     ]
     if any(not each.history.busiest_days for each in run.forecasts):
-        lines.append("The history has no single days: demand is that of the busiest week or month.")
+        lines.append("The history has no daily data: demand refers to the busiest week or month.")
     if run.coverage is not None:
         lines.append(
-            f"{run.coverage:.0%} of past quarters lay between the model's own low and high (80 % should). "
-            "Low and high are at least as far from the middle as four in five past forecasts were off."
+            f"{run.coverage:.0%} of past quarters were between the model's low and high (target: 80 %). "
+            "Low and high are widened to cover four in five past forecast errors."
         )
     else:
-        lines.append("The history is too short to test the forecast on it.")
+        lines.append("The history is too short to test the forecast.")
     to.print("\n".join(lines), markup=False)
 
 

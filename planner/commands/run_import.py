@@ -1,4 +1,4 @@
-"""`plan import`: reads a file of another tool, writes what is taken, says why the rest is not."""
+"""Run `plan import`: convert a file of another tool, and state why rows are left out."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def run_benchmarks(
     input_tokens: float | None,
     served_as: str | None,
 ) -> None:
-    """Write the measurements of result files as one table for `plan calibrate`.
+    """Write the measurements in result files as one table for `plan calibrate`.
 
     Raises
     ------
     InputError
-        No such format, an unreadable file, or no row at all.
+        The format does not exist, a file is unreadable, or no row is usable.
     """
     if form not in READERS:
         raise InputError(
@@ -76,7 +76,7 @@ def run_supply(found: ImportedSupply, path: Path, out: Path, errors: Console) ->
     Raises
     ------
     InputError
-        No row can be taken.
+        No row is usable.
     """
     for note in found.notes:
         errors.print(f"{path}: {note}", style="yellow", markup=False)
@@ -98,7 +98,7 @@ def run_price_catalogue(
     Raises
     ------
     InputError
-        It cannot be read, or no row can be taken.
+        The file is unreadable, or no row is usable.
     """
     with reading(path, errors) as watch, open_table(path, watch) as table:
         found = read(table, str(path), options)
@@ -110,16 +110,16 @@ CLOUDS: Final[Mapping[str, Callable[[object, str, OfferOptions], ImportedSupply]
     "azure": azure_offers,
     "gcp": gcp_offers,
 }
-"""What reads the JSON of each cloud's price list."""
+"""Reader of the JSON price list of each cloud."""
 
 
 def known_cloud(name: str) -> str:
-    """Return the name of a cloud whose price list can be read.
+    """Return the name of a cloud with a supported price list.
 
     Raises
     ------
     InputError
-        There is no such cloud.
+        The cloud is not supported.
     """
     if name not in CLOUDS:
         hint = names_hint(name, tuple(CLOUDS))
@@ -128,12 +128,12 @@ def known_cloud(name: str) -> str:
 
 
 def run_cloud_prices(cloud: str, path: Path, options: OfferOptions, out: Path, errors: Console) -> None:
-    """Write the offers of a cloud's price list; the offer file of AWS is read row by row, whatever its size.
+    """Write the offers of a cloud's price list; the CSV offer file of AWS is streamed row by row.
 
     Raises
     ------
     InputError
-        An unreadable file, or no row that can be taken.
+        The file is unreadable, or no row is usable.
     """
     if cloud == "aws" and not path.name.lower().removesuffix(".gz").endswith((".json", ".jsonl")):
         with reading(path, errors) as watch, open_table(path, watch, first_column=AWS_FIRST_COLUMN) as table:
@@ -150,12 +150,12 @@ def run_cluster(
     out: Path,
     errors: Console,
 ) -> None:
-    """Write the pools of a cluster that describes itself in JSON.
+    """Write the pools of a cluster from its description in JSON.
 
     Raises
     ------
     InputError
-        It cannot be read, or no row can be taken.
+        The file is unreadable, or no row is usable.
     """
     run_supply(read(read_json(path), str(path), options), path, out, errors)
 
@@ -168,12 +168,12 @@ def pool_options(
     capex_usd_per_host: float | None,
     rent_usd_per_accelerator_hour: float | None,
 ) -> PoolOptions:
-    """Return what the command line says of nodes.
+    """Return the options for nodes from the command line.
 
     Raises
     ------
     InputError
-        An unknown part, or both a purchase price and a rent.
+        The hardware is unknown, or both a purchase price and a rent are given.
     """
     if capex_usd_per_host is not None and rent_usd_per_accelerator_hour is not None:
         hint = "hosts are bought or rented, not both"
@@ -190,12 +190,12 @@ def offer_options(
     spot_max_share: float | None,
     terms: bool = False,
 ) -> OfferOptions:
-    """Return what the command line wants of a catalogue of prices.
+    """Return the options for a price catalogue from the command line.
 
     Raises
     ------
     InputError
-        An unknown part.
+        The hardware is unknown.
     """
     named = named_regions(regions)
     kinds = frozenset(hardware_option(name) for name in hardware)
@@ -210,26 +210,26 @@ def named_regions(written: Sequence[str]) -> dict[str, str]:
 
 
 def _day(as_of: str | None, path: Path) -> str:
-    """The day that the option states, or that of the file.
+    """Return the date given by the option, or that of the file.
 
     Raises
     ------
     InputError
-        No day, month or year.
+        The text is not a day, month or year.
     """
     if as_of is not None and not is_date(as_of):
         hint = "a day, a month or a year: 2026-11-24, 2026-11, 2026"
-        raise InputError([Issue("--as-of", 0, 0, "", f"{as_of!r} is no date", hint)])
+        raise InputError([Issue("--as-of", 0, 0, "", f"{as_of!r} is not a date", hint)])
     return as_of or file_date(path)
 
 
 def fetch_model(model: str, revision: str | None, out: Path, console: Console, errors: Console) -> None:
-    """Write the config of a published model, if it is understood, and print what it says.
+    """Write the config of a published model, if it is supported, and print its architecture.
 
     Raises
     ------
     InputError
-        It cannot be had, is not understood, or cannot be written.
+        The config is unavailable or unsupported, or the file cannot be written.
     """
     path = published_config(model, revision)
     describe_model(str(path), console, named=str(out))
@@ -237,21 +237,21 @@ def fetch_model(model: str, revision: str | None, out: Path, console: Console, e
 
 
 def describe_model(reference: str, console: Console, named: str | None = None) -> None:
-    """Print what a model's config says, as the performance model understands it.
+    """Print the architecture of a model, as the performance model reads its config.
 
     Parameters
     ----------
     reference : str
-        HF id or alias of the catalogue, or the path of a config.
+        HF id or alias in the catalogue, or the path of a config.
     console : Console
-        Where it is printed.
+        Output console.
     named : str or None
-        What a fleet file is to name; None is the reference.
+        Model reference to print for use in a fleet file; None for the given reference.
 
     Raises
     ------
     InputError
-        There is no such model, or it is not understood.
+        The model does not exist, or is not supported.
     """
     try:
         architecture = load_architecture(reference, Path())
@@ -269,20 +269,20 @@ def describe_model(reference: str, console: Console, named: str | None = None) -
 
 
 def say_taken(place: str, what: str, taken: int, rejected: Sequence[Rejected], errors: Console) -> None:
-    """Print how many rows of a source were taken, and why others were not.
+    """Print how many rows of a source were accepted, and why others were not.
 
     Parameters
     ----------
     place : str
-        The source.
+        Name of the source.
     what : str
-        What is counted, in the singular.
+        Noun for the rows, in the singular.
     taken : int
-        How many were.
+        Number of accepted rows.
     rejected : Sequence[Rejected]
-        Those that were not.
+        Rejected rows.
     errors : Console
-        Where to.
+        Output console.
     """
     for each in rejected:
         errors.print(f"{place}: {each.place}: skipped: {each.reason}", style="yellow", markup=False)

@@ -1,4 +1,4 @@
-"""The command `plan landscape`, without its options: asks, sweeps, prints, writes and draws."""
+"""Run `plan landscape`: evaluate configurations, then print, write and draw them."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class Outputs:
     Attributes
     ----------
     csv, parquet : Path or None
-        Where all rows go, with the reason against each.
+        Files for all rows, with the reason for each exclusion.
     plots : Path or None
         Folder for the figures.
     plot_format : str
         svg or png.
     condition : str or None
-        Rows to show and write, as a condition on the columns.
+        Condition on the columns that selects rows to show and write.
     usable_only : bool
-        Leave excluded rows out of the files.
+        Whether to leave excluded rows out of the files.
     explain_row : int or None
-        Row to take apart instead of the overview.
+        Row to explain instead of the overview.
     menu : bool
-        Print the inference menu instead of the overview.
+        Whether to print the inference menu instead of the overview.
     """
 
     csv: Path | None = None
@@ -56,12 +56,12 @@ class Outputs:
 
 
 def run_landscape(question: Question, outputs: Outputs, console: Console, errors: Console) -> None:
-    """Answer a question as the outputs ask.
+    """Answer a question and produce the outputs.
 
     Raises
     ------
     InputError
-        A file, a condition or a row that cannot be.
+        A file cannot be written, a condition is invalid, or a row does not exist.
     """
     if outputs.explain_row is not None:
         print_row(question, outputs.explain_row, console)
@@ -85,7 +85,7 @@ def run_landscape(question: Question, outputs: Outputs, console: Console, errors
 
 
 def print_row(question: Question, row: int, console: Console) -> None:
-    """Take one row of the search space apart."""
+    """Print the explanation of one row of the search space."""
     point, reason = point_of_row(question, row)
     option = question.space.options[int(point.option[0])]
     layout, batch = point.layout[0], int(point.batch[0])
@@ -126,7 +126,7 @@ def _files(question: Question, outputs: Outputs) -> Iterator[Callable[[GridBlock
 
 
 class _Speed(ProgressColumn):
-    """Configurations a second, once there is a figure."""
+    """Configurations per second, once known."""
 
     def render(self, task: Task) -> Text:
         return Text("" if task.speed is None else f"{task.speed:,.0f} configurations/s")
@@ -134,7 +134,7 @@ class _Speed(ProgressColumn):
 
 @contextlib.contextmanager
 def _progress(question: Question, errors: Console) -> Iterator[Callable[[GridBlock], None]]:
-    """A bar with configurations a second, on a terminal alone."""
+    """Show a progress bar with configurations per second, only on a terminal."""
     total = sum(task.size for task in tasks_of(question.space))
     bar = Progress(
         TextColumn("{task.completed:,.0f} of {task.total:,.0f} configurations"),

@@ -1,4 +1,4 @@
-"""`plan export`: checks what is asked, writes the files, says what they leave out."""
+"""Run `plan export`: check the options, write the files, and list omissions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fleetplan.planner.export.launch.files import FORMATS, ExportOptions
 from fleetplan.planner.plan import Plan
 
 LEFT_SHOWN: Final = 5
-"""Files of an earlier export that are named."""
+"""Maximum number of files from an earlier export that are named."""
 
 
 def asked_of(period: str | None, framework: str | None, locations: Sequence[str]) -> ExportOptions:
@@ -42,21 +42,21 @@ def run_export(plan: Plan, form: str, folder: Path, asked: ExportOptions, errors
     Parameters
     ----------
     plan : Plan
-        What to export.
+        Plan to export.
     form : str
-        A name of `FORMATS`.
+        A name in `FORMATS`.
     folder : Path
-        Created if it does not exist.
+        Output folder; created if it does not exist.
     asked : ExportOptions
-        As far as the format has them.
+        Options; the format must support those that are set.
     errors : Console
-        Told what was written and what was not.
+        Console for written files and omissions.
 
     Raises
     ------
     InputError
-        No such format, period, framework or region; an option that the format does not have; nothing to
-        write.
+        The format, period, framework or region does not exist; the format does not have an option; or there
+        is nothing to write.
     """
     if form not in FORMATS:
         raise _wrong("--as", f"there is no format {form!r}", names_hint(form, tuple(FORMATS)))
@@ -65,7 +65,7 @@ def run_export(plan: Plan, form: str, folder: Path, asked: ExportOptions, errors
     for each in exported.refused:
         errors.print(f"left out: {each.label}: {each.reason}", style="yellow", markup=False)
     if not exported.files:
-        raise _wrong("--as", f"{form} can hold nothing of the plan")
+        raise _wrong("--as", f"{form} cannot express any part of the plan")
     try:
         with written_together(folder) as parts:
             for name, content in exported.files.items():
@@ -78,29 +78,29 @@ def run_export(plan: Plan, form: str, folder: Path, asked: ExportOptions, errors
     if left:
         shown = ", ".join(left[:LEFT_SHOWN])
         more = f" and {len(left) - LEFT_SHOWN} more" if len(left) > LEFT_SHOWN else ""
-        said = f"not of this export, but in {folder} from before: {shown}{more}"
+        said = f"{folder} also contains files of an earlier export: {shown}{more}"
         errors.print(said, style="yellow", markup=False)
 
 
 def _left_from_before(folder: Path, written: Collection[str]) -> list[str]:
-    """Files of the kinds that were written: whoever applies the whole folder would start them as well."""
+    """Return older files of the same kinds in the folder, which a user might apply with the new ones."""
     kinds = {Path(name).suffix for name in written}
     return sorted(each.name for each in folder.iterdir() if each.suffix in kinds and each.name not in written)
 
 
 def _check(plan: Plan, form: str, asked: ExportOptions) -> None:
-    """Refuse options that a format does not have, and values that the plan or the program does not know."""
+    """Refuse options that the format does not have, and unknown values."""
     chosen, period, framework = FORMATS[form], asked.period, asked.framework
     if period is not None and not chosen.by_period:
-        raise _wrong("--period", f"{form} is of the whole horizon")
+        raise _wrong("--period", f"{form} covers the whole horizon")
     if period is not None and period not in plan.periods:
         raise _wrong("--period", f"there is no {period!r}", names_hint(period, plan.periods))
     if framework is not None and not chosen.by_framework:
-        raise _wrong("--framework", f"{form} takes each service's own")
+        raise _wrong("--framework", f"{form} uses the framework of each service")
     if framework is not None and framework not in FRAMEWORKS:
         raise _wrong("--framework", f"there is no {framework!r}", names_hint(framework, FRAMEWORKS))
     if asked.locations and not chosen.by_location:
-        raise _wrong("--location", f"{form} names no locations")
+        raise _wrong("--location", f"{form} has no locations")
     regions = tuple(dict.fromkeys(use.region for use in plan.pools))
     for region in asked.locations:
         if region not in regions:

@@ -1,4 +1,4 @@
-"""Output of `plan explain --marginal`: console, files and figure."""
+"""Run `plan explain --marginal`: print, write and draw marginal values."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ INCHES_PER_BAR = 0.28
 def run_marginal(
     asked: AskedPlan, resolver: Resolver, plot: Path | None, csv: Path | None, console: Console
 ) -> ExitCode:
-    """Answer what one more is worth; LIMIT where not everything is solved.
+    """Compute the marginal values; return LIMIT if some are not solved.
 
     Parameters
     ----------
     asked : AskedPlan
-        The plan and its fleet.
+        Plan and its fleet.
     resolver : Resolver
-        Solves.
+        Solves changed fleets.
     plot, csv : Path or None
         Files to write.
     console : Console
-        Receives the table.
+        Console for the table.
     """
     asked = require_current(asked, resolver)
     every = list(one_more(asked.fleet))
@@ -56,15 +56,15 @@ def run_marginal(
 
 
 def worth_text(row: Worth) -> str:
-    """Return what one more is worth in a line."""
+    """Return a marginal value in one line."""
     worth = money_range(row.least_usd, row.most_usd, signed=True)
     return f"{row.more.amount_text} of {row.more.name}: {worth}"
 
 
 def print_marginal(rows: list[Worth], console: Console) -> None:
-    """Print a table of what one more is worth; what is worth nothing for certain in one line."""
+    """Print a table of marginal values; increments proven to have no value share one line."""
     if not rows:
-        console.print("Nothing of the fleet is limited, so that one more unit of anything is worth nothing.")
+        console.print("The fleet has no limits, so one more unit of any resource has no value.")
         return
     table = Table(title="Value of one more unit", box=None, pad_edge=False, title_justify="left")
     table.add_column("more of", overflow="fold")
@@ -89,7 +89,7 @@ def print_marginal(rows: list[Worth], console: Console) -> None:
 
 
 def marginal_figure(rows: list[Worth]) -> Figure:
-    """Bars of what is proven, with what the gaps leave open beside them."""
+    """Return a bar chart of the proven values, with the rest of each range."""
     shown = [row for row in rows if row.most_usd >= 1.0][::-1]
     figure, (axes,) = new_figure(1, width=7.0, height=1.2 + INCHES_PER_BAR * len(shown))
     places = range(len(shown))

@@ -1,4 +1,4 @@
-"""Merges two versions of a fleet file, and says what was taken and where they conflict."""
+"""Run `plan merge`: merge two versions of a fleet file, and report changes and conflicts."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from fleetplan.planner.commands.fleet_file import write_fleet_file
 from fleetplan.planner.commands.terminal import say_written
 
 MOST_CHARACTERS = 60
-"""Of a value in a message; longer ones are cut. [characters]"""
+"""Maximum length of a value in a message. [characters]"""
 
 
 def run_merge(
     files: tuple[Path, Path, Path], out: Path, prefer: str | None, *, force: bool, errors: Console
 ) -> None:
-    """Write the merged file, and print what it has from the other version.
+    """Write the merged file, and print the changes from the other version.
 
     Parameters
     ----------
     files : tuple[Path, Path, Path]
-        What both come from, and the two versions.
+        The common base and the two versions.
     out : Path
-        Where the result goes.
+        Output file.
     prefer : str or None
-        mine or theirs: whose value is taken at a conflict; None refuses conflicts.
+        Version that wins a conflict, mine or theirs; None refuses conflicts.
     force : bool
-        Whether a file that is there is replaced.
+        Whether to replace an existing file.
     errors : Console
-        For what was decided by `prefer`.
+        Console for conflicts decided by `prefer`.
 
     Raises
     ------
     InputError
-        A file cannot be read, both changed the same value, or the result is no fleet.
+        A file is unreadable, both versions changed the same value, or the result is not a fleet.
     """
     for path in files:
-        # Says what is wrong with a file, and with those that it imports.
+        # Reports mistakes in the file and in its imports.
         read_document(path)
     texts = [read_text(path) for path in files]
     base, mine, theirs = (_document(path, text) for path, text in zip(files, texts, strict=True))
@@ -62,7 +62,7 @@ def run_merge(
         raise TypeError("a fleet file is a mapping")
     text, kept = _written(texts[1], value, _plain(mine))
     if not kept:
-        errors.print("comments are lost: the layout of the file does not keep them", style="yellow")
+        errors.print("comments are lost: the layout of the file cannot be edited in place", style="yellow")
     write_fleet_file(out, text, over=force)
     for key_path, before, after in result.taken:
         typer.echo(f"{_label(key_path)}: {_shown(before)} -> {_shown(after)}")
@@ -70,7 +70,7 @@ def run_merge(
 
 
 def _document(path: Path, text: str) -> Document:
-    """Return a file alone, without what it imports."""
+    """Return a file without its imports."""
     root = compose(text, str(path), [])
     assert root is not None, "it has been read"
     return Document(path, root, {})
@@ -85,7 +85,7 @@ def _plain(document: Document) -> dict[str, Any]:
 def _written(text: str, value: Mapping[str, object], now: Mapping[str, object]) -> tuple[str, bool]:
     """Return the text of a file with another value, and whether its comments are kept.
 
-    Layouts that cannot be edited in place (merge keys, tabs within a flow) are written anew.
+    Layouts that cannot be edited in place (merge keys, tabs within a flow) are rewritten.
     """
     edited = YamlText(text)
     edited.become(value, now)
@@ -97,7 +97,7 @@ def _written(text: str, value: Mapping[str, object], now: Mapping[str, object]) 
 
 
 def _issue(conflict: MergeConflict, base: Document, mine: Document, theirs: Document) -> Issue:
-    """Return a conflict at its place in the other version."""
+    """Return a conflict as an issue at its place in the other version."""
     place = theirs.place(_positions(theirs, conflict.key_path))
     here = mine.place(_positions(mine, conflict.key_path))
     message = (
@@ -109,7 +109,7 @@ def _issue(conflict: MergeConflict, base: Document, mine: Document, theirs: Docu
 
 
 def _positions(document: Document, key_path: KeyPath) -> KeyPath:
-    """Return a path with positions of items in place of their names."""
+    """Return a key path with the positions of items instead of their names."""
     found: list[str | int] = []
     node = document.root
     for key in key_path:

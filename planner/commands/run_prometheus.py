@@ -1,4 +1,4 @@
-"""`plan import prometheus`: asks a server or reads saved answers, and writes the demand of services."""
+"""Run `plan import prometheus`: query a server or read saved answers, and write the demand of services."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def print_queries(asked: PrometheusOptions, console: Console) -> None:
     Raises
     ------
     InputError
-        There is no such system.
+        The system does not exist.
     """
     wanted = (asked.system, asked.region_label, asked.step_s)
     for name, query in (queries(*wanted) | measured_queries(*wanted)).items():
@@ -73,12 +73,12 @@ def run_prometheus(
     Raises
     ------
     InputError
-        The server does not answer, answers cannot be read, or no service has requests.
+        The server does not answer, answers are unreadable, or no service has requests.
     """
     if out is None:
         raise InputError([Issue("--out", 0, 0, "", "is missing", "a folder, or --queries")])
     if HOURS_PER_DAY % asked.slices:
-        message = f"{asked.slices} slices are no whole hours"
+        message = f"{asked.slices} slices are not a whole number of hours"
         raise InputError([Issue("--slices", 0, 0, "", message, "1, 2, 3, 4, 6, 8, 12 or 24")])
     wanted = queries(asked.system, asked.region_label, asked.step_s)
     texts = answers_of(asked.source, wanted, asked.days, asked.step_s, asked.token_file)
@@ -117,12 +117,12 @@ def run_dcgm(
     hardware: str | None,
     errors: Console,
 ) -> None:
-    """Write the power of hardware as readings have it.
+    """Write the power of hardware from readings.
 
     Raises
     ------
     InputError
-        The server does not answer, answers cannot be read, or no figure follows from them.
+        The server does not answer, answers are unreadable, or no power can be derived.
     """
     shown, _ = without_login(source)
     if is_file(Path(source)):

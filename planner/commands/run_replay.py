@@ -1,4 +1,4 @@
-"""The work of `plan replay` after its options are read."""
+"""Run `plan replay`: simulate a plan, then write and print the outcome."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ class ReplayRequest:
     Attributes
     ----------
     plan_file : Path
-        The plan.
+        Path of the plan.
     choice : TrafficChoice
-        What arrives.
+        Arrivals of requests.
     period : str or None
-        Which period; None is the first.
+        Period; None for the first.
     part_of_day : str or None
-        Which slice of the day; None is the first.
+        Slice of the day; None for the first.
     services : tuple[str, ...]
-        Only these; all without any.
+        Services to simulate; empty for all.
     router : str
-        As it was given.
+        Router as given by the user.
     routers : Sequence[str]
-        Those that there are.
+        Available routers.
     time_limit_s : float or None
-        For candidates and simulations together; None for no limit. [s]
+        Time limit for candidates and simulations together; None for no limit. [s]
     """
 
     plan_file: Path
@@ -71,14 +71,14 @@ def run_replay(
     screen: Console,
     errors: Console,
 ) -> ReplayOutcome:
-    """Replay a plan, write and print what was found.
+    """Replay a plan, then write and print the outcome.
 
     Raises
     ------
     LimitReachedError
-        If the time was over before there was an outcome.
+        The time limit passed before there was an outcome.
     InputError
-        A router, period or service that does not exist, or a plan of another fleet.
+        A router, period or service does not exist, or the plan belongs to another fleet.
     """
     if asked.router not in asked.routers:
         message = f"there is no router {asked.router!r}"
@@ -106,7 +106,7 @@ def run_replay(
 
 
 def write_replay(outcome: ReplayOutcome, folder: Path) -> None:
-    """Write replay.json, its tables and its plots: all of them, or none."""
+    """Write replay.json, its tables and its plots: all of them or none."""
     with written_together(folder) as parts:
         write_whole(parts / "replay.json", outcome.model_dump_json(indent=2) + "\n")
         for name, rows in replay_tables(outcome).items():
@@ -115,7 +115,7 @@ def write_replay(outcome: ReplayOutcome, folder: Path) -> None:
 
 
 def replay_tables(outcome: ReplayOutcome) -> dict[str, pd.DataFrame]:
-    """Limits, groups and the timeline of a replay as tables, by the name of their files."""
+    """Return the limits, groups and timeline of a replay as tables, by file name."""
     limits, groups, timeline = [], [], []
     for place in outcome.places:
         where = {"service": place.service, "region": place.region}

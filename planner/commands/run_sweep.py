@@ -1,4 +1,4 @@
-"""The work of `plan sweep` between its options and its output."""
+"""Run `plan sweep`: build the points of a grid, solve them, and write tables and plots."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from fleetplan.scenarios.load import load_fleet
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """A sweep, as far as it is done.
+    """A sweep with the results so far.
 
     Attributes
     ----------
     axes : tuple[SweepAxis, ...]
-        Of the grid.
+        Axes of the grid.
     results : tuple[PointResult, ...]
-        Of every point that is solved, the last axis running fastest.
+        Results of the solved points; the last axis varies fastest.
     written : tuple[Path, ...]
-        The table and the plots.
+        Paths of the table and the plots.
     """
 
     axes: tuple[SweepAxis, ...]
@@ -57,12 +57,12 @@ class Ground:
 
 
 def tasks_of(ground: Ground, axes: Sequence[SweepAxis], limits: SearchLimits) -> list[SweepTask]:
-    """The fleet of every point, so that a mistake anywhere shows before the first solve.
+    """Return a task with the fleet of every point, so that all mistakes show before the first solve.
 
     Raises
     ------
     InputError
-        With the mistakes of all points, each once.
+        Lists the mistakes of all points, each once.
     """
     require_keys(axes)
     tasks: list[SweepTask] = []
@@ -77,7 +77,7 @@ def tasks_of(ground: Ground, axes: Sequence[SweepAxis], limits: SearchLimits) ->
             tasks.append(SweepTask(point, point.edit(fleet), limits))
         except InputError as error:
             for each in point.told(error.issues):
-                # What is wrong with a key is wrong at all its values.
+                # A mistake in a key occurs at all its values.
                 issues.setdefault((each.key_path, each.message, each.hint), each)
     if issues:
         raise InputError(issues.values())
@@ -87,25 +87,25 @@ def tasks_of(ground: Ground, axes: Sequence[SweepAxis], limits: SearchLimits) ->
 def sweep(
     ground: Ground, grid: Sequence[str], limits: SearchLimits, folder: Path, workers: tuple[int | None, str]
 ) -> tuple[Swept, ExitCode]:
-    """Solve a grid, and write its table, with each point that is solved, and its plots.
+    """Solve a grid, and write its table after each point, and its plots at the end.
 
     Parameters
     ----------
     ground : Ground
-        What the grid is laid on.
+        Base of the grid.
     grid : Sequence[str]
-        As `--grid` has it.
+        Values of `--grid`.
     limits : SearchLimits
-        Of each solve.
+        Limits of each solve.
     folder : Path
         Receives points/, sweep.csv and plots/.
     workers : tuple[int or None, str]
-        Points solved at a time, as `run_sweep` has it, and the backend.
+        Number of points solved in parallel, as in `run_sweep`, and the backend.
 
     Returns
     -------
     tuple[Swept, ExitCode]
-        The points that are solved, and LIMIT where some are missing; there are no plots then.
+        Solved points, and LIMIT if some are missing, in which case there are no plots.
     """
     axes = read_axes(grid)
     tasks = tasks_of(ground, axes, limits)
@@ -138,13 +138,13 @@ def sweep(
 
 
 def _awaited(count: int, limits: SearchLimits, workers: tuple[int | None, str]) -> Waited:
-    """So many points, each of which has all its time, as many at a time as there are workers."""
+    """Return an estimate in which every point takes its full time limit, with all workers busy."""
     rounds = math.ceil(count / at_a_time(count, *workers)) if count else 0
     return Waited(count, rounds * limits.time_limit_s / max(count, 1), "point", at_most=True)
 
 
 def print_sweep(swept: Swept, out: RichConsole) -> None:
-    """Print a line for each point: TCO, gap, accelerators in use by hardware."""
+    """Print one line per point: TCO, gap, and accelerators in use by hardware."""
     table = Table(box=None, pad_edge=False)
     for axis in swept.axes:
         table.add_column(escape(axis.key), overflow="fold")
@@ -168,5 +168,5 @@ def print_sweep(swept: Swept, out: RichConsole) -> None:
 
 
 def is_decided(results: Sequence[PointResult]) -> bool:
-    """Whether every point is infeasible, or has a plan within the gap that was asked for."""
+    """Return whether every point is infeasible or has a plan within the requested gap."""
     return all(result.status not in ("no_plan", "limit") for result in results)

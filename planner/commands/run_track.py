@@ -1,4 +1,4 @@
-"""The work of `plan track` after its options are read."""
+"""Run `plan track`: compare a plan with measurements, and write and solve the next fleet."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from fleetplan.scenarios.expand import expand
 
 @dataclass(frozen=True, slots=True)
 class NextPlan:
-    """Options of the plan that follows.
+    """Options of the next plan.
 
     Attributes
     ----------
     file : Path or None
-        The fleet file to write.
+        Fleet file to write.
     solve_into : Path or None
-        Where its plan goes.
+        Output folder of its plan.
     fleet_file : Path or None
-        Where the plan's fleet file is now; None is where the plan says.
+        Current path of the plan's fleet file; None for the path in the plan.
     time_limit_s : float
-        Of the solve. [s]
+        Time limit of the solve. [s]
     gap : str
-        Its optimality gap.
+        Optimality gap of the solve.
     force : bool
-        Whether a file that is there is replaced.
+        Whether to replace an existing file.
     """
 
     file: Path | None
@@ -64,19 +64,19 @@ def run_track(
     as_json: bool,
     errors: Console,
 ) -> None:
-    """Print and write a plan beside what happened, then write and solve the next fleet if asked to.
+    """Print and write the comparison, then write and solve the next fleet if requested.
 
     Raises
     ------
     InputError
-        A file cannot be read, or a row is of nothing that was planned.
+        A file is unreadable, or a row does not belong to the plan.
     """
     if following.solve_into is not None and following.file is None:
-        hint = "--next FLEET.yaml, the file that is planned"
+        hint = "add --next FLEET.yaml, the file to plan"
         raise InputError([Issue("--solve", 0, 0, "", "needs the name of the next fleet file", hint)])
     plan = read_plan(plan_file)
     report = track(plan, actuals_of(sources, plan, errors))
-    # What may be refused comes before anything is written.
+    # Check everything that can fail before writing anything.
     if following.file is not None:
         text = _next_text(plan_file, plan, report, following.file, following.fleet_file)
         write_fleet_file(following.file, text, over=following.force)
@@ -102,7 +102,7 @@ def run_track(
 def _next_text(
     plan_file: Path, plan: Plan, report: TrackReport, next_file: Path, fleet_file: Path | None
 ) -> str:
-    """The next fleet file, which will stand at a path."""
+    """Return the text of the next fleet file, for a path."""
     asked = read_asked_plan(plan_file, fleet_file)
     path = Path(asked.fleet.path)
     document = expand(read_document(path), plan.provenance.scenarios, plan.provenance.assignments)

@@ -1,4 +1,4 @@
-"""`plan serve`: a local web page that asks what if."""
+"""`plan serve`: a local web page for what-if questions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def serve(
     scenario: Scenarios = None,
     assignment: Assignments = None,
     host: Annotated[
-        str, typer.Option(help="address to listen on; others than this machine's reach the page by another")
+        str, typer.Option(help="address to listen on; the default admits only this machine")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="port; 0 is a free one", min=0, max=65535)] = 0,
     show: Annotated[bool, typer.Option("--open", help="open the page in a browser of this machine")] = False,
@@ -28,12 +28,12 @@ def serve(
     seed: Seed = 1,
     baseline: BaselineFile = None,
 ) -> None:
-    """Start a local web page that asks what if.
+    """Start a local web page for what-if questions.
 
-    There you change demand, prices, latency targets and supply, plan again, and compare.
+    Change demand, prices, latency targets and supply on it, plan again, and compare.
 
-    Prints the address of the page, which holds a token. Needs starlette and uvicorn:
-    pip install 'fleetplan[serve]'. Example: plan serve fleet.yaml --open
+    Prints the address of the page, which contains a secret token. Needs starlette and uvicorn: pip install
+    'fleetplan[serve]'. Example: plan serve fleet.yaml --open
     """
     from fleetplan.fleet.errors import InputError, Issue
 

@@ -1,4 +1,4 @@
-"""Shared parts of the commands: exit codes, options, the fleet of a file, consoles."""
+"""Shared parts of the commands: exit codes, options, and loading a fleet."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class ExitCode(IntEnum):
 
 
 PAGE_SUFFIXES: Final = (".html", ".htm")
-"""Of a page that we write."""
+"""Suffixes of HTML output files."""
 
 CSV_SUFFIXES: Final = (".csv", ".txt")
-"""Of a table that we write."""
+"""Suffixes of CSV output files."""
 
 MOST_WORKERS: Final = 1024
-"""Most processes that a command starts: more than any machine of today has cores for."""
+"""Maximum number of processes of a command, above the core count of current machines."""
 
 FleetFile = Annotated[Path, typer.Argument(help="the fleet file", metavar="FLEET.yaml", show_default=False)]
 Scenarios = Annotated[
@@ -54,7 +54,7 @@ Assignments = Annotated[
 ]
 BaselineFile = Annotated[
     Path | None,
-    typer.Option("--baseline", help="the plan in force; changes are counted from it", metavar="PLAN.json"),
+    typer.Option("--baseline", help="the plan in force, the reference for changes", metavar="PLAN.json"),
 ]
 
 EvaluationLimit = Annotated[
@@ -66,17 +66,17 @@ EvaluationLimit = Annotated[
         min=0.1,
     ),
 ]
-"""Of a command that evaluates candidates and solves nothing."""
+"""Option for commands that evaluate candidates without a solve."""
 
 
 @contextmanager
 def time_for_candidates(time_limit_s: float | None) -> Iterator[Callable[[], bool]]:
-    """Give what says whether the time for candidates is over, for a command that does not search.
+    """Yield a function that returns whether the time for candidates is over, for commands without a search.
 
     Raises
     ------
     OutOfTimeError
-        With the limit, where candidates took longer.
+        Evaluation of candidates took longer than the limit.
     """
     from fleetplan.perfmodel.interruption import once_s
     from fleetplan.planner.candidates import OutOfTimeError
@@ -89,12 +89,12 @@ def time_for_candidates(time_limit_s: float | None) -> Iterator[Callable[[], boo
 
 
 def output_folder(path: Path | None) -> Path | None:
-    """The folder that files are to be written to, which may not be there yet.
+    """Return the output folder, which need not exist yet.
 
     Raises
     ------
     typer.BadParameter
-        It is a file, or no folder can stand there: whoever waits for an answer should not lose it for that.
+        The path is a file or cannot be created. The check comes early so that no result is lost.
     """
     if path is None:
         return None
@@ -112,12 +112,12 @@ def output_folder(path: Path | None) -> Path | None:
 
 
 def drawable(path: Path | None) -> Path | None:
-    """The file that a picture is to be written to.
+    """Return the output file of a figure.
 
     Raises
     ------
     typer.BadParameter
-        Its suffix is that of no picture.
+        The suffix is not that of a figure.
     """
     from fleetplan.planner.drawing import PLOT_SUFFIXES
 
@@ -127,23 +127,23 @@ def drawable(path: Path | None) -> Path | None:
 
 
 def page_file(path: Path | None) -> Path | None:
-    """The file that a page is to be written to.
+    """Return the output file of a page.
 
     Raises
     ------
     typer.BadParameter
-        Its suffix is that of something else.
+        The suffix belongs to another format.
     """
     return _with_suffix(path, PAGE_SUFFIXES, "to print it as PDF, open the page in a browser")
 
 
 def csv_file(path: Path | None) -> Path | None:
-    """The file that a table is to be written to.
+    """Return the output file of a table.
 
     Raises
     ------
     typer.BadParameter
-        Its suffix is that of something else.
+        The suffix belongs to another format.
     """
     return _with_suffix(path, CSV_SUFFIXES, "spreadsheets open CSV")
 
@@ -156,7 +156,7 @@ def _with_suffix(path: Path | None, suffixes: tuple[str, ...], hint: str) -> Pat
 
 
 def ratio(text: str, option: str = "--gap") -> float:
-    """The ratio of an option, written as `0.5%` or `0.005`."""
+    """Return the ratio of an option, written as `0.5%` or `0.005`."""
     try:
         value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
@@ -169,7 +169,7 @@ def ratio(text: str, option: str = "--gap") -> float:
 
 
 def load(path: Path, scenario: list[str] | None, assignment: list[str] | None, errors: Console) -> Fleet:
-    """The resolved fleet of a file, its warnings shown, those of old prices too."""
+    """Return the resolved fleet of a file, and print its warnings, including those on old prices."""
     from datetime import UTC, datetime
 
     from fleetplan.fleet.resolve import stale_prices
@@ -182,7 +182,7 @@ def load(path: Path, scenario: list[str] | None, assignment: list[str] | None, e
 
 
 def hardware_option(name: str, more: str = "") -> str:
-    """The catalogue's name of hardware that `--hardware` names; `more` is said to who names none."""
+    """Return the catalogue's name of a `--hardware` value; `more` extends the hint for an unknown name."""
     from fleetplan.fleet.catalog.hardware_names import UnknownHardwareError, catalogue_hardware
     from fleetplan.fleet.errors import InputError, Issue
 

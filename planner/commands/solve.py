@@ -1,4 +1,4 @@
-"""The command that finds the cheapest fleet."""
+"""`plan solve`: find the cheapest fleet."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def solve(
     try:
         planned = _planned_on(backend, fleet, limits, log, errors, in_force)
     except NoPlanFoundError:
-        # What was tried is what whoever asks for the steps wants to know then.
+        # The steps are useful even if the search found no plan.
         if explain_search:
             print_search(log.steps, errors)
         raise
@@ -111,20 +111,20 @@ def solve(
 def _planned_on(
     backend: str, fleet: Fleet, limits: SearchLimits, log: SearchLog, errors: Console, in_force: Plan | None
 ) -> Planned:
-    """Plan a fleet with the jobs of large searches on a backend, and say so if it is lost."""
+    """Plan a fleet, with jobs of large searches on a backend; report if the backend is lost."""
     from fleetplan.planner.jobs import connected
 
     with connected(backend, min(limits.workers, usable_cores())) as cluster:
         planned = _planned(fleet, replace(limits, cluster=cluster), log, errors, in_force)
     if cluster is not None and cluster.lost:
-        errors.print(f"{cluster.lost}: this is what was known by then", style="red", markup=False)
+        errors.print(f"{cluster.lost}: the result covers the time until then", style="red", markup=False)
     return planned
 
 
 def _planned(
     fleet: Fleet, limits: SearchLimits, log: SearchLog, errors: Console, in_force: Plan | None
 ) -> Planned:
-    """Plan a fleet, or say that Ctrl-C came before a plan."""
+    """Plan a fleet; report if Ctrl-C came before a plan."""
     from fleetplan.planner.api import plan_fleet
 
     try:
@@ -152,7 +152,7 @@ def _print_outcome(outcome: Plan | Infeasible, as_json: bool, full: bool) -> Non
 
 
 def _waited(outcome: Plan | Infeasible, waited_s: float) -> str:
-    """Say how long the whole command took, and how much of it the search."""
+    """Return the duration of the whole command, and the part of the search."""
     from fleetplan.planner.plan import Infeasible
 
     found_s = "" if isinstance(outcome, Infeasible) else f", {outcome.solve.wall_s:.1f} s of it search"
@@ -160,7 +160,7 @@ def _waited(outcome: Plan | Infeasible, waited_s: float) -> str:
 
 
 def exit_code(outcome: Plan | Infeasible, gap_ratio: float) -> ExitCode:
-    """What the exit status says of an outcome: whatever may still be better counts, unmet demand included."""
+    """Return the exit status of an outcome; every open gap counts, including that of unmet demand."""
     from fleetplan.planner.plan import Infeasible
 
     if isinstance(outcome, Infeasible):

@@ -1,4 +1,4 @@
-"""The command that plans a fleet over a grid of values."""
+"""`plan sweep`: plan a fleet over a grid of values."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def sweep(
     grid: Annotated[
         list[str],
         typer.Option(
-            help="a key and its values: a path of the fleet file, scenario, or a ratio to what the file "
-            "says: demand, demand.SERVICE, price, price.HARDWARE, price.OFFER, slo.SERVICE; may be repeated",
+            help="a key and its values: a path of the fleet file, scenario, or a factor on values of the "
+            "file: demand, demand.SERVICE, price, price.HARDWARE, price.OFFER, slo.SERVICE; may be repeated",
             metavar="KEY=VALUE,...",
         ),
     ],
@@ -55,7 +55,7 @@ def sweep(
 ) -> None:
     """Plan a fleet at every point of a grid.
 
-    After an interruption the same command goes on where it stopped.
+    After an interruption, the same command continues.
 
     Example: plan sweep fleet.yaml --grid demand=0.8,1,1.25 --grid price.H200-SXM=0.8,1 --out sweep --jobs 2
     """
@@ -71,7 +71,7 @@ def sweep(
     try:
         swept, code = sweep_fleet(ground, grid, limits, out, (jobs, backend))
     except BackendLostError as lost:
-        errors.print(f"{lost}; the same command goes on from here", style="red", markup=False)
+        errors.print(f"{lost}; the same command continues from here", style="red", markup=False)
         raise typer.Exit(ExitCode.LIMIT) from lost
     print_sweep(swept, console())
     for path in swept.written:

@@ -24,19 +24,20 @@ if TYPE_CHECKING:
     from rich.segment import Segment
 
 PLAIN_LETTERS: Final = {"·": "-", "\u00d7": "x", "…": "...", "→": "->", "₂": "2"}
-"""How our own letters are written where the encoding of a terminal has none for them."""
+"""Replacements of non-ASCII letters for terminals whose encoding lacks them."""
 
 WARNING_LETTERS: Final = 200
-"""Of a warning on the first screen, two lines of a terminal; what follows is mostly its source."""
+"""Maximum length of a warning on the first screen, about two lines; the rest is mostly its source. [letters]
+"""
 
 _ERRORS: Final = "fleetplan-plain"
-# In JSON these stand inside strings alone, where an escape says the same.
+# In JSON, these occur only inside strings, where an escape is equivalent.
 _STEERING_IN_JSON: Final = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _NOT_ASCII: Final = re.compile("[^\x00-\x7e]")
 
 
 _reopened: list[TextIO] = []
-"""Streams that were closed; a stream that nobody holds closes what another one writes to."""
+"""Reopened streams; a garbage-collected stream would close the descriptor of another one."""
 
 
 class OutputError(Exception):
@@ -45,7 +46,7 @@ class OutputError(Exception):
     Attributes
     ----------
     is_closed : bool
-        Whether its reader has gone, as that of a pipe to `head`.
+        Whether the reader has closed it, like `head` at the end of a pipe.
     """
 
     def __init__(self, error: OSError) -> None:
@@ -54,7 +55,7 @@ class OutputError(Exception):
 
 
 class _Stream(io.TextIOWrapper):
-    """A standard stream in which every letter can be written, and failures are told from those of files."""
+    """A standard stream that can write every letter and raises its own errors."""
 
     def __init__(self, stream: TextIO, *, is_result: bool) -> None:
         super().__init__(
@@ -63,14 +64,14 @@ class _Stream(io.TextIOWrapper):
         self._is_result = is_result
 
     def write(self, text: str) -> int:
-        """Write text; what cannot be written is an `OutputError`, progress is dropped."""
+        """Write text; a failure raises `OutputError` for results, and drops progress."""
         try:
             return super().write(text)
         except OSError as error:
             return self._failed(error, len(text))
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write buffered text."""
         try:
             super().flush()
         except OSError as error:
@@ -83,7 +84,7 @@ class _Stream(io.TextIOWrapper):
 
 
 def guard_streams() -> None:
-    """Replace the standard streams by ones that write every letter and say when they cannot.
+    """Replace the standard streams by ones that can write every letter and report failures.
 
     Progress and warnings that cannot be written are dropped: the result does not depend on them.
     """
@@ -96,7 +97,7 @@ def guard_streams() -> None:
 
 
 def _open_what_is_closed() -> None:
-    """Take the numbers of streams that are closed, so that no file gets them; a result then has no place."""
+    """Occupy the descriptors of closed streams, so that no file gets them; results then fail."""
     if sys.stdout is None:
         sys.stdout = _at(1, os.O_RDONLY)
     if sys.stderr is None:
@@ -114,25 +115,25 @@ def _at(number: int, mode: int) -> TextIO:
 
 
 def drop_output() -> None:
-    """Send what is left for standard output nowhere, so that the end of the process says nothing about it."""
+    """Discard the rest of standard output, so that the end of the process reports no error."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.__stdout__.fileno() if sys.__stdout__ is not None else 1)
 
 
 def echo(text: str, err: bool = False) -> None:
-    """Print a line; characters that steer a terminal are written out."""
+    """Print a line with control characters escaped."""
     typer.echo(printable(text), err=err)
 
 
 def echo_json(text: str) -> None:
-    """Print JSON as it is, with escapes for letters that the terminal cannot write or that would steer it."""
+    """Print JSON with escapes for letters that the terminal cannot write or would interpret."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     pattern = _STEERING_IN_JSON if codecs.lookup(encoding).name == "utf-8" else _NOT_ASCII
     typer.echo(pattern.sub(lambda found: json.dumps(found[0])[1:-1], text))
 
 
 def console(stderr: bool = False, unwatched_width: int = 160) -> Console:
-    """A console whose text steers no terminal; where nobody watches it has `unwatched_width` columns."""
+    """Return a console that escapes control characters, with `unwatched_width` columns off a terminal."""
     from rich.console import Console as RichConsole
     from rich.segment import Segment as RichSegment
 
@@ -150,14 +151,14 @@ def console(stderr: bool = False, unwatched_width: int = 160) -> Console:
 
 
 def progress(errors: Console) -> Callable[[str], None]:
-    """Return a way to say lines of progress: dimmed in a terminal, written as they are to anything else."""
+    """Return a function that prints progress: dimmed on a terminal, plain otherwise."""
     watched = errors.is_terminal
 
     def say(text: str) -> None:
         if watched:
             errors.print(text, style="dim", markup=False)
             return
-        # Fleets have thousands of services, each with its line, that Rich lays out in 0.3 ms.
+        # Fleets have thousands of services with a line each, and Rich takes 0.3 ms to lay out a line.
         errors.file.write(f"{printable(text)}\n")
         errors.file.flush()
 
@@ -165,7 +166,7 @@ def progress(errors: Console) -> Callable[[str], None]:
 
 
 def say_written(errors: Console, path: Path) -> None:
-    """Say that a file has been written."""
+    """Print that a file has been written."""
     errors.print(f"written to {path}", style="dim", markup=False)
 
 
@@ -175,11 +176,11 @@ def say_warnings(warnings: Iterable[str], errors: Console, whole: bool = True) -
     Parameters
     ----------
     warnings : Iterable[str]
-        What to print, a line each.
+        Warnings to print, one line each.
     errors : Console
-        Where to.
+        Output console.
     whole : bool
-        Whether each is printed whole, however long, and not its first `WARNING_LETTERS`.
+        Whether to print each warning in full instead of its first `WARNING_LETTERS`.
     """
     cut = False
     for warning in warnings:

@@ -1,4 +1,4 @@
-"""`plan track`: a plan beside what happened, and the fleet file of the next plan."""
+"""`plan track`: compare a plan with actual figures, and write the fleet file of the next plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def track(
     actuals: Annotated[
         list[str],
         typer.Argument(
-            help="what was measured, repeatable: a table, a FOCUS bill (CSV or Parquet); with --system the "
+            help="measurements, repeatable: a table, a FOCUS bill (CSV or Parquet); with --system the "
             "URL of a Prometheus server, or a folder of saved answers",
             metavar="ACTUALS",
         ),
@@ -37,7 +37,7 @@ def track(
         Path | None,
         typer.Option(
             "--solve",
-            help="plan --next, changes counted from this plan, into a folder",
+            help="plan --next into a folder, with this plan in force",
             metavar="DIR",
             callback=output_folder,
         ),
@@ -52,23 +52,25 @@ def track(
     system: Annotated[
         str | None,
         typer.Option(
-            help="whose metrics Prometheus has", metavar="vllm|sglang|trtllm|dynamo|envoy-ai-gateway"
+            help="system whose metrics to read", metavar="vllm|sglang|trtllm|dynamo|envoy-ai-gateway"
         ),
     ] = None,
-    days: Annotated[float, typer.Option(help="how far back a server is asked", min=0.01, max=4000)] = 100.0,
-    step: Annotated[int, typer.Option(help="step of the range [s]", min=1, max=86_400)] = 3600,
+    days: Annotated[
+        float, typer.Option(help="days of history to query from a server", min=0.01, max=4000)
+    ] = 100.0,
+    step: Annotated[int, typer.Option(help="step of the range query [s]", min=1, max=86_400)] = 3600,
     region_label: Annotated[str | None, typer.Option(help="label that names the region")] = None,
     token_file: Token = None,
     as_json: Annotated[bool, typer.Option("--json", help="print track.json instead of the tables")] = False,
     force: Annotated[bool, typer.Option("--force", help="overwrite the file of --next")] = False,
 ) -> None:
-    """Compare a plan with what happened.
+    """Compare a plan with actual figures.
 
     States the variances of demand, rates and prices, and their cost.
 
-    The table has a column period or date, and service, region, pool, requests_per_s, accelerators,
-    utilisation, ttft_ms, tpot_ms, usd as far as they were measured. A bill has the cost and size of
-    pools, Prometheus demand and latencies.
+    The table has a column period or date, and those of service, region, pool, requests_per_s, accelerators,
+    utilisation, ttft_ms, tpot_ms and usd that were measured. A bill provides the cost and size of pools,
+    Prometheus demand and latencies.
 
     Example: plan track out/plan.json actuals.csv --out track --next fleet-q2.yaml --solve out-q2
     """

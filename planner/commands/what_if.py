@@ -1,4 +1,4 @@
-"""The commands that ask what else a plan could be, and what the world could do to it."""
+"""`plan stress`, `plan alternatives` and `plan pareto`: what-if questions about a plan."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def stress(
 ) -> None:
     """Test a plan under other demand, prices and losses.
 
-    Prints what stays unserved then, and what serving it would cost. Deliveries may be late, too.
+    Prints the unserved demand, and the cost of serving it. Deliveries may be late, too.
 
     Example: plan stress out/plan.json --demand 10%,25% --lose us-east
     """
@@ -103,7 +103,7 @@ def alternatives(
     backend: Backend = "local",
     deterministic: Deterministic = False,
 ) -> None:
-    """Find near-optimal plans that are simpler.
+    """Find simpler near-optimal plans.
 
     They have fewer kinds of hardware, no purchase, or fewer changes.
 
@@ -162,7 +162,7 @@ def pareto(
 ) -> None:
     """Compute the cost of less energy, carbon or latency.
 
-    Hardware and headroom may be traded as well.
+    Accelerators and headroom can be traded as well.
 
     Example: plan pareto out/plan.json --against energy --csv frontier.csv
     """
@@ -194,7 +194,7 @@ def pareto(
 
 
 def signed_ratios(text: str) -> tuple[float, ...]:
-    """Shares written as `10%,-5%`; none for an empty text."""
+    """Return shares written as `10%,-5%`; empty for an empty text."""
     found = []
     for part in (each.strip() for each in text.split(",") if each.strip()):
         try:
@@ -208,7 +208,7 @@ def signed_ratios(text: str) -> tuple[float, ...]:
 
 
 def known_regions(text: str, regions: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of regions with commas between them."""
+    """Return the names of regions in a comma-separated text."""
     from fleetplan.fleet.errors import InputError, Issue, names_hint
 
     names = tuple(name.strip() for name in text.split(","))

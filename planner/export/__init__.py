@@ -1,1 +1,1 @@
-"""Files that other tools read: plan.json and CSV tables."""
+"""Export plans to files for other tools: plan.json, CSV tables, workbook and manifests."""

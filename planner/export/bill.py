@@ -1,4 +1,4 @@
-"""The bill in the order in which a workbook needs it: what is added up stands in rows next to each other."""
+"""Order the bill for a workbook, so that the cells of each sum are contiguous."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fleetplan.planner.plan.inputs import CostLine, PlanInputs, PriceInput
 _Key = TypeVar("_Key")
 
 FIRST_ROW: Final = 2
-"""Row below the header, as spreadsheets count."""
+"""Number of the row below the header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,42 +27,42 @@ class Sum:
 
     @property
     def as_formula(self) -> Formula:
-        """The sum as a cell."""
+        """The sum as a formula cell."""
         return Formula(self.formula, self.usd)
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """Lines and placements, each in the order of its sheet, with where the sums stand.
+    """Lines and placements in the order of their sheets, with the formulas of their sums.
 
     Attributes
     ----------
     lines : tuple[CostLine, ...]
-        By period and pool, capacity before what services pay alone.
+        Lines by period and pool; capacity precedes costs that one service pays alone.
     placements : tuple[Placement, ...]
-        By period, then by service.
+        Placements by period, then by service.
     stated_prices : tuple[PriceInput, ...]
-        As the plan states them, in the order of their sheet. [USD]
+        Prices as stated in the plan, in the order of their sheet. [USD]
     price_values : Mapping[str, float]
-        By name, in the currency of the workbook.
+        Price by name, in the currency of the workbook.
     price_cells : Mapping[str, str]
-        Cell of each price, divided by that of the rate.
+        Cell of each price, divided by that of the exchange rate.
     currency : Currency or None
-        What amounts are in; None is USD. Its rate is the last row of the prices.
+        Currency of amounts; None for USD. Its rate is the last row of the prices.
     capacity : Mapping[tuple[str, str], Sum]
-        By pool and period: what stands there, without what services pay alone.
+        Capacity cost by pool and period, without costs that one service pays alone.
     by_service : Mapping[tuple[str, str], Sum]
-        By service and period: what its placements pay.
+        Cost of placements by service and period.
     by_period : Mapping[str, Sum]
-        All lines of a period; of none under the empty name.
+        Sum of all lines of a period; lines without a period are under the empty name.
     leaving : Mapping[tuple[str, str], Sum]
-        By pool and period: what hosts that leave cost at once, less their sale.
+        One-off cost of departing hosts less their sale, by pool and period.
     idle : Mapping[str, Sum]
-        By period: what nobody uses.
+        Cost of idle capacity by period.
     retirements : Mapping[str, Sum]
-        By period: what hosts that leave cost at once.
+        One-off cost of departing hosts by period.
     tariffs : Mapping[tuple[str, str, str], str]
-        Price of the energy by period, pool and service.
+        Name of the energy price by period, pool and service.
     """
 
     lines: tuple[CostLine, ...]
@@ -81,18 +81,18 @@ class Bill:
 
     @property
     def one_usd(self) -> Formula | float:
-        """The price of a line that is an amount of USD."""
+        """Price of one USD, for lines that are plain amounts."""
         if self.currency is None:
             return 1.0
         return Formula(f"1/{_cell(len(self.stated_prices))}", 1 / self.currency.usd_per_unit)
 
 
 NOTHING: Final = Sum("0", 0.0)
-"""The sum of no cells."""
+"""The empty sum."""
 
 
 def _cell(position: int) -> str:
-    """The cell of the value in a row of the sheet of prices."""
+    """Return the cell of the value in a row of the price sheet."""
     return f"Prices!$C${position + FIRST_ROW}"
 
 
@@ -102,9 +102,9 @@ def bill_of(plan: Plan, inputs: PlanInputs, currency: Currency | None = None) ->
     Parameters
     ----------
     plan, inputs : Plan, PlanInputs
-        With amounts in the currency of the workbook; prices stay in USD.
+        Plan with amounts in the currency of the workbook; prices stay in USD.
     currency : Currency, optional
-        That currency. Default: USD.
+        Currency of the workbook; USD by default.
     """
     rate = 1.0 if currency is None else currency.usd_per_unit
     periods = {period: position for position, period in enumerate((*plan.periods, ""))}
@@ -144,12 +144,12 @@ def bill_of(plan: Plan, inputs: PlanInputs, currency: Currency | None = None) ->
 
 
 def _sums(column: str, rows: Sequence[tuple[_Key, float] | None]) -> dict[_Key, Sum]:
-    """Sums of a column by what its rows belong to; rows that belong to nothing are None.
+    """Return the sums of a column by the key of its rows; rows without a key are None.
 
     Raises
     ------
     ValueError
-        The rows of a sum do not stand next to each other.
+        The rows of a sum are not contiguous.
     """
     positions: dict[_Key, list[int]] = defaultdict(list)
     usd: dict[_Key, float] = defaultdict(float)

@@ -1,4 +1,4 @@
-"""Sheets of the workbook on the time after the horizon, and on buying, renting, keeping and retiring."""
+"""Workbook sheets on obligations after the horizon, and on supply options."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from fleetplan.planner.export.sheets import Cell, Formula, Sheet
 from fleetplan.planner.plan import Plan
 
 PRICED_BY: Final = {"lease": "rent", "term": "rent", "loan": "depreciation"}
-"""Kind of the line of the bill whose price a commitment follows."""
+"""Kind of bill line with the price of a commitment, by kind of commitment."""
 
 
 def commitments_sheet(plan: Plan, bill: Bill) -> Sheet:
-    """What is owed by quarter, and what owned hosts are worth, as formulas of the prices."""
+    """Return the sheet of amounts owed by quarter and book values of owned hosts, as formulas of prices."""
     head = ("quarter", "pool", "what", "kind", "price", "quantity", "USD, not discounted")
     rows: list[Sequence[Cell]] = []
     for row in plan.commitments:
@@ -31,13 +31,13 @@ def commitments_sheet(plan: Plan, bill: Bill) -> Sheet:
 
 
 def _price(bill: Bill, pool: str, item: str, kind: str) -> str:
-    """Name of the price of a line of the bill, the last one; empty where there is none."""
+    """Return the name of the price of the last matching line of the bill; empty without one."""
     named = [line.price for line in bill.lines if (line.pool, line.item, line.kind) == (pool, item, kind)]
     return named[-1] if named else ""
 
 
 def _product(bill: Bill, price: str, usd: float) -> tuple[str, float, Formula | float]:
-    """Price, quantity and their product; an amount without a price is a number."""
+    """Return price, quantity and their product as a formula; without a price, a plain number."""
     if not price:
         return "", usd, usd
     quantity = usd / bill.price_values[price]
@@ -45,7 +45,7 @@ def _product(bill: Bill, price: str, usd: float) -> tuple[str, float, Formula | 
 
 
 def options_sheet(plan: Plan) -> Sheet:
-    """What each way to have capacity costs, at the planned prices."""
+    """Return the sheet of supply options with their cost at the planned prices."""
     head = (
         "pool", "region", "hardware", "option", "offer", "cheapest period", "units in the plan",
         "planned USD an accelerator-hour", "against", "break-even, quarters of use",

@@ -1,4 +1,4 @@
-"""`plan dump`: every table between the fleet file and the solver, and the model itself."""
+"""Write the tables of `plan dump` between the fleet file and the solver, and the model itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fleetplan.planner.formulation import build_model
 from fleetplan.planner.problem import Problem
 
 MODEL_FILE: Final = "model.txtpb"
-"""Text form of the CP-SAT model: every variable and row with its name, TCO as the objective."""
+"""Text form of the CP-SAT model: named variables and rows, with TCO as the objective."""
 
 
 def write_dump(
@@ -27,28 +27,28 @@ def write_dump(
     announce: Callable[[str], None],
     out_of_time: Callable[[], bool] = lambda: False,
 ) -> list[Path]:
-    """Write the tables and the model of a fleet; nothing is solved.
+    """Write the tables and the model of a fleet, without solving.
 
     Parameters
     ----------
     fleet : Fleet
         The resolved fleet.
     folder : Path
-        Created if it does not exist.
+        Output folder; created if it does not exist.
     announce : callable
-        Told what is being done.
+        Receives progress messages.
     out_of_time : callable
-        Asked before a service is evaluated on one hardware.
+        Called before the evaluation of each service on each hardware; True ends the command.
 
     Returns
     -------
     list[Path]
-        The files written.
+        Paths of the written files.
 
     Raises
     ------
     OutOfTimeError
-        If the time is over before the last of them.
+        The time is over before the last evaluation.
     InputError
         The folder cannot be written to.
     """
@@ -67,14 +67,14 @@ def write_dump(
 
 
 def model_text(problem: Problem) -> str:
-    """Return the model that minimises TCO with all demand served."""
+    """Return the text of the model that minimises TCO with all demand served."""
     planning = build_model(problem, allow_unmet=False)
     planning.model.minimize(planning.total_cost)
     return str(planning.model.proto)
 
 
 def tables(candidates: CandidateSet, problem: Problem) -> dict[str, pd.DataFrame]:
-    """Return the tables by name; units are in the names of the columns."""
+    """Return the tables by name; column names contain units."""
     return {
         "candidates": _table(_candidates(problem)),
         "rejections": _table(_rejections(candidates)),

@@ -1,4 +1,4 @@
-"""plan.json and its tables as CSV, written together or not at all."""
+"""Write plan.json and its CSV tables, all of them or none."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ from fleetplan.planner.plan.inputs import CostLine, DemandInput, PriceInput
 
 
 def write_plan(outcome: Plan | Infeasible, folder: Path) -> list[Path]:
-    """Write plan.json, and for a plan its tables.
+    """Write plan.json and the tables of a plan.
 
     Parameters
     ----------
     outcome : Plan or Infeasible
-        What was found.
+        Plan, or proof of infeasibility.
     folder : Path
-        Created if it does not exist.
+        Output folder; created if it does not exist.
 
     Returns
     -------
     list[Path]
-        The files written: all of them, or none.
+        Paths of the written files: all of them or none.
     """
     texts = {PLAN_FILE: outcome.model_dump_json(indent=2) + "\n"}
     if isinstance(outcome, Plan):
@@ -67,9 +67,9 @@ def write_plan(outcome: Plan | Infeasible, folder: Path) -> list[Path]:
 
 
 def _shown_tables(plan: Plan) -> dict[str, pd.DataFrame]:
-    """Return the tables in the currency of the report, which then stands for USD in the names of columns.
+    """Return the tables in the currency of the report, which replaces USD in column names.
 
-    The rate is a row of the prices, which stay as the fleet file states them.
+    The exchange rate is a row of the prices, which stay as in the fleet file.
     """
     currency = currency_of(plan)
     if currency is None:
@@ -83,7 +83,7 @@ def _shown_tables(plan: Plan) -> dict[str, pd.DataFrame]:
 
 
 def plan_tables(plan: Plan) -> dict[str, pd.DataFrame]:
-    """Every list of a plan as a table, by the name of its file; an empty one has its columns."""
+    """Return every list of a plan as a table by file name; empty ones keep their columns."""
     tables = {
         "placements": table(Placement, plan.placements),
         "purchases": table(Purchase, plan.purchases),
@@ -111,7 +111,7 @@ def plan_tables(plan: Plan) -> dict[str, pd.DataFrame]:
 
 
 def table(kind: type[BaseModel], rows: Sequence[BaseModel]) -> pd.DataFrame:
-    """Records of a kind as a table, nested mappings as columns `name.key`."""
+    """Return records of a type as a table, with nested mappings as columns `name.key`."""
     flat = []
     for row in rows:
         cells: dict[str, object] = {}

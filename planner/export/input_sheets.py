@@ -1,4 +1,4 @@
-"""Sheets of the workbook without prices: purchases, and what the plan was made from."""
+"""Workbook sheets without prices: purchases, and inputs of the plan."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleetplan.planner.plan.inputs import PlanInputs
 
 
 def purchases_sheet(plan: Plan) -> Sheet:
-    """What is bought and rented, and what leaves."""
+    """Return the sheet of purchases, rentals and retirements."""
     rows: list[Sequence[Cell]] = [
         (
             row.period, row.kind + _assumed(row), row.offer, row.region, row.pool, row.hardware, row.units,
@@ -44,12 +44,12 @@ def purchases_sheet(plan: Plan) -> Sheet:
 
 
 def _assumed(row: Purchase | Retired) -> str:
-    """Marks what the extension of the horizon assumes."""
+    """Return a mark for orders assumed in the extension of the horizon."""
     return " (assumed)" if row.assumed else ""
 
 
 def inputs_sheet(inputs: PlanInputs) -> Sheet:
-    """Services as they were planned."""
+    """Return the sheet of services as planned."""
     rows: list[Sequence[Cell]] = [
         (
             each.name,
@@ -74,7 +74,7 @@ def inputs_sheet(inputs: PlanInputs) -> Sheet:
 
 
 def demand_sheet(inputs: PlanInputs) -> Sheet:
-    """Demand of every service, by where and when."""
+    """Return the sheet of every service's demand by region and moment."""
     rows = [
         (
             each.service,
@@ -92,7 +92,7 @@ def demand_sheet(inputs: PlanInputs) -> Sheet:
 
 
 def sources_sheet(plan: Plan) -> Sheet:
-    """Where prices, operator times and inputs are from."""
+    """Return the sheet of sources of prices, operator times and inputs."""
     provenance = plan.provenance
     rows: list[Sequence[Cell]] = [("price", source, "") for source in provenance.price_sources]
     rows += [

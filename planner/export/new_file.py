@@ -1,4 +1,4 @@
-"""A file of the user's own is written whole or not at all, and never over another one unasked."""
+"""Write a user's file in full or not at all, and replace an existing one only on request."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Final
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.files import FileNotWrittenError, write_whole, written_together
 
-OVER_HINT: Final = "--force writes over it"
-"""What a refusal to replace a file adds."""
+OVER_HINT: Final = "--force overwrites it"
+"""Hint of an error about an existing file."""
 
 
 def write_new(path: Path, text: str, *, over: bool) -> None:
@@ -20,16 +20,16 @@ def write_new(path: Path, text: str, *, over: bool) -> None:
     Parameters
     ----------
     path : Path
-        Where to; its folder exists.
+        Path of the file in an existing folder.
     text : str
-        What to write.
+        Content of the file.
     over : bool
-        Whether a file that is there already is replaced.
+        Whether to replace an existing file.
 
     Raises
     ------
     InputError
-        If there is a file already, or none can be written.
+        The file exists, or cannot be written.
     """
     try:
         if over:
@@ -37,35 +37,35 @@ def write_new(path: Path, text: str, *, over: bool) -> None:
         else:
             _create(path, text)
     except FileExistsError as error:
-        issue = Issue(str(path), 0, 0, "", "there is such a file already", OVER_HINT)
+        issue = Issue(str(path), 0, 0, "", "the file already exists", OVER_HINT)
         raise InputError([issue]) from error
     except OSError as error:
         raise InputError([Issue(str(path), 0, 0, "", f"cannot be written: {error.strerror}")]) from error
 
 
 def write_new_files(folder: Path, texts: Mapping[str, str], *, over: bool) -> None:
-    """Write some files into a folder: all of them, or none.
+    """Write files into a folder, all of them or none.
 
     Parameters
     ----------
     folder : Path
-        Made where there is none.
+        Output folder; created if it does not exist.
     texts : Mapping[str, str]
-        What to write by file name.
+        Content by file name.
     over : bool
-        Whether files that are there already are replaced.
+        Whether to replace existing files.
 
     Raises
     ------
     InputError
-        If there is one of the files already, or they cannot be written; the folder is then as it was.
+        One of the files exists, or they cannot be written; the folder stays unchanged.
     """
     try:
         with written_together(folder) as parts:
             for name, text in texts.items():
                 if not over and (folder / name).exists():
                     raise InputError(
-                        [Issue(str(folder / name), 0, 0, "", "there is such a file already", OVER_HINT)]
+                        [Issue(str(folder / name), 0, 0, "", "the file already exists", OVER_HINT)]
                     )
                 write_whole(parts / name, text)
     except FileNotWrittenError as error:
@@ -77,11 +77,11 @@ def _create(path: Path, text: str) -> None:
     with TemporaryDirectory(dir=path.parent, prefix=".new.") as folder:
         whole = write_whole(Path(folder) / "whole", text)
         try:
-            # Unlike a rename, a link fails where there is a file, also one that came up a moment ago.
+            # Unlike a rename, a link fails if the file exists, even if it was created a moment ago.
             path.hardlink_to(whole)
         except FileExistsError:
             raise
         except OSError:
-            # A file system without links: the file is still never one of somebody else's.
+            # On file systems without links, this still never overwrites another file.
             with path.open("x", encoding="utf-8", newline="") as stream:
                 stream.write(text)

@@ -1,4 +1,4 @@
-"""Sheets of a workbook: text that stays text, numbers, and formulas with their values."""
+"""Sheets of a workbook: literal text, numbers, and formulas with their values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A formula of ours with the value that it has as planned: programs that do not compute show that."""
+    """A formula with its planned value, which programs without computation show."""
 
     text: str
     value: float
@@ -30,15 +30,15 @@ class Sheet:
     Attributes
     ----------
     name : str
-        Of the sheet.
+        Name of the sheet.
     head : Sequence[str]
         First row.
     rows : Sequence[Sequence[Cell]]
-        The others.
+        Further rows.
     widths : Sequence[float]
-        Of the columns, in letters.
+        Column widths. [letters]
     marked : int or None
-        Column of the cells that are to be changed; None has none.
+        Index of the column whose cells the user may change; None without one.
     """
 
     name: str
@@ -57,7 +57,7 @@ class _Formats:
 
 
 def write_sheets(stream: io.BytesIO, sheets: Sequence[Sheet]) -> None:
-    """Write a workbook. Text is never read as a formula, a link or a number, whatever it starts with."""
+    """Write a workbook. Text is never interpreted as a formula, a link or a number."""
     import xlsxwriter  # noqa: PLC0415  (only a command that writes a workbook needs it)
 
     with xlsxwriter.Workbook(stream, {"in_memory": True}) as book:
@@ -95,5 +95,5 @@ def _write(
 
 
 def head(names: str) -> tuple[str, ...]:
-    """Return the names of columns that are written with commas."""
+    """Return the column names in a comma-separated text."""
     return tuple(name.strip() for name in names.split(","))

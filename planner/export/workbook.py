@@ -1,8 +1,8 @@
-"""The plan as a workbook for finance: prices in cells, and every cost a formula of them.
+"""The plan as a workbook for finance: prices in cells, and every cost as a formula of them.
 
-A price times a quantity is a line of the bill; pools, placements and services add lines up. Changing a price
-changes the TCO as the planner's own arithmetic does, for the same decisions: what would be decided at the
-other price is for `plan solve` to say.
+A line of the bill is a price times a quantity; pools, placements and services add up lines. A changed price
+changes the TCO as in the planner, for the same decisions. `plan solve` finds the best decisions at the other
+price.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def workbook(plan: Plan) -> bytes:
 
 
 def _in_code(sheet: Sheet, code: str) -> Sheet:
-    """A sheet whose titles name the currency of its amounts; prices have their own units."""
+    """Return a sheet with a currency in the titles of amounts; prices keep their own units."""
     head = tuple(title.replace(USD.code, code) for title in sheet.head)
     if sheet.name != "Summary":
         return replace(sheet, head=head)
@@ -89,7 +89,7 @@ def _summary(plan: Plan, bill: Bill) -> Sheet:
 
 
 def _extension(plan: Plan) -> list[Sequence[Cell]]:
-    """What the stated periods cost, and the extension of the horizon, as planned."""
+    """Return the planned cost of the stated periods, and of the extension of the horizon."""
     if not plan.extension_periods:
         return []
     return [
@@ -99,7 +99,7 @@ def _extension(plan: Plan) -> list[Sequence[Cell]]:
 
 
 def _after_tax(plan: Plan) -> list[Sequence[Cell]]:
-    """The TCO at the prices in the workbook after income tax; the rate is a cell, and so is each period."""
+    """Return the TCO after income tax at the workbook's prices, with the rate and each period as cells."""
     tax = plan.income_tax
     if tax is None:
         return []
@@ -215,21 +215,21 @@ def _placements(plan: Plan, bill: Bill) -> Sheet:
 
 
 def _price(name: str, bill: Bill) -> Cell:
-    """The cell of a price; one dollar where a line has none."""
+    """Return the cell of a price; one dollar for a line without a price."""
     if name:
         return Formula(bill.price_cells[name], bill.price_values[name])
     return bill.one_usd
 
 
 def _priced(name: str, usd: float, bill: Bill) -> tuple[str, float]:
-    """The cell of a price and the quantity that costs so much; 1 and the cost where there is no price."""
+    """Return the cell and quantity of a cost; 1 and the cost without a price."""
     if name not in bill.price_values:
         return "1", usd
     return bill.price_cells[name], usd / bill.price_values[name]
 
 
 def _services(plan: Plan, bill: Bill) -> Sheet:
-    """Cost by service and period, idle capacity, and what neither explains."""
+    """Return the sheet of cost by service and period, idle capacity, and the unexplained rest."""
     width = len(plan.periods)
     names = list(dict.fromkeys(placed.service for placed in bill.placements))
     parts = [
@@ -264,7 +264,7 @@ def _with_total(position: int, name: str, cells: Sequence[Sum]) -> Sequence[Cell
 
 
 def _column(period: int) -> str:
-    """Letters of the column of a period; the first column holds names."""
+    """Return the column letters of a period; the first column holds names."""
     from xlsxwriter.utility import xl_col_to_name  # noqa: PLC0415  (as in write_sheets)
 
     return str(xl_col_to_name(period + 1))

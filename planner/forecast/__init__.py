@@ -1,8 +1,7 @@
-"""Forecasts of demand: history in, an estimate {low, mid, high} of every service, region and period out.
+"""Forecast demand: from its history to {low, mid, high} for every service, region and period.
 
-In: a table of what was asked for (`read_history`), or rates of monitoring (`history_of_rates`). Out:
-forecasts with the error that they had on the history itself (`forecast_demand`), which `with_forecast` writes
-into a fleet file.
+Input: a table of past demand (`read_history`), or monitored rates (`history_of_rates`). Output: forecasts
+with their backtest error (`forecast_demand`), which `with_forecast` writes into a fleet file.
 """
 
 from fleetplan.planner.forecast.estimates import Estimate, Forecast, ForecastRun, forecast_demand

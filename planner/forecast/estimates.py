@@ -1,4 +1,4 @@
-"""Estimates of periods: the busiest step of each, from drawn futures, with the error of past forecasts."""
+"""Estimate the busiest step of each period from simulated futures, with the error of a backtest."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from fleetplan.planner.forecast.history import History, Step
 STEPS_PER_QUARTER: Final[dict[Step, int]] = {"week": 13, "month": 3}
 
 FEWEST_STEPS: Final[dict[Step, int]] = {"week": 16, "month": 12}
-"""Shortest history. [steps]"""
+"""Minimum length of a history. [steps]"""
 
 MOST_ORIGINS: Final = 4
-"""Quarters back from the end at which a forecast is tried, the last ones first."""
+"""Number of past quarters from which the backtest forecasts, the most recent ones."""
 
 LOW_PERCENTILE: Final = 10.0
 HIGH_PERCENTILE: Final = 90.0
-"""What low and high are: probabilities of 0.3, 0.4 and 0.3 suit them (Keefer and Bodily 1983)."""
+"""Percentiles of low and high; probabilities of 0.3, 0.4 and 0.3 suit them (Keefer and Bodily 1983)."""
 
 SIGNIFICANT_DIGITS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Demand of a period: its busiest step. [1/s or 1/day]"""
+    """Demand of a period in its busiest step. [requests/s or requests/day]"""
 
     period: str
     low: float
@@ -44,16 +44,16 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One forecast of the backtest: a quarter that was known, from what was known before it.
+    """One forecast of the backtest: a known quarter from the data before it.
 
     Attributes
     ----------
     lead : int
         Quarters ahead, from 1.
     actual, low, mid, high : float
-        The busiest step of that quarter, and what had been forecast.
+        Busiest step of that quarter, actual and forecast.
     naive : float
-        The busiest step of the quarter before the origin: no growth, no season.
+        Busiest step of the last quarter before the origin: no growth, no season.
     """
 
     lead: int
@@ -65,33 +65,33 @@ class Trial:
 
     @property
     def error(self) -> float:
-        """Forecast over actual, less 1."""
+        """Forecast divided by actual, minus 1."""
         return self.mid / self.actual - 1
 
     @property
     def log_error(self) -> float:
-        """Size of the logarithm of forecast over actual."""
+        """Absolute logarithm of forecast over actual."""
         return abs(math.log(self.mid / self.actual))
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Estimates of one service and region, and how far forecasts were off.
+    """Estimates of one service and region, and their backtest.
 
     Attributes
     ----------
     history : History
-        What it rests on.
+        History behind the forecast.
     estimates : tuple[Estimate, ...]
-        One a period.
+        Estimates, one per period.
     growth : {"constant", "changing"}
-        The trend that did best in the backtest.
+        The trend with the lowest backtest error.
     growth_per_quarter : float
-        By the trend, season aside: 0.1 is 10 %.
+        Growth of the trend without the season: 0.1 is 10 %.
     seasonal : bool
         Whether a yearly season was fitted.
     trials : tuple[Trial, ...]
-        The backtest, low and high as the model alone has them; empty where the history is too short.
+        Backtest with the model's own low and high; empty if the history is too short.
     """
 
     history: History
@@ -103,12 +103,12 @@ class Forecast:
 
     @property
     def error(self) -> float | None:
-        """Median size of the error one quarter ahead, as a share; None without a backtest."""
+        """Median absolute error one quarter ahead, as a share; None without a backtest."""
         return _median([abs(each.error) for each in self.trials if each.lead == 1])
 
     @property
     def naive_error(self) -> float | None:
-        """The same of taking the last quarter for the next one."""
+        """The same error if the last quarter is repeated."""
         return _median([abs(each.naive / each.actual - 1) for each in self.trials if each.lead == 1])
 
 
@@ -119,10 +119,9 @@ class ForecastRun:
     Attributes
     ----------
     forecasts : tuple[Forecast, ...]
-        One a service and region.
+        Forecasts, one per service and region.
     coverage : float or None
-        Share of the backtest's actual values between low and high as the model alone has them; None without a
-        backtest.
+        Share of backtest values between the model's own low and high; None without a backtest.
     """
 
     forecasts: tuple[Forecast, ...]
@@ -137,13 +136,13 @@ def forecast_demand(
     Parameters
     ----------
     histories : Sequence[History]
-        By service and region.
+        Histories by service and region.
     periods : Sequence[str]
-        Of the fleet, or the one period without a name: the next quarter of a year.
+        Periods of the fleet, or the single unnamed period: the next quarter.
     calendar : Calendar
-        When they are.
+        Calendar of the periods.
     say : callable
-        Told what is being done.
+        Receives progress messages.
 
     Raises
     ------
@@ -177,7 +176,7 @@ def _forecast(history: History, periods: Sequence[str], calendar: Calendar) -> F
     kinds: tuple[Growth, ...] = get_args(Growth)
     n_leads = max(1, len(periods) // calendar.per_quarter)
     tried = {kind: tuple(_backtest(history, kind, n_leads)) for kind in kinds}
-    # Ties, and histories too short to try, go to the simpler one.
+    # For ties and histories too short for a backtest, choose the simpler model.
     best = min(kinds, key=lambda kind: sum(abs(math.log(each.mid / each.actual)) for each in tried[kind]))
     ranges = [_steps_of(history, period, calendar) for period in periods]
     n_known = history.values.size
@@ -197,7 +196,7 @@ def _forecast(history: History, periods: Sequence[str], calendar: Calendar) -> F
 
 
 def _backtest(history: History, kind: Growth, n_leads: int) -> Iterator[Trial]:
-    """Forecast quarters that are known, each from what was known before: a rolling origin."""
+    """Yield forecasts of known quarters, each from the data before it (rolling origin)."""
     quarter = STEPS_PER_QUARTER[history.step]
     for back in range(1, MOST_ORIGINS + 1):
         origin = history.values.size - back * quarter
@@ -219,12 +218,12 @@ def _busiest(values: NDArray[np.float64]) -> float:
 
 
 def _steps_of(history: History, period: str, calendar: Calendar) -> tuple[int, int]:
-    """Return the first step of a period and the one after its last, counted from the start of the history.
+    """Return the first step of a period and the one after its last, from the start of the history.
 
     Raises
     ------
     InputError
-        The period has no dates, or it begins before the history.
+        The period has no dates, or begins before the history.
     """
     n_known = history.values.size
     if period == DEFAULT_PERIOD:
@@ -255,14 +254,14 @@ def _estimate(period: str, steps: NDArray[np.float64]) -> Estimate:
 
 
 def _past_error(trials: Sequence[Trial], steps_ahead: int, step: Step) -> float:
-    """Return the size of error (a logarithm) that four in five trials kept, up to so far ahead; else 0."""
+    """Return the log error that four in five trials up to this horizon stay below, or 0 without trials."""
     quarters = math.ceil(steps_ahead / STEPS_PER_QUARTER[step])
     errors = [each.log_error for each in trials if each.lead <= quarters]
     return float(np.percentile(errors, HIGH_PERCENTILE - LOW_PERCENTILE)) if errors else 0.0
 
 
 def _widened(each: Estimate, log_error: float, seen: float) -> Estimate:
-    """Keep low and high as far from the middle as forecasts were off, and low above what was seen already."""
+    """Widen low and high to the past error, and keep low above demand that has already occurred."""
     factor = math.exp(log_error)
     low, high = min(each.low, each.mid / factor), max(each.high, each.mid * factor)
     return Estimate(each.period, min(max(low, seen), each.mid), each.mid, high)

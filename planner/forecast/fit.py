@@ -1,4 +1,4 @@
-"""Trend and season of a history by structural time series (statsmodels), and paths of what may come."""
+"""Fit trend and season to a history by structural time series (statsmodels), and simulate futures."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.planner.forecast.history import Step
 
 Growth = Literal["constant", "changing"]
-"""Whether the growth of the trend is one figure, or drifts; the level drifts with both."""
+"""Whether the growth of the trend is constant or drifts; the level drifts in both."""
 
 STEPS_PER_YEAR: Final[dict[Step, float]] = {"week": 365.25 / 7, "month": 12.0}
 
 HARMONICS: Final = 2
-"""Waves of the yearly season: a year and half a year."""
+"""Harmonics of the yearly season: a year and half a year."""
 
 YEARS_FOR_A_SEASON: Final = 2
-"""Whole years of history from which a season is told from a trend."""
+"""Years of history needed to separate a season from a trend."""
 
 PATHS: Final = 1000
-"""Futures that are drawn; the 10th percentile of them is then off by 0.01 of their spread's rank."""
+"""Number of simulated futures; the rank of their 10th percentile is then accurate to 0.01."""
 
 _SEED: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What a model says of the steps after a history.
+    """A fitted model's simulation of the steps after a history.
 
     Attributes
     ----------
     paths : FloatArray
         Values of each future, shape (n_ahead, PATHS).
     growth_per_step : float
-        Ratio of a step to the one before, by the trend at the end, season aside.
+        Ratio of a step to the one before, by the trend at the end, without the season.
     seasonal : bool
         Whether a yearly season was fitted.
     """
@@ -50,18 +50,18 @@ class Fitted:
 
 
 def fitted(values: NDArray[np.float64], step: Step, growth: Growth, n_ahead: int) -> Fitted:
-    """Fit trend and season to the logarithm of a history, and draw futures.
+    """Fit trend and season to the logarithm of a history, and simulate futures.
 
     Parameters
     ----------
     values : FloatArray
-        Demand of each step, above 0; NaN where nothing is known. Shape (n_steps,).
+        Demand of each step, above 0; NaN if unknown. Shape (n_steps,).
     step : {"week", "month"}
-        Their distance.
+        Length of a step.
     growth : {"constant", "changing"}
-        Kind of trend: a random walk with drift, or one whose drift walks too.
+        Kind of trend: a random walk with constant drift, or with a drift that is a random walk.
     n_ahead : int
-        Steps after the last one.
+        Number of steps to simulate after the last one.
 
     Raises
     ------
@@ -74,10 +74,10 @@ def fitted(values: NDArray[np.float64], step: Step, growth: Growth, n_ahead: int
         season["freq_seasonal"] = [{"period": STEPS_PER_YEAR[step], "harmonics": HARMONICS}]
         season["stochastic_freq_seasonal"] = [False]
     level = "lldtrend" if growth == "constant" else "lltrend"
-    # The library, once it is imported, wants its warnings shown: it is imported before they are ignored.
+    # Import the library before ignoring warnings, because its import enables them again.
     model = _models()
     with warnings.catch_warnings():
-        # Of convergence: a variance at its bound of zero, which is a straight trend.
+        # Convergence warnings: a variance at its bound of zero, which is a straight trend.
         warnings.simplefilter("ignore")
         result = model(np.log(values), level=level, **season).fit(disp=False)
     paths = np.exp(futures(result, n_ahead))
@@ -85,16 +85,16 @@ def fitted(values: NDArray[np.float64], step: Step, growth: Growth, n_ahead: int
 
 
 def futures(result: Any, n_ahead: int) -> NDArray[np.float64]:
-    """Draw the steps after a history from a fitted model, all futures at once.
+    """Simulate the steps after a history from a fitted model, all futures at once.
 
-    `simulate` of the library draws one future after the other, which takes longer than the fit.
+    `simulate` of the library draws futures one by one, which takes longer than the fit.
 
     Parameters
     ----------
     result : UnobservedComponentsResults
-        The fitted model, y = Z a + e, a' = T a + R u; its matrices are the same in every step.
+        Fitted model, y = Z a + e, a' = T a + R u; its matrices are equal in every step.
     n_ahead : int
-        Steps after the last one.
+        Number of steps to simulate after the last one.
 
     Returns
     -------
@@ -115,13 +115,13 @@ def futures(result: Any, n_ahead: int) -> NDArray[np.float64]:
 
 
 def _normal(dice: np.random.Generator, root: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Draw a vector of covariance `root @ root.T` for each future."""
+    """Return a random vector with covariance `root @ root.T` for each future."""
     drawn: NDArray[np.float64] = root @ dice.standard_normal((root.shape[1], PATHS))
     return drawn
 
 
 def _root(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a square root of a covariance; a drift that does not change leaves it singular."""
+    """Return a square root of a covariance, which is singular for a constant drift."""
     values, vectors = np.linalg.eigh(covariance)
     root: NDArray[np.float64] = vectors * np.sqrt(np.clip(values, 0.0, None))
     return root

@@ -1,4 +1,4 @@
-"""A forecast written into a fleet file: the demand of its services, and what low, expected and high weigh."""
+"""Write a forecast into a fleet file: the demand of its services, and scenario probabilities."""
 
 from __future__ import annotations
 
@@ -18,32 +18,33 @@ SCENARIOS: Final[tuple[Mapping[str, object], ...]] = (
     {"name": "expected", "probability": 0.4, "estimate": "mid"},
     {"name": "high", "probability": 0.3, "estimate": "high"},
 )
-"""Weights of the 10th, 50th and 90th percentile (the extended Swanson-Megill approximation: Keefer and
-Bodily, Management Science 29(5), 1983)."""
+"""Probabilities of the 10th, 50th and 90th percentile (the extended Swanson-Megill approximation: Keefer and
+Bodily, Management Science 29(5), 1983).
+"""
 
 _SCALES: Final = ((1e12, " T"), (1e9, " B"), (1e6, " M"), (1e3, " k"), (0.0, ""))
 
 
 def with_forecast(document: Document, text: str, fleet: Fleet, run: ForecastRun, source: str) -> str:
-    """Return a fleet file with the forecast demand; all else stays as it was, comments included.
+    """Return a fleet file with the forecast demand; everything else, including comments, is unchanged.
 
     Parameters
     ----------
     document : Document
         The file with its imports.
     text : str
-        The file itself.
+        Text of the file.
     fleet : Fleet
-        What it resolves to.
+        Resolved fleet.
     run : ForecastRun
-        The forecasts.
+        Forecasts of the demand.
     source : str
-        The history, for a comment.
+        Name of the history, for a comment.
 
     Raises
     ------
     InputError
-        A service's demand is not its own, or does not stand in this file.
+        A service takes its demand from another one, or from an imported file.
     """
     by_service: dict[str, list[Forecast]] = {}
     for each in run.forecasts:
@@ -56,8 +57,8 @@ def with_forecast(document: Document, text: str, fleet: Fleet, run: ForecastRun,
         place = document.place(("services", names.index(name), "name"))
         if key_path is not None and place.file != str(document.path):
             issues.append(
-                Issue(place.file, place.line, place.column, f"services.{name}", "stands in an imported file",
-                      "forecast that file, or name its demand in this one")
+                Issue(place.file, place.line, place.column, f"services.{name}", "is in an imported file",
+                      "forecast that file, or state its demand in this one")
             )  # fmt: skip
         elif key_path is not None:
             edited.put(
@@ -73,7 +74,7 @@ def with_forecast(document: Document, text: str, fleet: Fleet, run: ForecastRun,
 def _demand_path(
     document: Document, fleet: Fleet, name: str, forecast: Forecast, issues: list[Issue]
 ) -> KeyPath | None:
-    """Return where a service's demand stands; None with an issue noted where it has none of its own."""
+    """Return the key path of a service's demand; note an issue and return None if it declares none."""
     position, service = next((k, each) for k, each in enumerate(fleet.services) if each.name == name)
     here = ("services", position)
     if service.follows is not None:
@@ -88,7 +89,7 @@ def _demand_path(
     else:
         message = "is offline: its history is a total, not a rate"
         issues.append(
-            document.issue((*here, "offline"), message, "requests or tokens instead of requests_per_s")
+            document.issue((*here, "offline"), message, "use requests or tokens instead of requests_per_s")
         )
     return None
 
@@ -113,13 +114,13 @@ def _quantity(forecast: Forecast, value: float) -> object:
 
 
 def amount(history: History, value: float) -> str:
-    """Return a demand as a fleet file states it: `589.3 k requests/day`."""
+    """Return a demand in the syntax of a fleet file: `589.3 k requests/day`."""
     scale, letter = next(pair for pair in _SCALES if value >= pair[0])
     return f"{value / (scale or 1):.4g}{letter} {history.counted}/{'day' if history.total else 's'}"
 
 
 def said(forecast: Forecast, source: str) -> tuple[str, str]:
-    """Return what a forecast rests on, and how far it was off on the past."""
+    """Return the basis of a forecast and its backtest error, as text."""
     history = forecast.history
     season = "a yearly season" if forecast.seasonal else "no season: less than two years"
     region = "" if history.region is None else f"{history.region}: "
@@ -130,6 +131,6 @@ def said(forecast: Forecast, source: str) -> tuple[str, str]:
     if forecast.error is None or forecast.naive_error is None:
         return basis, "too short to test"
     return basis, (
-        f"one quarter ahead off by {forecast.error:.1%}, the last quarter taken for the next by "
-        f"{forecast.naive_error:.1%} (medians)"
+        f"median error one quarter ahead {forecast.error:.1%}, if the last quarter is repeated "
+        f"{forecast.naive_error:.1%}"
     )

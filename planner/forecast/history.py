@@ -1,4 +1,4 @@
-"""History of demand by service and region: read from a table or from rates, as its busiest days."""
+"""Read the history of demand by service and region from a table or from rates, as its busiest days."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ VALUES: Final[dict[str, tuple[Counted, bool]]] = {
     "input_tokens": ("input tokens", True),
     "output_tokens": ("output tokens", True),
 }
-"""Columns of a history: what they count; whether a total of the row's time or a rate at the peak."""
+"""Value columns of a history: the counted unit, and whether the value is a total or a peak rate."""
 
 PEAK_PERCENTILE: Final = 99.0
-"""Of the rates within a day, which is its peak: as `plan import prometheus` takes it. [%]"""
+"""Percentile of the rates within a day that counts as its peak, as in `plan import prometheus`. [%]"""
 
 _FEWEST_DAYS: Final = 5
-"""Days that a week must have to count."""
+"""Minimum number of days with data for a week to count."""
 
 _DAYS: Final = {"day": 1.5, "week": 8.0, "month": 32.0}
-"""Longest usual time between rows, by what they hold. [days]"""
+"""Maximum usual time between rows, by kind of row. [days]"""
 
 _MONTH: Final = len("2027-01")
 
@@ -47,21 +47,21 @@ class History:
     Attributes
     ----------
     service : str
-        Its name in the fleet file.
+        Name of the service in the fleet file.
     region : str or None
-        None where the history names none.
+        None if the history names no region.
     counted : str
         requests, tokens, input tokens or output tokens.
     total : bool
-        Whether values are totals of a day, or rates at the peak.
+        Whether values are totals of a day instead of peak rates.
     step : {"week", "month"}
-        What a value is for.
+        Length of a step.
     first : date
         First day of the first step.
     values : FloatArray
-        The busiest day of each step, shape (n_steps,); NaN where the history has a hole. [1/s or 1/day]
+        Busiest day of each step, shape (n_steps,); NaN for gaps. [requests/s or requests/day]
     busiest_days : bool
-        Whether the history has days, so that a step is its busiest one; else it is the step's mean day.
+        Whether values are busiest days; otherwise, without daily data, they are mean days.
     """
 
     service: str
@@ -79,7 +79,7 @@ class History:
         return self.service if self.region is None else f"{self.service} in {self.region}"
 
     def starts(self, n_steps: int) -> list[date]:
-        """Return the first days of so many steps."""
+        """Return the first days of a number of steps."""
         if self.step == "week":
             return [self.first + timedelta(weeks=k) for k in range(n_steps)]
         months = self.first.year * 12 + self.first.month - 1
@@ -89,22 +89,22 @@ class History:
 def read_history(
     path: Path, services: Sequence[str], regions: Sequence[str], only_regions: Mapping[str, str]
 ) -> list[History]:
-    """Return the history in a table: date, service, region where a service has several, and one value.
+    """Return the history in a table: date, service, region if a service has several, and one value.
 
     Parameters
     ----------
     path : Path
-        A CSV file. Dates are days, times or months (2027-01-31, 2027-01-31T12:00, 2027-01); the value is one
-        of `VALUES`, rows of the same date, service and region are added.
+        CSV file. Dates are days, times or months (2027-01-31, 2027-01-31T12:00, 2027-01). The value column is
+        one of `VALUES`; rows with equal date, service and region are added.
     services, regions : Sequence[str]
-        Names of the fleet.
+        Names in the fleet.
     only_regions : Mapping[str, str]
-        Region of each service that has demand in one alone: its rows need none.
+        Region of each service with demand in only one region; its rows need no region.
 
     Raises
     ------
     InputError
-        With every line that cannot be used.
+        Lists every unusable line.
     """
     allowed = ("date", "service", "region", *VALUES)
     table = read_text_table(path, allowed, ("date", "service"))
@@ -114,7 +114,7 @@ def read_history(
             "needs a column of values" if not given else f"has several columns of values: {', '.join(given)}"
         )
         raise InputError([Issue(str(path), 1, 1, "", said, f"one of {', '.join(VALUES)}")])
-    # Where the fleet has one region, its history has none.
+    # The history of a fleet with one region needs no region.
     several = len(regions) > 1
     unplaced: set[str] = set()
     found: dict[tuple[str, str | None], dict[datetime, float]] = defaultdict(lambda: defaultdict(float))
@@ -136,7 +136,7 @@ def read_history(
             found[service, region][when] += value
     table.require_valid()
     if unplaced:
-        message = f"is a column that is needed: {', '.join(sorted(unplaced))} may have several"
+        message = f"is a required column: {', '.join(sorted(unplaced))} may have several"
         raise InputError([Issue(str(path), 1, 1, "region", message)])
     counted, total = VALUES[given[0]]
     return [
@@ -148,14 +148,14 @@ def read_history(
 def history_of_rates(
     rates: Iterable[tuple[str, str | None, NDArray[np.float64], NDArray[np.float64]]], source: str
 ) -> list[History]:
-    """Return the history in rates of monitoring.
+    """Return the history in monitored rates.
 
     Parameters
     ----------
     rates : Iterable of (service, region, time_s, requests_per_s)
-        Times since 1970 [s] and rates [1/s], both of shape (n_points,).
+        Times since 1970 [s] and rates [requests/s], both of shape (n_points,).
     source : str
-        Where they come from, for messages.
+        Name of the source, for messages.
     """
     return [
         _history(
@@ -212,7 +212,7 @@ def _history(
     bare = History(key[0], key[1], counted, total, step, first, np.zeros(0), of == "day")
     starts = _until(bare, max(by_step))
     fewest = _FEWEST_DAYS if of == "day" else 1
-    # A day without any demand is an outage or comes before the launch: it says nothing of the demand.
+    # A day without any demand is an outage or precedes the launch, so it is not demand.
     values = np.array(
         [
             max(by_step[start])

@@ -1,1 +1,1 @@
-"""Files that other tools write, read into tables of ours: the only place where units are converted."""
+"""Read files of other tools into our tables; the only place that converts units."""

@@ -1,4 +1,4 @@
-"""Arrivals of a trace of any length in bounded memory: rates, bursts, the course of the day."""
+"""Arrivals of a trace of any length in bounded memory: rates, burstiness and daily profile."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from fleetplan.fleet.units import MS_PER_HOUR, MS_PER_MINUTE, MS_PER_S
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 
 EXACT_ARRIVALS: Final = 1 << 20
-"""Requests whose times are all kept, in 8 MB; more of them are counted in bins."""
+"""Maximum number of requests whose times are all kept (8 MB); beyond it they are counted in bins."""
 
 MOST_BINS: Final = 1 << 21
-"""Bins of time, in 16 MB: those of a week are 0.47 s wide."""
+"""Maximum number of time bins (16 MB); those of one week are 0.47 s wide."""
 
 FINEST_MS: Final = MS_PER_MINUTE / 4096
-"""Width of the first bins; it doubles for longer traces, so that a minute is whole bins. [ms]"""
+"""Initial width of bins; it doubles for longer traces, so that a minute is a whole number of bins. [ms]"""
 
 WINDOW_REQUESTS: Final = 20
-"""Requests of the windows whose counts tell bursts, in the mean."""
+"""Mean requests per window for estimating burstiness."""
 
 WINDOWS_TOGETHER: Final = 16
-"""Windows over which the rate is taken as constant, so that the course of the day is no burst."""
+"""Number of windows with an assumed constant rate, so that the daily profile does not count as bursts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivalTimes:
-    """When requests came: their times, or how many came in each of many bins.
+    """Arrival times of requests, or their counts in equal bins.
 
     Attributes
     ----------
     times_ms : FloatArray
-        Rising, from the first request, shape (n_requests,); empty with bins. [ms]
+        Rising times from the first request, shape (n_requests,); empty with bins. [ms]
     bins : IntArray
-        Requests of each bin from that of the first request on, shape (n_bins,); empty without bins.
+        Requests per bin from that of the first request, shape (n_bins,); empty without bins.
     bin_ms : float
         Width of the bins; 0 without. [ms]
     """
@@ -48,12 +48,12 @@ class ArrivalTimes:
 
     @property
     def requests(self) -> int:
-        """How many."""
+        """Number of requests."""
         return int(self.bins.sum()) if self.bins.size else self.times_ms.size
 
     @property
     def span_ms(self) -> float:
-        """From the first to the last request. [ms]"""
+        """Time from the first to the last request. [ms]"""
         return self.bins.size * self.bin_ms if self.bins.size else float(self.times_ms[-1])
 
     def counts(self, window_ms: float) -> FloatArray:
@@ -62,7 +62,7 @@ class ArrivalTimes:
         Parameters
         ----------
         window_ms : float
-            Width of a window, of whole bins where there are bins. [ms]
+            Width of a window; a whole number of bins, if there are bins. [ms]
         """
         if self.bins.size:
             starts = np.arange(0, self.bins.size, round(window_ms / self.bin_ms))
@@ -73,17 +73,17 @@ class ArrivalTimes:
 
 
 class ArrivalCounts:
-    """Times of requests that come in any order, in bounded memory.
+    """Arrival times of requests in any order, in bounded memory.
 
-    Up to `EXACT_ARRIVALS` requests they are kept. After that they are counted in at most `MOST_BINS` bins of
-    equal width, and minutes, hours and windows begin up to a bin before the first request.
+    Up to `EXACT_ARRIVALS` times are kept. Beyond that, they are counted in at most `MOST_BINS` equal bins,
+    and minutes, hours and windows begin up to one bin before the first request.
     """
 
     def __init__(self) -> None:
         self.requests = 0
         self._earliest_s, self._latest_s = math.inf, -math.inf
         self._kept: list[FloatArray] = []
-        # Bin i after the time `_zero_s` has place i modulo their number: earlier ones find room as well.
+        # Bin i after `_zero_s` is stored at i modulo the number of bins, which leaves room for earlier ones.
         self._bins: IntArray = np.zeros(0, dtype=np.int64)
         self._zero_s = 0.0
         self._bin_ms = FINEST_MS
@@ -91,16 +91,16 @@ class ArrivalCounts:
 
     @property
     def span_ms(self) -> float:
-        """From the first to the last request. [ms]"""
+        """Time from the first to the last request. [ms]"""
         return (self._latest_s - self._earliest_s) * MS_PER_S
 
     def add(self, arrival_s: Sequence[float]) -> None:
-        """Take the times of some requests.
+        """Add the times of requests.
 
         Parameters
         ----------
         arrival_s : Sequence[float]
-            At least one. [s]
+            At least one time. [s]
         """
         times = np.array(arrival_s)
         self.requests += times.size
@@ -127,7 +127,7 @@ class ArrivalCounts:
         np.add.at(self._bins, numbers % MOST_BINS, 1)
 
     def _widen(self) -> None:
-        """Make bins twice as wide."""
+        """Double the width of the bins."""
         bins, first = self._in_order(), self._first
         self._first, self._last = self._first // 2, self._last // 2
         pairs = np.zeros((self._last - self._first + 1, 2), dtype=np.int64)
@@ -140,7 +140,7 @@ class ArrivalCounts:
         self._bin_ms *= 2
 
     def _in_order(self) -> IntArray:
-        """Bins from that of the first request on."""
+        """Return the bins from that of the first request on."""
         start, size = self._first % MOST_BINS, self._last - self._first + 1
         return np.concatenate(
             [self._bins[start : start + size], self._bins[: max(0, start + size - MOST_BINS)]]
@@ -155,14 +155,14 @@ class ArrivalCounts:
 
 
 def peak_per_s(arrivals: ArrivalTimes) -> float:
-    """Return the rate of the busiest whole minute, or of the whole time where that is shorter. [1/s].
+    """Return the rate of the busiest full minute, or of the whole time if it is shorter. [requests/s]
 
     Parameters
     ----------
     arrivals : ArrivalTimes
-        Of at least two requests at different times.
+        At least two requests at different times.
     """
-    # Bins of years are longer than a minute.
+    # For traces of several years, bins exceed a minute.
     window_ms = max(MS_PER_MINUTE, arrivals.bin_ms)
     minutes = arrivals.counts(window_ms)
     whole = minutes[:-1] if minutes.size > 1 else minutes
@@ -170,14 +170,14 @@ def peak_per_s(arrivals: ArrivalTimes) -> float:
 
 
 def by_hour(arrivals: ArrivalTimes, mean_per_s: float) -> tuple[float, ...]:
-    """Return the rate of each whole hour over the mean rate; empty for less than two hours.
+    """Return the rate of each full hour over the mean rate; empty for less than two hours.
 
     Parameters
     ----------
     arrivals : ArrivalTimes
-        Of at least one request.
+        At least one request.
     mean_per_s : float
-        Over the whole time. [1/s]
+        Mean rate over the whole time. [requests/s]
     """
     hours = arrivals.counts(MS_PER_HOUR)
     if hours.size < 3:
@@ -186,22 +186,21 @@ def by_hour(arrivals: ArrivalTimes, mean_per_s: float) -> tuple[float, ...]:
 
 
 def burstiness_of(arrivals: ArrivalTimes) -> float:
-    """Variance over mean of the counts in equal windows, within spells of `WINDOWS_TOGETHER` of them.
+    """Return the variance over the mean of counts in equal windows, within groups of `WINDOWS_TOGETHER`.
 
-    Times that are rounded to seconds do not disturb it as long as windows are longer. 1 where there are too
-    few requests to tell.
+    Rounding of times to seconds has no effect while windows are longer. 1 if there are too few requests.
 
     Parameters
     ----------
     arrivals : ArrivalTimes
-        Of the requests.
+        Arrivals of the requests.
     """
     windows = arrivals.requests // WINDOW_REQUESTS
     if windows < WINDOWS_TOGETHER:
         return 1.0
     window_ms = arrivals.span_ms / windows
     if arrivals.bin_ms:
-        # Windows of unequal numbers of bins would look like bursts.
+        # Windows with different numbers of bins would look like bursts.
         window_ms = max(1, round(window_ms / arrivals.bin_ms)) * arrivals.bin_ms
         windows = int(arrivals.span_ms / window_ms)
     counts = arrivals.counts(window_ms)

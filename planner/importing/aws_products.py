@@ -1,8 +1,8 @@
-"""Products of AWS's price list in JSON as rows of its CSV offer file.
+"""Convert products of AWS's price list in JSON to rows of its CSV offer file.
 
-What is read, as documented (November 2026): an offer file of the Bulk API (`products` by SKU, `terms` by kind
-and SKU), and what `aws pricing get-products` prints (`PriceList`, each product with its own terms, as an
-object or as text).
+Supported documents (November 2026): an offer file of the Bulk API (`products` by SKU, `terms` by kind and
+SKU), and the output of `aws pricing get-products` (`PriceList`, each product with its own terms, as an object
+or as text).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ATTRIBUTES: Final = {
     "CapacityStatus": "capacitystatus",
     "MarketOption": "marketoption",
 }
-"""Columns of the offer file, and the attributes that hold the same."""
+"""Columns of the offer file, and the equivalent attributes."""
 
 _KINDS: Final = ("OnDemand", "Reserved")
 
@@ -34,7 +34,7 @@ def product_rows(document: object) -> Iterator[NumberedRecord]:
     Parameters
     ----------
     document : object
-        One page, or several as a list.
+        One page, or a list of several.
     """
     for position, product in enumerate(_products(document), start=1):
         attributes = at(product, "product", "attributes")
@@ -46,7 +46,7 @@ def product_rows(document: object) -> Iterator[NumberedRecord]:
             for term in _values(at(product, "terms", kind)):
                 said = at(term, "termAttributes")
                 for dimension in _values(at(term, "priceDimensions")):
-                    # A price may stand in several currencies.
+                    # A price may be stated in several currencies.
                     prices = dict(_items(at(dimension, "pricePerUnit")))
                     currency = "USD" if "USD" in prices else next(iter(prices), None)
                     usd = prices.get(str(currency))
@@ -55,7 +55,7 @@ def product_rows(document: object) -> Iterator[NumberedRecord]:
 
 
 def publication_date(document: object) -> object:
-    """Return when the list was published; None where it does not say, and the oldest of several pages."""
+    """Return the publication date of the list, the oldest of several pages; None if it is not stated."""
     pages = document if isinstance(document, list) else [document]
     heads = (page.get("publicationDate") for page in pages if isinstance(page, Mapping))
     products = (each.get("publicationDate") for each in _products(document))
@@ -63,7 +63,7 @@ def publication_date(document: object) -> object:
 
 
 def _products(document: object) -> Iterator[Record]:
-    """Products with their terms."""
+    """Yield products with their terms."""
     for page in document if isinstance(document, list) else [document]:
         offer: Record = page if isinstance(page, Mapping) else {}
         by_sku = offer.get("products")
@@ -77,7 +77,7 @@ def _products(document: object) -> Iterator[Record]:
 
 
 def _parsed(each: object) -> Record:
-    """A product: an object, or its JSON as text, as the command prints it."""
+    """Return a product from an object, or from JSON text as in the output of the command."""
     if isinstance(each, str):
         try:
             each = json.loads(each)

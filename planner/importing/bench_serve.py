@@ -1,4 +1,4 @@
-"""Results of the serving benchmarks of vLLM and SGLang, whose files have the same totals."""
+"""Read results of the serving benchmarks of vLLM and SGLang, whose files have the same totals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fleetplan.planner.importing.records import (
 )
 
 _CACHE_TYPES: Final = {"fp8_e4m3": "fp8", "fp8_e5m2": "fp8", "bf16": "bf16", "bfloat16": "bf16"}
-"""Data types of SGLang's cache by ours; it names others, and "auto" follows the model."""
+"""Our names of SGLang's cache data types; it also has others, and "auto" follows the model."""
 
 
 def vllm_run(row: Record) -> BenchmarkRow:
@@ -41,31 +41,32 @@ def vllm_run(row: Record) -> BenchmarkRow:
 
 
 def sglang_run(row: Record) -> BenchmarkRow:
-    """Return a run of SGLang's serving benchmark, with what its server says of itself."""
+    """Return a run of SGLang's serving benchmark, with the deployment that its server reports."""
     if row.get("accept_length") is not None:
         raise RejectedRowError("speculative decoding: the acceptance of the deployment is not that of a plan")
     if str(row.get("request_rate")) == "trace":
-        raise RejectedRowError("requests came as a trace has them: no steady load")
+        raise RejectedRowError("requests follow a trace: no steady load")
     server = row.get("server_info")
     said: Record = server if isinstance(server, Mapping) else {}
     if isinstance(said.get("decode"), list):
-        raise RejectedRowError("disaggregated: its two phases are no one layout")
+        raise RejectedRowError("disaggregated: its two phases do not have a single layout")
     if said.get("speculative_algorithm") is not None:
         raise RejectedRowError(
-            f"speculative decoding ({said['speculative_algorithm']}): its acceptance is not said"
+            f"speculative decoding ({said['speculative_algorithm']}): its acceptance is not stated"
         )
     errors = row.get("errors")
     if isinstance(errors, list):
-        # A list of every request, with an empty text where it was answered; only --output-details writes it.
+        # List of error texts, empty for answered requests; only written with --output-details.
         check_failures(sum(1 for each in errors if each), number(row.get("completed"), "completed"))
     return _totals(row, _sglang_deployment(said))
 
 
 def _sglang_deployment(server: Record) -> MeasuredDeployment:
-    """What a server says of itself; SGLang's tp_size counts all ranks of a stage.
+    """Return the deployment that a server reports; SGLang's tp_size counts all ranks of a stage.
 
-    Since 0.5.23 `attn_dp_size` are the ranks of attention data parallelism, and `dp_size` counts replicas.
-    Before, `enable_dp_attention` says which of the two `dp_size` is (sglang/srt/arg_groups/parallel_hook.py).
+    From 0.5.23 on, `attn_dp_size` counts ranks of attention data parallelism and `dp_size` counts replicas.
+    Before, `enable_dp_attention` decides which of the two `dp_size` is
+    (sglang/srt/arg_groups/parallel_hook.py).
     """
 
     def degree(name: str) -> int | None:
@@ -78,7 +79,9 @@ def _sglang_deployment(server: Record) -> MeasuredDeployment:
     else:
         replicas = 1 if server.get("enable_dp_attention") else dp or 1
     if replicas > 1:
-        raise RejectedRowError(f"{replicas} replicas behind a router (dp_size): the load of one is not said")
+        raise RejectedRowError(
+            f"{replicas} replicas behind a router (dp_size): the load of one is not stated"
+        )
     shared = (dp or 1) * (cp or 1)
     if shared > 1:
         if tp is None or tp % shared:
@@ -98,7 +101,7 @@ def _sglang_deployment(server: Record) -> MeasuredDeployment:
 
 
 def _totals(row: Record, deployment: MeasuredDeployment) -> BenchmarkRow:
-    """A run whose tokens are counted over all requests."""
+    """Return a run with token counts over all requests."""
     completed = count(row.get("completed"), "completed")
     ttft = optional_number(row.get("mean_ttft_ms"), "mean_ttft_ms")
     tpot = optional_number(row.get("mean_tpot_ms"), "mean_tpot_ms")
@@ -106,7 +109,7 @@ def _totals(row: Record, deployment: MeasuredDeployment) -> BenchmarkRow:
     concurrency, rate = reached_load(
         optional_number(row.get("max_concurrency"), "max_concurrency"),
         row.get("request_rate"),
-        # Older versions wrote what was asked alone, not what was reached.
+        # Older versions record the requested load instead of the reached one.
         optional_number(row.get("request_throughput"), "request_throughput"),
         request_ms(ttft, tpot, output),
     )

@@ -1,6 +1,6 @@
-"""Formats of results of load generators, and the reader of each.
+"""Formats of load generator results, and their readers.
 
-What is read, with its units as documented (November 2026):
+Supported formats, with their documented units (November 2026):
 
 * vllm: `vllm bench serve --save-result`, latencies in ms; the rate that was reached, or
   the cap on concurrency (`max_concurrency`) where it binds.
@@ -45,11 +45,12 @@ from fleetplan.planner.importing.records import (
 )
 
 PIECES_TOLERANCE: Final = 0.25
-"""How far the time of a token that inference-perf states may be off that by the lengths of answers: means of
-quotients and quotients of means differ where lengths do."""
+"""Tolerance on the token time that inference-perf states, relative to the one derived from answer lengths:
+means of quotients and quotients of means differ if lengths vary.
+"""
 
 FEWEST_TOKENS: Final = 4.0
-"""Mean answers [tokens] from which the time of a token follows from the time of the whole."""
+"""Minimum mean answer from which the token time can be derived from the total time. [tokens]"""
 
 
 def _aiperf(row: Record) -> BenchmarkRow:
@@ -59,7 +60,7 @@ def _aiperf(row: Record) -> BenchmarkRow:
     def time_ms(name: str) -> float:
         return milliseconds(metric(name).get("avg"), metric(name).get("unit"), name)
 
-    # AIPerf 0.1 has its metrics a level down.
+    # AIPerf 0.1 has its metrics one level deeper.
     row = {**row, **mapping(row.get("records") or {}, "records")}
     if any("spec_decode" in name for name in row):
         raise RejectedRowError("speculative decoding: the acceptance of the deployment is not that of a plan")
@@ -84,22 +85,22 @@ def _aiperf(row: Record) -> BenchmarkRow:
 
 
 def _aiperf_input(row: Record, requests: float) -> tuple[str | None, float | None, object, object]:
-    """Model, cap on concurrency, asked rate and pattern of arrivals.
+    """Return the model, the concurrency cap, the requested rate and the arrival pattern.
 
-    AIPerf lists phases since 0.10, older versions have a load generator.
+    AIPerf lists phases from 0.10 on; older versions have one load generator.
     """
     phases = at(row, "input_config", "phases")
     if isinstance(phases, list):
         entries = [each for each in phases if isinstance(each, Mapping)]
         measured = [each for each in entries if _kind(each) == "profiling"]
         if len(measured) != 1:
-            raise RejectedRowError(f"{len(measured)} phases are measured, and latencies are those of one")
+            raise RejectedRowError(f"{len(measured)} phases are measured, but latencies belong to one")
         load: Record = measured[0]
-        # Each phase has a file of its own, and none says which phase it is of.
+        # Each phase has a file of its own, which does not name its phase.
         if load.get("requests") != requests and any(
             _kind(each) == "warmup" and each.get("requests") == requests for each in entries
         ):
-            raise RejectedRowError(f"its {requests:g} requests are those of the warm-up")
+            raise RejectedRowError(f"its {requests:g} requests belong to the warm-up")
         models = at(row, "input_config", "models", "items")
         names = [at(mapping(each, "a model"), "name") for each in models] if isinstance(models, list) else []
     else:
@@ -107,28 +108,28 @@ def _aiperf_input(row: Record, requests: float) -> tuple[str | None, float | Non
     asked, arrivals = load.get("rate"), load.get("type")
     _check_steady(load)
     if arrivals == _AS_RECORDED:
-        raise RejectedRowError("requests come as a trace has them: no steady load")
+        raise RejectedRowError("requests follow a trace: no steady load")
     name = text_or_none(names[0]) if names else None
     return name, optional_number(load.get("concurrency"), "concurrency"), asked, arrivals
 
 
 def _kind(phase: Record) -> object:
-    """Kind of a phase, which AIPerf before 0.13 does not state: a warm-up is left out of its results."""
+    """Return the kind of a phase; AIPerf before 0.13 does not state it but excludes warm-ups from results."""
     return phase.get("kind") or ("warmup" if phase.get("exclude_from_results") else "profiling")
 
 
 def _older_input(row: Record) -> tuple[Record, list[object]]:
-    """Load as a phase, and models, of AIPerf before 0.10 and of GenAI-Perf, which writes the same metrics."""
+    """Return load and models of AIPerf before 0.10 and of GenAI-Perf, which has the same metrics."""
     found = mapping(at(row, "input_config") or {}, "input_config")
-    # GenAI-Perf 0.0.16 says what it varies; versions before 0.0.11 have their options side by side.
+    # GenAI-Perf 0.0.16 names the varied setting; versions before 0.0.11 list their options side by side.
     load = at(found, "loadgen")
     if not load:
-        # Perf Analyzer, which it runs, sends requests evenly unless told (its docs/cli.md,
-        # --request-distribution), and the file does not say.
+        # Perf Analyzer, which it runs, sends requests at equal intervals by default (its docs/cli.md,
+        # --request-distribution), and the file does not record the setting.
         varied = mapping(at(found, "perf_analyzer", "stimulus") or found, "stimulus")
         load = {"arrival_pattern": "constant", **varied}
     models = at(found, "endpoint", "model_names") or found.get("model_names") or found.get("model")
-    # It writes what is not set as an empty text.
+    # It writes unset values as an empty text.
     said = {name: value for name, value in mapping(load, "loadgen").items() if value != ""}
     phase = {ours: said[theirs] for theirs, ours in _OLDER_NAMES.items() if theirs in said}
     if said.get("user_centric_rate"):
@@ -139,7 +140,7 @@ def _older_input(row: Record) -> tuple[Record, list[object]]:
 
 
 _AS_RECORDED: Final = "fixed_schedule"
-"""How AIPerf calls arrivals of a trace."""
+"""AIPerf's name of arrivals from a trace."""
 
 _OLDER_NAMES: Final = {
     "concurrency": "concurrency",
@@ -151,7 +152,7 @@ _OLDER_NAMES: Final = {
     "concurrency_ramp_duration": "concurrency_ramp",
     "prefill_concurrency": "prefill_concurrency",
 }
-"""Options of the load generator of AIPerf before 0.10, and the keys of a phase that hold the same."""
+"""Options of the load generator of AIPerf before 0.10, and the equivalent keys of a phase."""
 
 
 def _check_steady(phase: Record) -> None:
@@ -161,7 +162,7 @@ def _check_steady(phase: Record) -> None:
     if phase.get("prefill_concurrency"):
         raise RejectedRowError(
             f"prefill_concurrency {phase['prefill_concurrency']}: requests wait at the client, "
-            "and their times are not those of the load"
+            "so their times do not reflect the load"
         )
     if phase.get("type") == "gamma":
         check_poisson(phase.get("smoothness"), "smoothness")
@@ -180,7 +181,7 @@ def _guidellm(row: Record) -> BenchmarkRow:
     def mean(name: str) -> float:
         return number(at(row, "metrics", name, "successful", "mean"), name)
 
-    # Before 0.4 they are beside the metrics.
+    # Before 0.4, they are next to the metrics.
     totals = mapping(
         at(row, "metrics", "request_totals") or row.get("request_totals") or {}, "request_totals"
     )
@@ -192,7 +193,7 @@ def _guidellm(row: Record) -> BenchmarkRow:
         mean(name) for name in ("time_to_first_token_ms", "inter_token_latency_ms", "output_token_count")
     )
     paced = strategy.get("rate") is not None
-    # A paced run has a cap too, of what the client can hold unless one was given.
+    # A paced run has a cap too: the client's limit, unless one was given.
     cap = (
         1.0
         if kind == "synchronous"
@@ -220,7 +221,7 @@ def _inference_perf(row: Record) -> BenchmarkRow:
         raise RejectedRowError("no requested_rate: a summary mixes stages; give the stages' own files")
 
     def mean(*names: str) -> float:
-        """The first that is there: older versions call counts of tokens lengths."""
+        """Return the first existing key; older versions call token counts lengths."""
         values = [at(done, name, "mean") for name in names]
         return number(next((each for each in values if each is not None), None), names[0])
 
@@ -231,7 +232,7 @@ def _inference_perf(row: Record) -> BenchmarkRow:
     failed = optional_number(at(row, "failures", "count"), "failures")
     check_failures(failed, optional_number(done.get("count"), "count") or 0.0)
     cap = optional_number(load.get("concurrency"), "concurrency")
-    # With a number of requests at a time, the rate that is asked for is one of the tool's own.
+    # With fixed concurrency, the requested rate is one of the tool's own.
     reached = at(done, "throughput", "requests_per_sec") if cap is not None else load.get("achieved_rate")
     concurrency, rate = reached_load(
         cap,
@@ -255,10 +256,10 @@ def _inference_perf(row: Record) -> BenchmarkRow:
 
 
 def _by_token(stated_ms: float | None, after_first_ms: float, output_tokens: float) -> float | None:
-    """Time of a token after the first [ms]: as stated, unless the time of the whole answer says otherwise.
+    """Return the token time after the first [ms]: as stated, unless it contradicts the total answer time.
 
     Versions of 2025 counted every piece of a stream twice (the files of the tool's own demonstrations at
-    KubeCon 2025), which halves what they state; a piece of speculative decoding holds several tokens, which
+    KubeCon 2025), which halves the stated value; a piece of speculative decoding holds several tokens, which
     multiplies it.
     """
     if stated_ms is None or output_tokens < FEWEST_TOKENS:
@@ -270,9 +271,11 @@ def _by_token(stated_ms: float | None, after_first_ms: float, output_tokens: flo
 def _mlperf(row: Record) -> BenchmarkRow:
     scenario = row.get("Scenario")
     if row.get("Mode") != "PerformanceOnly":
-        raise RejectedRowError(f"mode {row.get('Mode')}: latencies are those of PerformanceOnly")
+        raise RejectedRowError(f"mode {row.get('Mode')}: only PerformanceOnly has latencies")
     if scenario not in {"Server", "Interactive", "SingleStream"}:
-        raise RejectedRowError(f"scenario {scenario}: no steady load; Server and SingleStream are taken")
+        raise RejectedRowError(
+            f"scenario {scenario}: no steady load; only Server and SingleStream are accepted"
+        )
     if row.get("Result is") != "VALID":
         raise RejectedRowError(f"LoadGen calls the result {row.get('Result is')}")
 
@@ -301,4 +304,4 @@ READERS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Record], BenchmarkR
     "mlperf": ((), _mlperf),
     "inferencex": (("rows", "results", "benchmarks"), inferencex_run),
 }
-"""Formats of `plan import benchmark`: where their rows stand, and what reads one."""
+"""Formats of `plan import benchmark`: keys of their rows, and the reader of a row."""

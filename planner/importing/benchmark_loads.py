@@ -1,4 +1,4 @@
-"""The load that a run of a load generator was under: what was reached, not what was asked for."""
+"""The load reached in a run of a load generator, which may differ from the requested one."""
 
 from __future__ import annotations
 
@@ -8,41 +8,45 @@ from fleetplan.fleet.units import MS_PER_S
 from fleetplan.planner.importing.records import RejectedRowError, number
 
 BINDING_CAP_RATIO: Final = 0.95
-"""Requests in flight that a rate asks for over the cap on them, from which on the cap sets the load."""
+"""Ratio of the requests in flight at the requested rate to the concurrency cap from which the cap is binding.
+"""
 
 LEAST_FILLED_RATIO: Final = 0.5
-"""Mean requests in flight over the cap on them, below which a run never filled its cap: it had fewer requests
-than two for each place, which all came at once."""
+"""Minimum ratio of mean requests in flight to the concurrency cap. Below it, a run never filled its cap: it
+had fewer than two requests per place, which all arrived at once.
+"""
 
 MOST_FAILED_SHARE: Final = 0.01
-"""Share of requests that may fail. What failed left its place to others and is in no mean, so that the load
-is off by as much; two runs of one load differ by 1 % as well."""
+"""Maximum share of failed requests. Failures free their places and are in no mean, so the load is off by that
+share; two runs of the same load also differ by 1 %.
+"""
 
 RANDOM_ARRIVALS: Final = frozenset({"poisson", "gamma"})
-"""Patterns of arrivals that are Poisson's, if the shape of the gamma distribution is 1. Sources: AIPerf,
-Arrival Patterns; GuideLLM, scheduler/strategies.py. The constant rate of inference-perf has random gaps."""
+"""Arrival patterns that are Poisson if the shape of the gamma distribution is 1. Sources: AIPerf, Arrival
+Patterns; GuideLLM, scheduler/strategies.py. The constant rate of inference-perf has random gaps.
+"""
 
 
 def reached_load(
     cap: float | None, asked: object, reached: float | None, request_ms: float
 ) -> tuple[float | None, float | None]:
-    """Return concurrency or rate [1/s] of a run: the rate that was reached, unless a cap binds.
+    """Return concurrency or rate [requests/s] of a run: the rate reached, unless a cap is binding.
 
     Parameters
     ----------
     cap : float or None
-        Most requests in flight.
+        Maximum requests in flight.
     asked : object
-        Rate that was asked for, as the file has it; "inf" or None where the cap alone sets the load. [1/s]
+        Requested rate as in the file; "inf" or None if only the cap sets the load. [requests/s]
     reached : float or None
-        Rate that was reached; None where the file does not say. [1/s]
+        Rate reached; None if not stated. [requests/s]
     request_ms : float
         Mean time of a request; 0 if unknown. [ms]
 
     Raises
     ------
     RejectedRowError
-        There was no steady load.
+        The load was not steady.
     """
     if asked is None or str(asked) in {"inf", "Infinity"}:
         if cap is None and asked is not None:
@@ -50,7 +54,7 @@ def reached_load(
         _check_filled(cap, reached, request_ms)
         return cap, None
     rate = number(asked, "request_rate")
-    # By the rate that was asked for: what a cap holds back never reaches it.
+    # Use the requested rate: a capped load never reaches it.
     if cap is not None and rate * request_ms / MS_PER_S >= BINDING_CAP_RATIO * cap:
         _check_filled(cap, reached, request_ms)
         return cap, None
@@ -63,63 +67,63 @@ def _check_filled(cap: float | None, reached: float | None, request_ms: float) -
     in_flight = reached * request_ms / MS_PER_S
     if in_flight < LEAST_FILLED_RATIO * cap:
         raise RejectedRowError(
-            f"{in_flight:.3g} requests were in flight in the mean under a cap of {cap:g}: no steady load"
+            f"{in_flight:.3g} requests were in flight on average under a cap of {cap:g}: no steady load"
         )
 
 
 def request_ms(ttft_ms: float | None, tpot_ms: float | None, output_tokens: float) -> float:
-    """Return the mean time of a request; 0 where the file does not say both of its parts. [ms]"""
+    """Return the mean time of a request; 0 if one of its parts is not stated. [ms]"""
     if ttft_ms is None or tpot_ms is None:
         return 0.0
     return ttft_ms + tpot_ms * max(0.0, output_tokens - 1)
 
 
 def check_poisson(shape: object, what: str) -> None:
-    """Reject a run whose requests come in bursts, or evenly, where open loops are those of Poisson arrivals.
+    """Reject an open loop with bursty or regular arrivals instead of Poisson ones.
 
     Parameters
     ----------
     shape : object
-        Shape of the gamma distribution of the times between requests, as the file has it; 1 is Poisson's.
+        Shape of the gamma distribution of times between requests, as in the file; 1 is Poisson.
     what : str
-        What the file calls it.
+        Name of the setting in the file.
     """
     if shape is not None and number(shape, what) != 1.0:
-        raise RejectedRowError(f"{what} {shape}: requests do not come as independent users send them")
+        raise RejectedRowError(f"{what} {shape}: requests do not arrive like those of independent users")
 
 
 def check_uneven(arrivals: object, what: str, rate: float | None) -> None:
-    """Reject an open loop whose requests come evenly, or as a schedule has them.
+    """Reject an open loop with regular or scheduled arrivals.
 
-    Under a cap that binds, how requests come changes nothing.
+    With a binding cap, the arrival pattern does not matter.
 
     Parameters
     ----------
     arrivals : object
-        What the file calls the pattern; None where it does not say.
+        Arrival pattern in the file; None if not stated.
     what : str
-        What the file calls that setting.
+        Name of the setting in the file.
     rate : float or None
-        Rate of the open loop; None of a closed one. [1/s]
+        Rate of an open loop; None for a closed one. [requests/s]
     """
     if rate is not None and arrivals is not None and str(arrivals) not in RANDOM_ARRIVALS:
         raise RejectedRowError(
-            f"{what} {arrivals}: requests do not come as independent users send them (Poisson arrivals)"
+            f"{what} {arrivals}: requests do not arrive like those of independent users (Poisson arrivals)"
         )
 
 
 def check_failures(failed: float | None, answered: float) -> None:
-    """Reject a run in which more requests failed than its means can leave out.
+    """Reject a run with too many failed requests for its means to be valid.
 
     Parameters
     ----------
     failed : float or None
-        Requests that failed; None where the file does not say.
+        Failed requests; None if not stated.
     answered : float
-        Requests that did not.
+        Answered requests.
     """
     if failed and failed > MOST_FAILED_SHARE * (failed + answered):
         raise RejectedRowError(
             f"{failed:g} of {failed + answered:g} requests failed, {MOST_FAILED_SHARE:.0%} may: "
-            "the load of the others is not known"
+            "the load of the others is unknown"
         )

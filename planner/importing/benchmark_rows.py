@@ -1,4 +1,4 @@
-"""One run of a load generator, as every format of results is read into it."""
+"""One run of a load generator, common to all result formats."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MeasuredDeployment:
-    """Deployment that was measured; None for what the files do not say.
+    """Measured deployment; None for parts that the files do not state.
 
     Attributes
     ----------
     model, hardware, framework, framework_version, weights, kv : str or None
-        Names.
+        Names of the parts.
     tp, pp, dp, ep, cp : int or None
-        Degrees.
+        Degrees of parallelism.
     """
 
     model: str | None = None
@@ -32,7 +32,7 @@ class MeasuredDeployment:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkRow:
-    """One run, with lengths that are means, None where the file does not say. [tokens, ms, 1/s]"""
+    """One run with mean lengths; None if not stated. [tokens, ms, requests/s]"""
 
     deployment: MeasuredDeployment
     input_tokens: float | None

@@ -1,4 +1,4 @@
-"""Results of load generators as measurements that `plan calibrate` and `plan predict` read."""
+"""Convert load generator results to measurements for `plan calibrate` and `plan predict`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fleetplan.planner.importing.records import Rejected, RejectedRowError, know
 
 @dataclass(frozen=True, slots=True)
 class ImportedBenchmarks:
-    """Imported rows for `plan calibrate`, and the results that were rejected."""
+    """Imported rows for `plan calibrate`, and the rejected results."""
 
     rows: tuple[Mapping[str, object], ...]
     rejected: tuple[Rejected, ...]
@@ -27,20 +27,20 @@ def import_benchmarks(
     input_tokens: float | None = None,
     served_as: str | None = None,
 ) -> ImportedBenchmarks:
-    """Return the measurements of a document.
+    """Return the measurements in a document.
 
     Parameters
     ----------
     form : str
-        A name of `READERS`.
+        A name in `READERS`.
     document : object
-        What the file holds.
+        Content of the file.
     given : MeasuredDeployment
-        What the file does not say. A row that says otherwise is not taken.
+        Values that the file does not state; rows that contradict them are rejected.
     input_tokens : float or None
-        Mean prompt of runs that do not state their own. [tokens]
+        Mean prompt of runs without a stated one. [tokens]
     served_as : str or None
-        What the server calls the model that is given (`--served-model-name`).
+        The server's name of the given model (`--served-model-name`).
     """
     rows, rejected = [], []
     lists, read = READERS[form]
@@ -60,32 +60,32 @@ def import_benchmarks(
 
 
 def _joined(stated: MeasuredDeployment, given: MeasuredDeployment) -> MeasuredDeployment:
-    """Fill what the row does not state from the options."""
+    """Fill in values that a row lacks from the options."""
     both: dict[str, object] = {}
     for each in fields(MeasuredDeployment):
         own, other = getattr(stated, each.name), getattr(given, each.name)
         if own is not None and other is not None and str(own).lower() != str(other).lower():
-            way = f" (--served-as {own} takes it for that)" if each.name == "model" else ""
+            way = f" (--served-as {own} treats them as the same)" if each.name == "model" else ""
             raise RejectedRowError(f"{each.name} is {own!r}, not the {other!r} of the command line{way}")
         both[each.name] = other if own is None else own
     return MeasuredDeployment(**both)  # type: ignore[arg-type]
 
 
 def _case(found: BenchmarkRow, place: str) -> dict[str, object]:
-    """The row of a table, after checks that need the catalogue."""
+    """Return the row of a table, after checks against the catalogue."""
     deployment = found.deployment
     for name in ("model", "hardware", "weights", "tp", "framework_version"):
         if getattr(deployment, name) is None:
-            raise RejectedRowError(f"{name} is not said: give it on the command line")
+            raise RejectedRowError(f"{name} is not stated: give it on the command line")
     framework = deployment.framework or DEFAULT_FRAMEWORK
     if framework not in FRAMEWORKS:
         raise RejectedRowError(f"framework {framework!r}: {names_hint(framework, FRAMEWORKS)}")
     if found.concurrency is None and found.requests_per_s is None:
-        raise RejectedRowError("neither concurrency nor a request rate is said: the load is not known")
+        raise RejectedRowError("neither concurrency nor a request rate is stated: the load is unknown")
     if found.ttft_ms is None and found.tpot_ms is None:
-        raise RejectedRowError("neither TTFT nor TPOT is said")
+        raise RejectedRowError("neither TTFT nor TPOT is stated")
     if found.input_tokens is None:
-        raise RejectedRowError("input tokens are not said: give --input-tokens")
+        raise RejectedRowError("input tokens are not stated: give --input-tokens")
     closed = found.concurrency is not None
     return {
         "case_id": place,
@@ -102,5 +102,5 @@ def _case(found: BenchmarkRow, place: str) -> dict[str, object]:
 
 def _tokens(mean: float, what: str) -> int:
     if round(mean) < 1:
-        raise RejectedRowError(f"{what} are {mean:g} in the mean")
+        raise RejectedRowError(f"{what} are {mean:g} on average")
     return round(mean)

@@ -1,6 +1,6 @@
-"""Price lists of AWS, Azure and Google Cloud as offers of a fleet file.
+"""Convert price lists of AWS, Azure and Google Cloud to offers of a fleet file.
 
-What is read, as documented (November 2026):
+Supported documents (November 2026):
 
 * aws: the price list of AmazonEC2, as an offer file (CSV or JSON) or as `aws pricing get-products` prints it.
   Linux on shared tenancy, no blocks of capacity; terms are standard reservations without upfront.
@@ -31,7 +31,7 @@ from fleetplan.planner.importing.records import Record, RejectedRowError, at, nu
 NANO: Final = 1e-9
 
 AWS_FIRST_COLUMN: Final = "SKU"
-"""First column of the header of an offer file, below lines that say what it is."""
+"""First column of the header of an offer file, which follows lines of metadata."""
 
 AWS_COLUMNS: Final = ("TermType", "Unit", "PricePerUnit", "Currency", "Instance Type", "Region Code")
 _AWS_SOLD: Final = {
@@ -59,7 +59,7 @@ def aws_table_offers(table: Table, path: str, options: OfferOptions) -> Imported
 
 
 def aws_offers(document: object, path: str, options: OfferOptions) -> ImportedSupply:
-    """Return the offers of a JSON offer file, or of products as `aws pricing get-products` prints them."""
+    """Return the offers of a JSON offer file, or of the output of `aws pricing get-products`."""
     dated = options.published(publication_date(document))
     return _offers(product_rows(document), path, dated, _aws, "Price list of Amazon EC2")
 
@@ -88,7 +88,7 @@ def gcp_offers(document: object, path: str, options: OfferOptions) -> ImportedSu
 
 
 _Part = tuple[str, str, str, bool]
-"""Family of machines, part of one (accelerator, core or ram), region, and whether it is spot capacity."""
+"""Machine family, part (accelerator, core or ram), region, and whether it is spot capacity."""
 
 _Price = tuple[str, str, float, bool, int | None]
 """Machine, region, price [USD/h], whether it is spot capacity, and the term in quarters."""
@@ -101,7 +101,7 @@ def _offers(
     read: Callable[[Record], _Price],
     what: str,
 ) -> ImportedSupply:
-    """The offers of rows that each state the price of a machine."""
+    """Return the offers of rows that each state the price of a machine."""
     fragment = SupplyFragment(path)
     prices = []
     for line, record in records:
@@ -127,7 +127,7 @@ def _offers(
 def _instance(machine: str) -> InstanceType:
     known = instance_type(machine)
     if known is None:
-        raise RejectedRowError("is no instance type with accelerators of the catalogue")
+        raise RejectedRowError("is not an instance type with accelerators in the catalogue")
     return known
 
 
@@ -136,13 +136,15 @@ def _aws(record: Record) -> _Price:
     _instance(machine)
     for column, sold in _AWS_SOLD.items():
         if column in record and record[column] != sold:
-            raise RejectedRowError(f"{column} is {record[column]}: {sold} is taken")
+            raise RejectedRowError(f"{column} is {record[column]}: only {sold} is accepted")
     _dollars(record.get("Currency"))
     term = None
     if record.get("TermType") == "Reserved":
         kind = f"{record.get('PurchaseOption')} {record.get('OfferingClass')}"
         if kind != "No Upfront standard":
-            raise RejectedRowError(f"is a reservation of the kind {kind}: No Upfront standard is taken")
+            raise RejectedRowError(
+                f"is a reservation of the kind {kind}: only No Upfront standard is accepted"
+            )
         term = _term(record.get("LeaseContractLength"))
     if record.get("Unit") != "Hrs":
         raise RejectedRowError(f"is a price by {record.get('Unit')}, not by the hour")
@@ -161,10 +163,10 @@ def _azure(record: Record) -> _Price:
     product, sku = str(record.get("productName") or ""), str(record.get("skuName") or "")
     if "Virtual Machines" not in product or "Windows" in product:
         raise RejectedRowError(
-            f"{product or 'a product without a name'}: virtual machines with Linux are taken"
+            f"{product or 'a product without a name'}: only virtual machines with Linux are accepted"
         )
     if record.get("isPrimaryMeterRegion") is False:
-        raise RejectedRowError("is of a meter that is not primary: nobody is billed by it")
+        raise RejectedRowError("belongs to a non-primary meter, which is never billed")
     _dollars(record.get("currencyCode"))
     if record.get("unitOfMeasure") != "1 Hour":
         raise RejectedRowError(f"is a price by {record.get('unitOfMeasure')}, not by the hour")
@@ -177,13 +179,13 @@ def _azure(record: Record) -> _Price:
         return machine, region, usd, False, _term(record.get("term"))
     if kind != "Consumption" or any(name.endswith("Low Priority") for name in (sku, meter)):
         raise RejectedRowError(
-            f"is a price of the kind {kind} {sku}: consumption, spot and reservations are taken"
+            f"is a price of the kind {kind} {sku}: only consumption, spot and reservations are accepted"
         )
     return machine, region, usd, any(name.endswith("Spot") for name in (sku, meter)), None
 
 
 def _azure_rows(document: object) -> Iterator[NumberedRecord]:
-    """The rows of all pages; each rate of a savings plan, which its row lists, is one of its own."""
+    """Yield the rows of all pages; each rate listed in the savings plan of a row becomes a row."""
     for position, record in _pages(document, "Items"):
         yield position, record
         plans = record.get("savingsPlan")
@@ -200,10 +202,10 @@ def _gcp_table() -> Mapping[str, Any]:
 
 
 def _gcp_parts(record: Record) -> list[tuple[_Part, float]]:
-    """The part of a machine that a SKU is, and its price, by its regions."""
+    """Return the machine part of a SKU with its price, for each of its regions."""
     said, usage = str(record.get("description") or ""), at(record, "category", "usageType")
     if usage not in {"OnDemand", "Preemptible"}:
-        raise RejectedRowError(f"is of the usage type {usage}: OnDemand and Preemptible are taken")
+        raise RejectedRowError(f"has the usage type {usage}: only OnDemand and Preemptible are accepted")
     name = said.split(" running in ", maxsplit=1)[0].removesuffix(" attached to Spot Preemptible VMs")
     spot = (
         usage == "Preemptible"
@@ -214,7 +216,7 @@ def _gcp_parts(record: Record) -> list[tuple[_Part, float]]:
     places = [(family, part) for family, parts in _gcp_table().items()
               for part in ("accelerator", "core", "ram") if name in parts.get(part, ())]  # fmt: skip
     if not places:
-        raise RejectedRowError("is no part of a machine that is known with its accelerators")
+        raise RejectedRowError("is not a part of a known machine with accelerators")
     price = at(record, "pricingInfo")
     expression = at(price[-1], "pricingExpression") if isinstance(price, list) and price else None
     rates = at(expression, "tieredRates") if isinstance(expression, Mapping) else None
@@ -233,7 +235,7 @@ def _gcp_parts(record: Record) -> list[tuple[_Part, float]]:
 def _gcp_machines(
     parts: Mapping[_Part, tuple[float, int]], fragment: SupplyFragment, options: OfferOptions
 ) -> Iterator[MachinePrice]:
-    """The machines whose parts all have a price."""
+    """Yield the machines whose parts all have a price."""
     for (family, part, region, spot), (usd, line) in parts.items():
         if part != "accelerator":
             continue
@@ -242,7 +244,7 @@ def _gcp_machines(
         others = [each for each in known if each is not None]
         place = f"{rule['accelerator'][0]} in {region}"
         if len(others) < len(known):
-            fragment.reject(place, "has no price of the cores or the memory of its machine")
+            fragment.reject(place, "has no price for the cores or the memory of its machine")
             continue
         if spot and options.spot_max_share is None:
             fragment.reject(place, "is spot capacity: give --spot-max-share")
@@ -262,12 +264,12 @@ def _gcp_machines(
 
 
 def _documents(document: object) -> Sequence[object]:
-    """The pages of a file: one, or several as a list."""
+    """Return the pages of a file: one, or a list of several."""
     return document if isinstance(document, list) else [document]
 
 
 def _pages(document: object, key: str) -> Iterator[NumberedRecord]:
-    """The rows of all pages, numbered over them."""
+    """Yield the rows of all pages, numbered consecutively."""
     position = 0
     for page in _documents(document):
         for row in rows_of(page, (key,)):
@@ -283,7 +285,7 @@ def _dollars(currency: object) -> None:
 def _positive(value: object, what: str) -> float:
     found = number(value, what)
     if found == 0:
-        raise RejectedRowError(f"{what} is 0: no price")
+        raise RejectedRowError(f"{what} is 0: not a price")
     return found
 
 

@@ -1,8 +1,8 @@
-"""Nodes of Kubernetes as pools of a fleet file.
+"""Convert Kubernetes nodes to pools of a fleet file.
 
-What is read, as documented (November 2026), of `kubectl get nodes -o json`: capacity of the device plugins,
-and where there is none (drivers of Dynamic Resource Allocation, a plugin that found nothing) the number of
-cards by GPU feature discovery; the kind from labels of GPU feature discovery, AMD's node labeller or GKE, or
+Input is the output of `kubectl get nodes -o json` (November 2026). The capacity comes from device plugins, or
+without them (drivers of Dynamic Resource Allocation, a plugin that found nothing) from the number of cards in
+GPU feature discovery. The kind comes from labels of GPU feature discovery, AMD's node labeller or GKE, or
 from the instance type; the region from topology.kubernetes.io/region.
 """
 
@@ -35,7 +35,7 @@ RESOURCES: Final = (
     "gpu.intel.com/xe",
     "gpu.intel.com/i915",
 )
-"""What device plugins call accelerators, in the order in which they are looked for."""
+"""Resource names of device plugins, in order of precedence."""
 
 KIND_LABELS: Final = (
     "nvidia.com/gpu.product",
@@ -50,35 +50,35 @@ INSTANCE_LABEL: Final = "node.kubernetes.io/instance-type"
 REGION_LABEL: Final = "topology.kubernetes.io/region"
 
 SHARED_RESOURCE: Final = "nvidia.com/gpu.shared"
-"""What NVIDIA's device plugin calls shares of cards where it is told to rename them (renameByDefault)."""
+"""Name of shared cards in NVIDIA's device plugin if it renames them (renameByDefault)."""
 _SHARED: Final = "-SHARED"
-"""GPU feature discovery's mark of a card whose time is shared: its capacity counts shares."""
+"""Suffix of GPU feature discovery for time-shared cards, whose capacity counts shares."""
 _CARDS_LABEL: Final = "nvidia.com/gpu.count"
 _GKE_SHARES_LABEL: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"
-"""Shares of each card where GKE shares its time: the capacity counts shares."""
+"""Shares of each card in GKE time-sharing, whose capacity counts shares."""
 _GKE_PART_LABEL: Final = "cloud.google.com/gke-gpu-partition-size"
 _AMD_PARTITION_LABELS: Final = ("amd.com/gpu.compute-memory-partition", "amd.com/compute-memory-partition")
 _WHOLE_AMD: Final = "spx"
-"""AMD's partition mode of whole cards; in the others (dpx, qpx, cpx) the capacity counts parts."""
+"""AMD's partition mode for whole cards; in other modes (dpx, qpx, cpx) the capacity counts parts."""
 _PARTS: Final = re.compile(r"nvidia\.com/mig-|amd\.com/(?:dpx|qpx|cpx)_")
-"""Resources that are parts of a card: MIG of the strategy mixed, partitions of the strategy mixed."""
+"""Resources that are parts of a card: MIG or partitions with the strategy mixed."""
 _WHOLE_PARTITIONS: Final = re.compile(r"amd\.com/spx_")
 
 
 @dataclass(frozen=True, slots=True)
 class PoolOptions:
-    """What a cluster does not say of its nodes.
+    """Values that a cluster does not state about its nodes.
 
     Attributes
     ----------
     as_of : str
-        Day of the file.
+        Date of the file.
     region : str or None
-        Of all nodes, instead of what they say.
+        Region of all nodes, overriding their labels.
     hardware : str or None
-        Of accelerators whose kind the nodes do not say.
+        Hardware of nodes that do not state it.
     capex_usd_per_host, rent_usd_per_accelerator_hour : float or None
-        What they cost, if either is known. [USD, USD/h]
+        Price of hosts or rent of accelerators, if known. [USD, USD/h]
     """
 
     as_of: str
@@ -88,7 +88,7 @@ class PoolOptions:
     rent_usd_per_accelerator_hour: float | None = None
 
     def cost(self) -> dict[str, object]:
-        """Return the cost of a pool; nothing where it is not known."""
+        """Return the cost of a pool, or an empty mapping if it is unknown."""
         if self.capex_usd_per_host is not None:
             return {"owned": {"capex_usd_per_host": self.capex_usd_per_host, "price_as_of": self.as_of}}
         if self.rent_usd_per_accelerator_hour is not None:
@@ -104,13 +104,13 @@ class ClusterNode:
     Attributes
     ----------
     hardware : str
-        By the catalogue's name.
+        Name in the catalogue.
     accelerators : int
-        Whole cards.
+        Number of whole cards.
     region : str or None
-        None where nothing says.
+        None if not stated.
     in_service : bool
-        Whether it runs what it is given.
+        Whether it accepts and runs work.
     """
 
     hardware: str
@@ -120,24 +120,24 @@ class ClusterNode:
 
 
 def kubernetes_pools(document: object, path: str, options: PoolOptions) -> ImportedSupply:
-    """Return the pools of a cluster's nodes, one for each region and kind of host.
+    """Return the pools of a cluster's nodes, one per region and kind of host.
 
     Parameters
     ----------
     document : object
-        What `kubectl get nodes -o json` wrote.
+        Output of `kubectl get nodes -o json`.
     path : str
-        What to call it in errors.
+        Name of the file in errors.
     options : PoolOptions
-        What it does not say.
+        Values that the document does not state.
 
     Raises
     ------
     InputError
-        It is not a list of nodes.
+        The document is not a list of nodes.
     """
     read: Record = document if isinstance(document, Mapping) else {}
-    # `kubectl get node NAME` writes the node alone, and `jq .items[]` nodes one after another.
+    # `kubectl get node NAME` writes a single node, and `jq .items[]` a sequence of nodes.
     items = [read] if read.get("kind") == "Node" else read.get("items", document)
     if not isinstance(items, list) or not any(
         at(each, "kind") in ("Node", None) for each in records_of(items)
@@ -181,7 +181,7 @@ def _kubernetes_node(item: Record, options: PoolOptions) -> ClusterNode:
         # Neuron counts cores or devices; the instance type has a known number of chips.
         hardware, number = instance.hardware, instance.accelerators
     else:
-        hardware = without_kind(options, f"{number} {resource} without a label that says which")
+        hardware = without_kind(options, f"{number} {resource} without a label for their kind")
     region = options.region or said.get(REGION_LABEL)
     if region is not None:
         check_characters([("region", str(region))])
@@ -190,14 +190,14 @@ def _kubernetes_node(item: Record, options: PoolOptions) -> ClusterNode:
         for each in records_of(list_of(at(item, "status", "conditions")))
     )
     cordoned = bool(at(item, "spec", "unschedulable"))
-    # A device plugin that found none of the cards; with Dynamic Resource Allocation there is no plugin.
+    # The device plugin found no cards; with Dynamic Resource Allocation there is no plugin.
     idle = resource == _CARDS_LABEL and any(name in held for name in RESOURCES)
     in_service = ready and not cordoned and not idle
     return ClusterNode(hardware, number, None if region is None else str(region), in_service)
 
 
 def _cards(held: Record, said: Record) -> tuple[str, object]:
-    """What counts whole accelerators of a node, and their number: a resource, or a label without one."""
+    """Return the resource or label that counts whole accelerators of a node, and their number."""
     has = [name for name, number in held.items() if str(number) != "0"]
     for name in (*RESOURCES, SHARED_RESOURCE):
         if name in has:
@@ -207,14 +207,14 @@ def _cards(held: Record, said: Record) -> tuple[str, object]:
             return name, held[name]
     parts = next((name for name in has if _PARTS.match(name)), None)
     if parts is not None:
-        raise RejectedRowError(f"{parts}: parts of a card are no accelerators of the catalogue")
+        raise RejectedRowError(f"{parts}: parts of a card are not accelerators in the catalogue")
     if str(said.get(_CARDS_LABEL, "0")) != "0":
         return _CARDS_LABEL, said[_CARDS_LABEL]
     raise RejectedRowError("has no accelerators")
 
 
 def _kind(kinds: list[str]) -> str | None:
-    """The label that tells a node's accelerators: the first that is known, and otherwise the first.
+    """Return the label with the kind of accelerators: the first known one, else the first.
 
     A product has more names than a device id.
     """
@@ -223,7 +223,7 @@ def _kind(kinds: list[str]) -> str | None:
 
 
 def _refuse_parts(said: Record, kinds: list[str]) -> None:
-    """Refuse nodes whose capacity counts parts of cards: MIG, or partitions of AMD's cards."""
+    """Reject nodes whose capacity counts parts of cards: MIG, or partitions of AMD's cards."""
     partition = next((str(said[name]) for name in _AMD_PARTITION_LABELS if name in said), _WHOLE_AMD)
     what = next((f"{each}: parts of a card (MIG)" for each in kinds if "-MIG-" in each), None)
     if _GKE_PART_LABEL in said:
@@ -231,21 +231,21 @@ def _refuse_parts(said: Record, kinds: list[str]) -> None:
     elif not partition.lower().startswith(_WHOLE_AMD):
         what = f"{partition}: parts of a card"
     if what is not None:
-        raise RejectedRowError(f"{what} are no accelerators of the catalogue")
+        raise RejectedRowError(f"{what} are not accelerators in the catalogue")
 
 
 def list_of(value: object) -> list[object]:
-    """Return a value that is a list; an empty one for any other."""
+    """Return a value that is a list, or an empty list."""
     return value if isinstance(value, list) else []
 
 
 def without_kind(options: PoolOptions, what: str) -> str:
-    """Return the hardware of nodes that do not say theirs.
+    """Return the hardware of nodes that do not state theirs.
 
     Raises
     ------
     RejectedRowError
-        Nobody says it.
+        Neither the node nor an option states the hardware.
     """
     if options.hardware is None:
         raise RejectedRowError(f"{what}: give --hardware")
@@ -255,31 +255,31 @@ def without_kind(options: PoolOptions, what: str) -> str:
 def pools_of(
     fragment: SupplyFragment, nodes: list[ClusterNode], command: str, options: PoolOptions
 ) -> ImportedSupply:
-    """Return the pools of nodes: one for each region and kind of host.
+    """Return the pools of nodes, one per region and kind of host.
 
     Parameters
     ----------
     fragment : SupplyFragment
-        Knows the nodes that are none.
+        Receives the pools and the rejected nodes.
     nodes : list[ClusterNode]
-        The others.
+        Accepted nodes.
     command : str
-        What listed them.
+        Command that listed them.
     options : PoolOptions
-        What they do not say.
+        Values that the nodes do not state.
     """
     alike = Counter((each.region, each.hardware, each.accelerators) for each in nodes)
     out = sum(not each.in_service for each in nodes)
     fragment.says.append(
         f"{command}, {options.as_of}: {counted(len(nodes), 'node')} with accelerators, {out} of "
         f"them out of service "
-        "(counted: they exist and cost)."
+        "(included, because they exist and cost money)."
     )
     if not options.cost():
-        fragment.says.append("What each pool costs, `owned` or `rented`, is yours to fill in.")
+        fragment.says.append("Fill in the cost of each pool, `owned` or `rented`.")
     elif len(kinds := {(each.hardware, each.accelerators) for each in nodes}) > 1:
         fragment.notes.append(
-            f"one price for {counted(len(kinds), 'kind')} of hosts: change it where it is not theirs"
+            f"one price for {counted(len(kinds), 'kind')} of hosts: change it for those with another price"
         )
     for (region, hardware, accelerators_each), hosts in sorted(alike.items(), key=str):
         place = f"{counted(hosts, 'node')} with {accelerators_each} {hardware}"

@@ -1,4 +1,4 @@
-"""Demand of a fleet file from what monitoring recorded: rates, lengths, bursts, shape of the day."""
+"""Derive the demand of a fleet file from monitoring: rates, lengths, burstiness and daily profile."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from fleetplan.planner.importing.prometheus import Answers, Series
 from fleetplan.planner.importing.records import RejectedRowError
 
 LONGEST_STEP_S: Final = 60
-"""Steps up to which counts tell bursts: in longer ones the rate itself has changed. [s]"""
+"""Maximum step for estimating burstiness from counts; in longer steps the rate itself changes. [s]"""
 FEWEST_STEPS: Final = 60
 LEAST_SHARE: Final = 1e-6
-"""Of requests in a cell of lengths; rarer ones are left out."""
+"""Minimum share of requests of a length cell; rarer cells are left out."""
 LEAST_BURSTINESS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class DemandOptions:
-    """How demand is taken from rates.
+    """Options for deriving demand from rates.
 
     Attributes
     ----------
     service_label : str
-        Label that names the model.
+        Label with the name of the model.
     region_label : str or None
-        Label that names the region.
+        Label with the name of the region.
     region : str or None
-        Region of series without such a label.
+        Region of series without a region label.
     percentile : float
-        Of the rates of a slice, which its demand is. [%]
+        Percentile of the rates of a slice that becomes its demand. [%]
     slices : int
-        Equal parts of the day (UTC).
+        Number of equal slices of the day (UTC).
     source : str
-        Where the rates come from, for a comment.
+        Name of the source of the rates, for a comment.
     """
 
     service_label: str
@@ -65,24 +65,24 @@ class TokenLengths:
 
 @dataclass(frozen=True, slots=True)
 class ObservedService:
-    """What monitoring says of a service.
+    """Monitored figures of a service.
 
     Attributes
     ----------
     name, label : str
-        In the fleet file, and as the metrics name it.
+        Name in the fleet file, and label in the metrics.
     by_slice : Mapping[str | None, tuple[float, ...]]
-        Rate by region and slice; 0 where nothing was read. [1/s]
+        Rate by region and slice; 0 without readings. [requests/s]
     unread : tuple[int, ...]
-        Slices in which nothing was read.
+        Slices without readings.
     mean_per_s : float
-        Over all regions. [1/s]
+        Mean rate over all regions. [requests/s]
     burstiness : float or None
-        Index of dispersion; None where steps are too long or too few.
+        Index of dispersion; None if steps are too long or too few.
     prompts, outputs : TokenLengths or None
-        Tokens; None where the metrics have none.
+        Token lengths; None if the metrics lack them.
     hit_ratio : float or None
-        Prompt tokens found in the prefix cache, over all.
+        Share of prompt tokens found in the prefix cache.
     """
 
     name: str
@@ -99,12 +99,12 @@ class ObservedService:
 def observed_rates(
     answers: Answers, options: DemandOptions
 ) -> list[tuple[str, str | None, FloatArray, FloatArray]]:
-    """Return service, region, times [s] and rates [1/s] of every service and region with requests.
+    """Return service, region, times [s] and rates [requests/s] for all services with requests.
 
     Raises
     ------
     InputError
-        A label holds characters that steer a terminal.
+        A label contains control characters.
     """
     return [
         (plain_name(label), plain_name(region) if region else None, *_summed(series))
@@ -119,7 +119,7 @@ def observed_services(answers: Answers, options: DemandOptions) -> tuple[Observe
     Raises
     ------
     InputError
-        No series has the label of a service, or none has requests.
+        No series has a service label, or none has requests.
     """
     found = [
         service
@@ -133,10 +133,10 @@ def observed_services(answers: Answers, options: DemandOptions) -> tuple[Observe
     mixed = [each.label for each in found if None in each.by_slice and len(each.by_slice) > 1]
     if mixed:
         message = f"{mixed[0]}: some series have no label {options.region_label}"
-        raise InputError([Issue(options.source, 0, 0, "requests", message, "name their region: --region")])
+        raise InputError([Issue(options.source, 0, 0, "requests", message, "give their --region")])
     names = [each.name for each in found]
     if len(set(names)) < len(names):
-        raise InputError([Issue(options.source, 0, 0, "requests", "labels differ in punctuation alone")])
+        raise InputError([Issue(options.source, 0, 0, "requests", "labels differ only in punctuation")])
     return tuple(found)
 
 
@@ -182,7 +182,7 @@ def _service(
 
 
 def _summed(series: Sequence[Series]) -> tuple[FloatArray, FloatArray]:
-    """Times and rates of several series together."""
+    """Return the times and rates of several series together."""
     times = np.unique(np.concatenate([each.time_s for each in series]))
     total = np.zeros(times.size)
     for each in series:
@@ -191,13 +191,13 @@ def _summed(series: Sequence[Series]) -> tuple[FloatArray, FloatArray]:
 
 
 def _parts(time_s: FloatArray, options: DemandOptions) -> IntArray:
-    """Part of the day of each time."""
+    """Return the slice of the day of each time."""
     hours: FloatArray = time_s / SECONDS_PER_HOUR % HOURS_PER_DAY
     return (hours * options.slices // HOURS_PER_DAY).astype(np.int64)
 
 
 def _slice_rates(time_s: FloatArray, rate: FloatArray, options: DemandOptions) -> tuple[float, ...]:
-    """Percentile of the rates in each part of the day."""
+    """Return the percentile of the rates in each slice of the day."""
     part = _parts(time_s, options)
     return tuple(
         float(np.percentile(rate[part == k], options.percentile)) if (part == k).any() else 0.0
@@ -206,7 +206,7 @@ def _slice_rates(time_s: FloatArray, rate: FloatArray, options: DemandOptions) -
 
 
 def _burstiness(rates: Sequence[tuple[FloatArray, FloatArray]]) -> float | None:
-    """Variance of counts over their mean, from differences of steps that follow each other."""
+    """Return the variance of counts over their mean, from differences of consecutive steps."""
     spread, mean = 0.0, 0.0
     for time_s, rate in rates:
         gaps = np.diff(time_s)
@@ -223,7 +223,7 @@ def _of(answers: Answers, name: str, label: str, options: DemandOptions) -> Iter
 
 
 def _lengths(answers: Answers, name: str, label: str, options: DemandOptions) -> TokenLengths | None:
-    """Mean and histogram of tokens over the whole range."""
+    """Return the mean and histogram of tokens over the whole range."""
     cumulative: dict[float, float] = {}
     for each in _of(answers, name, label, options):
         try:
@@ -238,7 +238,7 @@ def _lengths(answers: Answers, name: str, label: str, options: DemandOptions) ->
         return None
     bins, below, start = [], 0.0, 1
     for bound in sorted(cumulative):
-        # A bound is included; beyond the last one nothing is known, and requests count as up to twice it.
+        # Bounds are inclusive; the last, open bucket is assumed to end at twice its start.
         end = 2 * start if math.isinf(bound) else math.floor(bound) + 1
         if end <= start:
             continue
@@ -260,7 +260,7 @@ def _hit_ratio(answers: Answers, label: str, options: DemandOptions) -> float | 
 def lengths_text(service: ObservedService) -> str | None:
     """Return the joint lengths as the text of a CSV file; None without both.
 
-    Monitoring has each length alone: prompts and answers are taken to be independent.
+    Monitoring has separate histograms: prompts and answers are assumed independent.
     """
     if service.prompts is None or service.outputs is None:
         return None
@@ -297,7 +297,7 @@ def demand_fragment(services: Sequence[ObservedService], options: DemandOptions)
 def _shape(
     service: ObservedService, names: Sequence[str], regions: Sequence[str | None]
 ) -> dict[str, object]:
-    """Rates of slices over the largest; flat in regions without requests, as a shape names every region."""
+    """Return rates of slices over the largest; 1 in regions without requests, as a shape names them all."""
 
     def ratios(region: str | None) -> dict[str, float]:
         rates = service.by_slice.get(region, ())
@@ -333,18 +333,18 @@ def _block(service: ObservedService, options: DemandOptions) -> dict[str, object
 
 
 def _says(service: ObservedService, slices: Sequence[str]) -> Iterator[str]:
-    yield f"# {service.name} ({service.label}): {service.mean_per_s:.4g} requests/s in the mean."
+    yield f"# {service.name} ({service.label}): {service.mean_per_s:.4g} requests/s on average."
     if service.unread:
         unread = ", ".join(slices[each] for each in service.unread)
-        yield f"#   Nothing was read in {unread}, whose demand is 0: ask for whole days."
+        yield f"#   No readings in {unread}, whose demand is 0: query whole days."
     missing = ["slo", "precision"]
     if service.prompts is None or service.outputs is None:
-        missing.append("workload (there are no lengths, or in native histograms alone, without `_bucket`)")
+        missing.append("workload (there are no lengths, or only native histograms without `_bucket`)")
     else:
-        yield "#   Prompts and answers are taken as independent, the last bucket to end at twice its start."
+        yield "#   Prompts and answers are assumed independent; the last bucket ends at twice its start."
     if service.hit_ratio is not None:
         keys = "techniques.shared_prefix_tokens, context_tokens"
         yield f"#   Prefix cache: {service.hit_ratio:.0%} of the prompt tokens were found ({keys})."
     if service.burstiness is None:
-        yield f"#   Bursts are not told: they need {FEWEST_STEPS} steps of at most {LONGEST_STEP_S} s."
-    yield f"#   Yours to fill in: {', '.join(missing)}."
+        yield f"#   Burstiness is unknown: it needs {FEWEST_STEPS} steps of at most {LONGEST_STEP_S} s."
+    yield f"#   Fill in: {', '.join(missing)}."

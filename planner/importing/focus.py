@@ -1,8 +1,8 @@
-"""FOCUS billing exports as offers and pools of a fleet file.
+"""Convert FOCUS billing exports to offers and pools of a fleet file.
 
-What is read, as documented (November 2026): FOCUS 1.0 to 1.2 (focus.finops.org), CSV or Parquet, usage in
-hours and its effective cost, by instance type, region and pricing category. Standard prices become offers;
-what is committed becomes rented pools of as many hosts as ran in the mean.
+Supported exports (November 2026): FOCUS 1.0 to 1.2 (focus.finops.org), CSV or Parquet, with usage in hours
+and its effective cost, by instance type, region and pricing category. Standard prices become offers;
+commitments become rented pools with the mean number of running hosts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fleetplan.planner.importing.records import Record, RejectedRowError, number
 FOCUS_COLUMNS: Final = ("ChargeCategory", "EffectiveCost", "ChargePeriodStart", "ChargePeriodEnd", "RegionId")
 _NULLS: Final = frozenset({"", "NULL", "\\N"})
 _BESIDE_MACHINES: Final = "EBSOptimized"
-"""End of a usage type of Amazon EC2 that names the type of a machine and counts no hours of it."""
+"""Suffix of an Amazon EC2 usage type that names a machine type but counts none of its hours."""
 _WORDS: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
 _HOURS_PER_UNIT: Final = {"hours": 1.0, "hour": 1.0, "hrs": 1.0, "h": 1.0, "instancehours": 1.0,
                           "seconds": 1 / 3600, "second": 1 / 3600, "minutes": 1 / 60}  # fmt: skip
@@ -38,17 +38,17 @@ _QUANTITIES: Final = (
     ("PricingQuantity", "PricingUnit"),
     ("CommitmentDiscountQuantity", "CommitmentDiscountUnit"),
 )
-"""Columns that may hold hours. The unused part of a commitment has no usage, and since FOCUS 1.1 the last."""
+"""Columns that may contain hours. Unused commitments have no usage, but the last column since FOCUS 1.1."""
 _INSTANCE_COLUMNS: Final = (
     "SkuPriceDetails", "x_InstanceType", "x_UsageType", "x_SkuDetails", "SkuMeter", "x_SkuMeterName",
     "ResourceType", "ChargeDescription", "x_SkuDescription",
 )  # fmt: skip
-"""Columns that may name an instance type: a property since FOCUS 1.2, before it columns of the providers."""
+"""Columns that may name an instance type: a property since FOCUS 1.2, before it columns of providers."""
 
 
 @dataclass(slots=True)
 class _Usage:
-    """What was paid for one kind of instance in one region under one pricing category."""
+    """Payments for one kind of instance in one region and pricing category."""
 
     usd: float = 0.0
     hours: float = 0.0
@@ -101,7 +101,7 @@ def _take_usage(
     instance, region, category = key
     place = f"{instance.name} in {region} ({category.lower()})"
     if paid.usd <= 0 or paid.hours <= 0 or window_hours <= 0:
-        fragment.reject(place, "has no cost by the hour: credits, or a cost without usage")
+        fragment.reject(place, "has no hourly cost: credits, or a cost without usage")
         return
     usd = paid.usd / paid.hours / instance.accelerators
     spot = category == "Dynamic"
@@ -130,14 +130,14 @@ def _take_usage(
 
 
 def without_nulls(written: Record) -> Record:
-    """Return the cells of a row that hold something."""
+    """Return the non-empty cells of a row."""
     return {name: value for name, value in written.items() if not _is_null(value)}
 
 
 def usage_of(record: Record) -> tuple[InstanceType, str, str, float, float]:
-    """Return instance type, region, pricing category, cost [USD] and hours of a row of usage."""
+    """Return instance type, region, pricing category, cost [USD] and hours of a usage row."""
     if record.get("ChargeCategory") != "Usage":
-        raise RejectedRowError(f"charge category {record.get('ChargeCategory')}: is no usage")
+        raise RejectedRowError(f"charge category {record.get('ChargeCategory')}: is not usage")
     if record.get("ChargeClass") is not None:
         raise RejectedRowError(f"charge class {record['ChargeClass']}: belongs to an earlier bill")
     instance = _instance(record)
@@ -162,12 +162,12 @@ def usage_of(record: Record) -> tuple[InstanceType, str, str, float, float]:
 
 
 def _is_null(value: object) -> bool:
-    """Whether a cell holds nothing: FOCUS writes NULL, and exports of databases or spreadsheets their own."""
+    """Return whether a cell is empty: FOCUS writes NULL, databases and spreadsheets other marks."""
     return value is None or str(value).strip().upper() in _NULLS
 
 
 def _unit(value: object) -> tuple[float, str]:
-    """How many of a unit one of a quantity is, and the unit in plain letters: FOCUS admits `100 Hours`."""
+    """Return the factor of a unit and its plain name: FOCUS allows `100 Hours`."""
     text = str(value or "").strip().lower()
     many = re.match(r"\d{1,9}(?=\s)", text)
     return float(many[0]) if many else 1.0, re.sub("[^a-z]", "", text)
@@ -177,11 +177,11 @@ def _instance(record: Record) -> InstanceType:
     for name in _INSTANCE_COLUMNS:
         words = list(_words(record.get(name)))
         if any(word.endswith(_BESIDE_MACHINES) for word in words):
-            raise RejectedRowError("is what a machine has beside its own hours (EBSOptimized)")
+            raise RejectedRowError("is an extra of a machine, not its hours (EBSOptimized)")
         for word in words:
             if (found := instance_type(word)) is not None:
                 return found
-    raise RejectedRowError("names no instance type with accelerators of the catalogue")
+    raise RejectedRowError("names no instance type with accelerators in the catalogue")
 
 
 def _words(value: object) -> Iterator[str]:
@@ -191,11 +191,11 @@ def _words(value: object) -> Iterator[str]:
 def charged_time(record: Record, name: str) -> datetime:
     """Return the time in a column of a row."""
     value = record.get(name)
-    # BigQuery, where Google Cloud puts its bill, exports `2026-10-01 00:00:00 UTC`.
+    # BigQuery, which holds Google Cloud's bill, exports `2026-10-01 00:00:00 UTC`.
     text = str(value).strip().removesuffix(" UTC")
     try:
         found = value if isinstance(value, datetime) else datetime.fromisoformat(text)
     except ValueError as error:
-        # Without the value, which differs from row to row: the rows are told as one.
-        raise RejectedRowError(f"{name} is no time such as 2026-10-01T00:00:00Z") from error
+        # Leave out the value, which differs between rows, so that they are reported together.
+        raise RejectedRowError(f"{name} is not a time such as 2026-10-01T00:00:00Z") from error
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Blocks of a fleet file that importers of supply write: checked item by item, with where they come from."""
+"""Fragments of a fleet file from supply importers: checked item by item, with their source."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from fleetplan.planner.importing.records import Rejected, RejectedRowError
 Block = Literal["pools", "offers"]
 
 MOST_ACCELERATORS_PER_HOST: Final = 72
-"""Of any host that is sold: some list a rack of 72 as one machine."""
+"""Maximum accelerators of a host on the market: some providers list a rack of 72 as one machine."""
 
 _KINDS: Final[Mapping[Block, Literal["pool", "offer"]]] = {"pools": "pool", "offers": "offer"}
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedSupply:
-    """A fragment of a fleet file, the number of rows in it, the rows that are not, and further notes."""
+    """A fragment of a fleet file, the number of its rows, the rejected rows, and further notes."""
 
     text: str
     taken: int
@@ -37,16 +37,16 @@ class ImportedSupply:
 
 @dataclass(slots=True)
 class SupplyFragment:
-    """A fragment that grows item by item.
+    """A fragment under construction.
 
     Attributes
     ----------
     path : str
-        The file that is read.
+        Source file.
     says : list[str]
-        Lines of comment: what the file is, its date, what was left out.
+        Comment lines: kind of file, date, omissions.
     notes : list[str]
-        Those that the importer is told at once.
+        Notes that the command prints.
     """
 
     path: str
@@ -68,18 +68,18 @@ class SupplyFragment:
         read: Callable[[], dict[str, object] | None],
         rows: int | Collection[int] = 1,
     ) -> None:
-        """Add what is read; what a fleet file would not take is rejected with its reason.
+        """Add an item; one that a fleet file would not accept is rejected with its reason.
 
         Parameters
         ----------
         block : {"pools", "offers"}
-            Where it belongs.
+            Block of the item.
         place : str
-            Where it stands in the file.
+            Place in the source file.
         read : callable
             Returns the item, None for nothing, or raises RejectedRowError.
         rows : int or collection of int
-            How many rows of the file the item is made of, or which, where several items have one row.
+            Number of source rows of the item, or their numbers if several items share rows.
         """
         try:
             found = read()
@@ -88,7 +88,7 @@ class SupplyFragment:
             if mistakes := mistakes_of(_KINDS[block], found):
                 raise RejectedRowError("; ".join(mistakes))
             if any(each["name"] == found["name"] for each in self._items[block]):
-                raise RejectedRowError(f"there is a {found['name']!r} already")
+                raise RejectedRowError(f"there is already a {found['name']!r}")
         except RejectedRowError as reason:
             many = rows if isinstance(rows, int) else len(rows)
             self._rejected.append(Rejected(place, brief(str(reason)), many))
@@ -100,20 +100,20 @@ class SupplyFragment:
             self._taken_rows.update(rows)
 
     def reject(self, place: str, reason: str) -> None:
-        """Leave a row out; rows with one reason are told once, with their number."""
+        """Reject a row; rows with the same reason are reported together, with their number."""
         self._tallied[reason] += 1
         self._first.setdefault(reason, place)
 
     def leave(self, option: str, name: str, rows: int = 1) -> None:
-        """Leave rows out that an option does not ask for; they are told once, with all their names."""
+        """Leave out rows that an option excludes; they are reported together, with all names."""
         self._not_asked.setdefault(option, Counter())[name] += rows
 
     def host_kind(self, hardware: str, accelerators_each: int) -> str:
-        """Return hardware in hosts of so many accelerators: a kind of its own where the hosts are others."""
+        """Return the hardware in hosts of a given size, as a new kind if the catalogue's hosts differ."""
         if accelerators_each == accelerators()[hardware].accelerators_per_host:
             return hardware
         if accelerators_each > MOST_ACCELERATORS_PER_HOST:
-            raise RejectedRowError(f"{counted(accelerators_each, 'accelerator')}: no host has so many")
+            raise RejectedRowError(f"{counted(accelerators_each, 'accelerator')}: no host has that many")
         name = f"{hardware}-x{accelerators_each}"
         self._hardware[name] = {"like": hardware, "accelerators_per_host": accelerators_each}
         return name
@@ -132,33 +132,33 @@ class SupplyFragment:
             tallied.append(Rejected(place, brief(why), many))
         for option, found in self._not_asked.items():
             names = ", ".join(name or "none" for name in sorted(found))
-            why = f"{option} does not ask for {names}"
+            why = f"{option} excludes {names}"
             tallied.append(Rejected(counted(found.total(), "row"), brief(why), found.total()))
         taken = self._taken + len(self._taken_rows)
         return ImportedSupply(text, taken, (*self._rejected, *tallied), tuple(self.notes))
 
 
 def check_characters(texts: Sequence[tuple[str, str]]) -> None:
-    """Reject a row with a character that steers a terminal.
+    """Reject a row with control characters.
 
     Parameters
     ----------
     texts : sequence of (name, value)
-        Fields that are written on.
+        Fields that are written to the fragment.
     """
     for name, value in texts:
         found = steering_character(value)
         if found is not None:
-            raise RejectedRowError(f"{name} holds the character {found}, which steers a terminal")
+            raise RejectedRowError(f"{name} contains the control character {found}")
 
 
 def file_date(path: Path) -> str:
-    """Return the day a file was last written, for what a file does not say itself.
+    """Return the modification date of a file, for files without a stated date.
 
     Raises
     ------
     InputError
-        There is no such file.
+        The file does not exist.
     """
     try:
         return datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat()
@@ -168,12 +168,12 @@ def file_date(path: Path) -> str:
 
 
 def refuse_file_name(option: str, name: str) -> None:
-    """Refuse a name that no file can have, or no block of a fleet file.
+    """Raise an error for a name that is not valid for files and blocks of a fleet file.
 
     Raises
     ------
     InputError
-        It has other letters.
+        The name contains other characters.
     """
     if plain_name(name) != name.lower() or not name.strip("."):
         hint = "letters, digits, '.', '_' and '-'"
@@ -181,6 +181,6 @@ def refuse_file_name(option: str, name: str) -> None:
 
 
 def plain_name(*parts: str) -> str:
-    """Return a name of a pool or offer made of others: lower case, without what names may not hold."""
+    """Return a name of a pool or offer made of parts: lower case, without invalid characters."""
     joined = "-".join(part for part in parts if part).lower()
     return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in joined)

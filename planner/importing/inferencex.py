@@ -1,4 +1,4 @@
-"""Rows of InferenceX (formerly InferenceMAX): what its runs write, and what its site answers."""
+"""Read rows of InferenceX (formerly InferenceMAX), from its runs or its site."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from fleetplan.planner.importing.records import (
 )
 
 INFERENCEX_MEAN_LENGTH_RATIO: Final = 0.9
-"""Mean over nominal length of InferenceX's random requests: uniform from 0.8 (its benchmark scripts,
-`--random-range-ratio 0.8`; measured throughput implies 0.901 at the median of its rows)."""
+"""Ratio of mean to nominal length of InferenceX's random requests: uniform from 0.8 (its benchmark scripts,
+`--random-range-ratio 0.8`; measured throughput implies 0.901 at the median of its rows).
+"""
 
 _FRAMEWORKS: Final = MappingProxyType({"trt": "trtllm"})
-"""Frameworks that InferenceX names otherwise."""
+"""InferenceX's names of frameworks that differ from ours."""
 
 
 def inferencex_run(row: Record) -> BenchmarkRow:
-    """Return a row of InferenceX: one layout under so many requests at a time."""
+    """Return a row of InferenceX: one layout at a fixed concurrency."""
     _check_one_layout(row)
     figures = mapping(row.get("metrics", row), "metrics")
 
@@ -48,23 +49,23 @@ def inferencex_run(row: Record) -> BenchmarkRow:
 
 
 def _is_set(value: object) -> bool:
-    """Whether a flag is set; some rows have it as text."""
+    """Return whether a flag is set; some rows store it as text."""
     return str(value).lower() == "true"
 
 
 def _check_one_layout(row: Record) -> None:
     if _is_set(row.get("disagg")) or _is_set(row.get("is_multinode")):
-        raise RejectedRowError("disaggregated or multi-node: its two phases are no one layout")
+        raise RejectedRowError("disaggregated or multi-node: its two phases do not have a single layout")
     if str(row.get("spec_method") or row.get("spec_decoding") or "none") not in {"none", "False"}:
-        raise RejectedRowError("speculative decoding: the acceptance is not said")
+        raise RejectedRowError("speculative decoding: the acceptance is not stated")
     if any(str(row.get(name) or "").startswith("agentic") for name in ("scenario_type", "benchmark_type")):
         raise RejectedRowError("a replayed trace of agents: its requests have no common length")
     if str(row.get("kv_offloading") or row.get("offload_mode") or "none") not in {"none", "off"}:
-        raise RejectedRowError("KV caches are offloaded: their hits are not said")
+        raise RejectedRowError("KV caches are offloaded: their hits are not stated")
 
 
 def _deployment(row: Record, figures: Record) -> MeasuredDeployment:
-    """The layout that a row states, in accelerators."""
+    """Return the layout of a row, in accelerators."""
 
     def degree(name: str, default: object = 1) -> int:
         places = [(part, key) for part in (row, figures) for key in (name, f"{name}_size", f"decode_{name}")]
@@ -72,11 +73,13 @@ def _deployment(row: Record, figures: Record) -> MeasuredDeployment:
 
     tp, dcp, pcp, dp = degree("tp", None), degree("dcp"), degree("pcp"), degree("dp")
     if dcp > 1 and pcp > 1:
-        raise RejectedRowError(f"contexts are split in prefill ({pcp}) and in decode ({dcp}) otherwise")
+        raise RejectedRowError(f"contexts are split differently in prefill ({pcp}) and decode ({dcp})")
     if _is_set(row.get("dp_attention", row.get("decode_dp_attention"))):
         if dcp > 1 or pcp > 1:
-            raise RejectedRowError("attention data parallelism with split contexts: no layout of the planner")
-        # The ranks of tensor parallelism share out the requests: all of them unless the row says how many.
+            raise RejectedRowError(
+                "attention data parallelism with split contexts: not a layout of the planner"
+            )
+        # Tensor-parallel ranks share the requests, all of them unless the row states a number.
         dp = dp if dp > 1 else tp
         if tp % dp:
             raise RejectedRowError(f"attention data parallelism {dp} does not divide tp {tp}")
@@ -89,7 +92,7 @@ def _deployment(row: Record, figures: Record) -> MeasuredDeployment:
         hardware=text_or_none(row.get("hw", row.get("hardware"))),
         framework=_FRAMEWORKS.get(str(framework), framework),
         weights=text_or_none(row.get("precision")),
-        # Decode context parallelism splits the ranks of tensor parallelism, that of prefill adds ranks.
+        # Decode context parallelism splits tensor-parallel ranks; that of prefill adds ranks.
         tp=tp // dcp,
         dp=dp,
         ep=degree("ep"),
@@ -100,13 +103,13 @@ def _deployment(row: Record, figures: Record) -> MeasuredDeployment:
 
 
 def _in_accelerators(stated: MeasuredDeployment, said: float | None) -> MeasuredDeployment:
-    """Degrees of accelerators, from those of devices, whose number the row may say."""
+    """Return degrees in accelerators from those in devices, whose number the row may state."""
     devices = devices_of(part_called(str(stated.hardware)) or "")
     tp, ep = stated.tp or 1, stated.ep or 1
     if tp % devices:
-        raise RejectedRowError(f"a rank of tp {tp} is half a chip: no layout of the planner")
+        raise RejectedRowError(f"a rank of tp {tp} is half a chip: not a layout of the planner")
     ours = replace(stated, tp=tp // devices, ep=max(1, ep // devices))
     accelerators = (ours.tp or 1) * (ours.dp or 1) * (ours.pp or 1) * (ours.cp or 1)
     if said is not None and said != accelerators:
-        raise RejectedRowError(f"{said:g} accelerators are said, and its degrees are of {accelerators}")
+        raise RejectedRowError(f"{said:g} accelerators are stated, but the degrees give {accelerators}")
     return ours

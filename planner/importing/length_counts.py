@@ -14,14 +14,14 @@ from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.replay.trace_rows import MOST_TOKENS
 
 EXACT_TOKENS: Final = 1 << 14
-"""Lengths below are counted one by one. Above, bins are so wide that a length is off by 1/16,384 at most."""
+"""Lengths below this have exact bins; wider bins above it keep the error of a length below 1/16,384."""
 
 _PER_DOUBLING: Final = EXACT_TOKENS // 2
 
 
 @dataclass(frozen=True, slots=True)
 class TokenStatistics:
-    """Lengths of prompts or outputs. [tokens].
+    """Lengths of prompts or outputs. [tokens]
 
     Attributes
     ----------
@@ -42,11 +42,11 @@ class LengthClass:
     Attributes
     ----------
     share : float
-        Of all requests.
+        Share of all requests.
     input_tokens, output_tokens : float
-        Means. [tokens]
+        Mean lengths. [tokens]
     bins : tuple[LengthBin, ...]
-        Their lengths.
+        Distribution of lengths.
     """
 
     share: float
@@ -56,7 +56,7 @@ class LengthClass:
 
 
 class LengthCounts:
-    """Lengths of requests, counted in bins: 3.5 MB, and what of 70 MB such lengths occur in."""
+    """Lengths of requests in bins: 3.5 MB, plus the touched pages of 70 MB."""
 
     def __init__(self) -> None:
         size = int(_bin_of(np.array([MOST_TOKENS]))[0]) + 1
@@ -66,25 +66,25 @@ class LengthCounts:
             start = length_bin(start)[1]
         self._file_starts: IntArray = np.array(starts)
         self._pairs: IntArray = np.zeros((size, len(starts)), dtype=np.int64)
-        """Requests by bin of their prompt, and by bin of a file of lengths of their output."""
+        """Requests by bin of the prompt, and by file bin of the output."""
         self._outputs: IntArray = np.zeros(size, dtype=np.int64)
-        """Requests by bin of their output."""
+        """Requests by bin of the output."""
         self._input_sums: IntArray = np.zeros(size, dtype=np.int64)
         self._output_sums: IntArray = np.zeros(size, dtype=np.int64)
-        """Tokens of all prompts and outputs, by bin of the prompt."""
+        """Tokens of prompts and of outputs, by bin of the prompt."""
 
     @property
     def prompt_tokens(self) -> int:
-        """Of all requests. [tokens]"""
+        """Prompt tokens of all requests. [tokens]"""
         return int(self._input_sums.sum())
 
     def add(self, input_tokens: Sequence[int], output_tokens: Sequence[int]) -> None:
-        """Take the lengths of some requests.
+        """Add the lengths of requests.
 
         Parameters
         ----------
         input_tokens, output_tokens : Sequence[int]
-            From 1 to `MOST_TOKENS`. [tokens]
+            Lengths from 1 to `MOST_TOKENS`. [tokens]
         """
         inputs, outputs = np.array(input_tokens), np.array(output_tokens)
         places = _bin_of(inputs)
@@ -94,23 +94,23 @@ class LengthCounts:
         np.add.at(self._output_sums, places, outputs)
 
     def inputs(self) -> TokenStatistics:
-        """Return what the prompts are like, of at least one request."""
+        """Return the statistics of prompts, for at least one request."""
         return _statistics(self._pairs.sum(axis=1), self.prompt_tokens)
 
     def outputs(self) -> TokenStatistics:
-        """Return what the outputs are like, of at least one request."""
+        """Return the statistics of outputs, for at least one request."""
         return _statistics(self._outputs, int(self._output_sums.sum()))
 
     def classes(self, most: int) -> tuple[LengthClass, ...]:
-        """Split requests by the length of their prompts, from the shortest on.
+        """Split requests into classes by prompt length, shortest first.
 
-        Classes are found by k-means on the logarithm of the prompt length: requests of a class are as near in
-        ratio as they can be. Where fewer lengths occur than classes are asked for, there are fewer classes.
+        k-means on the logarithm of the prompt length minimises ratios within a class. There are fewer classes
+        if fewer lengths occur.
 
         Parameters
         ----------
         most : int
-            How many.
+            Maximum number of classes.
         """
         requests = self._pairs.sum(axis=1)
         places = np.flatnonzero(requests)
@@ -118,7 +118,7 @@ class LengthCounts:
         return tuple(self._class(places[members == k], int(requests.sum())) for k in np.unique(members))
 
     def _class(self, places: IntArray, all_requests: int) -> LengthClass:
-        # Some hundred bins of a file, of which each has thousands of those here.
+        # Some hundred file bins, each with thousands of the bins here.
         bins = self._file_bin_of(_tokens_of(places).astype(np.int64))
         starts = self._file_starts
         counted = [
@@ -136,20 +136,20 @@ class LengthCounts:
         )
 
     def _file_bin_of(self, tokens: IntArray) -> IntArray:
-        """Bins of a file of lengths."""
+        """Return the file bins of lengths."""
         found: IntArray = np.searchsorted(self._file_starts, tokens, side="right") - 1
         return found
 
 
 def _bin_of(tokens: IntArray) -> IntArray:
-    """Bins of lengths: one for each up to `EXACT_TOKENS`, then `_PER_DOUBLING` equal ones a doubling."""
+    """Return the bins of lengths: exact up to `EXACT_TOKENS`, then `_PER_DOUBLING` per doubling."""
     doublings = np.maximum(np.frexp(tokens.astype(np.float64))[1] - EXACT_TOKENS.bit_length() + 1, 0)
     found: IntArray = doublings * _PER_DOUBLING + (tokens >> doublings)
     return found
 
 
 def _tokens_of(places: IntArray) -> FloatArray:
-    """Middles of bins. [tokens]"""
+    """Return the centres of bins. [tokens]"""
     doublings = np.maximum(places // _PER_DOUBLING - 1, 0)
     starts = (places - doublings * _PER_DOUBLING) << doublings
     found: FloatArray = starts + ((1 << doublings) - 1) / 2
@@ -163,7 +163,7 @@ def _statistics(requests: IntArray, tokens: int) -> TokenStatistics:
 
 
 def _quantiles(values: FloatArray, requests: IntArray, shares: FloatArray) -> FloatArray:
-    """Quantiles of rising values, each of so many requests, linear between two as NumPy's are."""
+    """Return quantiles of rising values with counts, interpolated linearly as in NumPy."""
     until = np.cumsum(requests)
     places = shares * (until[-1] - 1)
     whole = np.floor(places)

@@ -1,4 +1,4 @@
-"""Offers of a fleet file made of the prices that clouds ask for machines."""
+"""Convert cloud prices of machines to offers of a fleet file."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d(?=T|$)")
 
 @dataclass(frozen=True, slots=True)
 class OfferOptions:
-    """What is wanted of a catalogue of prices.
+    """Selection from a price catalogue.
 
     Attributes
     ----------
     as_of : str
-        Day of the file.
+        Date of the file.
     is_stated : bool
-        Whether the user says so: the day in a file counts otherwise.
+        Whether the user states the date, which then overrides the one in a file.
     regions : Mapping[str, str]
-        The fleet's names of the cloud's regions that are wanted; empty for all, by their own names.
+        The fleet's names of selected cloud regions; empty for all regions under their own names.
     hardware : frozenset[str]
-        Wanted parts by the catalogue's names; empty for all.
+        Selected hardware by catalogue name; empty for all.
     spot_max_share : float or None
-        Most of a service's demand that spot capacity may serve; None leaves spot prices out.
+        Maximum share of a service's demand on spot capacity; None leaves spot prices out.
     terms : bool
-        Whether prices that commit to a term are wanted.
+        Whether to include prices with a term commitment.
     """
 
     as_of: str
@@ -42,22 +42,22 @@ class OfferOptions:
     is_stated: bool = False
 
     def published(self, moment: object) -> OfferOptions:
-        """Return the options with the day that a file says of itself, such as 2026-11-18T20:12:11Z.
+        """Return the options with the date stated in a file, such as 2026-11-18T20:12:11Z.
 
-        They stay as they are where the user says another, or the file says none.
+        The date stays if the user states one, or if the file has none.
         """
         day = _DAY.match(str(moment))
         return self if day is None or self.is_stated else replace(self, as_of=day[0])
 
     def region(self, fragment: SupplyFragment, name: str, rows: int = 1) -> str | None:
-        """Return the fleet's name of a region; None where it is not wanted, which the fragment tells."""
+        """Return the fleet's name of a region; None if it is not selected, which the fragment records."""
         if not self.regions or name in self.regions:
             return self.regions.get(name, name)
         fragment.leave("--region", name, rows)
         return None
 
     def wants(self, fragment: SupplyFragment, hardware: str, rows: int = 1) -> bool:
-        """Return whether a part is wanted; the fragment tells where it is not."""
+        """Return whether hardware is selected; the fragment records exclusions."""
         if not self.hardware or hardware in self.hardware:
             return True
         fragment.leave("--hardware", hardware, rows)
@@ -66,26 +66,26 @@ class OfferOptions:
 
 @dataclass(frozen=True, slots=True)
 class MachinePrice:
-    """What a cloud asks for a machine in a region.
+    """Price of a machine in a cloud region.
 
     Attributes
     ----------
     machine : str
-        The cloud's name of it.
+        The cloud's name of the machine.
     hardware : str
-        By the catalogue's name.
+        Name in the catalogue.
     accelerators : int
-        In one machine.
+        Accelerators per machine.
     region : str
-        The fleet's name.
+        The fleet's name of the region.
     usd_per_hour : float
-        Of the whole machine. [USD/h]
+        Price of the whole machine. [USD/h]
     spot : bool
-        Whether it may be taken away.
+        Whether it is spot capacity.
     term_quarters : int or None
-        Quarters that the price commits to; None for none.
+        Term commitment of the price in quarters; None without one.
     rows : tuple[int, ...]
-        Where it stands in the file.
+        Rows of the price in the file.
     """
 
     machine: str
@@ -101,7 +101,7 @@ class MachinePrice:
 def take_prices(fragment: SupplyFragment, prices: Iterable[MachinePrice], options: OfferOptions) -> None:
     """Add an offer for each machine and price, with the regions that have it.
 
-    Where a region has several prices of a machine, as its zones may, the least counts.
+    If a region has several prices of a machine, as in its zones, the lowest counts.
     """
     cheapest: dict[tuple[str, str, int, str, bool, int | None], float] = {}
     rows: dict[tuple[str, str, int, str, bool, int | None], set[int]] = {}
@@ -122,7 +122,7 @@ def take_prices(fragment: SupplyFragment, prices: Iterable[MachinePrice], option
     price_counts = Counter((machine, spot, term) for machine, _, _, spot, term, _ in alike)
     for key, regions in alike.items():
         machine, hardware, number_each, spot, term, usd = key
-        # One machine may have several prices, told apart by their first region.
+        # A machine with several prices has an offer for each, distinguished by the first region.
         several = price_counts[machine, spot, term] > 1
         words = (machine, "spot" if spot else "", f"{term}q" if term else "", regions[0] if several else "")
         kind, by_each = (hardware, number_each), usd / number_each
@@ -145,22 +145,22 @@ def offer(
     Parameters
     ----------
     fragment : SupplyFragment
-        Learns of hosts that the catalogue does not have.
+        Receives host sizes that the catalogue lacks.
     kind : tuple[str, int]
-        Hardware, and accelerators of a machine.
+        Hardware, and accelerators per machine.
     regions : list[str]
-        By the fleet's names.
+        The fleet's names of regions.
     usd_per_accelerator_hour : float
         Rent. [USD/h]
     options : OfferOptions
-        Day of the price; share of spot capacity.
+        Date of the price, and maximum share on spot capacity.
     spot : bool
-        Whether it may be taken away.
+        Whether it is spot capacity.
     term_quarters : int or None
-        Quarters that the price commits to.
+        Term commitment of the price in quarters.
     """
     found: dict[str, object] = {
-        # A machine with one accelerator is a host of one: nothing joins it to those of other machines.
+        # A machine with one accelerator is a single-accelerator host: no link joins it to other machines.
         "hardware": fragment.host_kind(*kind),
         "regions": sorted(dict.fromkeys(regions)),
         "per": "host",

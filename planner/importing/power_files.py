@@ -1,6 +1,6 @@
-"""Power readings in text, as the tools of DCGM print them, as series of cards.
+"""Read text files of DCGM power readings as series per card.
 
-What is read, as documented and written by the sources of DCGM 4 and dcgm-exporter 4 (November 2026):
+Supported files, as documented and written by DCGM 4 and dcgm-exporter 4 (November 2026):
 
 * `dcgmi dmon -e 155,203`: a header (`#Entity  POWER  GPUTL`) that comes again every few lines, a line of
   units, and a line a card and sample (`GPU 0  70.512  0`), with N/A where there is no value. Cards have no
@@ -22,7 +22,7 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.planner.importing.prometheus import Answers, Series
 
 _COLUMNS: Final[Mapping[str, str]] = {"POWER": "power", "GPUTL": "utilisation"}
-"""Short names of the fields 155 (power) [W] and 203 (utilisation) [%] by the names of their answers."""
+"""Short names of the fields 155 (power) [W] and 203 (utilisation) [%], with the names of their answers."""
 _METRICS: Final[Mapping[str, str]] = {
     "DCGM_FI_DEV_POWER_USAGE": "power",
     "DCGM_FI_DEV_GPU_UTIL": "utilisation",
@@ -34,11 +34,11 @@ _SAMPLE: Final = re.compile(
 )
 _LABEL: Final = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
 _LABELS: Final = ("UUID", "GPU_I_ID", "Hostname", "gpu", "modelName")
-"""Labels that tell a card from others, and its kind."""
+"""Labels that identify a card, and its kind."""
 _CARD: Final = re.compile(r"GPU\s+(\d+)\s")
 
 _Reading = tuple[str, tuple[tuple[str, str], ...], float, float]
-"""Name of the answer, labels of the card, number of the sample, and value; NaN where it is no number."""
+"""Name of the answer, labels of the card, number of the sample, and value (NaN if not a number)."""
 
 
 def readings_of(text: str, source: str, hardware: str | None) -> Answers:
@@ -47,28 +47,30 @@ def readings_of(text: str, source: str, hardware: str | None) -> Answers:
     Parameters
     ----------
     text : str
-        What the file holds.
+        Content of the file.
     source : str
-        Its name, for errors.
+        Name of the file, for errors.
     hardware : str or None
-        The kind of the cards of `dcgmi dmon`, which does not name it.
+        Hardware of the cards of `dcgmi dmon`, which does not state it.
 
     Raises
     ------
     InputError
-        It is neither of the two formats, or the kind of its cards is not said.
+        The file has neither of the two formats, or the hardware is unknown.
     """
     lines = text.splitlines()
     if any(line.startswith("#Entity") for line in lines):
         if hardware is None:
             hint = "--hardware NAME, such as H100-SXM"
-            raise InputError([Issue(source, 1, 1, "", "is of dcgmi dmon, which names no cards", hint)])
+            raise InputError(
+                [Issue(source, 1, 1, "", "is output of dcgmi dmon, which does not name the cards", hint)]
+            )
         found = _dmon(lines, source, hardware)
     elif any(_metric(line) in _METRICS for line in lines):
         found = _exporter(lines, source)
     else:
         hint = "what dcgmi dmon -e 155,203 prints, or pages of dcgm-exporter's /metrics"
-        raise InputError([Issue(source, 1, 1, "", "holds no readings of power", hint)])
+        raise InputError([Issue(source, 1, 1, "", "contains no power readings", hint)])
     series: dict[str, dict[tuple[tuple[str, str], ...], list[tuple[float, float]]]] = {}
     for name, labels, time_s, value in found:
         series.setdefault(name, defaultdict(list))[labels].append((time_s, value))
@@ -85,7 +87,7 @@ def _dmon(lines: list[str], source: str, hardware: str) -> Iterator[_Reading]:
     samples: dict[str, int] = defaultdict(int)
     for position, line in enumerate(lines, start=1):
         if line.startswith("#Entity"):
-            # Values stand below their header, and a name of a card among them may have spaces.
+            # Values are aligned with their header, and card names between them may contain spaces.
             starts = [(found[0], found.start()) for found in re.finditer(r"\S+", line)]
             ends = [start for _, start in starts[1:]] + [None]
             columns = {name: slice(start, end) for (name, start), end in zip(starts, ends, strict=True)}
@@ -93,12 +95,12 @@ def _dmon(lines: list[str], source: str, hardware: str) -> Iterator[_Reading]:
                 message = f"has the columns {', '.join(columns)}, not {' and '.join(_COLUMNS)}"
                 raise InputError([Issue(source, position, 1, "", message, "dcgmi dmon -e 155,203")])
             continue
-        # Units, instances of a card (GPU-I) and what ends the output are no readings.
+        # Units, card instances (GPU-I) and the end of the output are not readings.
         card = _CARD.match(line)
         if card is None or not columns:
             continue
         samples[card[1]] += 1
-        # Values with no name among them are told apart by their order: copies of a file may close up spaces.
+        # Without names between them, values are assigned by order: copies of a file may lose spaces.
         words = line[card.end() :].split()
         ordered = len(words) == len(columns) - 1
         by_column = dict(zip(list(columns)[1:], words, strict=True)) if ordered else {}
@@ -108,7 +110,7 @@ def _dmon(lines: list[str], source: str, hardware: str) -> Iterator[_Reading]:
 
 
 def _metric(line: str) -> str:
-    """The name at the beginning of a sample."""
+    """Return the metric name at the beginning of a sample."""
     return line.partition("{")[0].strip()
 
 
@@ -119,17 +121,17 @@ def _exporter(lines: list[str], source: str) -> Iterator[_Reading]:
             continue
         sample = _SAMPLE.fullmatch(line.strip())
         if sample is None:
-            message = "is no sample: it has no labels and value, or is cut short"
+            message = "is not a sample: labels or value are missing or incomplete"
             raise InputError([Issue(source, position, 1, _metric(line), message)])
         named, name = dict(_LABEL.findall(sample[2])), _METRICS[sample[1]]
         labels = tuple((key, named[key]) for key in _LABELS if key in named)
-        # A page has each metric of a card once.
+        # A page contains each metric of a card once.
         pages[name, labels] += 1
         yield name, labels, float(pages[name, labels]), _number(sample[3])
 
 
 def _number(text: str) -> float:
-    """The value; NaN for what is none, which whoever reads the series counts."""
+    """Return the value, or NaN for other text, which readers of the series count."""
     try:
         return float(text)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Power readings of NVIDIA's DCGM exporter as idle and full power of hardware.
+"""Convert power readings of NVIDIA's DCGM exporter to idle and full power of hardware.
 
-What is read, as documented (November 2026): the gauges DCGM_FI_DEV_POWER_USAGE [W] and DCGM_FI_DEV_GPU_UTIL
-[%] of dcgm-exporter 4, with the labels UUID (or Hostname and gpu) and modelName. They are those of a card
-alone; what it takes of host, network and fans comes from the catalogue.
+Input is the gauges DCGM_FI_DEV_POWER_USAGE [W] and DCGM_FI_DEV_GPU_UTIL [%] of dcgm-exporter 4 (November
+2026), with the labels UUID (or Hostname and gpu) and modelName. They cover only the card; its share of host,
+network and fans comes from the catalogue.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ QUERIES: Final[Mapping[str, str]] = {
 """Range queries by the names of their answers."""
 
 BUSY_PERCENT: Final = 90.0
-"""Utilisation from which on a reading counts as full load. [%]"""
+"""Utilisation from which a reading counts as full load. [%]"""
 FULL_PERCENTILE: Final = 99.0
-"""Percentile of the readings at full load that is the power of a card: a few peaks last milliseconds."""
+"""Percentile of full-load readings that is the power of a card: short peaks last milliseconds."""
 LEAST_READINGS: Final = 100
-"""Readings that a figure rests on at least."""
+"""Minimum number of readings behind a figure."""
 
 _FIRST_DATE_S: Final = 1e9
-"""Times before it, in 2001, are numbers of samples: text files have no time. [s]"""
+"""Earlier times (before 2001) are sample numbers: text files have no times. [s]"""
 
 
 @dataclass(slots=True)
@@ -50,25 +50,24 @@ class _Readings:
 
 
 def power_fragment(answers: Answers, source: str, as_of: str) -> tuple[str, tuple[str, ...]]:
-    """Return a block `hardware:` of a fleet file, and what it leaves out, a sentence each.
+    """Return a block `hardware:` of a fleet file, and one sentence per omission.
 
-    Idle power is the median of the readings of cards with a utilisation of 0; full power the 99th percentile
-    of those at 90 % or more. Each replaces the card's part of the catalogue's figure, where enough readings
-    are there.
+    Idle power is the median of readings at a utilisation of 0, full power the 99th percentile of those at 90
+    % or more. With enough readings, each replaces the card's part of the catalogue's figure.
 
     Parameters
     ----------
     answers : Answers
-        Of `QUERIES`.
+        Answers to `QUERIES`.
     source : str
-        Where they are from.
+        Name of their source.
     as_of : str
-        Day of readings that have no time of their own.
+        Date of readings without times.
 
     Raises
     ------
     InputError
-        No figure at all follows from the readings.
+        No figure can be derived from the readings.
     """
     kinds, left_out = _by_kind(answers)
     blocks: dict[str, dict[str, float]] = {}
@@ -91,9 +90,7 @@ def power_fragment(answers: Answers, source: str, as_of: str) -> tuple[str, tupl
             idle_board_w = float(np.median(idle))
             measured = replace(part, idle_board_w=idle_board_w, idle_w=None)
             figures["idle_w"] = round(min(idle_power_w(measured), figures.get("all_in_w", np.inf)), 1)
-            says.append(
-                f"{name}: {idle_board_w:.0f} W a card that runs nothing ({counted(idle.size, 'reading')})"
-            )
+            says.append(f"{name}: {idle_board_w:.0f} W an idle card ({counted(idle.size, 'reading')})")
         else:
             left_out.append(f"{name}: {counted(idle.size, 'reading')} at 0 %, too few for idle power")
         if figures:
@@ -103,13 +100,13 @@ def power_fragment(answers: Answers, source: str, as_of: str) -> tuple[str, tupl
         raise InputError([Issue(source, 0, 0, "", f"gives no figure: {message}")])
     when = _days(answers) or as_of
     head = [f"# Power readings of {source}, {when}: import it in a fleet file with `imports: [FILE]`."]
-    head += [f"# {line}; with its share of the host as in the catalogue." for line in says]
+    head += [f"# {line}; plus its share of the host from the catalogue." for line in says]
     text = "\n".join(head) + "\n" + yaml_text({"hardware": blocks})
     return text, tuple(left_out)
 
 
 def _by_kind(answers: Answers) -> tuple[dict[str, _Readings], list[str]]:
-    """Readings by the catalogue's name of the cards, and the cards that it does not have."""
+    """Return the readings by catalogue name of the cards, and the unknown cards."""
     utilisation = _by_card(answers.get("utilisation", ()))
     found: dict[str, _Readings] = defaultdict(_Readings)
     left_out: Counter[str] = Counter()
@@ -124,7 +121,7 @@ def _by_kind(answers: Answers) -> tuple[dict[str, _Readings], list[str]]:
         if load is None:
             left_out[f"{name} without readings of {QUERIES['utilisation']}"] += 1
             continue
-        # Both gauges are asked at the same times.
+        # Both gauges are queried at the same times.
         _, ours, theirs = np.intersect1d(series.time_s, load.time_s, return_indices=True)
         watts, percent = series.value[ours], load.value[theirs]
         known = np.isfinite(watts) & np.isfinite(percent)
@@ -134,7 +131,7 @@ def _by_kind(answers: Answers) -> tuple[dict[str, _Readings], list[str]]:
         readings.busy_w.append(watts[percent >= BUSY_PERCENT])
     says = [f"{counted(many, 'card')}: {reason}" for reason, many in left_out.items()]
     says += [
-        f"{name}: {counted(many, 'reading')} whose power or utilisation is no number"
+        f"{name}: {counted(many, 'reading')} whose power or utilisation is not a number"
         for name, many in without_value.items()
         if many
     ]
@@ -142,7 +139,7 @@ def _by_kind(answers: Answers) -> tuple[dict[str, _Readings], list[str]]:
 
 
 def _by_card(found: Sequence[Series]) -> dict[tuple[str, ...], Series]:
-    """The readings of each card as one series: those of the exporter are one a pod that runs on it."""
+    """Return the readings of each card as one series; the exporter has one series per pod on a card."""
     parts: dict[tuple[str, ...], list[Series]] = defaultdict(list)
     for series in found:
         parts[_card(series)].append(series)
@@ -157,7 +154,7 @@ def _by_card(found: Sequence[Series]) -> dict[tuple[str, ...], Series]:
 
 
 def _days(answers: Answers) -> str:
-    """The days of the readings; empty where they are numbered, not timed."""
+    """Return the dates of the readings; empty if they are numbered instead of timed."""
     times = [series.time_s for found in answers.values() for series in found if series.time_s.size]
     if not times or max(each.max() for each in times) < _FIRST_DATE_S:
         return ""

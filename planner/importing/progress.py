@@ -1,4 +1,4 @@
-"""Shows how much of a large file has been read: one line that changes, on a terminal alone."""
+"""Show the progress of reading a large file in one changing line, only on a terminal."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from fleetplan.fleet.document.records import Watcher
 
 @contextmanager
 def reading(path: Path, console: Console) -> Iterator[Watcher | None]:
-    """Give what takes shares of a file from 0 to 1; None where nobody watches.
+    """Yield a function that takes the share of a file read so far, 0 to 1; None off a terminal.
 
     Parameters
     ----------
     path : Path
-        What is read, for the line.
+        File being read, for the line.
     console : Console
-        Where it is shown.
+        Console for the line.
     """
     if not console.is_terminal:
         yield None

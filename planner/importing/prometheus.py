@@ -1,4 +1,4 @@
-"""Range queries of Prometheus: which are asked, a server's answers, and answers that were saved as JSON."""
+"""Range queries of Prometheus: the queries, answers of a server, and answers saved as JSON."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.planner.importing.records import Record, at
 
 MAX_ANSWER_BYTES: Final = 8 * MAX_CONFIG_BYTES
-"""Most of one answer of a server, or of a file with one. [B]"""
+"""Maximum size of one answer of a server or file. [B]"""
 MAX_TOKEN_BYTES: Final = 64 * 1024
-"""Most of a file with a bearer token; those of Kubernetes have some kilobytes. [B]"""
+"""Maximum size of a file with a bearer token; those of Kubernetes have some kilobytes. [B]"""
 TIMEOUT_S: Final = 60.0
 MOST_POINTS: Final = 11_000
-"""Points of a series that Prometheus answers at most."""
+"""Maximum number of points of a series in an answer of Prometheus."""
 
 _CLASSIC_HINT: Final = "let Prometheus keep classic ones too: `always_scrape_classic_histograms: true`"
 HISTOGRAMS: Final = ("prompt_tokens", "output_tokens")
@@ -41,7 +41,7 @@ LATENCIES: Final = ("_sum", "_count")
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One series of an answer: its labels, times [s] and values of the same shape (n_points,)."""
+    """One series of an answer: its labels, times [s] and values, both of shape (n_points,)."""
 
     labels: Mapping[str, str]
     time_s: FloatArray
@@ -53,12 +53,12 @@ Answers = Mapping[str, tuple[Series, ...]]
 
 
 def system_metrics(system: str) -> Mapping[str, Any]:
-    """Return the names of a system's metrics, as metrics.yaml has them.
+    """Return the metric names of a system from metrics.yaml.
 
     Raises
     ------
     InputError
-        There is no such system.
+        The system is unknown.
     """
     known = _table()
     if system not in known:
@@ -76,16 +76,16 @@ def _table() -> dict[str, Any]:
 
 
 def queries(system: str, region_label: str | None, step_s: int) -> dict[str, str]:
-    """Return the PromQL of every range query by its name, which is also that of the file of its answer.
+    """Return the PromQL of every range query by its name, which is also the file name of its answer.
 
     Parameters
     ----------
     system : str
         A key of metrics.yaml.
     region_label : str or None
-        Label that names the region of a series; None where all are of one.
+        Label with the region of a series; None if all belong to one region.
     step_s : int
-        Step of the range, over which rates are taken. [s]
+        Step of the range, and window of rates. [s]
     """
     metrics = system_metrics(system)
     service = metrics["service"]
@@ -104,7 +104,7 @@ def queries(system: str, region_label: str | None, step_s: int) -> dict[str, str
 
 
 def measured_queries(system: str, region_label: str | None, step_s: int) -> dict[str, str]:
-    """Return the PromQL of requests and of latencies, as `queries` does: what happened to a plan."""
+    """Return the PromQL of requests and latencies as in `queries`, for the actuals of a plan."""
     metrics = system_metrics(system)
     service = metrics["service"]
     found = {"requests": queries(system, region_label, step_s)["requests"]}
@@ -128,15 +128,15 @@ def ask(
     Parameters
     ----------
     server : str
-        Its URL, such as http://localhost:9090.
+        URL, such as http://localhost:9090.
     asked : Mapping[str, str]
         PromQL by name.
     start_s, end_s : float
-        The range, since 1970. [s]
+        Range of times since 1970. [s]
     step_s : int
-        Its step. [s]
+        Step of the range. [s]
     token : str
-        Bearer token; empty for none. A name and password stand in the URL.
+        Bearer token; empty for none. A name and password are part of the URL.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def ask(
 
 
 def without_login(server: str) -> tuple[str, str]:
-    """Return a URL without the name and password in it, and these as an HTTP header; empty without any."""
+    """Return a URL without its name and password, and these as an HTTP header, empty without any."""
     try:
         parts = urllib.parse.urlsplit(server)
     except ValueError:
@@ -189,17 +189,17 @@ def _get(server: str, url: str, login: str) -> str:
             reason = f"{error.code} {error.reason}: {error.read(500).decode('utf-8', 'replace')}"
     except (OSError, ValueError, UnicodeDecodeError) as error:
         reason = str(getattr(error, "reason", error))
-    hint = "the URL of a Prometheus server, such as http://localhost:9090"
+    hint = "give the URL of a Prometheus server, such as http://localhost:9090"
     raise InputError([Issue(server, 0, 0, "", brief(f"gives no answer: {reason}"), hint)])
 
 
 def token_of(file: Path | None) -> str:
-    """Return the bearer token that a file holds; empty without a file.
+    """Return the bearer token in a file; empty without a file.
 
     Raises
     ------
     InputError
-        It cannot be read, or is no token: empty, or of several words or lines.
+        The file is unreadable or contains no token: it is empty, or has several words or lines.
     """
     if file is None:
         return ""
@@ -209,26 +209,28 @@ def token_of(file: Path | None) -> str:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError([Issue(str(file), 0, 0, "--token-file", f"cannot be read: {reason}")]) from error
     if not found or not found.isascii() or not found.isprintable() or " " in found:
-        raise InputError([Issue(str(file), 1, 1, "--token-file", "holds no token", "one word of ASCII")])
+        raise InputError(
+            [Issue(str(file), 1, 1, "--token-file", "contains no token", "it must be one word of ASCII")]
+        )
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Monitoring:
-    """How servers are read that a command names.
+    """Options for reading servers.
 
     Attributes
     ----------
     system : str or None
-        Whose metrics.
+        System whose metrics to read.
     days : float
-        How far back a server is asked. [days]
+        Days of history to query from a server. [days]
     step_s : int
         Step of the range. [s]
     region_label : str or None
-        Label that names the region.
+        Label with the name of the region.
     token_file : Path or None
-        Holds a bearer token for a server.
+        File with a bearer token for a server.
     """
 
     system: str | None
@@ -246,7 +248,7 @@ def answers_of(
     token_file: Path | None = None,
     needed: str = "requests",
 ) -> dict[str, str]:
-    """Return the answers of a server up to now, or those that a folder holds, by the name of the query.
+    """Return the answers of a server up to now, or those in a folder, by the name of the query.
 
     Parameters
     ----------
@@ -255,18 +257,18 @@ def answers_of(
     asked : Mapping[str, str]
         PromQL by name.
     days : float
-        How far back a server is asked. [days]
+        Days of history to query from a server. [days]
     step_s : int
         Step of the range. [s]
     token_file : Path, optional
-        Holds a bearer token.
+        File with a bearer token.
     needed : str
-        The query whose answer a folder must have.
+        Query whose answer a folder must contain.
 
     Raises
     ------
     InputError
-        As `ask`, `saved_answers` and `token_of`.
+        As in `ask`, `saved_answers` and `token_of`.
     """
     token = token_of(token_file)
     if not source.startswith(("http://", "https://")):
@@ -276,12 +278,12 @@ def answers_of(
 
 
 def saved_answers(folder: Path, asked: Mapping[str, str], needed: str) -> dict[str, str]:
-    """Return the answers that a folder holds in NAME.json for each query; that of `needed` must be there.
+    """Return the answers in NAME.json of a folder for each query; that of `needed` is required.
 
     Raises
     ------
     InputError
-        There is no file of `needed`, or a file cannot be read.
+        The file of `needed` is missing, or a file is unreadable.
     """
     found = {}
     for name in asked:
@@ -303,14 +305,14 @@ def parse_answers(texts: Mapping[str, str], source: str) -> Answers:
     Parameters
     ----------
     texts : Mapping[str, str]
-        By the name of the query.
+        Answers by the name of the query.
     source : str
-        The server or folder, for errors.
+        Name of the server or folder, for errors.
 
     Raises
     ------
     InputError
-        An answer is not JSON, an error of the server, or no matrix.
+        An answer is not JSON, is an error of the server, or is not a matrix.
     """
     return {name: tuple(_series(text, f"{source} {name}")) for name, text in texts.items()}
 
@@ -324,7 +326,7 @@ def _series(text: str, place: str) -> Iterator[Series]:
         ) from error
     record: Record = document if isinstance(document, Mapping) else {}
     if record.get("status") != "success" or at(record, "data", "resultType") != "matrix":
-        said = record.get("error") or "is no answer to a range query"
+        said = record.get("error") or "is not an answer to a range query"
         hint = "what /api/v1/query_range answers has status success and resultType matrix"
         raise InputError([Issue(place, 1, 1, "", brief(str(said)), hint)])
     result = at(record, "data", "result")

@@ -1,4 +1,4 @@
-"""Reading what others wrote: a value with its unit, and a reason for every row that is not taken."""
+"""Read values of other tools with their units, and give a reason for every rejected row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MS_PER_UNIT: Final[Mapping[str, float]] = {
     "us": MS_PER_US,
     "ns": MS_PER_NS,
 }
-"""Milliseconds of a unit of time, as the tools name it."""
+"""Milliseconds per unit of time, by the names that tools use."""
 
 
 _YAML_KEY: Final = re.compile(r"\s*(?:---\s*)?(?:- )?\w+:(?:\s|$)")
@@ -37,12 +37,12 @@ _YAML_HINT: Final = "it looks like YAML; tools write JSON when asked, such as `k
 
 
 class RejectedRowError(Exception):
-    """Why a row is not taken."""
+    """Reason for rejecting a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Rows that are not taken for one reason, by the place of the first in the file."""
+    """Rows rejected for the same reason, with the place of the first one."""
 
     place: str
     reason: str
@@ -53,14 +53,14 @@ Record = Mapping[str, object]
 
 
 def read_json(path: Path) -> object:
-    """Return what a JSON file holds, plain or in gzip; a file of several documents, one a line, as a list.
+    """Return the content of a JSON file, plain or gzip; a file with one document per line as a list.
 
-    Tools in Python write infinity as no JSON has it: SGLang a rate without a limit. It is read as such.
+    Python tools write infinity, which is not JSON: SGLang writes an unlimited rate so. It is accepted.
 
     Raises
     ------
     InputError
-        It cannot be read, or is not JSON.
+        The file is unreadable, or is not JSON.
     """
     text = text_of_file(path)
     if not text.strip():
@@ -72,9 +72,9 @@ def read_json(path: Path) -> object:
 
 
 def _documents(path: Path, text: str, whole: json.JSONDecodeError) -> list[object]:
-    """The documents of a text that is no single one, each in a line of its own.
+    """Return the documents of a text with one document per line.
 
-    Where the first line is a document, the place of a mistake is that in its line; else that in the whole.
+    If the first line is a document, errors refer to their line; otherwise to the whole text.
     """
     found: list[object] = []
     for number, line in enumerate(io.StringIO(text, newline=None), start=1):
@@ -92,12 +92,12 @@ def _documents(path: Path, text: str, whole: json.JSONDecodeError) -> list[objec
 
 
 def read_summary(path: Path) -> Record:
-    """Return the fields `name : value` of a file, plain or in gzip, as LoadGen of MLPerf writes a summary.
+    """Return the fields `name : value` of a file, plain or gzip, such as a LoadGen summary of MLPerf.
 
     Raises
     ------
     InputError
-        It cannot be read, or has no such field.
+        The file is unreadable, or lacks these fields.
     """
     lines = [line.split(":", 1) for line in text_of_file(path).splitlines() if ":" in line]
     found = {name.strip(): value.strip() for name, value in reversed(lines)}
@@ -108,12 +108,12 @@ def read_summary(path: Path) -> Record:
 
 
 def text_of_file(path: Path) -> str:
-    """Return the text of a file, plain or in gzip.
+    """Return the text of a file, plain or gzip.
 
     Raises
     ------
     InputError
-        It cannot be read.
+        The file is unreadable.
     """
     try:
         return text_of(unpacked(read_bytes(path), path))
@@ -130,7 +130,7 @@ def mapping(value: object, what: str) -> Record:
 
 
 def at(record: Record, *keys: str) -> object:
-    """Return a value some levels down; None where any level is missing."""
+    """Return a nested value; None if any level is missing."""
     found: object = record
     for key in keys:
         found = found.get(key) if isinstance(found, Mapping) else None
@@ -138,45 +138,45 @@ def at(record: Record, *keys: str) -> object:
 
 
 def number(value: object, what: str) -> float:
-    """Return a finite number that is not negative; numbers written as text count."""
+    """Return a finite, nonnegative number; numbers written as text are accepted."""
     try:
         found = float(str(value)) if not isinstance(value, bool) else math.nan
     except ValueError:
         found = math.nan
     if not math.isfinite(found) or found < 0:
         raise RejectedRowError(
-            f"{what} is missing" if value is None else f"{what} is {value!r}, no number from 0"
+            f"{what} is missing" if value is None else f"{what} is {value!r}, not a number of at least 0"
         )
     return found
 
 
 def optional_number(value: object, what: str) -> float | None:
-    """Return the number of a field; None where the field is missing."""
+    """Return the number in a field; None if the field is missing."""
     return None if value is None else number(value, what)
 
 
 def text_or_none(value: object) -> str | None:
-    """Return a value as text; None where it is missing."""
+    """Return a value as text; None if it is missing."""
     return None if value is None else str(value)
 
 
 def count(value: object, what: str) -> int:
-    """Return a whole number of at least 1."""
+    """Return an integer of at least 1."""
     found = number(value, what)
     if found < 1 or found != round(found):
-        raise RejectedRowError(f"{what} is {value!r}, no whole number from 1")
+        raise RejectedRowError(f"{what} is {value!r}, not a whole number of at least 1")
     return int(found)
 
 
 def milliseconds(value: object, unit: object, what: str) -> float:
-    """Return a time in milliseconds, from its unit as the tool names it."""
+    """Return a time in milliseconds, from the tool's name of its unit."""
     if str(unit) not in MS_PER_UNIT:
         raise RejectedRowError(f"{what} is in {unit!r}, not in one of {', '.join(MS_PER_UNIT)}")
     return number(value, what) * MS_PER_UNIT[str(unit)]
 
 
 def known_hardware(name: str) -> str:
-    """Return the catalogue's name of hardware, whichever name a tool gives it."""
+    """Return the catalogue's name of hardware from any name used by a tool."""
     try:
         return catalogue_hardware(name)
     except UnknownHardwareError as error:
@@ -184,7 +184,7 @@ def known_hardware(name: str) -> str:
 
 
 def rows_of(document: object, keys: Sequence[str] = ()) -> list[object]:
-    """Return the rows of a document: a list, the list under one of the keys, or the document alone."""
+    """Return the rows of a document: a list, the list under one of the keys, or the document itself."""
     if isinstance(document, list):
         return document
     for key in keys:

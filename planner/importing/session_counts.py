@@ -1,4 +1,4 @@
-"""Sessions of a trace and what its prompts share, in bounded memory."""
+"""Sessions of a trace and shared prompts, in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from fleetplan.perfmodel.replay.prefix_blocks import BLOCK_TOKENS, PromptMemory,
 from fleetplan.perfmodel.replay.trace_rows import TraceRow
 
 MOST_SESSIONS: Final = 1 << 18
-"""Named sessions that are kept, in some 30 MB; of more, a random share is followed."""
+"""Maximum number of named sessions kept, in 30 MB; beyond it, a random share is followed."""
 
 FIRST_BLOCKS: Final = 1 << 19
-"""Blocks and prompts at the start of a trace that tell what most prompts begin with, in at most 100 MB."""
+"""Blocks and prompts at the start of a trace that determine the common prefix, in at most 100 MB."""
 
 _HASH_BYTES: Final = 8
 
@@ -26,9 +26,9 @@ class SessionStatistics:
     Attributes
     ----------
     sessions : int
-        How many.
+        Number of sessions.
     requests_per_session : float
-        Mean; 0 without any.
+        Mean number of requests; 0 without sessions.
     """
 
     sessions: int
@@ -36,11 +36,11 @@ class SessionStatistics:
 
 
 class NamedSessions:
-    """Sessions that a trace names, whatever the order of their requests.
+    """Sessions named in a trace, in any order of requests.
 
-    Up to `MOST_SESSIONS` they are counted. Of more, those are followed whose hash lies in a share of all
-    hashes, which is halved whenever there are too many: some half of `MOST_SESSIONS` at least. An estimate
-    from n sessions that are followed has a standard error of 1 / sqrt(n) at most.
+    Up to `MOST_SESSIONS` sessions are counted. Beyond that, those whose hash lies in a share of all hashes
+    are followed, and the share is halved whenever there are too many, which leaves at least about half of
+    `MOST_SESSIONS`. An estimate from n followed sessions has a standard error of at most 1 / sqrt(n).
     """
 
     def __init__(self) -> None:
@@ -48,16 +48,16 @@ class NamedSessions:
         self._below = 1 << 8 * _HASH_BYTES
 
     def __len__(self) -> int:
-        """Return how many sessions are followed."""
+        """Return the number of followed sessions."""
         return len(self._requests)
 
     def add(self, names: Iterable[str]) -> None:
-        """Take the sessions of some requests.
+        """Add the sessions of requests.
 
         Parameters
         ----------
         names : Iterable[str]
-            Of each; empty for none.
+            Session of each request; empty for none.
         """
         requests = self._requests
         for name in names:
@@ -72,24 +72,24 @@ class NamedSessions:
                 del requests[number]
 
     def statistics(self) -> SessionStatistics:
-        """Return the sessions so far."""
+        """Return the statistics of the sessions so far."""
         several = [requests for requests in self._requests.values() if requests > 1]
         share = self._below / (1 << 8 * _HASH_BYTES)
         return SessionStatistics(round(len(several) / share), sum(several) / len(several) if several else 0.0)
 
 
 class PromptCounts:
-    """What prompts share, and sessions in which each prompt goes on where an earlier one ended.
+    """Shared prompts, and sessions in which each prompt continues an earlier one.
 
-    What most of them begin with follows from the first `FIRST_BLOCKS`, which are taken in the order of their
-    arrival; those after them in the order of the file.
+    The common prefix follows from the first `FIRST_BLOCKS`, processed in order of arrival; later ones follow
+    in the order of the file.
     """
 
     def __init__(self) -> None:
         self.seen_tokens = 0
-        """Prompt tokens that an earlier prompt began with as well."""
+        """Prompt tokens that an earlier prompt also began with."""
         self.blocks = 0
-        """Of all prompts."""
+        """Blocks of all prompts."""
         self._waiting: list[TraceRow] = []
         self._common_blocks = 0
         self._memory: PromptMemory | None = None
@@ -98,18 +98,18 @@ class PromptCounts:
 
     @property
     def kept(self) -> int:
-        """How many prompts and blocks are kept."""
+        """Return the number of prompts and blocks kept."""
         if self._memory is None:
             return len(self._waiting) + self.blocks
         return len(self._memory)
 
     def add(self, rows: Sequence[TraceRow]) -> None:
-        """Take some requests.
+        """Add requests.
 
         Parameters
         ----------
         rows : Sequence[TraceRow]
-            With the blocks of their prompts.
+            Requests with the blocks of their prompts.
         """
         self.blocks += sum(len(row.blocks) for row in rows)
         if self._memory is not None:
@@ -120,13 +120,13 @@ class PromptCounts:
             self._follow_waiting()
 
     def common_tokens(self) -> int:
-        """Return how many tokens most prompts begin with, once all requests have been taken. [tokens]"""
+        """Return the length of the prefix common to most prompts, once all requests are added. [tokens]"""
         if self._memory is None:
             self._follow_waiting()
         return self._common_blocks * BLOCK_TOKENS
 
     def statistics(self) -> SessionStatistics:
-        """Return the sessions."""
+        """Return the statistics of the sessions."""
         mean = self._in_sessions / self._sessions if self._sessions else 0.0
         return SessionStatistics(self._sessions, mean)
 

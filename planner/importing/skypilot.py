@@ -1,8 +1,8 @@
-"""SkyPilot's catalogue of machines as offers of a fleet file.
+"""Convert SkyPilot's catalogue of machines to offers of a fleet file.
 
-What is read, as the files hold it in 2026 (skypilot-org/skypilot-catalog, catalogs/v8/CLOUD/vms.csv):
-InstanceType, AcceleratorName, AcceleratorCount, Price and SpotPrice of a machine [USD/h], Region,
-AvailabilityZone, GpuInfo. Clouds differ:
+Input is a file of 2026 (skypilot-org/skypilot-catalog, catalogs/v8/CLOUD/vms.csv) with InstanceType,
+AcceleratorName, AcceleratorCount, Price and SpotPrice of a machine [USD/h], Region, AvailabilityZone and
+GpuInfo. Clouds differ:
 
 * Google Cloud has a row for a machine without its accelerators and another for the accelerators of a zone;
   a machine costs both. A slice of TPUs (tpu-v6e-8) is a row without a machine.
@@ -36,24 +36,24 @@ from fleetplan.planner.importing.records import Record, RejectedRowError, count,
 SKYPILOT_COLUMNS: Final = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region")
 
 MEMORY_RATIO: Final = 0.1
-"""How far the memory of a card may be off the catalogue's: data sheets and drivers differ by 7 % at most."""
+"""Tolerance on the memory of a card against the catalogue: data sheets and drivers differ by up to 7 %."""
 UNKNOWN_TPU_USD: Final = 700.0
-"""What Google Cloud's file has for slices of any size whose price is not public. [USD/h]"""
+"""Placeholder in Google Cloud's file for slices without a public price. [USD/h]"""
 _LEAST_MEMORY: Final = "-40GB"
-"""An A100 without its memory is the one of 40 GB here; the other is A100-80GB."""
+"""An A100 without stated memory is the 40 GB version here; the other is A100-80GB."""
 _PCIE: Final = re.compile("pcie", re.IGNORECASE)
 _CARD: Final = re.compile(r"['\"]Name['\"]: ?['\"]([^'\"]{1,60})['\"]")
 _MEMORY: Final = re.compile(r"['\"]SizeInMiB['\"]: ?(\d{1,9})")
 _MIB_PER_GIB: Final = 1024
 _WORDS: Final = re.compile("[a-z]{2,}")
-_WITHOUT_MACHINE: Final = "is the price of accelerators without their machine"
+_WITHOUT_MACHINE: Final = "is a price of accelerators without their machine"
 
 
 @dataclass(frozen=True, slots=True)
 class _CatalogueRow:
-    """A row that is wanted, as far as it names a machine or accelerators.
+    """A selected row, with the machine or accelerators it names.
 
-    `usd` holds the price and the spot price, where they are known. [USD/h]
+    `usd` contains the price and the spot price, if known. [USD/h]
     """
 
     line: int
@@ -68,7 +68,7 @@ class _CatalogueRow:
 
 
 def skypilot_offers(table: Table, path: str, options: OfferOptions) -> ImportedSupply:
-    """Return the offers of SkyPilot's catalogue: one for each machine and price, with its regions.
+    """Return the offers of SkyPilot's catalogue: one per machine and price, with its regions.
 
     Raises
     ------
@@ -98,14 +98,14 @@ def skypilot_offers(table: Table, path: str, options: OfferOptions) -> ImportedS
     prices += _with_cards(fragment, hosts, cards, options)
     wanted = len({row for each in prices for row in each.rows})
     fragment.says.append(
-        f"SkyPilot's catalogue, {options.as_of}: {counted(wanted, 'row')} with accelerators that are wanted."
+        f"SkyPilot's catalogue, {options.as_of}: {counted(wanted, 'row')} with selected accelerators."
     )
     take_prices(fragment, prices, options)
     return fragment.done()
 
 
 def _row(fragment: SupplyFragment, line: int, record: Record, options: OfferOptions) -> _CatalogueRow | None:
-    """Read a row; None for one whose region is not wanted."""
+    """Return a row; None if its region is not selected."""
     kind = str(record.get("AcceleratorName") or "").strip()
     machine = str(record.get("InstanceType") or "").strip()
     if not kind and instance_type(machine) is None:
@@ -116,7 +116,7 @@ def _row(fragment: SupplyFragment, line: int, record: Record, options: OfferOpti
     info = str(record.get("GpuInfo") or "")
     card, memory = _CARD.search(info), _MEMORY.search(info)
     size = None if memory is None else float(memory[1])
-    # No card has less than a GiB: smaller figures are in gigabytes.
+    # No card has less than 1 GiB: smaller figures are in gigabytes.
     gib = None if size is None else size if size < _MIB_PER_GIB else size / _MIB_PER_GIB
     read = (_price(record, "Price", kind), _price(record, "SpotPrice", kind))
     zone = str(record.get("AvailabilityZone") or record.get("Region") or "")
@@ -133,7 +133,7 @@ def _price(record: Record, column: str, kind: str) -> float | None:
 
 
 def _part(row: _CatalogueRow) -> tuple[str, int]:
-    """Hardware and accelerators of a row with its own accelerators."""
+    """Return hardware and accelerators of a row with its own accelerators."""
     known, piece = instance_type(row.machine), tpu_slice(row.kind)
     if known is not None:
         return known.hardware, known.accelerators
@@ -145,12 +145,12 @@ def _part(row: _CatalogueRow) -> tuple[str, int]:
         return hardware, chips
     hardware = part_called(row.card) or known_hardware(row.kind)
     if other_part(row.card) is not None:
-        raise RejectedRowError(f"{row.card} is {other_part(row.card)}: no part of the catalogue")
+        raise RejectedRowError(f"{row.card} is {other_part(row.card)}: not in the catalogue")
     if _PCIE.search(row.machine) or (_PCIE.search(row.card) and part_called(row.card) is None):
-        raise RejectedRowError(f"{row.kind} of {row.machine} is a PCIe card, another part than {hardware}")
+        raise RejectedRowError(f"{row.kind} of {row.machine} is a PCIe card, which differs from {hardware}")
     wanted = accelerators()[hardware].hbm_gib
     if row.memory_gib is not None and abs(row.memory_gib - wanted) > MEMORY_RATIO * wanted:
-        raise RejectedRowError(f"{row.kind} has {row.memory_gib:.0f} GiB, and {hardware} {wanted:.0f}")
+        raise RejectedRowError(f"{row.kind} has {row.memory_gib:.0f} GiB, but {hardware} has {wanted:.0f}")
     return hardware, count(row.number, "AcceleratorCount")
 
 
@@ -160,7 +160,7 @@ def _with_cards(
     cards: dict[str, list[_CatalogueRow]],
     options: OfferOptions,
 ) -> Iterator[MachinePrice]:
-    """Yield the prices of machines that stand apart from their accelerators: the sum of both."""
+    """Yield the prices of machines listed separately from their accelerators, as sums."""
     used: set[int] = set()
     for host in hosts:
         known = instance_type(host.machine)
@@ -170,7 +170,7 @@ def _with_cards(
             for each in cards.get(host.zone, ())
             if _fits(each, host.machine, known.hardware, known.accelerators)
         ]
-        # Of H100 and H100-MEGA, the one whose words the machine has: a3-megagpu-8g.
+        # Between H100 and H100-MEGA, choose the one whose words occur in the machine: a3-megagpu-8g.
         best = max(fitting, key=lambda each: len(each.kind), default=None)
         if best is None:
             fragment.reject(f"line {host.line}", "its accelerators have no price in its zone")
@@ -191,7 +191,7 @@ def _with_cards(
 
 
 def _fits(card: _CatalogueRow, machine: str, hardware: str, number_each: int) -> bool:
-    """Whether a row of accelerators is that of a machine with so many of a kind."""
+    """Return whether a row of accelerators belongs to a machine with a number of a kind."""
     if str(card.number or "").strip() == "" or number(card.number, "AcceleratorCount") != number_each:
         return False
     named = part_called(card.kind) or part_called(f"{card.kind}{_LEAST_MEMORY}")
@@ -207,7 +207,7 @@ def _priced(
     options: OfferOptions,
     rows: tuple[int, ...] = (),
 ) -> list[MachinePrice]:
-    """The prices of a row, or of the two rows of a machine; none where its hardware is not wanted."""
+    """Return the prices of a row, or of a machine's two rows; empty if its hardware is not selected."""
     rows = rows or (row.line,)
     if not options.wants(fragment, hardware, len(rows)):
         return []
@@ -225,6 +225,6 @@ def _priced(
     if not found:
         alone = usd is not None and known is not None and known.spot_only
         raise RejectedRowError(
-            "starts as spot capacity alone: give --spot-max-share" if alone else "has no price"
+            "only starts as spot capacity: give --spot-max-share" if alone else "has no price"
         )
     return found

@@ -1,7 +1,7 @@
-"""Nodes of Slurm as pools of a fleet file.
+"""Convert Slurm nodes to pools of a fleet file.
 
-What is read, as documented (November 2026): `sinfo --json` (Slurm 22.05 and newer) and `scontrol show nodes
---json`: kind and number of the GRES `gpu`, and states by the names that JSON has.
+Supported inputs (November 2026): `sinfo --json` (Slurm 22.05 and newer) and `scontrol show nodes --json`,
+with kind and number of the GRES `gpu`, and states by their JSON names.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from fleetplan.planner.importing.records import Record, RejectedRowError, at, co
 
 _GRES: Final = re.compile(r"(?:^|,)gpu(?::(?P<kind>[^:,()]+))?:(?P<count>\d+)(?:\([^)]*\))?(?=,|$)")
 _PART: Final = re.compile(r"(?:^|_)\d+g\.\d+gb", re.IGNORECASE)
-"""End of the kind of a part of a card, as AutoDetect=nvml names those of MIG: nvidia_h100_1g.10gb."""
+"""Suffix of the kind of a MIG part of a card with AutoDetect=nvml: nvidia_h100_1g.10gb."""
 _SEVERAL_NODES: Final = re.compile(r"[\[\]]")
-"""What names of several nodes have, such as gpu[01-04]."""
+"""Characters in names of several nodes, such as gpu[01-04]."""
 _NOT_THERE: Final[Mapping[str, frozenset[str]]] = {
-    "is for later: it is in the state FUTURE": frozenset({"FUTURE"}),
-    "is a machine of a cloud that is switched off": frozenset({"CLOUD", "POWERED_DOWN"}),
+    "does not exist yet: it is in the state FUTURE": frozenset({"FUTURE"}),
+    "is a powered-down cloud machine": frozenset({"CLOUD", "POWERED_DOWN"}),
 }
-"""Nodes that Slurm knows and nobody pays for, by states that they have together."""
+"""Nodes in Slurm that cost nothing, by sets of states."""
 _OUT_OF_SERVICE: Final = frozenset(
     ("DOWN", "DRAIN", "DRAINED", "DRAINING", "ERROR", "FAIL", "INVALID_REG", "MAINT", "MAINTENANCE")
 ) | {"NOT_RESPONDING"}
-"""States of `sinfo --json` and, for a node in maintenance, of its tables."""
+"""States in `sinfo --json` and, for maintenance, in its tables."""
 
 
 def slurm_pools(document: object, path: str, options: PoolOptions) -> ImportedSupply:
-    """Return the pools of a cluster's nodes, one for each kind of host.
+    """Return the pools of a cluster's nodes, one per kind of host.
 
     Parameters
     ----------
     document : object
-        What `sinfo --json` wrote.
+        Output of `sinfo --json`.
     path : str
-        What to call it in errors.
+        Name of the file in errors.
     options : PoolOptions
-        What it does not say.
+        Values that the document does not state.
 
     Raises
     ------
     InputError
-        It is not a list of nodes.
+        The document is not a list of nodes.
     """
     record: Record = document if isinstance(document, Mapping) else {}
     nodes, rows = record.get("nodes"), record.get("sinfo")
@@ -64,12 +64,12 @@ def slurm_pools(document: object, path: str, options: PoolOptions) -> ImportedSu
     found: dict[str, ClusterNode] = {}
     named = _nodes_of(records_of(list_of(nodes))) if isinstance(nodes, list) else _sinfo_nodes(list_of(rows))
     for name, gres, states in named:
-        # A node stands in the row of each of its partitions.
+        # A node appears in the row of each of its partitions.
         if name in found:
             continue
         try:
             if _SEVERAL_NODES.search(name):
-                raise RejectedRowError("stands for several nodes: `sinfo --json` lists each of them")
+                raise RejectedRowError("represents several nodes: `sinfo --json` lists each of them")
             found[name] = _slurm_node(gres, states, options)
         except RejectedRowError as reason:
             fragment.reject(name, str(reason))
@@ -77,13 +77,13 @@ def slurm_pools(document: object, path: str, options: PoolOptions) -> ImportedSu
 
 
 def _nodes_of(nodes: Iterator[Record]) -> Iterator[tuple[str, str, set[str]]]:
-    """Name, GRES and states of each node of `nodes`."""
+    """Yield name, GRES and states of each node in `nodes`."""
     for position, each in enumerate(nodes):
         yield str(each.get("name") or f"node {position + 1}"), str(each.get("gres") or ""), _states(each)
 
 
 def _sinfo_nodes(rows: list[object]) -> Iterator[tuple[str, str, set[str]]]:
-    """The same of `sinfo`, whose rows hold several nodes that are alike."""
+    """Yield the same from `sinfo`, whose rows contain several equal nodes."""
     for position, row in enumerate(records_of(rows)):
         node, names = at(row, "node"), list_of(at(row, "nodes", "nodes"))
         states = _states(node) if isinstance(node, Mapping) else set()
@@ -104,11 +104,11 @@ def _slurm_node(gres: str, states: set[str], options: PoolOptions) -> ClusterNod
     kinds = [each for each in _GRES.finditer(gres) if each["count"].strip("0")]
     if not kinds:
         strange = re.search(r"(?:^|,)gpu:(?!0)", gres) is not None
-        raise RejectedRowError(f"gres {gres!r} is not understood" if strange else "has no accelerators")
+        raise RejectedRowError(f"gres {gres!r} is not supported" if strange else "has no accelerators")
     if len({each["kind"] for each in kinds}) > 1:
         raise RejectedRowError(f"has accelerators of several kinds: {gres}")
     number, kind = sum(count(each["count"], "gres") for each in kinds), kinds[0]["kind"]
     if kind is not None and _PART.search(kind):
-        raise RejectedRowError(f"{kind}: parts of a card (MIG) are no accelerators of the catalogue")
+        raise RejectedRowError(f"{kind}: parts of a card (MIG) are not accelerators in the catalogue")
     hardware = without_kind(options, f"gres {gres} names no kind") if kind is None else known_hardware(kind)
     return ClusterNode(hardware, number, options.region, not states & _OUT_OF_SERVICE)

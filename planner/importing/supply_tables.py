@@ -1,4 +1,4 @@
-"""Inventory and price lists as blocks of a fleet file: pools and offers."""
+"""Convert inventory and price lists to blocks of a fleet file: pools and offers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ RENTS: Final[Mapping[str, Callable[[float, int], float]]] = {
         usd / accelerators_per_host / HOURS_PER_MONTH
     ),
 }
-"""Columns of rents, and what they are by accelerator and hour."""
+"""Columns of rents, and their conversion to accelerator-hours."""
 
 _NUMBERS: Final = frozenset({"hosts", "capex_usd_per_host", *RENTS})
-_POINT_HINT: Final = "decimals have a point, and nothing stands between thousands; here 300.000 would be 300"
+_POINT_HINT: Final = "use a decimal point and no thousands separators; here 300.000 would be 300"
 
 INVENTORY_COLUMNS: Final = (
     "name", "region", "hardware", "hosts", "capex_usd_per_host", "in_service", "life_quarters", "price_as_of",
@@ -41,20 +41,20 @@ PRICE_COLUMNS: Final = (
 
 
 def import_inventory(path: Path) -> ImportedSupply:
-    """Return the pools of an inventory: a CSV file of `INVENTORY_COLUMNS`, whose empty cells say nothing.
+    """Return the pools of an inventory: a CSV file with `INVENTORY_COLUMNS`, in which cells may be empty.
 
-    Columns of other names are left out and named, unless they look like slips of these.
+    Other columns are ignored with a note, unless they look like misspelt ones.
 
     Raises
     ------
     InputError
-        It cannot be read, a column is misspelt, or `name`, `hardware` or `hosts` is missing.
+        The file is unreadable, a column is misspelt, or `name`, `hardware` or `hosts` is missing.
     """
     return _imported(path, "pools", INVENTORY_COLUMNS, ("name", "hardware", "hosts"), _pool)
 
 
 def import_prices(path: Path) -> ImportedSupply:
-    """Return the offers of a price list; as `import_inventory`, with `name` and `hardware` needed."""
+    """Return the offers of a price list; as `import_inventory`, with `name` and `hardware` required."""
     return _imported(path, "offers", PRICE_COLUMNS, ("name", "hardware"), _offer)
 
 
@@ -80,19 +80,19 @@ def _imported(
 
     fragment = SupplyFragment(str(path))
     if table.unread:
-        fragment.notes.append(f"columns that are not read: {', '.join(map(repr, table.unread))}")
+        fragment.notes.append(f"ignored columns: {', '.join(map(repr, table.unread))}")
     for row in table.rows:
         fragment.take(block, f"line {row.line}", partial(checked, row))
     return fragment.done()
 
 
 def _refuse_commas(table: TextTable) -> None:
-    """Refuse a table of which one number has a decimal comma: points of the others stand between thousands.
+    """Raise an error for a table with decimal commas, in which points are thousands separators.
 
     Raises
     ------
     InputError
-        With each number that tells so.
+        Lists the numbers that show it.
     """
     what = "has a decimal comma or points between thousands"
     told = [
@@ -148,7 +148,7 @@ def _offer(row: _Row, fragment: SupplyFragment) -> dict[str, object]:
         if name in row:
             value = number(row[name], name)
             if value != round(value):
-                raise RejectedRowError(f"{name} is {row[name]!r}, no whole number")
+                raise RejectedRowError(f"{name} is {row[name]!r}, not a whole number")
             offer[name] = int(value)
     if "term_quarters" in row:
         offer["term_quarters"] = count(row["term_quarters"], "term_quarters")
@@ -162,7 +162,7 @@ def _needed(row: _Row, name: str) -> str:
 
 
 def _hardware(row: _Row) -> tuple[str, int]:
-    """The part, and how many of them a host has: as many as the instance type, where one is named."""
+    """Return the hardware and its number per host, by the instance type if one is named."""
     name = _needed(row, "hardware")
     hardware, machine = known_hardware(name), instance_type(name)
     size = accelerators()[hardware].accelerators_per_host if machine is None else machine.accelerators
@@ -172,7 +172,7 @@ def _hardware(row: _Row) -> tuple[str, int]:
 def _refuse_both(row: _Row) -> None:
     rents = [name for name in RENTS if name in row]
     if rents:
-        raise RejectedRowError(f"capex_usd_per_host and {rents[0]}: it is bought or rented, not both")
+        raise RejectedRowError(f"capex_usd_per_host and {rents[0]}: hosts are bought or rented, not both")
 
 
 def _rent(row: _Row, accelerators_each: int) -> float:

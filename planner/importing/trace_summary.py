@@ -1,4 +1,4 @@
-"""Statistics of a trace of any length: rates, bursts, the course of the day, lengths, prefixes, sessions."""
+"""Statistics of a trace of any length: rates, burstiness, daily profile, lengths, prefixes, sessions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from fleetplan.planner.importing.session_counts import NamedSessions, PromptCoun
 
 @dataclass(frozen=True, slots=True)
 class PromptStatistics:
-    """What prompts share.
+    """Shared parts of prompts.
 
     Attributes
     ----------
     common_tokens : int
-        Tokens that most prompts begin with. [tokens]
+        Length of the prefix common to most prompts. [tokens]
     seen_ratio : float
-        Prompt tokens that an earlier prompt began with as well, over all.
+        Share of prompt tokens that an earlier prompt also began with.
     """
 
     common_tokens: int
@@ -37,22 +37,22 @@ class TraceStatistics:
     Attributes
     ----------
     requests : int
-        Their number.
+        Number of requests.
     span_s : float
-        From the first to the last. [s]
+        Time from the first to the last request. [s]
     mean_per_s, peak_per_s : float
-        Rate over the whole trace, and in its busiest minute. [1/s]
+        Rate over the whole trace, and in its busiest minute. [requests/s]
     burstiness : float
-        Index of dispersion of counts around their slow changes: 1 is Poisson. It takes the place of the
-        squared coefficient of variation of the times between arrivals, to which it is equal for renewals.
+        Index of dispersion of counts around their slow changes: 1 is Poisson. It replaces the squared
+        coefficient of variation of interarrival times, to which it is equal for renewal processes.
     by_hour : tuple[float, ...]
         Rate of each hour from the start over the mean rate; empty for less than two hours.
     input_tokens, output_tokens : TokenStatistics
-        Lengths.
+        Lengths of prompts and outputs.
     prompts : PromptStatistics or None
-        What prompts share; None where the trace does not tell.
+        Shared parts of prompts; None if unknown.
     sessions : SessionStatistics
-        Those of at least two requests.
+        Sessions of at least two requests.
     """
 
     requests: int
@@ -74,19 +74,19 @@ class CountedTrace:
     Attributes
     ----------
     path : Path
-        Its file.
+        Path of the file.
     form : str
         Name of the format.
     rejected : tuple[str, ...]
-        Why rows were not taken: the first few, then a count.
+        Reasons for rejected rows: the first few, then a count.
     arrivals : ArrivalCounts
-        When requests came.
+        Arrival times.
     lengths : LengthCounts
-        How long they are.
+        Lengths of requests.
     sessions : NamedSessions
-        Those that the trace names.
+        Sessions named in the trace.
     prompts : PromptCounts or None
-        What prompts share; None where the trace does not tell.
+        Shared parts of prompts; None if unknown.
     """
 
     path: Path
@@ -99,19 +99,19 @@ class CountedTrace:
 
 
 def count_trace(path: Path, watch: Watcher | None = None) -> CountedTrace:
-    """Read a trace once, in memory that does not grow with it.
+    """Read a trace once, in bounded memory.
 
     Parameters
     ----------
     path : Path
-        Its file.
+        Path of the file.
     watch : Watcher or None
-        Is told how much of the file has been read.
+        Receives the share of the file that has been read.
 
     Raises
     ------
     InputError
-        The file cannot be read, is of no known format, or no row of it can be used.
+        The file is unreadable, has no known format, or has no usable row.
     """
     arrivals, lengths, sessions, prompts = ArrivalCounts(), LengthCounts(), NamedSessions(), PromptCounts()
     with open_trace(path, watch) as trace:
@@ -132,7 +132,7 @@ def trace_statistics(trace: CountedTrace) -> TraceStatistics:
     Raises
     ------
     InputError
-        It has no two requests at different times.
+        The trace has no two requests at different times.
     """
     requests, span_ms = trace.arrivals.requests, trace.arrivals.span_ms
     if span_ms <= 0:

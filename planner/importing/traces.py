@@ -1,4 +1,4 @@
-"""A trace as the traffic of a service: classes, lengths, bursts, demand, and what else it says."""
+"""Convert a trace to the traffic of a service: classes, lengths, burstiness, demand and remarks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CLASS_NAMES: Final = {
     3: ("short", "medium", "long"),
     4: ("short", "medium", "long", "longest"),
 }
-"""Names of classes by how many there are, from the shortest prompts on."""
+"""Names of classes by their number, shortest prompts first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class TraceClass:
     Attributes
     ----------
     name : str
-        What the fleet file calls it.
+        Name in the fleet file.
     share : float
-        Of all requests.
+        Share of all requests.
     input_tokens, output_tokens : int
-        Means. [tokens]
+        Mean lengths. [tokens]
     histogram : str
         Lengths as the text of a CSV file.
     """
@@ -61,9 +61,9 @@ class ImportedTrace:
     Attributes
     ----------
     statistics : TraceStatistics
-        What it says.
+        Statistics of the trace.
     classes : tuple[TraceClass, ...]
-        From the shortest prompts on.
+        Classes, shortest prompts first.
     """
 
     statistics: TraceStatistics
@@ -71,19 +71,19 @@ class ImportedTrace:
 
 
 def import_trace(trace: CountedTrace, classes: int) -> ImportedTrace:
-    """Derive classes and statistics.
+    """Return classes and statistics of a trace.
 
     Parameters
     ----------
     trace : CountedTrace
-        What was read.
+        Counted trace.
     classes : int
-        How many classes, 1 to 4; fewer where there are fewer lengths.
+        Number of classes, 1 to 4; fewer if fewer lengths occur.
 
     Raises
     ------
     InputError
-        It has no two requests at different times.
+        The trace has no two requests at different times.
     """
     statistics = trace_statistics(trace)
     found = trace.lengths.classes(classes)
@@ -103,39 +103,39 @@ def _class(name: str, found: LengthClass) -> TraceClass:
 
 
 def lengths_file(service: str, request_class: TraceClass) -> str:
-    """Name of the file with the lengths of a class."""
+    """Return the file name for the lengths of a class."""
     suffix = "" if request_class.name == "all" else f"-{request_class.name}"
     return f"{service}{suffix}-lengths.csv"
 
 
 def service_fragment(service: str, source: Path, imported: ImportedTrace) -> str:
-    """Fragment of a fleet file with the traffic of a service; model, precision and limits are left out."""
+    """Return a fleet file fragment with the traffic of a service, without model, precision and limits."""
     return "\n".join(_fragment_lines(service, source, imported)) + "\n"
 
 
 def _fragment_lines(service: str, source: Path, imported: ImportedTrace) -> Iterator[str]:
     found = imported.statistics
     yield f"# Traffic of {source.name}: {counted(found.requests, 'request')} in {found.span_s:,.0f} s."
-    yield f"# Requests/s: {found.mean_per_s:.4g} in the mean, {found.peak_per_s:.4g} in the busiest minute."
+    yield f"# Requests/s: {found.mean_per_s:.4g} on average, {found.peak_per_s:.4g} in the busiest minute."
     for name, tokens in (("a prompt", found.input_tokens), ("an output", found.output_tokens)):
         yield (
-            f"# Tokens of {name}: {tokens.mean:.0f} in the mean, {tokens.p50:.0f} / {tokens.p95:.0f} / "
+            f"# Tokens of {name}: {tokens.mean:.0f} on average, {tokens.p50:.0f} / {tokens.p95:.0f} / "
             f"{tokens.p99:.0f} at the 50th / 95th / 99th percentile."
         )
     if found.by_hour:
         yield f"# Rate by hour over the mean: {' '.join(f'{ratio:.2f}' for ratio in found.by_hour)}."
     if (prompts := found.prompts) is not None:
         yield (
-            f"# Prompts: {prompts.seen_ratio:.0%} of their tokens began an earlier prompt as well; "
+            f"# Prompts: {prompts.seen_ratio:.0%} of their tokens also began an earlier prompt; "
             f"{counted(prompts.common_tokens, 'token')} begin most of them "
             f"(techniques.shared_prefix_tokens)."
         )
     if found.sessions.sessions:
-        each = f"{found.sessions.requests_per_session:.1f} requests in the mean"
+        each = f"{found.sessions.requests_per_session:.1f} requests on average"
         yield f"# Sessions: {found.sessions.sessions:,} of at least two requests, {each}."
     yield "services:"
     yield f"  - name: {service}"
-    yield "    # model, precision and slo are yours to fill in"
+    yield "    # fill in model, precision and slo"
     yield from _workload_lines(service, imported.classes)
     yield f"    traffic: {{burstiness: {found.burstiness:.3g}}}"
     yield f"    demand: {found.peak_per_s:.4g}"
@@ -151,7 +151,7 @@ def _workload_lines(service: str, classes: tuple[TraceClass, ...]) -> Iterator[s
         return
     yield "    workload:"
     yield "      classes:"
-    # The last share is what is left, so that rounded shares add up to one.
+    # The last share is the remainder, so that rounded shares add up to one.
     shares = [round(each.share, 4) for each in classes]
     shares[-1] = round(1 - sum(shares[:-1]), 4)
     for share, each in zip(shares, classes, strict=True):
@@ -167,8 +167,8 @@ def run_trace(path: Path, service: str, classes: int, out: Path, force: bool, er
     Raises
     ------
     InputError
-        The trace cannot be read, its requests all come at once, the service has no name that files can have,
-        or a file is there already.
+        The trace is unreadable, all requests arrive at once, the service's name is not a valid file name, or
+        a file exists.
     """
     refuse_file_name("--service", service)
     with reading(path, errors) as watch:

@@ -1,8 +1,8 @@
-"""The document that every command reads or writes: a plan, or what a fleet without one is short of.
+"""The plan document that every command reads or writes, and its counterpart for infeasible fleets.
 
-In: plan.json. Out: a `Plan` with its rows (placements, pools, purchases, costs, ...) or an `Infeasible`.
-Entry points: `Plan`, `Infeasible`, `read.read_plan`, `read.read_outcome`; `inputs` holds what a plan rests
-on.
+Input: plan.json. Output: a `Plan` with its rows (placements, pools, purchases, costs, ...) or an
+`Infeasible`. Entry points: `Plan`, `Infeasible`, `read.read_plan`, `read.read_outcome`; `inputs` holds the
+inputs of the plan.
 """
 
 from fleetplan.planner.plan.commitments import Commitment, RemainingValue, SupplyOption

@@ -1,4 +1,4 @@
-"""Rows of a plan that say what it costs: by scope, by demand scenario, and after a wrong forecast."""
+"""Rows of a plan on cost: by scope, by demand scenario, and after a wrong forecast."""
 
 from __future__ import annotations
 
@@ -12,31 +12,33 @@ class Cost(Record):
     """period, service or pool"""
     name: str
     usd: float
-    """Over the horizon, or over the period; a service pays for what it occupies. [USD]"""
+    """Cost over the horizon, or over the period; a service pays for the accelerators it occupies. [USD]"""
     usd_by_kind: dict[str, float]
-    """Of a service: capacity and energy."""
+    """For a service: capacity and energy."""
     idle_usd: float
-    """The part of what stands that no service pays for. [USD]"""
+    """Cost of capacity that no service pays for. [USD]"""
     retirement_usd: float = 0.0
-    """The part that is what hosts that leave cost at once, less their sale. [USD]"""
+    """One-off cost of departing hosts, less their sale. [USD]"""
     million_tokens: float | None
     """Input tokens of prefill and output tokens of decode at the peak rate; None without lengths."""
     usd_per_million_tokens: float | None
     carbon_kg: float | None
-    """Of the energy at the served utilisation and of what stands idle, which is no service's; None where a
-    grid intensity is missing. [kg CO2]"""
+    """Carbon of the energy at the served utilisation, and of idle hardware, which belongs to no service; None
+    if a grid intensity is missing. [kg CO2]
+    """
 
 
 class IncomeTaxCost(Record):
-    """The plan after income tax: every cost is deducted, purchases when the law allows."""
+    """Cost of the plan after income tax: every cost is deductible, purchases on the schedule of the law."""
 
     rate: float
-    """Tax over income."""
+    """Tax rate on income."""
     usd: float
-    """TCO after tax: 1 - rate times the TCO. Its kind `tax_deferral` says what it costs before tax that
-    purchases are deducted at other times than they are written off. [USD]"""
+    """TCO after tax: 1 - rate times the TCO. The cost kind `tax_deferral` is the cost before tax of deducting
+    purchases on another schedule than their write-off. [USD]
+    """
     usd_by_period: dict[str, float]
-    """The same by period. [USD]"""
+    """Cost after tax by period. [USD]"""
 
 
 class DemandScenarioCost(Record):
@@ -47,19 +49,19 @@ class DemandScenarioCost(Record):
     usd: float
     """TCO of the plan in this scenario. [USD]"""
     unmet_requests_per_s: float
-    """What the plan leaves unserved in it, the mean over the horizon. [requests/s]"""
+    """Unserved demand of the plan in this scenario, averaged over the horizon. [requests/s]"""
     best_usd: float | None = None
-    """TCO of the best plan that was found for this scenario alone; None where it was not looked for. [USD]"""
+    """TCO of the best plan found for this scenario alone; None if not computed. [USD]"""
     best_bound_usd: float | None = None
-    """No plan for this scenario alone costs less. [USD]"""
+    """Lower bound on the cost of plans for this scenario alone. [USD]"""
     best_unmet_requests_per_s: float | None = None
-    """What that plan leaves unserved. [requests/s]"""
+    """Unserved demand of that plan. [requests/s]"""
     best_unmet_gap: float | None = None
     """Share of it that another plan might serve. Unless it is 0, no least regret is proven."""
     regret_usd: float | None = None
-    """Extra cost over the best plan that was found for the scenario alone. [USD]"""
+    """Extra cost over the best plan found for the scenario alone. [USD]"""
     regret_at_most_usd: float | None = None
-    """Extra cost over the bound: no plan for the scenario alone saves more. [USD]"""
+    """Extra cost over the lower bound: no plan for the scenario alone saves more. [USD]"""
 
 
 class ScenarioPurchase(Record):
@@ -67,7 +69,7 @@ class ScenarioPurchase(Record):
 
     scenario: str
     period: str
-    """Order of a purchase, use of rented units."""
+    """Period of the order of a purchase, or of the use of rented units."""
     offer: str
     pool: str
     units: int
@@ -79,12 +81,13 @@ class WrongForecast(Record):
     planned_for: str
     turns_out: str
     usd: float | None = None
-    """TCO with placements decided anew; None where no plan was found. [USD]"""
+    """TCO with new placements; None if no plan was found. [USD]"""
     bound_usd: float | None = None
-    """No placements cost less. [USD]"""
+    """Lower bound on the cost of any placements. [USD]"""
     unmet_requests_per_s: float | None = None
-    """What then stays unserved, the mean over the horizon. [requests/s]"""
+    """Unserved demand in this case, averaged over the horizon. [requests/s]"""
     unmet_gap: float | None = None
-    """Share of it that other placements might serve: unless it is 0, at most so much stays unserved."""
+    """Share of it that other placements might serve: unless it is 0, the unserved demand is an upper bound.
+    """
     extra_usd: float | None = None
-    """Over the best plan that was found for the scenario that turns out. [USD]"""
+    """Extra cost over the best plan found for the scenario that occurs. [USD]"""

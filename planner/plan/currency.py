@@ -1,4 +1,4 @@
-"""A plan with its amounts in the currency of its report; plan.json itself is in USD."""
+"""Convert the amounts of a plan to the currency of its report; plan.json itself is in USD."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from fleetplan.planner.plan.record import Record
 _RecordT = TypeVar("_RecordT", bound=Record)
 
 AS_STATED: Final = (CurrencyInput, PriceInput)
-"""Records that stay as the fleet file has them: the rate, and prices with the unit that each states."""
+"""Records that keep the values of the fleet file: the rate, and prices with their own units."""
 
 
 def currency_of(plan: Plan) -> Currency | None:
-    """Return the currency of the plan's report; None where it is USD."""
+    """Return the currency of the plan's report, or None for USD."""
     stated = None if plan.inputs is None else plan.inputs.currency
     return None if stated is None else Currency(**stated.model_dump())
 
 
 def rate_row(currency: Currency) -> PriceInput:
-    """Return the rate as a row of the prices."""
+    """Return the exchange rate as a row of the prices."""
     return PriceInput(
         name=f"rate of {currency.code}",
         subject="report",
@@ -34,24 +34,24 @@ def rate_row(currency: Currency) -> PriceInput:
 
 
 def in_currency(plan: Plan, currency: Currency) -> Plan:
-    """Return the plan with every amount in a currency, in the fields that are named after USD."""
+    """Return the plan with every amount in another currency; amounts are the fields named after USD."""
     return _converted(plan, currency.usd_per_unit)
 
 
 def is_amount(name: str) -> bool:
-    """Tell whether a field or a column holds amounts of money: `usd`, `idle_usd`, `usd_by_kind.rent`."""
+    """Return whether a field or a column holds money: `usd`, `idle_usd`, `usd_by_kind.rent`."""
     return "usd" in name.split(".", maxsplit=1)[0].split("_")
 
 
 def titled(name: str, code: str) -> str:
-    """Return the name of a field or a column with a currency in place of USD: `idle_eur`, `eur_by_kind.rent`.
+    """Return the name of a field or column with a currency instead of USD: `idle_eur`, `eur_by_kind.rent`.
 
     Parameters
     ----------
     name : str
-        As plan.json has it.
+        Name in plan.json.
     code : str
-        ISO 4217.
+        ISO 4217 code.
     """
     if not is_amount(name):
         return name

@@ -1,4 +1,4 @@
-"""plan.json: the versioned document that a plan is, and that every other command reads."""
+"""plan.json: the versioned plan document that every other command reads."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from fleetplan.planner.plan.rows import (
 )
 
 FORMAT_VERSION: Final = "1.8"
-"""Minor versions add fields; a reader ignores what it does not know."""
+"""Format version. Minor versions add fields; a reader ignores unknown ones."""
 
 UNMET_ROUNDING_SHARE: Final = 1 / 55_440
-"""Share of a demand that may be unmet for rounding alone: a load unit of a replica that serves all of it."""
+"""Share of a demand that may be unmet through rounding: a load unit of a replica that serves all of it."""
 
 UNMET_GAP_RATIO = 1e-5
-"""Share of what is left unmet that may not be proven to be the least: HiGHS computes to a tenth of that."""
+"""Tolerance on the proof that unmet demand is minimal, ten times the precision of HiGHS. [share]"""
 
 
 class StatedGoal(Record):
-    """Value that a plan reaches of an objective before TCO."""
+    """Value of the plan's objective that precedes TCO."""
 
     objective: str
     """served, energy, carbon, accelerators or least-regret"""
@@ -52,54 +52,58 @@ class StatedGoal(Record):
     bound: float
     """No plan reaches more (served) or needs less (all others). [unit]"""
     gap: float
-    """|bound - value| / the larger of the two; of a regret, over what the cheapest scenario costs at least"""
+    """Distance of bound and value over the larger of the two; for a regret, over the lower bound of the
+    cheapest scenario
+    """
     model_value: float | None = None
-    """By the rounded figures that the solver worked with; `value` is no worse, but for rounding. [unit]"""
+    """Value by the solver's rounded figures; `value` is at least as good, except for rounding. [unit]"""
 
 
 class HomePreference(Record):
-    """What was paid so that requests of services with a `home_percent` are served in their own region."""
+    """Price of serving requests in their own region, for services with a `home_percent`."""
 
     usd: float
-    """Part of what the simpler plan costs more. [USD]"""
+    """Part of the extra cost of the simpler plan. [USD]"""
     away_requests_per_s: float
-    """Requests that other regions serve, in the mean over all periods; prefill or decode alone counts half.
-    [requests/s]"""
+    """Rate served by other regions, averaged over all periods; only prefill or only decode counts half.
+    [requests/s]
+    """
     away_requests_per_s_before: float
-    """Of the cheapest plan found."""
+    """The same for the cheapest plan found."""
 
 
 class Simplification(Record):
-    """What a plan that is simpler than the cheapest one found costs more, and how much simpler it is."""
+    """Comparison of a simplified plan with the cheapest plan found."""
 
     usd: float
-    """More than the cheapest plan found, by the solver's rounded figures. [USD]"""
+    """Extra cost over the cheapest plan found, by the solver's rounded figures. [USD]"""
     hardware_kinds: int
-    """Kinds of hardware of each service in each region, added up."""
+    """Kinds of hardware per service and region, summed."""
     hardware_kinds_before: int
-    """Of the cheapest plan found."""
+    """The same for the cheapest plan found."""
     configurations: int
-    """Configurations of each service and phase in each region, added up."""
+    """Configurations per service, phase and region, summed."""
     configurations_before: int
-    """Of the cheapest plan found."""
+    """The same for the cheapest plan found."""
     flows: int | None = None
-    """Pairs of regions of which one serves requests of the other, of each service; None is not stated."""
+    """Pairs of regions of which one serves requests of the other, summed over services; None if not stated.
+    """
     flows_before: int | None = None
-    """Of the cheapest plan found."""
+    """The same for the cheapest plan found."""
     home: HomePreference | None = None
-    """Where a service may pay to be served at home (`services.home_percent`)."""
+    """For services that may pay to be served at home (`services.home_percent`)."""
 
 
 class UnmetGap(Record):
-    """How sure it is that so much demand of a priority must stay unserved."""
+    """Proof of the unmet demand of a priority."""
 
     priority: int
     gap: float
-    """Share of what is unmet of it, headroom included, that another plan might serve: one that leaves no
-    more unmet of the priorities above. 0 where it is proven to be the least."""
+    """Share of its unmet demand, including headroom, that another plan might serve without leaving more unmet
+    in higher priorities. 0 if proven minimal.
+    """
     model_requests_per_s: float | None = None
-    """What the solver's model leaves unmet of it, headroom included, in the mean over all moments.
-    [requests/s]"""
+    """Its unmet demand in the solver's model, including headroom, averaged over all moments. [requests/s]"""
 
 
 class Plan(Record):
@@ -108,14 +112,15 @@ class Plan(Record):
     format_version: str = FORMAT_VERSION
     fleet: str
     periods: tuple[str, ...]
-    """Those of the extension of the horizon included."""
+    """Periods, including those of the extension of the horizon."""
     status: str
     """optimal, within_gap, limit or infeasible"""
     objective_usd: float
     """TCO over the horizon, recomputed without rounding. [USD]"""
     bound_usd: float
-    """No plan costs less; of those that reach the goal as well, where there is one, and that leave no more
-    unmet. [USD]"""
+    """Lower bound on the cost of any plan; with a goal or unmet demand, of plans that reach the goal and
+    leave no more unmet. [USD]
+    """
     gap: float
     """(objective - bound) / objective"""
     unmet: tuple[Unmet, ...]
@@ -130,83 +135,85 @@ class Plan(Record):
     binding: tuple[Binding, ...]
     retirements: tuple[Retired, ...] = ()
     costs: tuple[Cost, ...] = ()
-    """By period, by service, by pool."""
+    """Costs by period, by service and by pool."""
     carbon_kg: float | None = None
-    """Of the whole horizon; None where a grid intensity is missing. [kg CO2]"""
+    """Carbon over the whole horizon; None if a grid intensity is missing. [kg CO2]"""
     rejections: tuple[Rejections, ...]
     provenance: PlanProvenance
     solve: Solve
     transitions: tuple[Transition, ...] = ()
-    """What changes from period to period, and against the plan in force where one was given."""
+    """Changes between periods, and against the plan in force if there is one."""
     kv_flows: tuple[KvFlow, ...] = ()
-    """Who hands over to whom, where not every prefill replica may pass to every decode replica of a service,
-    or where links have a capacity."""
+    """Transfers between prefill and decode replicas, if not every pair is allowed or if links have a
+    capacity.
+    """
     demand_objective: str = "expected-cost"
-    """What decides between demand scenarios: expected-cost or least-regret."""
+    """Objective over demand scenarios: expected-cost or least-regret."""
     demand_scenarios: tuple[DemandScenarioCost, ...] = ()
-    """Cost by demand scenario; empty where demand is certain."""
+    """Cost by demand scenario; empty if demand is certain."""
     wrong_forecasts: tuple[WrongForecast, ...] = ()
-    """Cost of being wrong: the best purchases for each scenario where another one turns out."""
+    """Cost of a wrong forecast: the best purchases for one scenario if another one occurs."""
     scenario_purchases: tuple[ScenarioPurchase, ...] = ()
-    """What the best plan for each demand scenario alone buys; empty where it was not looked for."""
+    """Purchases of the best plan for each demand scenario alone; empty if not computed."""
     tides: tuple[Transition, ...] = ()
-    """What changes from one slice of the day to the next, the last slice coming before the first."""
+    """Changes between slices of the day; the last slice precedes the first."""
     offline_work: tuple[OfflineWork, ...] = ()
-    """When the work of offline services arises, and when it is done."""
+    """Slices in which the work of offline services arises and is done."""
     region_losses: tuple[SurvivingPlacement, ...] = ()
-    """What would serve the protected services without each region."""
+    """Placements that serve the protected services without each region."""
     goal: StatedGoal | None = None
-    """The objective that comes before TCO; None where TCO comes first."""
+    """Objective that precedes TCO; None if TCO is the first objective."""
     inputs: PlanInputs | None = None
-    """What the plan was made from, and its bill; None in a plan of format 1.0."""
+    """Inputs of the plan and its bill; None in a plan of format 1.0."""
     model_usd: float | None = None
-    """TCO of the solver's solution by the rounded figures that it worked with. [USD]"""
+    """TCO of the solver's solution by its rounded figures. [USD]"""
     model_unused_usd: float | None = None
-    """The part of it that the plan leaves out: load beyond the demand, replicas that stand idle; the rest is
-    `objective_usd`. Never below 0; both but for rounding. [USD]"""
+    """The part of it that the plan drops: load beyond the demand, and idle replicas. The rest is
+    `objective_usd`. Never below 0; both are exact except for rounding. [USD]
+    """
     simplification: Simplification | None = None
-    """Where a simpler plan than the cheapest one was taken (`policy.simpler_percent`)."""
+    """Price of a plan simpler than the cheapest one (`policy.simpler_percent`)."""
     commitments: tuple[Commitment, ...] = ()
-    """What is owed beyond the horizon, by quarter."""
+    """Amounts owed after the horizon, by quarter."""
     remaining_values: tuple[RemainingValue, ...] = ()
-    """What owned hosts are worth at its end."""
+    """Book value of owned hosts at the end of the horizon."""
     supply_options: tuple[SupplyOption, ...] = ()
-    """Buy, rent, keep or retire, by pool."""
+    """Supply options (buy, rent, keep, retire) by pool."""
     income_tax: IncomeTaxCost | None = None
-    """After income tax; None where the fleet file states none (`finance.income_tax`)."""
+    """Cost after income tax; None if the fleet file states no tax (`finance.income_tax`)."""
     extension_periods: tuple[str, ...] = ()
-    """The last periods: they repeat the last one that the fleet file states (`horizon.extend_quarters`)."""
+    """Last periods, which repeat the last one in the fleet file (`horizon.extend_quarters`)."""
     unmet_gaps: tuple[UnmetGap, ...] = ()
-    """By priority, highest first, where demand may stay unmet and some does."""
+    """Gaps by priority, highest first, if demand may stay unmet and some does."""
 
     @property
     def stated_periods(self) -> tuple[str, ...]:
-        """The periods that the fleet file states, without the extension."""
+        """Periods of the fleet file, without the extension."""
         return self.periods[: len(self.periods) - len(self.extension_periods)]
 
     @property
     def extension_usd(self) -> float:
-        """The part of the TCO that falls into the extension of the horizon. [USD]"""
+        """Part of the TCO in the extension of the horizon. [USD]"""
         added = set(self.extension_periods)
         return sum(row.usd for row in self.costs if row.scope == "period" and row.name in added)
 
     @property
     def open_gap(self) -> float:
-        """The largest share by which another plan might be better: in cost, goal or unmet demand."""
+        """Largest share by which another plan might be better: in cost, goal or unmet demand."""
         gaps = [self.gap, 0.0 if self.goal is None else self.goal.gap]
         return max(*gaps, *(each.gap for each in self.shortage_gaps if each.gap > UNMET_GAP_RATIO))
 
     @property
     def bound_scope(self) -> str:
-        """Which plans the lower bound covers, to follow its figure; empty where it covers all."""
+        """Restriction on the plans that the lower bound covers, as a suffix of its figure; empty if none."""
         return " among plans that serve as much" if self.unmet else ""
 
     @property
     def shortages(self) -> tuple[Unmet, ...]:
-        """Unmet demand beyond rounding, for people to read.
+        """Unmet demand beyond rounding, for display.
 
         The model rounds demand up, rates down and loads to whole units: a share of `UNMET_ROUNDING_SHARE` may
-        stay unmet though nothing is short.
+        stay unmet without a shortage.
         """
         demand: dict[tuple[object, ...], float] = {}
         for asked in () if self.inputs is None else self.inputs.demand:
@@ -229,7 +236,7 @@ class Plan(Record):
 
     @property
     def shortage_gaps(self) -> tuple[UnmetGap, ...]:
-        """How sure unmet demand is, of the priorities of which any is beyond rounding."""
+        """Gaps of the priorities with unmet demand beyond rounding."""
         if self.inputs is None:
             return self.unmet_gaps
         priorities = {each.name: each.priority for each in self.inputs.services}
@@ -243,7 +250,7 @@ class Plan(Record):
         Raises
         ------
         pydantic.ValidationError
-            If it is not a plan.
+            The file is not a plan.
         """
         return cls.model_validate_json(read_text(path))
 

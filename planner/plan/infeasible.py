@@ -19,21 +19,22 @@ class Shortage(AtMoment):
     unmet_requests_per_s: float
     demand_requests_per_s: float
     accelerators_short: dict[str, int] = Field(default_factory=dict)
-    """Accelerators that would serve it, by hardware that its regions have or are offered; empty where no
-    configuration meets the SLO."""
+    """Accelerators that would serve the shortage, by hardware in or on offer for its regions; empty if no
+    configuration meets the SLO.
+    """
     power_short_kw: float | None = None
-    """Least facility power that would run them, with PUE; None where power is not what is missing. [kW]"""
+    """Least facility power that would run them, including PUE; None if power is not short. [kW]"""
     reason: str
 
     @property
     def what_is_missing(self) -> str:
-        """Say how much is unserved, of how much, and for what reason."""
+        """Unserved rate, total rate and reason in words."""
         rates = f"{figure(self.unmet_requests_per_s)} of {figure(self.demand_requests_per_s)} requests/s"
         return f"{rates} unserved; missing: {self.reason}"
 
     @property
     def would_take(self) -> str:
-        """Say what would serve it: power if that is short, else accelerators; empty if nothing would."""
+        """Capacity that would serve it: power if that is short, else accelerators; empty if nothing would."""
         if self.power_short_kw is not None:
             return f"{self.power_short_kw:.4g} kW"
         options = [f"{count:,} {name}" for name, count in self.accelerators_short.items()]
@@ -44,70 +45,71 @@ class Shortage(AtMoment):
 
 
 class GivenWay(Record):
-    """How far one requirement gives way."""
+    """Relaxation of one requirement."""
 
     requirement: str
     change: str
-    """What it becomes, with the amount."""
+    """New value, with the amount of the change."""
     least: bool
-    """Whether any less was proven not to be enough, the others alike."""
+    """Whether any smaller change is proven not to be enough while the others stay the same."""
 
 
 class StatedWayOut(Record):
-    """Requirements that give way together, after which there is a plan."""
+    """Requirements that make a plan feasible when relaxed together."""
 
     gives: tuple[GivenWay, ...]
     objective_usd: float
-    """TCO of the plan that there is then. [USD]"""
+    """TCO of the plan after the relaxation. [USD]"""
     bound_usd: float
-    """No such plan costs less. [USD]"""
+    """Lower bound on its cost. [USD]"""
 
 
 class Conflict(Record):
-    """Why a fleet has no plan."""
+    """Conflict that makes a fleet infeasible."""
 
     requirements: tuple[str, ...]
-    """Together they have none."""
+    """Requirements that are infeasible together."""
     minimal: bool
-    """Whether without any one of them the others have one."""
+    """Whether the others are feasible without any one of them."""
     ways_out: tuple[StatedWayOut, ...]
-    """Each was solved; the cheapest plan first."""
+    """Solved resolutions, the cheapest plan first."""
     complete: bool
-    """Whether the time was enough to look at everything."""
+    """Whether the time was enough to examine everything."""
 
     @property
     def other_conflicts(self) -> bool:
-        """Whether giving up one of the requirements was seen not to be enough."""
+        """Whether dropping a single requirement was not enough in any resolution."""
         return bool(self.ways_out) and all(len(way.gives) > 1 for way in self.ways_out)
 
 
 class Infeasible(Record):
-    """plan.json of a fleet that cannot be served."""
+    """plan.json of an infeasible fleet."""
 
     format_version: str = FORMAT_VERSION
     fleet: str
     status: str = "infeasible"
     shortages: tuple[Shortage, ...]
-    """Empty where the limits leave no plan even if no demand is served, if `shortages_complete`."""
+    """Shortages; if complete and empty, the limits are infeasible even without any demand."""
     shortages_complete: bool = True
-    """False where the time was too short to find what stays unserved at best: what is listed is short, and
-    more may be."""
+    """False if the time was too short to find the least unserved demand: the list is correct, but there may
+    be more.
+    """
     shortages_least: bool = True
-    """Whether it is proven that no plan leaves less unserved in all."""
+    """Whether it is proven that no plan leaves less demand unserved in total."""
     rejections: tuple[Rejections, ...]
     provenance: PlanProvenance
     solve: Solve
     conflict: Conflict | None = None
-    """None where the time was too short to find it."""
+    """None if the time was too short to find it."""
 
     @property
     def more_short(self) -> str:
-        """Say what the shortages do not show or do not prove; empty where they show and prove all."""
+        """Limitation of the list of shortages in words; empty if it is complete and proven."""
         if not self.shortages_complete:
-            which = "what else" if self.shortages else "what"
-            return f"the time was too short to find {which} is short: raise --time-limit"
+            which = "more shortages" if self.shortages else "the shortages"
+            return f"the time was too short to find {which}: raise --time-limit"
         if not self.shortages_least:
-            return "the time was too short to prove that no plan leaves less unserved: raise --time-limit"
+            return "the time was too short to prove that the unserved demand is minimal: raise --time-limit"
         if not self.shortages:
             return "the limits leave no plan even if no demand is served: check budgets and power"
         return ""

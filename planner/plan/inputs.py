@@ -1,7 +1,7 @@
-"""Inputs of a plan as plan.json states them: services, demand, prices, and its bill.
+"""Inputs of a plan recorded in plan.json: services, demand, prices, and its bill.
 
-Reports, spreadsheets and launch flags are made from the plan alone, so that they show what was planned and
-not what the fleet file says today.
+Reports, spreadsheets and launch flags use only the plan, so that they show the planned inputs instead of the
+present fleet file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fleetplan.planner.plan.record import Record
 
 
 class InputRecord(Record):
-    """One stated input."""
+    """One recorded input."""
 
 
 class ClassInput(InputRecord):
@@ -25,19 +25,19 @@ class ClassInput(InputRecord):
     """New prompt tokens; None without lengths."""
     output_tokens: int | None
     context_tokens: int | None
-    """Prompt tokens with those that are cached; None where nothing is."""
+    """Prompt tokens including cached ones; None if none are cached."""
 
 
 class VariantInput(InputRecord):
     """One of the models that may serve a service."""
 
     name: str
-    """What its configurations start with; empty for the service's own model."""
+    """Prefix of its configurations; empty for the service's own model."""
     model: str
     weights: str
     kv: str
     checkpoint: str | None = None
-    """What is launched; None where it is the model's id, empty where the model is a file of shapes alone."""
+    """Checkpoint to launch; None for the model's id, empty for a model file with shapes only."""
 
 
 class ServiceInput(InputRecord):
@@ -46,24 +46,24 @@ class ServiceInput(InputRecord):
     name: str
     framework: str
     variants: tuple[VariantInput, ...]
-    """Empty for a service that brings its own rates."""
+    """Empty for a service with its own rates."""
     classes: tuple[ClassInput, ...]
     ttft_ms: float | None
     tpot_ms: float | None
     outside_ms: float
     """Time outside inference that counts against TTFT. [ms]"""
     load_limits: tuple[str, ...] = ()
-    """Limits that hold under load, with queueing, in words; `ttft_ms` and `tpot_ms` are the smallest ones."""
+    """Limits under load, including queueing, in words; `ttft_ms` and `tpot_ms` are the smallest ones."""
     headroom: float
     priority: int
     chunk_tokens: int | None
-    """Prompt tokens of an iteration; None computes prompts whole."""
+    """Prompt tokens per iteration; None computes prompts whole."""
     draft_tokens: int | None
-    """Tokens that a draft proposes a step; None without speculative decoding."""
+    """Tokens that a draft proposes per step; None without speculative decoding."""
     prefix_caching: bool
     """Whether prompts share cached tokens."""
     draft_method: str | None = None
-    """What proposes tokens: draft-model, eagle, eagle3 or mtp; None where nothing says."""
+    """Draft method: draft-model, eagle, eagle3 or mtp; None if not stated."""
     draft_model: str | None = None
     """Checkpoint of the draft; None for mtp."""
     session_gib: dict[str, float] = Field(default_factory=dict)
@@ -75,12 +75,12 @@ class ServiceInput(InputRecord):
 
     @property
     def ends_with_prompts(self) -> bool:
-        """Whether all requests end with their first token: they have no time per output token."""
+        """Whether all requests end with their first token, and so have no time per output token."""
         return bool(self.classes) and all(each.output_tokens == 1 for each in self.classes)
 
 
 class DemandInput(InputRecord):
-    """Peak demand, headroom not included."""
+    """Peak demand, without headroom."""
 
     service: str
     region: str
@@ -88,9 +88,9 @@ class DemandInput(InputRecord):
     request_class: str
     requests_per_s: float
     slice: str | None = None
-    """Part of the day; None where it is the whole day."""
+    """Slice of the day; None for the whole day."""
     scenario: str | None = None
-    """Demand scenario; None where demand is certain."""
+    """Demand scenario; None if demand is certain."""
 
 
 class PeriodInput(InputRecord):
@@ -99,16 +99,16 @@ class PeriodInput(InputRecord):
     name: str
     first_day: date
     day_after: date
-    """First day after it."""
+    """First day after the period."""
 
 
 class RegionInput(InputRecord):
-    """A place."""
+    """A region."""
 
     name: str
     pue: float
     power_kw: dict[str, float]
-    """Facility power by period; empty where it is unlimited."""
+    """Facility power by period; empty if unlimited."""
 
 
 class HardwareInput(InputRecord):
@@ -117,13 +117,13 @@ class HardwareInput(InputRecord):
     name: str
     accelerators_per_host: int
     vendor: str | None
-    """None for a kind that engine tables alone know."""
+    """None for hardware that only engine tables know."""
     part: str | None = None
-    """Part of the catalogue that it is, in hosts of any size; None for one with figures of its own."""
+    """Part in the catalogue, in hosts of any size; None for hardware with its own figures."""
 
 
 class LaunchInput(InputRecord):
-    """What starting a placed configuration needs beyond its name."""
+    """Inputs for launching a placed configuration."""
 
     service: str
     phase: str
@@ -132,21 +132,21 @@ class LaunchInput(InputRecord):
     stored_weights: str | None
     """Data type in which the model's published checkpoint stores weights; None for BF16."""
     heads: int | None
-    """Query heads; None where layers differ."""
+    """Query heads; None if layers differ."""
     kv_heads: int | None
-    """Key-value heads; None with latent attention, and where layers differ."""
+    """Key-value heads; None with latent attention, or if layers differ."""
     latent_attention: bool
     """Whether all layers have multi-head latent attention."""
     experts: bool
     """Whether the model is a mixture of experts."""
     max_context_tokens: int | None
-    """Positions that the model's config allows; None where it does not say. [tokens]"""
+    """Positions in the model's config; None if not stated. [tokens]"""
     sequence_tokens: int
-    """Longest sequence that an attention-DP rank has memory for, beside weights and activations. [tokens]"""
+    """Longest sequence in the memory of an attention-DP rank next to weights and activations. [tokens]"""
     longest_request_tokens: int | None
-    """Prompt, cached tokens and answer of the longest request; None where only means are known. [tokens]"""
+    """Prompt, cached tokens and answer of the longest request; None if only means are known. [tokens]"""
     batches: dict[str, int] = Field(default_factory=dict)
-    """Sequences of a micro-batch and attention-DP rank by class, where each class has its own."""
+    """Sequences per micro-batch and attention-DP rank by class, if classes differ."""
 
 
 class PriceInput(InputRecord):
@@ -155,33 +155,33 @@ class PriceInput(InputRecord):
     name: str
     """Unique within the plan."""
     subject: str
-    """Pool, offer or region, or what else has the price."""
+    """Pool, offer, region or other subject of the price."""
     value: float
     unit: str
     source: str
     as_of: str | None
-    """Year, month or day; None where nothing says."""
+    """Year, month or day; None if not stated."""
 
 
 class CostLine(InputRecord):
     """One line of the bill: price times quantity. The lines of a plan add up to its TCO."""
 
     period: str
-    """Empty for what belongs to no period alone."""
+    """Empty for costs that belong to no single period."""
     pool: str
     service: str
-    """Who pays alone; empty for capacity, which is shared by what runs on it."""
+    """Service that pays the whole line; empty for capacity, which services share."""
     item: str
-    """What it is for: hosts that stand there, an offer with the period of its order, a retirement."""
+    """Purpose: installed hosts, an offer with the period of its order, or a retirement."""
     kind: str
     price: str
-    """Name of the price; empty for a line without one, whose quantity is its cost."""
+    """Name of the price; empty for a line without one, with the cost as its quantity."""
     quantity: float
-    """At its present value where cost is discounted."""
+    """Present value if cost is discounted."""
     unit: str
     usd: float
     at_once: bool = False
-    """Whether it is paid once as hosts leave: what the books still held, and their sale."""
+    """Whether it is a one-off payment for departing hosts: their book value, and their sale."""
 
 
 class CurrencyInput(InputRecord):
@@ -190,13 +190,13 @@ class CurrencyInput(InputRecord):
     code: str
     """ISO 4217."""
     usd_per_unit: float
-    """What one unit of it costs. [USD]"""
+    """USD per unit of the currency. [USD]"""
     as_of: str
     source: str
 
 
 class PlanInputs(InputRecord):
-    """Inputs that a plan states."""
+    """Inputs recorded in a plan."""
 
     services: tuple[ServiceInput, ...]
     demand: tuple[DemandInput, ...]
@@ -207,6 +207,6 @@ class PlanInputs(InputRecord):
     launches: tuple[LaunchInput, ...] = ()
     """Empty in plans of older versions."""
     periods: tuple[PeriodInput, ...] = ()
-    """When the periods are, those with a date; empty in plans of older versions."""
+    """Dates of the periods that have them; empty in plans of older versions."""
     currency: CurrencyInput | None = None
-    """What the report shows amounts in; None is USD."""
+    """Currency of the report; None for USD."""

@@ -1,4 +1,4 @@
-"""Where a plan comes from: tables, calibrations, errors of the model, and how it was solved."""
+"""Provenance of a plan: operator tables, calibrations, model errors, and the solve."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from fleetplan.planner.plan.record import Record
 
 
 class Rejections(Record):
-    """Why configurations of a service are not candidates."""
+    """Reasons for excluded configurations of a service."""
 
     service: str
     counts: dict[str, int]
-    """By reason, over all hardware."""
+    """Counts by reason, over all hardware."""
     by_hardware: dict[str, dict[str, int]]
 
 
@@ -23,7 +23,7 @@ class StatedTable(Record):
     framework: str
     framework_version: str
     path: str
-    """Within the package."""
+    """Path within the package."""
     sha256: str
 
 
@@ -37,15 +37,15 @@ class CalibrationUse(Record):
     weights: str
     kv: str
     prefill_ratio: float
-    """Measured over predicted time of prompts."""
+    """Ratio of measured to predicted time of prompts."""
     decode_ratio: float
-    """Measured over predicted time of generated tokens."""
+    """Ratio of measured to predicted time of generated tokens."""
     rows: int
-    """Measurements that decided it."""
+    """Number of measurements used."""
     error_before: float
-    """Median error of predicting these measurements without it."""
+    """Median error of predicting these measurements without the calibration."""
     error_after: float
-    """The same with it."""
+    """Median error with the calibration."""
     created: str
     path: str
     sha256: str
@@ -54,17 +54,17 @@ class CalibrationUse(Record):
 
 
 class ModelError(Record):
-    """How far predicted TPOT was from published measurements on one hardware."""
+    """Error of predicted TPOT against published measurements on one hardware."""
 
     hardware: str
     median_ratio: float | None
-    """None where no measurement is published: nothing is known."""
+    """None without published measurements: the error is unknown."""
     p90_ratio: float | None
     rows: int
 
 
 class PlanProvenance(Record):
-    """Where the plan's numbers come from."""
+    """Sources of the plan's numbers."""
 
     fleetplan_version: str
     created: str
@@ -76,30 +76,30 @@ class PlanProvenance(Record):
     time_limit_s: float
     gap_limit: float
     spend_share: dict[str, float]
-    """Share of the placements' spend by how their rates were obtained."""
+    """Share of the placements' spend by source of their rates."""
     warnings: tuple[str, ...] = ()
     model_errors: tuple[ModelError, ...] = ()
-    """By hardware whose rates the performance model gave; docs/accuracy.md has the rest."""
+    """Errors of hardware with rates from the performance model; docs/accuracy.md has the others."""
     calibrations: tuple[CalibrationUse, ...] = ()
-    """Calibrations that held for a service on some hardware; all other rates are uncalibrated."""
+    """Calibrations used for a service on some hardware; all other rates are uncalibrated."""
     fleet_file: str = ""
-    """As it was named; what `plan explain` reads again."""
+    """Path as given; `plan explain` reads the file again."""
     scenarios: tuple[str, ...] = ()
     assignments: tuple[str, ...] = ()
-    """What was laid on the file, in order: names of its scenarios, then `key.path=value`."""
+    """Scenarios and assignments (`key.path=value`) applied to the file, in order."""
     baseline_file: str = ""
-    """The plan in force, as it was named; empty without one."""
+    """Path of the plan in force as given; empty without one."""
     baseline_sha256: str = ""
 
 
 class Solve(Record):
-    """How the plan was found."""
+    """Record of the search for the plan."""
 
     wall_s: float
     deterministic_time: float
     status: str
     bound_source: str
-    """Who proved the bound, or that there is no plan: `HiGHS`, `CP-SAT, confirmed by HiGHS`,
-    `CP-SAT, confirmed without presolve`, `CP-SAT without presolve`, a part of the search over blocks
-    (`pricing of blocks`), or `bounds of the variables`; of parts that share nothing each one, with `;`
-    between."""
+    """Prover of the bound or of infeasibility: `HiGHS`, `CP-SAT, confirmed by HiGHS`, `CP-SAT, confirmed
+    without presolve`, `CP-SAT without presolve`, a part of the block search (`pricing of blocks`), or `bounds
+    of the variables`; for independent parts one each, separated by `;`.
+    """

@@ -1,4 +1,4 @@
-"""From a file on disk to a plan, or to what a fleet without one is short of."""
+"""Read a plan, or the shortages of an infeasible fleet, from a file."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from fleetplan.planner.plan.infeasible import Infeasible
 _STEERING_ESCAPE: Final = re.compile(
     r"\\(?:[bfr]|u00(?:0[0-8b-f]|1[0-9a-f]|7f|[89][0-9a-f])|u20(?:2[89a-e]|6[6-9]))", re.IGNORECASE
 )
-"""Escapes of JSON for the characters of `fleetplan.fleet.printable`, once no backslash stands for itself."""
+"""JSON escapes of the characters in `fleetplan.fleet.printable`, after escaped backslashes are removed."""
 
 PLAN_FILE: Final = "plan.json"
-"""Name of the plan in the folder of a run."""
+"""File name of the plan in an output folder."""
 
 FLEET_SUFFIXES: Final = (".yaml", ".yml")
 FLEET_FILE_HINT: Final = "this looks like a fleet file; `plan FLEET.yaml --out DIR` writes DIR/plan.json"
@@ -34,7 +34,7 @@ def read_plan(path: Path) -> Plan:
     Raises
     ------
     InputError
-        If it cannot be read, is not a plan of a known format, or says that there is none.
+        The file cannot be read, is not a plan of a known format, or states that the fleet is infeasible.
     """
     outcome = read_outcome(path)
     if isinstance(outcome, Infeasible):
@@ -46,12 +46,12 @@ def read_plan(path: Path) -> Plan:
 
 
 def read_outcome(path: Path) -> Plan | Infeasible:
-    """Read the plan.json of a plan, or of a fleet that has none.
+    """Read the plan.json of a plan or of an infeasible fleet.
 
     Raises
     ------
     InputError
-        If it cannot be read or is neither.
+        The file cannot be read or is neither.
     """
     with _plan_mistakes(path):
         text = _text(path)
@@ -62,7 +62,7 @@ def read_outcome(path: Path) -> Plan | Infeasible:
 
 
 def _text(path: Path) -> str:
-    """Return the text of a plan file in which no name steers a terminal, written as it is or as an escape."""
+    """Return the text of a plan file, after a check for raw and escaped control characters in names."""
     text = read_text(path)
     found = steering_character(text) or _STEERING_ESCAPE.search(text.replace("\\\\", ""))
     if found:
@@ -74,7 +74,7 @@ def _text(path: Path) -> str:
 
 @contextmanager
 def _plan_mistakes(path: Path) -> Iterator[None]:
-    """Turn what reading a file raises into the user's mistake."""
+    """Turn exceptions from reading a file into input errors."""
     try:
         yield
     except OSError as error:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 class Record(BaseModel):
     """A part of a plan."""
 
-    # The whole plan is built when it is imported (document.py), what else is needed at its first use.
+    # Build the model of a record at its first use; the whole plan is built on import (document.py).
     model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="null", defer_build=True)
 
 
@@ -17,15 +17,15 @@ MomentKey = tuple[str, str | None, str | None]
 
 
 class AtMoment(Record):
-    """A row of one period, part of the day and demand scenario."""
+    """A row of one period, slice of the day and demand scenario."""
 
     period: str
     slice: str | None = None
-    """Part of the day; None where it is the whole day."""
+    """Slice of the day; None for the whole day."""
     scenario: str | None = None
-    """Demand scenario; None where demand is certain."""
+    """Demand scenario; None if demand is certain."""
 
     @property
     def moment_key(self) -> MomentKey:
-        """Return the key of the row's moment."""
+        """Key of the row's moment."""
         return self.period, self.slice, self.scenario

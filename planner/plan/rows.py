@@ -1,4 +1,4 @@
-"""Rows of a plan: what runs where, what is bought, what flows and what stays unmet."""
+"""Rows of a plan: placements, purchases, pools, flows and unmet demand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleetplan.planner.plan.record import AtMoment, MomentKey, Record
 _KeyT = TypeVar("_KeyT", bound=Hashable)
 
 RUNNING_KINDS: Final = ("energy", "transition", "tidal", "data")
-"""What a placement costs besides its share of the pool, by kind: its fields `energy_usd` and so on."""
+"""Kinds of cost of a placement other than its share of the pool, as in its fields `energy_usd` and so on."""
 
 
 class AtPlace(AtMoment):
@@ -29,7 +29,7 @@ class AtPlace(AtMoment):
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """Service, phase, hardware and configuration: the candidate that it runs."""
+        """Service, phase, hardware and configuration: the candidate of the row."""
         return self.service, self.phase, self.hardware, self.config
 
 
@@ -40,43 +40,44 @@ class Placement(AtPlace):
     accelerators: int
     """Accelerators of all replicas."""
     requests_per_s: float
-    """Traffic served, all classes; headroom not included. [requests/s]"""
+    """Traffic served over all classes, without headroom. [requests/s]"""
     requests_per_s_by_class: dict[str, float]
     utilisation: float
-    """Served load over what the replicas sustain on their own within the SLO, 0 to 1."""
+    """Served load over the rate that the replicas sustain alone within the SLO, 0 to 1."""
     ttft_ms: float | None
-    """Worst class; prefill and aggregated replicas alone."""
+    """Worst class; only for prefill and aggregated replicas."""
     tpot_ms: float | None
-    """Worst class; decode and aggregated replicas alone."""
+    """Worst class; only for decode and aggregated replicas."""
     usd: float
-    """Part of the expected TCO: a share of the pool's cost by accelerators, and the energy, for the hours of
-    the slice and by the probability of the scenario. [USD]"""
+    """Part of the expected TCO: a share of the pool's cost by accelerators, and energy, weighted by the hours
+    of the slice and the probability of the scenario. [USD]
+    """
     energy_usd: float
-    """Energy above idle at the served load; what its accelerators draw idle is part of the pool's. [USD]"""
+    """Energy above idle at the served load; idle energy is part of the pool's cost. [USD]"""
     provenance: dict[str, float]
-    """Share of the latency by how its numbers were obtained."""
+    """Share of the latency by source of its numbers."""
     transition_usd: float = 0.0
-    """Expected cost of the replicas that did not run in the period before; part of `usd`. [USD]"""
+    """Expected cost of replicas that did not run in the previous period; part of `usd`. [USD]"""
     tidal_usd: float = 0.0
-    """Expected cost of those that did not run in the slice before, every day anew; part of `usd`. [USD]"""
+    """Expected cost of replicas that did not run in the previous slice, every day; part of `usd`. [USD]"""
     data_usd: float = 0.0
-    """Expected cost of carrying the data of requests that come from other regions; part of `usd`. [USD]"""
+    """Expected cost of transferring the data of requests from other regions; part of `usd`. [USD]"""
     requests_per_s_by_origin: dict[str, dict[str, float]] = Field(default_factory=dict)
-    """Traffic that comes from other regions, by region and class; part of `requests_per_s`. [requests/s]"""
+    """Traffic from other regions, by region and class; part of `requests_per_s`. [requests/s]"""
     utilisation_limit: float = 1.0
-    """Utilisation up to which a pool of so many replicas keeps the limits that hold under load, 0 to 1."""
+    """Maximum utilisation at which a pool with this many replicas meets the limits under load, 0 to 1."""
 
     @property
     def running_usd(self) -> float:
-        """Running cost: all cost but its share of the pool. [USD]"""
+        """Running cost, without the share of the pool. [USD]"""
         return self.energy_usd + self.transition_usd + self.tidal_usd + self.data_usd
 
 
 class Purchase(Record):
-    """Units that an offer brings into a pool."""
+    """Units that an offer adds to a pool."""
 
     period: str
-    """Order of a purchase, use of rented units."""
+    """Period of the order of a purchase, or of the use of rented units."""
     offer: str
     region: str
     pool: str
@@ -92,29 +93,29 @@ class Purchase(Record):
     """Cost over the horizon. [USD]"""
     price_source: str
     price_as_of: str | None = None
-    """Year, month or day of the price; None where the fleet file does not say."""
+    """Year, month or day of the price; None if the fleet file does not state it."""
     assumed: bool = False
-    """Whether it is in the extension of the horizon: what would be done if the last period repeated."""
+    """Whether it falls in the extension of the horizon: the order if the last period repeated."""
 
 
 class Retired(Record):
     """Hosts, or single accelerators, that leave a pool at the start of a period."""
 
     kind: str = "retire"
-    """retire, or return where a lease ends."""
+    """retire, or return at the end of a lease."""
     period: str
     pool: str
     region: str
     hardware: str
     hosts: int
     unit: str = "host"
-    """What `hosts` counts: host, or accelerator in pools of single ones."""
+    """Unit of `hosts`: host, or accelerator in pools of single accelerators."""
     usd: float
-    """What it changes over the horizon: costs saved, what the books still held, and the sale. [USD]"""
+    """Change in cost over the horizon: saved costs, remaining book value, and the sale. [USD]"""
     resale_usd: float
-    """What the sale brings, at its present value. [USD]"""
+    """Present value of the sale. [USD]"""
     assumed: bool = False
-    """Whether it is in the extension of the horizon: what would be done if the last period repeated."""
+    """Whether it falls in the extension of the horizon: the retirement if the last period repeated."""
 
 
 class PoolUse(AtMoment):
@@ -127,41 +128,44 @@ class PoolUse(AtMoment):
     reserve_accelerators: int
     used_accelerators: int
     utilisation: float
-    """Used accelerators over those that may be used, 0 to 1."""
+    """Used accelerators over available ones, 0 to 1."""
     usd: float
-    """Depreciation, rent, hosting, maintenance and idle energy of the whole pool, for the hours of the slice
-    and by the probability of the scenario. [USD]"""
+    """Depreciation, rent, hosting, maintenance and idle energy of the whole pool, weighted by the hours of
+    the slice and the probability of the scenario. [USD]
+    """
     idle_usd: float
-    """The part that no placement carries. [USD]"""
+    """The part that no placement pays for. [USD]"""
     retirement_usd: float = 0.0
-    """What hosts that leave at the start of the period cost besides: what the books still held, less their
-    sale; negative where they sell for more. Part of the hours and the probability, as `usd` is. [USD]"""
+    """Book value of hosts that leave at the start of the period, less their sale; negative if they sell for
+    more. Weighted by hours and probability, like `usd`. [USD]
+    """
     maintenance_accelerators: int = 0
     """Out of service."""
     idle_energy_kwh: float = 0.0
-    """Energy of the accelerators that no replica holds, those in reserve and out of service too, at the meter
-    of the site; for the hours of the slice and by the probability of the scenario. [kWh]"""
+    """Metered energy of accelerators without replicas, including those in reserve and out of service,
+    weighted by the hours of the slice and the probability of the scenario. [kWh]
+    """
     power_kw: float = 0.0
-    """Facility power as the limit of a region counts it: replicas at full load, all else idle. [kW]"""
+    """Facility power that counts against the limit of a region: replicas at full load, the rest idle. [kW]"""
 
 
 class Transition(AtPlace):
-    """Replicas of a configuration in a pool that are more or fewer than in the period (slice) before."""
+    """Change in the replicas of a configuration in a pool from the previous period (or slice)."""
 
     replicas_before: int
-    """In the period before, for the first period in the plan in force; or in the slice before."""
+    """Replicas in the previous period (for the first one, in the plan in force) or in the previous slice."""
     replicas: int
     accelerators: int
-    """Accelerators that start to run it; negative where they are freed."""
+    """Accelerators that start to run it; negative if they are freed."""
     usd: float
-    """Expected cost of those that start. [USD]"""
+    """Expected cost of starting replicas. [USD]"""
 
 
 class OfflineWork(AtMoment):
     """Work of an offline service that is done in a slice of the day."""
 
     arises_in: str | None = None
-    """Slice in which its requests arise; None where the day is whole."""
+    """Slice in which its requests arise; None without slices."""
     region: str
     service: str
     request_class: str
@@ -180,7 +184,7 @@ class SurvivingPlacement(AtMoment):
     config: str
     replicas: int
     requests_per_s_by_class: dict[str, float]
-    """Traffic of all regions that they can serve; headroom not included. [requests/s]"""
+    """Traffic of all regions that they can serve, without headroom. [requests/s]"""
 
 
 class KvFlow(AtMoment):
@@ -189,15 +193,15 @@ class KvFlow(AtMoment):
     service: str
     request_class: str
     origin: str
-    """The region that the requests come from."""
+    """Region of the requests."""
     prefill_pool: str
     prefill_config: str
     decode_pool: str
     decode_config: str
     requests_per_s: float
-    """Headroom not included. [requests/s]"""
+    """Rate without headroom. [requests/s]"""
     kv_gb_per_s: float | None = None
-    """None where no link counts it. [GB/s]"""
+    """None if no link limits it. [GB/s]"""
 
 
 class Unmet(AtMoment):
@@ -210,7 +214,7 @@ class Unmet(AtMoment):
 
 
 class Binding(Record):
-    """A limit that the plan uses up."""
+    """A binding limit of the plan."""
 
     family: str
     name: str
@@ -227,13 +231,13 @@ class PhaseRatio(AtMoment):
     prefill_accelerators: int
     decode_accelerators: int
     ratio: float
-    """Prefill accelerators for each decode accelerator."""
+    """Prefill accelerators per decode accelerator."""
 
 
 def most_at_once(rows: Iterable[Placement], key: Callable[[Placement], _KeyT]) -> dict[_KeyT, int]:
-    """Accelerators that run something, the most of any moment, by whatever a key says of a placement.
+    """Return the accelerators by a key of placements, each at its maximum over the moments.
 
-    A card that runs in every period and slice is one card.
+    An accelerator in use in several periods and slices counts once.
     """
     at_moment: dict[_KeyT, Counter[MomentKey]] = defaultdict(Counter)
     for row in rows:

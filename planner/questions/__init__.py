@@ -1,1 +1,1 @@
-"""The questions of a quarterly review: what changed, why, why not, what if, what is it worth."""
+"""Questions of a quarterly review: what changed, why, why not, what if, and at what value."""

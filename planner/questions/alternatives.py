@@ -1,4 +1,4 @@
-"""Plans that cost a little more than the cheapest and are better at something that cost does not count."""
+"""Find plans that cost slightly more than the cheapest and are better in a figure other than cost."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from fleetplan.planner.questions.taken_over import bound_of
 from fleetplan.planner.search import Verge
 
 TRANSITION_PRICES: Final = (1e2, 1e3, 1e4)
-"""What starting an accelerator is made to cost, step by step, in the search for few changes. [USD]"""
+"""Prices of starting an accelerator, tried in this order to find plans with few changes. [USD]"""
 
 GAP_PART: Final = 0.25
-"""Part of the allowance that a solve may leave open."""
+"""Optimality gap of a solve as a share of the allowance."""
 
 FEWEST_UNDECIDED: Final = 2
-"""Fewest kinds of a set that is not decided by its single kinds being asked."""
+"""Minimum size of a set of hardware kinds that the solves of single kinds do not already decide."""
 
 ROUNDING_RATIO: Final = 1e-6
-"""Relative difference of a cost in the model and in the plan that is rounding."""
+"""Relative difference between the cost in the model and in the plan that counts as rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A plan within the allowance.
+    """A plan within the allowance that is better than the given plan in one figure.
 
     Attributes
     ----------
     name : str
-        What it is best at.
+        The figure in which it is best.
     figure : str
-        How good it is at that, and how good the plan is.
+        Value of the figure, here and in the given plan.
     plan : Plan or None
-        None where no plan within the allowance is better at it.
+        None if no plan within the allowance is better.
     usd : float or None
-        Its TCO, whatever was added to find it taken out. [USD]
+        TCO without any price added to steer the search. [USD]
     proven : bool
-        Whether no plan within the allowance is better at it; else it is the best that was found.
+        Whether the figure is proven best within the allowance; otherwise it is the best found.
     """
 
     name: str
@@ -57,18 +57,18 @@ class Alternative:
 
 
 def alternatives(plan: Plan, fleet: Fleet, within_ratio: float, resolver: Resolver) -> Iterator[Alternative]:
-    """Alternatives to a plan: fewest hardware kinds, no purchase, nothing new, fewest changes.
+    """Yield alternatives to a plan: fewest hardware kinds, no purchase, nothing new, fewest changes.
 
     Parameters
     ----------
     plan : Plan
-        Of the fleet; serves everything at the least TCO.
+        Plan of the fleet that serves all demand at the lowest TCO.
     fleet : Fleet
-        What it was made for.
+        Fleet of the plan.
     within_ratio : float
-        What an alternative may cost more than the plan, as a share of it.
+        Allowance: extra cost of an alternative as a share of the plan's cost.
     resolver : Resolver
-        Solves; its gap is narrowed to a part of the allowance.
+        Solves changed fleets; its gap is narrowed to a share of the allowance.
     """
     limits = replace(resolver.limits, gap_ratio=min(resolver.limits.gap_ratio, within_ratio * GAP_PART))
     own = replace(resolver, limits=limits)
@@ -90,12 +90,12 @@ def alternatives(plan: Plan, fleet: Fleet, within_ratio: float, resolver: Resolv
 
 
 def alternative_count(plan: Plan) -> int:
-    """How many alternatives to a plan there are to look for."""
+    """Return the number of alternatives to search for."""
     return 1 + _buys(plan) + bool(plan.purchases) + bool(plan.transitions)
 
 
 def least_solves(plan: Plan, fleet: Fleet) -> int:
-    """How many solves they take at least: each kind of hardware alone, and each other alternative."""
+    """Return the minimum number of solves: each single kind of hardware, and each other alternative."""
     single = len(supplied_hardware(fleet)) if len(kinds_of(plan)) > 1 else 1
     return single + alternative_count(plan) - 1
 
@@ -105,17 +105,17 @@ def _buys(plan: Plan) -> bool:
 
 
 def kinds_of(plan: Plan) -> frozenset[str]:
-    """Hardware that a plan runs on."""
+    """Return the kinds of hardware in a plan."""
     return frozenset(row.hardware for row in plan.placements)
 
 
 def fewest_kinds(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver) -> Alternative:
-    """The plan on the fewest kinds of hardware that costs no more than a cap.
+    """Find the plan on the fewest kinds of hardware that costs at most a cap.
 
-    Single kinds are tried first, which are solved soonest, and often one is enough. Otherwise sets of kinds
-    are tried from the largest down; what a set cannot serve within the cap, no part of it can, and what is
-    served within it on a part of a set is served on the set. Of each set that is left it is only asked on
-    which side of the cap it lies; the best one is then solved for its least cost.
+    Solve single kinds first: they are fast, and one kind is often enough. Then solve larger sets, largest
+    first. If a set cannot serve the fleet within the cap, no subset can; if a subset can, so can the set.
+    Each solve only decides whether the cost of the set is below or above the cap. A final solve minimises the
+    cost of the best set.
     """
     candidates = resolver.candidates(fleet).candidates
     start = frozenset(candidate.hardware for candidate in candidates)
@@ -125,7 +125,7 @@ def fewest_kinds(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver) -
     if len(kinds_of(plan)) > 1:
         sets.ask([frozenset((each,)) for each in start])
     level = {start}
-    # A set of two may hold no smaller one that is open: its single kinds are decided.
+    # The subsets of a pair are single kinds, which are already decided.
     while level and sets.fewest > FEWEST_UNDECIDED:
         open_sets = [kinds for kinds in sorted(level, key=sorted) if not sets.is_beyond(kinds)]
         sets.ask(open_sets)
@@ -154,25 +154,25 @@ def fewest_kinds(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver) -
 
 
 class _Kinds:
-    """Which sets of kinds of hardware serve a fleet within a cap, as far as that was asked.
+    """Sets of hardware kinds, each known to serve the fleet within a cap, beyond it, or undecided.
 
     Parameters
     ----------
     resolver : Resolver
-        Solves.
+        Solves changed fleets.
     asked : FleetQuestion
-        The question of the fleet on all kinds.
+        Question about the fleet on all kinds.
     cap_usd : float
-        The cap. [USD]
+        Cost cap. [USD]
     plan : Plan
-        Known to cost no more than that.
+        A plan that costs at most the cap.
 
     Attributes
     ----------
     within : dict[frozenset[str], Plan]
-        A plan within the cap by the kinds that it runs on.
+        A plan within the cap for each set of kinds.
     proven : bool
-        Whether it is proven of all sets beyond the cap that they are.
+        Whether every set considered beyond the cap is proven to be.
     """
 
     def __init__(self, resolver: Resolver, asked: FleetQuestion, cap_usd: float, plan: Plan) -> None:
@@ -183,15 +183,15 @@ class _Kinds:
 
     @property
     def fewest(self) -> int:
-        """Least number of kinds of a plan within the cap."""
+        """Return the smallest number of kinds of a plan within the cap."""
         return min(map(len, self.within))
 
     def is_beyond(self, kinds: frozenset[str]) -> bool:
-        """Whether a set costs more than the cap, as far as is known."""
+        """Return whether a set is known to cost more than the cap."""
         return any(kinds <= other for other in self._beyond)
 
     def ask(self, sets: Sequence[frozenset[str]]) -> None:
-        """Ask of each of some sets on which side of the cap it lies, where that is not known."""
+        """Decide for each undecided set whether it costs more than the cap."""
         unknown = [
             kinds
             for kinds in sorted(sets, key=sorted)
@@ -210,22 +210,22 @@ class _Kinds:
 
 @dataclass(frozen=True, slots=True)
 class OnHardwareAlone:
-    """Leaves candidates on some kinds of hardware alone."""
+    """Keeps only candidates on certain kinds of hardware."""
 
     kinds: frozenset[str]
 
     def __call__(self, candidate: Candidate) -> Candidate | None:
-        """The candidate, where it stays."""
+        """Return the candidate, or None if its hardware is excluded."""
         return candidate if candidate.hardware in self.kinds else None
 
 
 def _without_offers(
     name: str, verb: str, fleet: Fleet, plan: Plan, cap_usd: float, resolver: Resolver
 ) -> Alternative:
-    """The plan of a fleet whose offers are cut, if it costs no more than a cap."""
+    """Return the plan of a fleet with fewer offers, if it costs at most a cap."""
     resolver.say(name)
-    # Its plans are among those of the fleet with all offers, at the same cost. Beyond the cap, no more of it
-    # is asked.
+    # Its plans are also plans of the fleet with all offers, at the same cost. A solve ends once the cost is
+    # proven to exceed the cap.
     beyond = Verge(-math.inf, math.nextafter(cap_usd, math.inf))
     answer = resolver.answer(FleetQuestion(fleet, begin=plan, bound=bound_of(plan, fleet), verge=beyond))
     now = sum(row.accelerators for row in plan.purchases if verb != "bought" or row.kind == "buy")
@@ -240,14 +240,14 @@ def _without_offers(
 
 
 def started_accelerators(plan: Plan) -> int:
-    """Accelerators that begin to run something else than in the period before."""
+    """Return the accelerators that start to run a different configuration than in the period before."""
     return sum(max(0, row.accelerators) for row in plan.transitions)
 
 
 def fewest_changes(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver) -> Alternative:
-    """The plan with the fewest accelerators that start which was found below a cap.
+    """Return the plan with the fewest starting accelerators found below a cap.
 
-    Starting an accelerator is made dearer step by step; that finds plans with few changes, not each of them.
+    Raise the price of a start step by step. This finds plans with few changes, but not all of them.
     """
     resolver.say("fewest changes")
     best, best_usd, fewest = plan, plan.objective_usd, started_accelerators(plan)

@@ -1,4 +1,4 @@
-"""A plan that a question is about, with the fleet that it was made for."""
+"""Read the plan that a question is about, with the fleet it was made for."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ PLAN_AGAIN = "plan the fleet again and ask about that plan"
 
 @dataclass(frozen=True, slots=True)
 class AskedPlan:
-    """A plan file and what it was made from.
+    """A plan file with its fleet and its plan in force.
 
     Attributes
     ----------
     path : Path
-        The plan file.
+        Path of the plan file.
     outcome : Plan or Infeasible
-        What it holds.
+        Content of the plan file.
     fleet : Fleet
-        Read again; every input has the contents that the plan was made from.
+        Fleet read again, with every input unchanged since the plan was made.
     baseline : Plan or None
-        The plan in force that it was counted against.
+        The plan in force when this plan was made.
     """
 
     path: Path
@@ -39,12 +39,12 @@ class AskedPlan:
 
     @property
     def plan(self) -> Plan:
-        """The plan.
+        """The plan in the file.
 
         Raises
         ------
         InputError
-            If the file says that there is none.
+            The file states that the fleet is infeasible.
         """
         if isinstance(self.outcome, Infeasible):
             hint = "plan explain without options says which requirements are in conflict"
@@ -58,7 +58,7 @@ class AskedPlan:
 
 
 def with_baseline_file(outcome: Plan | Infeasible, path: Path | None) -> Plan | Infeasible:
-    """The outcome with the name and hash of the plan in force in its provenance."""
+    """Return the outcome with the name and hash of the plan in force in its provenance."""
     if path is None:
         return outcome
     stated = {"baseline_file": str(path), "baseline_sha256": input_sha256(path)}
@@ -66,19 +66,19 @@ def with_baseline_file(outcome: Plan | Infeasible, path: Path | None) -> Plan | 
 
 
 def read_asked_plan(path: Path, fleet_file: Path | None = None) -> AskedPlan:
-    """Read a plan file and its fleet, and make sure that they belong together.
+    """Read a plan file and its fleet, and check that they belong together.
 
     Parameters
     ----------
     path : Path
-        plan.json.
+        Path of plan.json.
     fleet_file : Path, optional
-        Where the fleet file is now; by default where the plan says.
+        Current path of the fleet file; the path in the plan by default.
 
     Raises
     ------
     InputError
-        If a file is missing, or an input is not what the plan was made from.
+        A file is missing, or an input has changed since the plan was made.
     """
     outcome = read_outcome(path)
     provenance = outcome.provenance
@@ -97,28 +97,30 @@ def read_asked_plan(path: Path, fleet_file: Path | None = None) -> AskedPlan:
 
 
 def require_current(asked: AskedPlan, resolver: Resolver) -> AskedPlan:
-    """Make sure that what a plan costs can be held against new solves.
+    """Check that the cost of a plan is comparable with new solves.
 
     Returns
     -------
     AskedPlan
-        With a fleet of which all demand must be served, as the plan does, whatever the policy says: a plan
-        that leaves some of it is no cheaper answer.
+        The plan with a fleet that must serve all demand, as the plan does, regardless of the policy.
+        Otherwise a plan with unmet demand would count as a cheaper answer.
 
     Raises
     ------
     InputError
-        If the plan does not hold with the rates of this program, leaves demand unserved, or was not made
-        for the least TCO.
+        The plan fails verification with the rates of this version, leaves demand unserved, or does not
+        minimise TCO.
     """
     plan = asked.plan
     if asked.fleet.objective != "tco":
         message = f"the plan is one for {asked.fleet.objective}, and the question is about its cost"
         raise _mistake(asked.path, "objective", message, "ask about a plan with the objective tco")
     if plan.shortages:
-        hint = "plan explain without options says what would serve it"
-        raise _mistake(asked.path, "unmet", "the plan leaves demand unserved, so its cost says little", hint)
-    # No solve and no answer without its candidates: the limit of a solve does not end this, Ctrl-C does.
+        hint = "plan explain without options lists the capacity that would serve it"
+        raise _mistake(
+            asked.path, "unmet", "the plan leaves demand unserved, so its cost is not comparable", hint
+        )
+    # No question works without candidates: the limit of a solve does not interrupt this, only Ctrl-C does.
     _, problem = resolver.problem(asked.fleet)
     broken = verify(problem, plan)
     if broken:
@@ -128,11 +130,11 @@ def require_current(asked: AskedPlan, resolver: Resolver) -> AskedPlan:
 
 
 def _changed_inputs(provenance: PlanProvenance, fleet: Fleet) -> list[tuple[str, str]]:
-    """Inputs of a plan that are not what they were, each with what became of it."""
+    """Return the changed inputs of a plan, each with the kind of change."""
     before, now = provenance.inputs_sha256, dict(fleet.input_hashes)
     changed = [(name, "has changed") for name in before if name in now and before[name] != now[name]]
-    gone = [(name, "is not read any more") for name in before if name not in now]
-    added = [(name, "is read as well") for name in now if name not in before]
+    gone = [(name, "is no longer read") for name in before if name not in now]
+    added = [(name, "is read in addition") for name in now if name not in before]
     return changed + gone + added
 
 
@@ -147,9 +149,9 @@ def _baseline(path: Path, provenance: PlanProvenance) -> Plan | None:
 
 
 def _stated_file(plan: Path, name: str, key: str, hint: str) -> Path:
-    """A file that a plan names: as it stands, or beside the plan."""
+    """Return the path of a file named in a plan: as stated, or relative to the plan."""
     if not name:
-        raise _mistake(plan, f"provenance.{key}", "the plan does not say where its fleet is", hint)
+        raise _mistake(plan, f"provenance.{key}", "the plan does not state the path of its fleet file", hint)
     for place in (Path(name), plan.parent / name):
         if is_file(place):
             return place

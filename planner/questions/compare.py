@@ -1,7 +1,7 @@
-"""Value of a plan: counterfactual fleets solved under the same demand and limits.
+"""Value of a plan: its saving against counterfactual fleets with the same demand and limits.
 
-Candidates are evaluated once; a counterfactual only leaves some out. A scenario has its own fleet and
-shares the candidates wherever its services and hardware are the same.
+Candidates are evaluated once; a counterfactual only removes some. A scenario has a fleet of its own and
+shares the candidates if its services and hardware are the same.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from fleetplan.planner.questions.taken_over import bound_of, counts_cost_alone, 
 from fleetplan.planner.search import SearchLimits, Verge, Watcher
 
 DEARER_GAP_RATIO: Final = 0.05
-"""Gap at which the search of an option ends that costs more than another one for certain: nobody takes it."""
+"""Optimality gap at which the search of an option ends once another option is proven cheaper."""
 
 UNMET_TOLERANCE_RATIO = 1e-6
-"""Relative difference of unmet demand that is rounding."""
+"""Relative difference of unmet demand that counts as rounding."""
 
 
 _Solved = tuple[int, tuple[Candidate, ...], Verge | None]
-"""A fleet, its candidates, and what had to be known of its least TCO."""
+"""Cache key of a solve: the fleet, its candidates, and the cost threshold of the search."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Solver:
-    """How every fleet of a comparison is solved: the same limits for all, the same question once."""
+    """Solver of all fleets of a comparison, with equal limits for all and a cache of answers."""
 
     limits: SearchLimits
     watch: Watcher | None
@@ -55,14 +55,14 @@ class _Solver:
         simplified: bool = True,
         verge: Verge | None = None,
     ) -> Plan | Infeasible:
-        """The plan of a fleet; of one without some candidates, from the plan with them.
+        """Return the plan of a fleet; with fewer candidates, start from the plan with all of them.
 
-        With a verge it is only known on which side the least TCO lies.
+        With a verge, the search only decides on which side of it the lowest TCO lies.
 
         Raises
         ------
         KeyboardInterrupt
-            At Ctrl-C in any solve but that of the fleet itself, which keeps its best plan.
+            Ctrl-C in a solve of a counterfactual; the solve of the fleet itself keeps its best plan.
         """
         whole = id(fleet), candidates.candidates, None
         key = whole if whole in self.solved else (id(fleet), candidates.candidates, verge)
@@ -77,7 +77,7 @@ class _Solver:
             purpose = Purpose.ROW if self.solved else Purpose.ANSWER
             outcome = solve_problem(candidates, problem, limits, self.watch, self.say, purpose).outcome
             if isinstance(outcome, Infeasible) or outcome.gap <= self.limits.gap_ratio:
-                # As good as without a verge.
+                # As good as a solve without a verge.
                 key = whole
             self.solved[key] = outcome
         return self.solved[key]
@@ -91,27 +91,27 @@ def comparisons(
     announce: Callable[[str], None] | None = None,
     baseline: Plan | None = None,
 ) -> Iterator[Comparison]:
-    """Yield what is known after the solve of a fleet, and after each of its counterfactuals.
+    """Yield the comparison after the solve of a fleet, and after each of its counterfactuals.
 
     Parameters
     ----------
     fleet : Fleet
         The resolved fleet.
     counterfactuals : Sequence[Counterfactual]
-        What to hold its plan against.
+        Fleets to compare the plan with.
     limits : SearchLimits
-        Of each fleet. Candidates count with the first fleet that is planned with them.
+        Limits for each fleet. The time to evaluate candidates counts for the first fleet that uses them.
     watch, announce : callable, optional
-        As `plan_fleet` has them.
+        As in `plan_fleet`.
     baseline : Plan, optional
-        The plan in force, against which the changes of every fleet are counted.
+        Plan in force, the reference for changes in every fleet.
 
     Raises
     ------
     NoPlanFoundError
-        If the limit came before the first plan of the fleet itself.
+        The limit was reached before the first plan of the fleet itself.
     KeyboardInterrupt
-        At Ctrl-C, but in the solve of the fleet itself, which then ends at its best plan.
+        Ctrl-C in a solve of a counterfactual; in the solve of the fleet itself, it keeps the best plan.
     """
     solver = _Solver(limits, watch, announce or (lambda _: None), baseline)
     keep = frozenset().union(*(each.configurations for each in counterfactuals))
@@ -132,7 +132,7 @@ def comparisons(
 def _compared(
     fleet: Fleet, candidates: CandidateSet, plan: Plan, against: Counterfactual, solver: _Solver
 ) -> Compared:
-    """One counterfactual, solved option by option."""
+    """Solve every option of a counterfactual and compare the cheapest with the plan."""
     other = against.fleet or fleet
     if not _same_candidates(fleet, other):
         running = solver.baseline
@@ -162,7 +162,7 @@ def _compared(
             of_usd=cheapest.objective_usd,
         )
     else:
-        notes.append("the two leave different demand unmet, so their TCO says nothing about a saving")
+        notes.append("the two leave different demand unmet, so their TCOs are not comparable")
     return Compared(
         name=against.name,
         definition=against.definition,
@@ -179,9 +179,9 @@ def _compared(
 def _trials(
     fleet: Fleet, candidates: CandidateSet, against: Counterfactual, solver: _Solver, known: Plan | None
 ) -> tuple[OptionResult, ...]:
-    """All options, of which the cheapest is wanted: others that cost more for certain are told within 5 %.
+    """Solve all options; those proven more expensive than another one only to a gap of 5 %.
 
-    Those that keep most of what the plan runs come first, as they are likely the cheapest.
+    Options that keep most of the plan's configurations come first, because they are likely the cheapest.
     """
     running = () if known is None else known.placements
     kept = {
@@ -210,13 +210,13 @@ def _trial(
     known: Plan | None,
     verge: Verge | None,
 ) -> OptionResult:
-    """One option solved with the candidates that it keeps, as far as it may be the cheapest.
+    """Solve one option with the candidates it keeps, as far as it may be the cheapest.
 
-    The plan with all candidates is known, or none; the verge is what another option costs.
+    `known` is the plan with all candidates, if any; `verge` is the cost of another option.
     """
     kept = tuple(filter(option.keeps, candidates.candidates))
     if known is not None and not known.shortages and configurations_in_force(known) <= {c.key for c in kept}:
-        # It does without what is left out, and none that does is better than it is.
+        # The unrestricted plan uses no removed candidate, so no plan of this option is better.
         return OptionResult(option.label, known, False, ())
     reasons = unservable(build_problem(fleet, kept))
     if reasons and fleet.policy.unmet == "forbid":
@@ -237,10 +237,10 @@ def _trial(
 
 
 def _bound_usd(trials: Sequence[OptionResult], cheapest: Plan, unrestricted: Plan | None) -> float:
-    """Lower bound on the cost of every option. [USD]
+    """Return a lower bound on the cost of every option. [USD]
 
-    An option that the limit left without a plan has no bound of its own; a restriction costs at least what
-    the plan without it costs at least.
+    An option without a plan at its time limit has no bound, so the bound of the unrestricted plan holds: a
+    restriction never lowers the cost.
     """
     bounds = [trial.plan.bound_usd for trial in trials if trial.plan is not None]
     if any(trial.plan is None and not trial.infeasible for trial in trials):
@@ -254,7 +254,7 @@ def _shortage_text(row: Shortage) -> str:
 
 
 def _unmet(fleet: Fleet, plan: Plan) -> tuple[float, ...]:
-    """Unmet demand by priority, the first one first. [requests/s]"""
+    """Return the unmet demand by priority, in order of priority. [requests/s]"""
     priority = {service.name: service.priority for service in fleet.services}
     levels = sorted(set(priority.values()))
     return tuple(
@@ -270,13 +270,13 @@ def _same_unmet(plan: Sequence[float], other: Sequence[float]) -> bool:
 
 
 def _demand_note(fleet: Fleet, other: Fleet) -> tuple[str, ...]:
-    """Note that a scenario serves another demand; empty where it is the same."""
+    """Return a note if a scenario serves a different demand; empty otherwise."""
     if _demands(fleet) == _demands(other):
         return ()
     own, its = (sum(sum(rates.values()) for rates in _demands(each).values()) for each in (fleet, other))
     return (
-        f"it serves another demand: {figure(its, 5)} for {figure(own, 5)} requests/s over all services "
-        "and periods",
+        f"it serves a different demand: {figure(its, 5)} instead of {figure(own, 5)} requests/s over all "
+        "services and periods",
     )
 
 
@@ -285,7 +285,7 @@ def _demands(fleet: Fleet) -> dict[str, Mapping[tuple[str, str, str], float]]:
 
 
 def _same_candidates(fleet: Fleet, other: Fleet) -> bool:
-    """Whether two fleets have the same candidates: only demand, prices and rules may differ."""
+    """Return whether two fleets have the same candidates: only demand, prices and rules may differ."""
     return (
         same_hardware(fleet, other)
         and len(fleet.services) == len(other.services)

@@ -1,4 +1,4 @@
-"""What a comparison of a plan with counterfactuals found."""
+"""Result of a comparison of a plan with counterfactuals."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from fleetplan.planner.questions.diff import COST_TOLERANCE_USD, PlanDiff
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """Saving of the plan against a counterfactual, with the range from both optimality gaps.
+    """Saving of the plan against a counterfactual, with its range from both optimality gaps.
 
     Attributes
     ----------
     usd : float
         TCO of the counterfactual's plan less that of the plan. [USD]
     least_usd, most_usd : float
-        The saving between the two optima lies between these: the counterfactual's bound less the plan, and
-        the counterfactual's plan less the plan's bound. [USD]
+        Range of the saving between the two optima: the counterfactual's bound less the plan, and the
+        counterfactual's plan less the plan's bound. [USD]
     of_usd : float
         TCO of the counterfactual's plan. [USD]
     """
@@ -30,7 +30,7 @@ class Saving:
 
     @property
     def proven(self) -> bool:
-        """Whether the gaps leave no doubt about its sign, or that there is none."""
+        """Whether the gaps leave no doubt about the sign of the saving, or about a saving of zero."""
         nothing = max(abs(self.least_usd), abs(self.most_usd)) < COST_TOLERANCE_USD
         return nothing or self.least_usd > 0 or self.most_usd < 0
 
@@ -40,26 +40,26 @@ class Saving:
         return abs(self.usd) < COST_TOLERANCE_USD
 
     def ratio(self, usd: float) -> float:
-        """An amount as a share of the counterfactual's TCO."""
+        """Return an amount as a share of the counterfactual's TCO."""
         return usd / self.of_usd if self.of_usd > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class OptionResult:
-    """One option of a counterfactual after its solve.
+    """One solved option of a counterfactual.
 
     Attributes
     ----------
     label : str
-        What sets the option apart.
+        Text that distinguishes the option.
     plan : Plan or None
-        Its plan; None where there is none.
+        Plan of the option, or None.
     infeasible : bool
-        Whether it is proven that there is none.
+        Whether it is proven that no plan exists.
     reasons : tuple[str, ...]
-        What is short, or that the time was.
+        Shortages, or a note that the time limit was reached.
     dearer : bool
-        Whether its search ended at a wider gap, as another option costs less for certain.
+        Whether the search ended at a wider gap because another option is proven cheaper.
     """
 
     label: str
@@ -71,26 +71,26 @@ class OptionResult:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A counterfactual beside the plan.
+    """A counterfactual compared with the plan.
 
     Attributes
     ----------
     name, definition : str
-        Of the counterfactual.
+        Name and definition of the counterfactual.
     trials : tuple[OptionResult, ...]
-        Every option.
+        All options.
     chosen : OptionResult or None
-        The cheapest option with a plan among those that leave the least unmet; None without one.
+        Cheapest option with a plan, among those with the least unmet demand; None without a plan.
     bound_usd : float or None
-        No plan of any option costs less; None where nothing is chosen. [USD]
+        Lower bound on the cost over all options; None if no option is chosen. [USD]
     saving : Saving or None
-        None where there is no plan, or the two leave different demand unmet.
+        None without a plan, or if the two leave different demand unmet.
     difference : PlanDiff or None
-        From the counterfactual's plan to the plan.
+        Changes from the counterfactual's plan to the plan.
     stranded_usd : float
-        Fixed cost of hardware that stands in it and runs nothing. [USD]
+        Fixed cost of the counterfactual's hardware that runs nothing. [USD]
     notes : tuple[str, ...]
-        What keeps the two from being alike, such as another demand.
+        Reasons why the two are not fully comparable, such as a different demand.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The plan, or the proof that there is none, and its counterfactuals."""
+    """The plan (or the proof of infeasibility) and its counterfactuals."""
 
     outcome: Plan | Infeasible
     warnings: tuple[str, ...]

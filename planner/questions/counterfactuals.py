@@ -1,7 +1,7 @@
-"""Counterfactual fleets of `plan compare --against`, by the candidates that they keep.
+"""Counterfactual fleets of `plan compare --against`, defined by the candidates they keep.
 
-A counterfactual restricts what may run. Demand, prices, pools, offers, policy and limits stay; hardware
-that stands already keeps its fixed cost even where nothing may run on it.
+A counterfactual restricts the configurations. Demand, prices, pools, offers, policy and limits stay;
+installed hardware keeps its fixed cost even if nothing may run on it.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ WITHOUT: Final = "without:"
 PLAN_SUFFIX: Final = ".json"
 
 Keeps = Callable[[Candidate], bool]
-"""Whether a candidate stays."""
+"""Predicate for candidates that stay."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetOption:
-    """One of the fleets that a counterfactual takes the cheapest of.
+    """One of the alternative fleets of a counterfactual, which is the cheapest of them.
 
     Attributes
     ----------
     label : str
-        What sets it apart, such as the hardware; empty where a counterfactual has one option.
+        Text that distinguishes the option, such as the hardware; empty for an only option.
     keeps : callable
-        Which candidates may run.
+        Predicate for candidates that may run.
     """
 
     label: str
@@ -47,20 +47,20 @@ class FleetOption:
 
 @dataclass(frozen=True, slots=True)
 class Counterfactual:
-    """A fleet to hold the plan against.
+    """A fleet to compare the plan with.
 
     Attributes
     ----------
     name : str
-        As it was asked for.
+        Name as given by the user.
     definition : str
-        What it is, in a sentence.
+        Definition in one sentence.
     options : tuple[FleetOption, ...]
-        The cheapest feasible one counts.
+        Options, of which the cheapest feasible one counts.
     fleet : Fleet or None
-        A scenario's fleet; None where it is the plan's own.
+        Fleet of a scenario; None for the fleet of the plan.
     configurations : frozenset[ConfigurationKey]
-        Configurations that must be candidates even where others dominate them.
+        Configurations that stay candidates even if dominated.
     """
 
     name: str
@@ -72,16 +72,16 @@ class Counterfactual:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where counterfactuals that are not rules come from.
+    """Access to scenarios and plan files named as counterfactuals.
 
     Attributes
     ----------
     scenarios : tuple[str, ...]
-        Names in the fleet file.
+        Scenario names in the fleet file.
     load_scenario : callable
-        The fleet of a scenario.
+        Returns the fleet of a scenario.
     read_plan : callable
-        The plan of a file.
+        Returns the plan in a file.
     """
 
     scenarios: tuple[str, ...]
@@ -90,21 +90,21 @@ class Sources:
 
 
 def counterfactual(text: str, fleet: Fleet, sources: Sources) -> Counterfactual:
-    """Return the counterfactual that a text after `--against` names.
+    """Return the counterfactual that the text of `--against` names.
 
     Parameters
     ----------
     text : str
         homogeneous, no-disaggregation, single-vendor, without:HARDWARE, a plan file, or a scenario.
     fleet : Fleet
-        The fleet of the plan.
+        Fleet of the plan.
     sources : Sources
-        Scenarios and plan files.
+        Access to scenarios and plan files.
 
     Raises
     ------
     InputError
-        If it names nothing.
+        The text names no counterfactual.
     """
     rules = {
         HOMOGENEOUS: _homogeneous,

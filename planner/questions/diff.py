@@ -1,4 +1,4 @@
-"""Differences between two plans, as a list that a person can review line by line."""
+"""Compare two plans as a list of changes for review, one line each."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from fleetplan.fleet.figures import plural
 from fleetplan.planner.plan import AtMoment, Plan, PoolUse
 
 TRAFFIC_TOLERANCE_RATIO: Final = 1e-6
-"""Relative difference of a quantity below which it is the same: rounding of the traffic in a plan file."""
+"""Relative difference below which two quantities are equal: rounding of the traffic in a plan file."""
 
 COST_TOLERANCE_USD: Final = 0.005
-"""Difference of a cost below which it is the same: half a cent. [USD]"""
+"""Difference below which two costs are equal: half a cent. [USD]"""
 
 IDLE: Final = "idle capacity"
 """Name of the cost that no service pays for."""
 
 
 class Action(StrEnum):
-    """Kind of change of one line of a plan."""
+    """Kind of change of a line of a plan."""
 
     ADD = "+"
     CHANGE = "~"
@@ -42,14 +42,14 @@ class DiffSubject(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QuantityChange:
-    """One figure of a line, 0 where a plan does not have the line.
+    """One figure of a line in both plans; 0 in a plan without the line.
 
     Attributes
     ----------
     name : str
-        What is counted: replicas, accelerators, units, hosts, or requests/s of a class.
+        Counted unit: replicas, accelerators, units, hosts, or requests/s of a class.
     before, after : float
-        In the old and in the new plan.
+        Value in the old and in the new plan.
     """
 
     name: str
@@ -59,20 +59,20 @@ class QuantityChange:
 
 @dataclass(frozen=True, slots=True)
 class FigureChange:
-    """One line that the plans do not share.
+    """A line that differs between the plans.
 
     Attributes
     ----------
     action : Action
-        Whether the new plan adds, changes or removes it.
+        Whether the new plan adds, changes or removes the line.
     subject : DiffSubject
-        What it is about.
+        Subject of the line.
     period, region : str
-        When and where, by the names of the new plan.
+        Period and region, by the names of the new plan.
     name : str
-        What it is, such as `chat decode TP8 on H200-SXM in east-h200`.
+        Description, such as `chat decode TP8 on H200-SXM in east-h200`.
     quantities : tuple[QuantityChange, ...]
-        All figures of a line that is added or removed; of a changed one those that differ.
+        All figures of an added or removed line; the differing figures of a changed line.
     """
 
     action: Action
@@ -83,7 +83,7 @@ class FigureChange:
     quantities: tuple[QuantityChange, ...]
 
     def delta(self, quantity: str) -> float:
-        """How much one of its figures grows; 0 where it stays."""
+        """Return the increase of a figure; 0 if it is unchanged."""
         return sum(each.after - each.before for each in self.quantities if each.name == quantity)
 
 
@@ -94,9 +94,9 @@ class CostChange:
     Attributes
     ----------
     name : str
-        A kind of cost, or a service.
+        Kind of cost, or service.
     before_usd, after_usd : float
-        Over the horizon of each plan. [USD]
+        Cost over the horizon of each plan. [USD]
     """
 
     name: str
@@ -105,12 +105,12 @@ class CostChange:
 
     @property
     def delta_usd(self) -> float:
-        """What the new plan costs more. [USD]"""
+        """Extra cost of the new plan. [USD]"""
         return self.after_usd - self.before_usd
 
     @property
     def same(self) -> bool:
-        """Whether the two differ by rounding at most."""
+        """Whether the costs differ only by rounding."""
         return math.isclose(self.before_usd, self.after_usd, rel_tol=1e-9, abs_tol=COST_TOLERANCE_USD)
 
 
@@ -121,15 +121,16 @@ class PlanDiff:
     Attributes
     ----------
     changes : tuple[FigureChange, ...]
-        Sorted by subject, period, region and name.
+        Changes sorted by subject, period, region and name.
     tco : CostChange
         TCO over the horizon of each plan.
     cost_by_kind, cost_by_service : tuple[CostChange, ...]
-        Every kind and every service of either plan; each list adds up to the TCO.
+        All kinds of cost and all services of either plan; each list adds up to the TCO.
     notes : tuple[str, ...]
-        What to know before reading it, such as periods that were matched by their position.
+        Remarks to read first, for example on periods matched by position.
     shared : CostChange or None
-        Cost of the periods that both plans have, where one has others besides; each as its plan discounts it.
+        Cost of the periods common to both plans, if one plan has further periods; each as discounted by its
+        plan.
     """
 
     changes: tuple[FigureChange, ...]
@@ -141,12 +142,12 @@ class PlanDiff:
 
     @property
     def differs(self) -> bool:
-        """Whether anything differs: a line, or what the same lines cost."""
+        """Whether any line or any cost differs."""
         costs = (self.tco, *self.cost_by_kind, *self.cost_by_service)
         return bool(self.changes) or not all(cost.same for cost in costs)
 
     def count(self, action: Action, subject: DiffSubject | None = None) -> int:
-        """How many lines an action concerns, of one subject or of all."""
+        """Return the number of lines with an action, for one subject or for all."""
         return sum(each.action is action and subject in (None, each.subject) for each in self.changes)
 
 
@@ -155,18 +156,18 @@ _Key = tuple[DiffSubject, str, str, str]
 
 
 def diff(old: Plan, new: Plan) -> PlanDiff:
-    """What the new plan adds, changes and removes.
+    """Return the additions, changes and removals from an old to a new plan.
 
     Parameters
     ----------
     old, new : Plan
-        Two plans. Lines are matched by period, region and name. Plans that share no period, such as those
-        of two quarters, are matched period by period in order.
+        Plans to compare. Lines are matched by period, region and name. Plans without a common period, such as
+        those of two quarters, are matched period by period in order.
 
     Returns
     -------
     PlanDiff
-        Empty of changes where both do the same.
+        Without changes if both plans do the same.
     """
     periods, notes = _matched_periods(old, new)
     before, after = _lines(old, periods), _lines(new, {})
@@ -188,7 +189,7 @@ def diff(old: Plan, new: Plan) -> PlanDiff:
 
 
 def _shared(old: Plan, new: Plan) -> CostChange | None:
-    """Cost of the periods of both plans; the horizon of a plan that follows another one has moved on."""
+    """Return the cost of the common periods, if the horizons differ, as they do for consecutive plans."""
     both = [period for period in old.periods if period in new.periods]
     if not both or old.periods == new.periods:
         return None
@@ -200,7 +201,7 @@ def _shared(old: Plan, new: Plan) -> CostChange | None:
 
 
 def _matched_periods(old: Plan, new: Plan) -> tuple[dict[str, str], tuple[str, ...]]:
-    """New names of the old plan's periods, and what to say about them."""
+    """Return the new names of the old plan's periods, and notes about the match."""
     if old.periods == new.periods:
         return {}, ()
     span_old, span_new = " ".join(old.periods), " ".join(new.periods)
@@ -213,7 +214,7 @@ def _matched_periods(old: Plan, new: Plan) -> tuple[dict[str, str], tuple[str, .
 
 
 def _lines(plan: Plan, renamed: Mapping[str, str]) -> dict[_Key, dict[str, float]]:
-    """Every line of a plan with its figures."""
+    """Return every line of a plan with its figures."""
     lines: dict[_Key, dict[str, float]] = defaultdict(lambda: defaultdict(float))
 
     def add(subject: DiffSubject, period: str, region: str, name: str, figures: Mapping[str, float]) -> None:
@@ -232,7 +233,7 @@ def _lines(plan: Plan, renamed: Mapping[str, str]) -> dict[_Key, dict[str, float
     for gone in plan.retirements:
         name = f"{gone.hardware} from {gone.pool}" + (", lease ends" if gone.kind == "return" else "")
         add(DiffSubject.RETIREMENT, gone.period, gone.region, name, {plural(gone.unit): gone.hosts})
-    # What stands is the same in every slice and demand scenario; it is kept free where something runs.
+    # Accelerators of a pool are the same in every slice and demand scenario; only the reserve differs.
     standing: dict[tuple[str, str], PoolUse] = {}
     for use in plan.pools:
         known = standing.get((use.period, use.pool))
@@ -249,7 +250,7 @@ def _lines(plan: Plan, renamed: Mapping[str, str]) -> dict[_Key, dict[str, float
 
 
 def _when(row: AtMoment) -> str:
-    """Slice and demand scenario of a row; empty where there are none."""
+    """Return the slice and demand scenario of a row as text, or an empty string."""
     part = "" if row.slice is None else f" by {row.slice}"
     return part if row.scenario is None else f"{part} if {row.scenario}"
 
@@ -257,7 +258,7 @@ def _when(row: AtMoment) -> str:
 def _change(
     key: _Key, before: Mapping[str, float] | None, after: Mapping[str, float] | None
 ) -> FigureChange | None:
-    """The change of one line, or None where it stays."""
+    """Return the change of one line, or None if it is unchanged."""
     old, new = before or {}, after or {}
     figures = [QuantityChange(name, old.get(name, 0), new.get(name, 0)) for name in {**old, **new}]
     changed = [each for each in figures if not same_figure(each)]
@@ -269,12 +270,12 @@ def _change(
 
 
 def same_figure(figure: QuantityChange) -> bool:
-    """Return whether a figure is the same in both plans but for rounding."""
+    """Return whether a figure is the same in both plans except for rounding."""
     return math.isclose(figure.before, figure.after, rel_tol=TRAFFIC_TOLERANCE_RATIO)
 
 
 def _usd_by_service(plan: Plan) -> dict[str, float]:
-    """TCO by service, with what none of them pays for. [USD]"""
+    """Return the TCO by service, plus the idle capacity that no service pays for. [USD]"""
     usd: dict[str, float] = defaultdict(float)
     for row in plan.placements:
         usd[row.service] += row.usd
@@ -282,6 +283,6 @@ def _usd_by_service(plan: Plan) -> dict[str, float]:
 
 
 def _costs(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[CostChange, ...]:
-    """Costs of both plans by name; the idle capacity comes last."""
+    """Return the costs of both plans by name, idle capacity last."""
     names = sorted({*before, *after}, key=lambda name: (name == IDLE, name))
     return tuple(CostChange(name, before.get(name, 0.0), after.get(name, 0.0)) for name in names)

@@ -1,6 +1,6 @@
-"""Fleets with one thing changed, as somebody could have written them.
+"""Edits of a fleet: each function returns a fleet with one input changed.
 
-Every edit names what it changes, so edits can be laid on one another in any order.
+Every edit names its target, so that edits can be combined in any order.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ Edit = Callable[[Fleet], Fleet]
 
 
 def with_service(fleet: Fleet, name: str, change: Callable[[Service], Service]) -> Fleet:
-    """The fleet with one service changed."""
+    """Return the fleet with one service changed."""
     services = tuple(change(each) if each.name == name else each for each in fleet.services)
     return replace(fleet, services=services)
 
 
 def with_offer(fleet: Fleet, name: str, change: Callable[[Offer], Offer]) -> Fleet:
-    """The fleet with one offer changed."""
+    """Return the fleet with one offer changed."""
     return replace(fleet, offers=tuple(change(each) if each.name == name else each for each in fleet.offers))
 
 
 def with_pool(fleet: Fleet, name: str, change: Callable[[Pool], Pool]) -> Fleet:
-    """The fleet with one pool changed."""
+    """Return the fleet with one pool changed."""
     return replace(fleet, pools=tuple(change(each) if each.name == name else each for each in fleet.pools))
 
 
 def with_policy(fleet: Fleet, change: Callable[[Policy], Policy]) -> Fleet:
-    """The fleet under another policy."""
+    """Return the fleet with a changed policy."""
     return replace(fleet, policy=change(fleet.policy))
 
 
 def with_budget(fleet: Fleet, change: Callable[[Budget], Budget]) -> Fleet:
-    """The fleet with another budget."""
+    """Return the fleet with a changed budget."""
     return replace(fleet, budget=change(fleet.budget))
 
 
 def demand_scaled(fleet: Fleet, ratio: float, service: str | None = None, region: str | None = None) -> Fleet:
-    """The fleet with demand times a ratio: of one service or all, in one region or all."""
+    """Return the fleet with scaled demand, of one service or all, in one region or all."""
 
     def scaled(each: Service) -> Service:
         if service not in (None, each.name):
@@ -58,7 +58,7 @@ def demand_scaled(fleet: Fleet, ratio: float, service: str | None = None, region
 
 
 def power_limited(fleet: Fleet, region: str, change: Callable[[float], float] | None) -> Fleet:
-    """The fleet with another facility power in one region; without a change it is unlimited. [kW]"""
+    """Return the fleet with a changed facility power in one region; without a change, unlimited. [kW]"""
     regions = tuple(
         replace(
             each,
@@ -72,7 +72,7 @@ def power_limited(fleet: Fleet, region: str, change: Callable[[float], float] | 
 
 
 def price_scaled(fleet: Fleet, ratio: float, offers: frozenset[str] | None = None) -> Fleet:
-    """The fleet with the prices of some offers, or of all, times a ratio; what stands keeps its cost."""
+    """Return the fleet with scaled prices of some or all offers; installed hardware keeps its cost."""
 
     def scaled(offer: Offer) -> Offer:
         if offers is not None and offer.name not in offers:
@@ -89,7 +89,7 @@ def price_scaled(fleet: Fleet, ratio: float, offers: frozenset[str] | None = Non
 
 
 def maximum_changed(fleet: Fleet, offer: str, change: Callable[[int], int | None]) -> Fleet:
-    """The fleet with another maximum of one offer in every period that has one."""
+    """Return the fleet with a changed maximum of an offer in every period that has one."""
 
     def changed(each: Offer) -> Offer:
         return replace(
@@ -100,14 +100,14 @@ def maximum_changed(fleet: Fleet, offer: str, change: Callable[[int], int | None
 
 
 def maximum_set(fleet: Fleet, offer: str, units: int) -> Fleet:
-    """The fleet with the same maximum of one offer in every period, whether it had one or not."""
+    """Return the fleet with the same maximum of an offer in every period, even in those without one."""
     return with_offer(
         fleet, offer, lambda each: replace(each, max_units=tuple(units for _ in each.max_units))
     )
 
 
 def limited_to(fleet: Fleet, plan: Plan, problem: Problem) -> Fleet:
-    """The fleet whose offers bring what a plan takes of them, where and when it does, and no more."""
+    """Return the fleet with offers limited to the orders of a plan, by region and period."""
     offers = []
     for offer in fleet.offers:
         for region in offer.regions:
@@ -125,10 +125,10 @@ def limited_to(fleet: Fleet, plan: Plan, problem: Problem) -> Fleet:
 
 
 def region_lost(fleet: Fleet, region: str) -> Fleet:
-    """The fleet without a region's hardware, its demand shared out over the others as they ask it themselves.
+    """Return the fleet without a region's hardware, with its demand distributed in proportion to the others'.
 
-    Demand of a service that nobody else asks stays where it arises. The loss that services are to survive has
-    happened: those that are left need not survive another one.
+    Demand of a service that no other region has stays in the lost region. Policy no longer requires services to
+    survive the loss of a further region.
     """
 
     def moved(rates: DemandRates) -> DemandRates:
@@ -159,7 +159,7 @@ def region_lost(fleet: Fleet, region: str) -> Fleet:
 
 
 def delivered_late(fleet: Fleet, quarters: int) -> Fleet:
-    """The fleet whose purchases arrive so many quarters later."""
+    """Return the fleet with purchases that arrive some quarters later."""
 
     def late(offer: Offer) -> Offer:
         if offer.capex_usd_per_host is None:
@@ -171,7 +171,7 @@ def delivered_late(fleet: Fleet, quarters: int) -> Fleet:
 
 
 def latency_limits_scaled(fleet: Fleet, ratio: float, service: str | None = None) -> Fleet:
-    """The fleet with all latency limits of one service, or of all, times a ratio."""
+    """Return the fleet with scaled latency limits, of one service or all."""
     for each in fleet.services:
         if service in (None, each.name):
             fleet = latency_limits_changed(
@@ -181,7 +181,7 @@ def latency_limits_scaled(fleet: Fleet, ratio: float, service: str | None = None
 
 
 def served_slower(fleet: Fleet, slowdown: float) -> Fleet:
-    """The fleet whose latency limits a model keeps that is slower than the one of the rates by a share."""
+    """Return the fleet with limits tightened so that a model slower by a share meets the original ones."""
     for service in fleet.services:
         ttft = partial(_tightened, slowdown, service.outside_ms.total_ms)
         fleet = latency_limits_changed(fleet, service.name, ttft, ttft=True, tpot=False)
@@ -191,14 +191,14 @@ def served_slower(fleet: Fleet, slowdown: float) -> Fleet:
 
 
 def _tightened(slowdown: float, outside_ms: float, limit_ms: float) -> float:
-    """A limit on a latency of which a part is not slowed down. [ms]"""
+    """Return a tightened limit for a latency of which one part does not slow down. [ms]"""
     return (limit_ms - outside_ms) / (1 + slowdown) + outside_ms
 
 
 def more_of_pool(fleet: Fleet, name: str, hosts: int | None) -> Fleet:
-    """The fleet with up to so many hosts more like those of a pool, at the pool's price; None is unlimited.
+    """Return the fleet with up to a number of hosts more at a pool's price; None is unlimited.
 
-    They come as an offer of the same kind, which joins the pool: nothing is paid for what is not taken.
+    The hosts are an offer of the same kind that joins the pool, so that unused ones cost nothing.
     """
     pool = next(pool for pool in fleet.pools if pool.name == name)
     periods = range(len(fleet.periods))
@@ -225,9 +225,9 @@ def more_of_pool(fleet: Fleet, name: str, hosts: int | None) -> Fleet:
 def latency_limits_changed(
     fleet: Fleet, service: str, change: Callable[[float], float | None], *, ttft: bool, tpot: bool
 ) -> Fleet:
-    """The fleet with other limits on the TTFT, the TPOT or both of one service, where it has them. [ms]
+    """Return the fleet with changed limits on the TTFT, the TPOT or both of one service, if it has any. [ms]
 
-    Limits that hold under load change along with those without.
+    Limits under load change along with those on the mean without queueing.
     """
 
     def under_load(limits: tuple[LatencyLimit, ...]) -> tuple[LatencyLimit, ...]:

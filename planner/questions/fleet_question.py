@@ -1,4 +1,4 @@
-"""A changed fleet that is to be solved, and what solving it gave."""
+"""Questions that solve a changed fleet, and their answers."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from fleetplan.planner.problem import Candidate, KnownBound, Problem
 from fleetplan.planner.search import Verge
 
 Change = Callable[[Candidate], Candidate | None]
-"""What becomes of a candidate in a question; None leaves it out."""
+"""Changes a candidate for a question; None removes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetQuestion:
-    """A fleet to be solved, and what is known of it before.
+    """A fleet to solve, with prior knowledge.
 
     Attributes
     ----------
     fleet : Fleet
-        What is planned.
+        Fleet to plan.
     change : callable or None
-        What becomes of the candidates.
+        Changes the candidates.
     begin : Plan or None
-        A plan that the search begins with.
+        Plan from which the search starts.
     bound : KnownBound or None
-        A bound that holds for the fleet.
+        Lower bound that is valid for the fleet.
     verge : Verge or None
-        What the least TCO is held against, where no more has to be known of it.
+        Threshold of the lowest TCO; the search ends once its side is decided.
     shown : bool
-        Whether somebody sees the plan, not only what it costs: it is then one of few configurations.
+        Whether the plan is shown to the user; it is then simplified to few configurations.
     program : str
-        Hash of a program whose optimum is known: an equal one is not solved.
+        Hash of an integer program with a known optimum; an equal program is not solved.
     with_baseline : bool
         Whether changes are counted from the plan in force.
     """
@@ -50,20 +50,20 @@ class FleetQuestion:
 
 @dataclass(frozen=True, slots=True)
 class FleetAnswer:
-    """What solving a changed fleet gave.
+    """Result of solving a changed fleet.
 
     Attributes
     ----------
     problem : Problem
-        What was solved.
+        Problem that was solved.
     plan : Plan or None
-        The verified plan; None where there is none.
+        Verified plan, or None.
     infeasible : bool
-        Whether it is proven that there is none.
+        Whether it is proven that no plan exists.
     reasons : tuple[str, ...]
-        Why there is none, as far as a glance shows it, or that the time was short.
+        Reasons for no plan, as far as known without analysis, or that the time was short.
     known : bool
-        Whether the program is the one that was named, so that nothing was solved.
+        Whether the program equals the named one, so that nothing was solved.
     """
 
     problem: Problem
@@ -74,12 +74,12 @@ class FleetAnswer:
 
     @property
     def most_usd(self) -> float:
-        """The optimum costs no more; infinite without a plan. [USD]"""
+        """Upper bound on the optimum; infinite without a plan. [USD]"""
         return float("inf") if self.plan is None else self.plan.objective_usd
 
     @property
     def least_usd(self) -> float:
-        """The optimum costs no less; infinite where infeasible, 0 where nothing is known. [USD]"""
+        """Lower bound on the optimum; infinite if infeasible, 0 if nothing is known. [USD]"""
         if self.plan is not None:
             return self.plan.bound_usd
         return float("inf") if self.infeasible else 0.0

@@ -1,4 +1,4 @@
-"""What a reviewer of a new plan asks: why it differs, what moves, what it risks, which files it rests on."""
+"""Review of a new plan for its approval: changed inputs, moves, risks and file hashes."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from fleetplan.planner.questions.diff import PlanDiff, QuantityChange, diff, sam
 from fleetplan.planner.questions.stress import STRESS_COLUMNS
 
 STRESS: Final = "Stress"
-"""What the risks that a stress found begin with."""
+"""Prefix of the risks found by a stress test."""
 
 SOFT_SOURCES: Final = ("extrapolated", "roofline")
-"""Sources of operator times that no measurement is near."""
+"""Sources of operator times that are far from any measurement."""
 
 SOFT_SHARE: Final = 0.2
-"""Share of the spend on such times from which on it is a risk: a fifth of it is a purchase of its own."""
+"""Share of the spend on these sources from which it is a risk: one fifth is a purchase in its own right."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedInput:
-    """An input that differs.
+    """An input that differs between the plans.
 
     Attributes
     ----------
     subject : str
         Setting of the command, peak demand, service, price, power or objective.
     name : str
-        Of what.
+        Name within the subject.
     before, after : str or float or None
-        In the old and in the new plan; None where a plan does not have it.
+        Value in the old and in the new plan; None if a plan lacks the input.
     unit : str
-        Empty for words.
+        Unit; empty for text.
     """
 
     subject: str
@@ -50,7 +50,7 @@ class ChangedInput:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Accelerators of a service on one hardware in one region, in the moment with the most of them."""
+    """Accelerators of a service on one hardware in one region, at their maximum over the moments."""
 
     service: str
     hardware: str
@@ -60,7 +60,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class InputHash:
-    """SHA-256 of an input of both plans; empty where a plan does not have it."""
+    """SHA-256 of an input in both plans; empty if a plan lacks it."""
 
     name: str
     before: str
@@ -69,24 +69,24 @@ class InputHash:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A new plan beside the one before.
+    """A new plan compared with the previous one.
 
     Attributes
     ----------
     old, new : Plan
-        The plans.
+        Both plans.
     sha256 : tuple[str, str]
-        Of their files.
+        Hashes of both plan files.
     found : PlanDiff
-        Line by line, with the cost.
+        Differences by line, and of the cost.
     reasons : tuple[Reason, ...]
         Inputs that differ.
     moves : tuple[Move, ...]
-        Where services run, as far as it differs.
+        Changes in the hardware of services.
     risks : tuple[str, ...]
-        What to doubt of the new plan.
+        Risks of the new plan.
     hashes : tuple[InputHash, ...]
-        Of every input.
+        Hashes of every input.
     """
 
     old: Plan
@@ -100,19 +100,19 @@ class Review:
 
 
 def review(old_file: Path, new_file: Path, stress_file: Path | None = None) -> Review:
-    """Return the review of the plans of two files.
+    """Return the review of the plans in two files.
 
     Parameters
     ----------
     old_file, new_file : Path
-        The plans.
+        Plan files.
     stress_file : Path, optional
-        What `plan stress --csv` wrote of the new plan; it joins the risks.
+        Table written by `plan stress --csv` for the new plan; it adds to the risks.
 
     Raises
     ------
     InputError
-        A file is no plan, or no stress of the new one.
+        A file is not a plan, or not a stress table of the new plan.
     """
     old, new = read_plan(old_file), read_plan(new_file)
     stress = [] if stress_file is None else list(_stress(stress_file, new))
@@ -131,7 +131,7 @@ def review(old_file: Path, new_file: Path, stress_file: Path | None = None) -> R
 
 
 def _reasons(old: Plan, new: Plan) -> Iterator[ChangedInput]:
-    """Inputs of one plan that the other has otherwise."""
+    """Yield the inputs that differ between the plans."""
     before, after = _inputs(old), _inputs(new)
     for key in sorted({*before, *after}, key=lambda key: (_SUBJECTS.index(key[0]), key[1:])):
         one, other = before.get(key), after.get(key)
@@ -145,11 +145,11 @@ def _reasons(old: Plan, new: Plan) -> Iterator[ChangedInput]:
 
 
 _SUBJECTS: Final = ("setting", "peak demand", "service", "price", "power", "objective")
-"""Kinds of inputs, in the order in which they are told."""
+"""Kinds of inputs, in the order of the report."""
 
 
 def _inputs(plan: Plan) -> dict[tuple[str, str, str], str | float]:
-    """Figures and words of the inputs by subject, name and unit."""
+    """Return the inputs of a plan by subject, name and unit."""
     goal = "tco" if plan.goal is None else plan.goal.objective
     found: dict[tuple[str, str, str], str | float] = {("objective", "least", ""): goal}
     for name, values in (("scenario", plan.provenance.scenarios), ("--set", plan.provenance.assignments)):
@@ -185,7 +185,7 @@ def _inputs(plan: Plan) -> dict[tuple[str, str, str], str | float]:
 
 
 def _moves(old: Plan, new: Plan) -> Iterator[Move]:
-    """Where a service runs on more or fewer accelerators than before."""
+    """Yield the services that use more or fewer accelerators than before."""
     before, after = _held(old), _held(new)
     for key in sorted({*before, *after}):
         accelerators = QuantityChange("accelerators", before.get(key, 0), after.get(key, 0))
@@ -194,12 +194,12 @@ def _moves(old: Plan, new: Plan) -> Iterator[Move]:
 
 
 def _held(plan: Plan) -> Mapping[tuple[str, str, str], int]:
-    """Accelerators by service, hardware and region, the most of any moment."""
+    """Return accelerators by service, hardware and region, at their maximum over the moments."""
     return most_at_once(plan.placements, lambda row: (row.service, row.hardware, row.region))
 
 
 def _risks(plan: Plan) -> Iterator[str]:
-    """What to doubt of a plan, in sentences."""
+    """Yield the risks of a plan, one sentence each."""
     for row in plan.shortages:
         when = " ".join(part for part in row.moment_key if part)
         rate = figure(row.requests_per_s)
@@ -208,22 +208,22 @@ def _risks(plan: Plan) -> Iterator[str]:
         yield f"The search reached its time limit: another plan may cost up to {plan.gap:.1%} less."
     soft = sum(plan.provenance.spend_share.get(name, 0.0) for name in SOFT_SOURCES)
     if soft >= SOFT_SHARE:
-        yield f"{soft:.0%} of the spend rests on operator times that are extrapolated or from a roofline."
+        yield f"{soft:.0%} of the spend is based on extrapolated or roofline operator times."
     for error in plan.provenance.model_errors:
         if error.median_ratio is None:
             yield f"{error.hardware}: no published measurement to compare the predictions with."
     for limit in plan.binding:
         used = f"{figure(limit.used, 5)} of {figure(limit.limit, 5)} {limit.unit}"
-        yield f"{limit.name} ({limit.family}) is used up: {used}."
+        yield f"{limit.name} ({limit.family}) is binding: {used}."
     owed = sum(each.usd for each in plan.commitments)
     if owed:
         with shown_in(currency_of(plan)):
-            yield f"{money(owed)} is owed after {plan.periods[-1]}, whatever is decided then."
+            yield f"{money(owed)} is owed after {plan.periods[-1]}, independent of later decisions."
     yield from plan.provenance.warnings
 
 
 def _stress(path: Path, plan: Plan) -> Iterator[str]:
-    """What a stress of a plan found, in sentences: what stays unserved, and which cases change nothing."""
+    """Yield the findings of a stress test as sentences: unserved demand, and cases without effect."""
     table = read_text_table(path, STRESS_COLUMNS, STRESS_COLUMNS)
     services = tuple(dict.fromkeys(row.service for row in plan.placements))
     broken: dict[str, list[str]] = defaultdict(list)
@@ -249,7 +249,7 @@ def _stress(path: Path, plan: Plan) -> Iterator[str]:
 
 
 def _hashes(old: Plan, new: Plan) -> Iterator[InputHash]:
-    """Hashes of the inputs of both plans by name, with the plans that were in force."""
+    """Yield the hashes of the inputs of both plans by name, including the plans in force."""
     before, after = ({**each.provenance.inputs_sha256} for each in (old, new))
     for each, hashes in ((old, before), (new, after)):
         if each.provenance.baseline_sha256:

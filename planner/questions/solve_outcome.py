@@ -1,4 +1,4 @@
-"""What a solve states beside its result: the plan in force by name, and why there is no plan."""
+"""Complete the outcome of a solve: name the plan in force, and explain why a fleet is infeasible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.search import SearchLimits
 
 CONFLICT_SOLVE_LIMIT_S: Final = 5.0
-"""Time for one question of it. [s]"""
+"""Time limit of one solve in the search for the conflict. [s]"""
 
 
 def stated_outcome(
@@ -26,20 +26,20 @@ def stated_outcome(
     say: Callable[[str], None],
     found: Planned,
 ) -> Plan | Infeasible:
-    """The outcome of a solve, complete.
+    """Return the complete outcome of a solve.
 
     Parameters
     ----------
     fleet : Fleet
-        What was asked.
+        Fleet of the solve.
     limits : SearchLimits
-        Of the solve.
+        Limits of the solve.
     baseline : tuple[Path, Plan] or None
-        The plan in force and its file.
+        Plan in force and its file.
     say : callable
-        Told what is being done.
+        Receives progress messages.
     found : Planned
-        What was found, and when the solve is over, the reasons included.
+        Result of the search, with the deadline for the whole solve including the conflict.
     """
     outcome = found.outcome
     if isinstance(outcome, Infeasible):

@@ -1,4 +1,4 @@
-"""One service from its landscape to its placements: what was tried, what fell out, what was taken."""
+"""Story of one service: its evaluated, excluded and chosen configurations."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.questions.resolving import Resolver
 
 REQUESTS_PRICED = 1e6
-"""Requests that a phase's cost is stated for."""
+"""Number of requests that the cost of a phase refers to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cheapest:
-    """The configuration of one phase that serves the service's mix at the least cost on one hardware.
+    """The configuration of a phase that serves the service's mix at the lowest cost on one hardware.
 
     Attributes
     ----------
     phase, config : str
-        What it is.
+        Phase and configuration.
     accelerators : int
-        Of a replica.
+        Accelerators per replica.
     usd_per_million_requests : float or None
-        At full load, of the cheapest price of the hardware; None where it cannot serve every class. [USD]
+        Cost at full load, at the cheapest price of the hardware; None if it cannot serve every class. [USD]
     placed : int
-        Accelerators that the plan has of this phase on this hardware, over all regions and periods.
+        Accelerators of this phase on this hardware in the plan, over all regions and periods.
     """
 
     phase: str
@@ -42,20 +42,20 @@ class Cheapest:
 
 @dataclass(frozen=True, slots=True)
 class OnHardware:
-    """What became of a service's configurations on one hardware.
+    """Configurations of a service on one hardware.
 
     Attributes
     ----------
     hardware : str
-        The hardware.
+        Name of the hardware.
     price : str
-        Its cheapest price in the regions that serve the service, and where that is.
+        Cheapest price in the regions that serve the service, and its pool or offer.
     rejected : dict[str, int]
-        Configurations left out, by reason.
+        Excluded configurations by reason.
     candidates : int
-        Configurations that could be chosen.
+        Number of candidates.
     cheapest : tuple[Cheapest, ...]
-        One a phase.
+        Cheapest configuration of each phase.
     """
 
     hardware: str
@@ -72,15 +72,15 @@ class Story:
     Attributes
     ----------
     service : Service
-        What is asked of it.
+        Service of the fleet.
     hardware : tuple[OnHardware, ...]
-        In the order of the fleet file.
+        Hardware in the order of the fleet file.
     placements : tuple[Placement, ...]
-        Of the plan.
+        Placements of the service in the plan.
     unmet : tuple[Unmet, ...]
-        What the plan leaves unserved of it.
+        Demand of the service that the plan leaves unserved.
     binding : tuple[Binding, ...]
-        Limits that the plan uses up where the service runs.
+        Binding limits in the regions of the service.
     usd : float
         Cost of its placements over the horizon. [USD]
     """
@@ -94,23 +94,23 @@ class Story:
 
     @property
     def evaluated(self) -> int:
-        """Configurations that were looked at."""
+        """Number of evaluated configurations."""
         return sum(sum(row.rejected.values()) + row.candidates for row in self.hardware)
 
 
 def story(plan: Plan, fleet: Fleet, service: Service, resolver: Resolver) -> Story:
-    """The story of one service in a plan.
+    """Return the story of one service in a plan.
 
     Parameters
     ----------
     plan : Plan
-        The plan.
+        Plan of the fleet.
     fleet : Fleet
-        What it was made for.
+        Fleet of the plan.
     service : Service
-        Of that fleet.
+        Service of the fleet.
     resolver : Resolver
-        Has its candidates.
+        Provides the candidates of the service.
     """
     (found, problem), _ = resolver.problem_in_time(fleet)
     regions = {
@@ -167,7 +167,7 @@ def _supplied_in(fleet: Fleet, regions: Collection[str]) -> Fleet:
 def _cheapest(
     service: Service, candidates: list[Candidate], usd_per_hour: float
 ) -> tuple[Candidate, float | None] | None:
-    """The candidate with the least cost for the mix of classes; those that serve all of it first."""
+    """Return the candidate with the lowest cost for the mix of classes, preferably one that serves all."""
     if not candidates:
         return None
 
@@ -183,6 +183,6 @@ def _cheapest(
 
 
 def left_out(row: OnHardware) -> str:
-    """Why configurations of a hardware are no candidates, most first; what others replace comes last."""
+    """Return the reasons for excluded configurations, most frequent first and dominated ones last."""
     counts = sorted(row.rejected.items(), key=lambda item: (item[0] == DOMINATED, -item[1]))
     return ", ".join(f"{reason} {count:,}" for reason, count in counts)

@@ -1,8 +1,8 @@
-"""What breaks when the world is not as planned, and what keeping every promise would cost.
+"""Stress a plan: find the demand that its hardware cannot serve, and the cost of serving everything.
 
-Two questions to each case. *Held*: the plan's own hardware and no more, as purchases take a while and budgets
-are spent; what it can no longer serve are the promises that break. *Kept*: everything may be decided again,
-everything must be served; what the fleet then costs more than the plan is the price of keeping them.
+Each case has two solves. *Held* keeps the plan's hardware, because purchases take time and budgets are spent;
+unserved demand is a broken promise. *Kept* may change every decision but must serve everything; its extra
+cost over the plan is the price of keeping all promises.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ STRESS_COLUMNS: Final = (
     "case", "service", "region", "period", "unserved_requests_per_s", "asked_requests_per_s",
     "kept_least_usd", "kept_most_usd",
 )  # fmt: skip
-"""Of the table that `plan stress --csv` writes."""
+"""Columns of the table of `plan stress --csv`."""
 
 
 class StressKind(StrEnum):
-    """What is not as planned."""
+    """Kind of deviation from the plan."""
 
     DEMAND = "demand"
     PRICE = "price"
@@ -45,20 +45,20 @@ class StressKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stress:
-    """How much of what is not as planned.
+    """Deviations to test.
 
     Attributes
     ----------
     demand_ratios : tuple[float, ...]
-        Shares that demand is more (less where negative).
+        Relative changes of demand; negative for less demand.
     price_ratios : tuple[float, ...]
-        Shares that the prices of all offers are more.
+        Relative changes of the prices of all offers.
     late_quarters : int
-        Quarters that purchases arrive later; 0 leaves the case out.
+        Delay of purchases in quarters; 0 omits the case.
     regions : tuple[str, ...]
-        Regions that are lost, one at a time.
+        Regions to lose, one at a time.
     slower_ratios : tuple[float, ...]
-        Shares that every step takes longer.
+        Relative increases of the duration of every step.
     """
 
     demand_ratios: tuple[float, ...]
@@ -70,18 +70,18 @@ class Stress:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One thing that is not as planned.
+    """One deviation from the plan.
 
     Attributes
     ----------
     kind : StressKind
-        What.
+        Kind of deviation.
     name : str
-        With its amount.
+        Description with the amount.
     fleet : Fleet
-        As it is then.
+        Fleet under the deviation.
     change : callable or None
-        What becomes of the candidates.
+        Changes the candidates.
     """
 
     kind: StressKind
@@ -92,14 +92,14 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A promise that the plan's hardware no longer keeps.
+    """Demand that the plan's hardware can no longer serve.
 
     Attributes
     ----------
     service, region, period : str
-        Whose, where and when.
+        Service, region and period of the demand.
     unserved, asked : float
-        What it cannot serve of what is asked, over all classes. [requests/s]
+        Unserved demand and total demand, over all classes. [requests/s]
     """
 
     service: str
@@ -111,19 +111,18 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class StressOutcome:
-    """What a case does to a plan.
+    """Result of a case.
 
     Attributes
     ----------
     case : Case
-        What is not as planned.
+        Deviation from the plan.
     broken : tuple[Broken, ...] or None
-        Promises that break on the plan's own hardware; None where that was not decided in the time.
+        Broken promises on the plan's hardware; None if undecided within the time.
     least_usd, most_usd : float or None
-        What keeping every promise costs more than the plan, between two amounts that the gaps leave; None
-        where no plan keeps them, or none was found. [USD]
+        Range of the extra cost of keeping every promise, from the optimality gaps; None without a plan. [USD]
     reasons : tuple[str, ...]
-        Why there is none.
+        Reasons why there is no plan.
     """
 
     case: Case
@@ -134,7 +133,7 @@ class StressOutcome:
 
 
 def cases_of(fleet: Fleet, stress: Stress) -> Iterator[Case]:
-    """The cases of a stress, one thing at a time."""
+    """Yield the cases of a stress test, one deviation each."""
     for ratio in stress.demand_ratios:
         yield Case(StressKind.DEMAND, f"demand {ratio:+.0%}", fleet_edits.demand_scaled(fleet, 1 + ratio))
     for ratio in stress.price_ratios:
@@ -154,29 +153,29 @@ def cases_of(fleet: Fleet, stress: Stress) -> Iterator[Case]:
 
 @dataclass(frozen=True, slots=True)
 class Slower:
-    """Candidates whose every step takes longer by a share."""
+    """Slows down candidates: every step takes longer by a share."""
 
     ratio: float
 
     def __call__(self, candidate: Candidate) -> Candidate:
-        """The candidate at its lower rates."""
+        """Return the candidate with lower rates."""
         rates = tuple(rate / (1 + self.ratio) for rate in candidate.requests_per_s)
         return replace(candidate, requests_per_s=rates)
 
 
 def stressed(cases: Sequence[Case], plan: Plan, fleet: Fleet, resolver: Resolver) -> Iterator[StressOutcome]:
-    """Yield what each case does to a plan, as it is solved.
+    """Yield the result of each case, as soon as it is solved.
 
     Parameters
     ----------
     cases : Sequence[Case]
-        What is not as planned.
+        Deviations to test.
     plan : Plan
-        Of the fleet; serves everything at the least TCO.
+        Plan of the fleet that serves all demand at the lowest TCO.
     fleet : Fleet
-        As planned.
+        Fleet as planned.
     resolver : Resolver
-        Solves, at most twice a case.
+        Solves changed fleets, at most two per case.
     """
     before = resolver.problem(fleet)[1]
     holds = [_holds_as_it_is(case, before, resolver) for case in cases]
@@ -193,8 +192,8 @@ def stressed(cases: Sequence[Case], plan: Plan, fleet: Fleet, resolver: Resolver
 def _outcome(
     case: Case, plan: Plan, before: Problem, kept: FleetAnswer, held: FleetAnswer | None
 ) -> StressOutcome:
-    """What a case does, by the answer that keeps every promise, and by that on the plan's own hardware."""
-    # What stood in a lost region is paid for all the same.
+    """Return the result of a case from its two answers: with new decisions, and on the plan's hardware."""
+    # Hardware of a lost region still costs money.
     lost_usd = fixed_usd(before) - fixed_usd(kept.problem) if case.kind is StressKind.REGION else 0.0
     least = most = None
     if kept.plan is not None:
@@ -207,7 +206,7 @@ def _outcome(
 
 
 def _holds_as_it_is(case: Case, before: Problem, resolver: Resolver) -> bool:
-    """Whether a plan serves everything under a case as well: prices alone have changed, or demand fell."""
+    """Return whether the plan also serves everything under a case: only prices change, or demand falls."""
     if case.kind not in (StressKind.DEMAND, StressKind.PRICE):
         return False
     try:
@@ -228,10 +227,10 @@ def _holds_as_it_is(case: Case, before: Problem, resolver: Resolver) -> bool:
 
 
 def _held(case: Case, plan: Plan, problem: Problem) -> FleetQuestion:
-    """What the plan's own hardware can serve, the first priority served first."""
+    """Return the question for the plan's own hardware, which serves priorities in order."""
     fleet = problem.fleet
     held = fleet_edits.limited_to(fleet, plan, problem)
-    # Hardware that the plan rents or buys is taken as it stands: budgets do not forbid what is paid already.
+    # Hardware bought or rented in the plan is given: budgets do not forbid what is already paid.
     held = fleet_edits.with_budget(
         held,
         lambda budget: replace(
@@ -242,11 +241,11 @@ def _held(case: Case, plan: Plan, problem: Problem) -> FleetQuestion:
             capex_usd_by_period=tuple(None for _ in fleet.periods),
         ),
     )
-    # Hardware that no longer survives the loss of a region serves all the same.
+    # Hardware that would not survive the loss of a further region still serves.
     held = fleet_edits.with_policy(
         held, lambda policy: replace(policy, unmet="penalise", survive_region_loss=())
     )
-    # What it costs is not asked: any plan that leaves the least unserved will do.
+    # The cost does not matter: any plan with the least unserved demand will do.
     return FleetQuestion(
         _as_in(case, held),
         case.change,
@@ -257,7 +256,7 @@ def _held(case: Case, plan: Plan, problem: Problem) -> FleetQuestion:
 
 
 def _as_in(case: Case, held: Fleet) -> Fleet:
-    """The held fleet under the case."""
+    """Return the held fleet under the case."""
     if case.kind is StressKind.LATE:
         late = {offer.name: offer.lead_time_periods for offer in case.fleet.offers}
         offers = tuple(
@@ -284,7 +283,7 @@ def _as_in(case: Case, held: Fleet) -> Fleet:
 
 
 def _unserved(answer: FleetAnswer) -> Iterator[Broken]:
-    """Unmet demand of a plan by service, region and period, in its worst moment, what is most first."""
+    """Yield the unmet demand of a plan by service, region and period in its worst moment, largest first."""
     if answer.plan is None:
         return
     worst: dict[tuple[str, str, str], dict[tuple[str, ...], float]] = {}
@@ -304,7 +303,7 @@ def _unserved(answer: FleetAnswer) -> Iterator[Broken]:
 
 
 def stress_table(found: Sequence[StressOutcome]) -> pd.DataFrame:
-    """One row a case and promise that breaks; a case without any has one row. [requests/s; USD]"""
+    """Return one row per case and broken promise, or one for a case without any. [requests/s; USD]"""
     rows: list[list[object]] = []
     for outcome in found:
         cost: list[object] = [outcome.least_usd, outcome.most_usd]

@@ -1,4 +1,4 @@
-"""What the solve of a fleet may take over from that of another one: candidates, bounds, an equal program."""
+"""Reuse results from another fleet in a solve: candidates, bounds, or the optimum of an equal program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fleetplan.planner.search import LEAST_REGRET
 
 
 def on_hardware(found: CandidateSet, names: frozenset[str]) -> CandidateSet:
-    """The candidates on some hardware; each dominates others on its own hardware alone."""
+    """Return the candidates on some hardware; candidates only dominate others on the same hardware."""
     rejections = []
     for row in found.rejections:
         by_hardware = {name: counts for name, counts in row.by_hardware.items() if name in names}
@@ -26,14 +26,14 @@ def on_hardware(found: CandidateSet, names: frozenset[str]) -> CandidateSet:
 
 
 def same_hardware(one: Fleet, other: Fleet) -> bool:
-    """Whether a service has the same choice of hardware in two fleets."""
+    """Return whether a service has the same choice of hardware in two fleets."""
     return one is other or (
         has_hardware_of(one, other) and set(supplied_hardware(one)) == set(supplied_hardware(other))
     )
 
 
 def has_hardware_of(one: Fleet, other: Fleet) -> bool:
-    """Whether a fleet supplies all hardware of another one, of the same figures."""
+    """Return whether a fleet supplies all hardware of another one, with the same specification."""
     return (
         one.path == other.path
         and one.hardware == other.hardware
@@ -43,14 +43,14 @@ def has_hardware_of(one: Fleet, other: Fleet) -> bool:
 
 
 def counts_cost_alone(fleet: Fleet) -> bool:
-    """Whether no regret comes before the cost of a plan: bounds on cost are then those of all plans."""
+    """Return whether the plan minimises cost without regret; only then do bounds hold for all plans."""
     return not (fleet.demand_scenarios and fleet.demand_objective == LEAST_REGRET)
 
 
 def bound_of(plan: Plan, fleet: Fleet) -> KnownBound | None:
-    """What a plan of a fleet proves of every fleet whose plans are among its own, none of them cheaper there.
+    """Return the lower bound of a plan for any fleet whose plans are a subset of its own at no lower cost.
 
-    None where its bound is one of some plans only: those that reach a goal, or leave no more unmet.
+    None if the bound only covers some plans: those that reach a goal, or leave no more demand unmet.
     """
     if plan.goal is not None or plan.shortages or not counts_cost_alone(fleet):
         return None
@@ -58,16 +58,16 @@ def bound_of(plan: Plan, fleet: Fleet) -> KnownBound | None:
 
 
 def program_sha256(problem: Problem) -> str:
-    """Hash of the integer program that serves everything at least cost: equal ones have the same optimum."""
+    """Return the hash of the integer program for least cost; equal programs have the same optimum."""
     planning = build_model(problem, allow_unmet=False)
     planning.model.minimize(planning.total_cost)
     return hashlib.sha256(f"{fixed_usd(problem)!r}{planning.model.proto}".encode()).hexdigest()
 
 
 def runs_alike(one: Service, other: Service) -> bool:
-    """Whether two services have the same candidates: only what is asked of them may differ.
+    """Return whether two services have the same candidates: they may differ in demand only.
 
-    Where latencies are limited under load, what a replica carries depends on the demand.
+    With latency limits under load, the rate of a replica depends on the demand.
     """
     if one.traffic is not None and one.traffic.limits_load:
         asked = (one.demand.peak, one.headroom)

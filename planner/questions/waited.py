@@ -1,4 +1,4 @@
-"""How long the rest of many solves takes."""
+"""Estimate the remaining time of a series of solves."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from fleetplan.fleet.figures import counted
 
 
 class Waited:
-    """Counts solves that are done, and estimates the time of those that are left.
+    """Counts finished solves, and estimates the time for the others.
 
     Parameters
     ----------
     count : int
-        All of them.
+        Total number of solves.
     each_s : float
-        What one takes as far as is known before. [s]
+        Prior estimate of the time per solve. [s]
     noun : str
-        What each of them is, where it takes several solves.
+        Name of a unit that takes several solves.
     at_most : bool
-        Whether that is a limit, as nothing like it has been solved.
+        Whether the estimate is a limit, because no similar solve has run.
     """
 
     def __init__(self, count: int, each_s: float, noun: str = "solve", at_most: bool = False) -> None:
@@ -31,17 +31,17 @@ class Waited:
 
     @property
     def counted(self) -> str:
-        """How many of what: `44 solves`."""
+        """Number and unit: `44 solves`."""
         return counted(self.count, self._noun)
 
     @property
     def announced(self) -> str:
-        """What there is to do: `44 solves, about 5 min`."""
+        """Planned work: `44 solves, about 5 min`."""
         limit = " at most" if self._at_most else ""
         return f"{self.counted}, about {duration(self.count * self._each_s)}{limit}"
 
     def next(self) -> str:
-        """Note that one more is done: `3 of 44, about 5 min left`."""
+        """Count one as finished and return the progress: `3 of 44, about 5 min left`."""
         self.done += 1
         left = self.count - self.done
         if not left:
@@ -51,7 +51,7 @@ class Waited:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in words: `40 s`, `5 min`, `2 h 10 min`."""
+    """Return a duration in words: `40 s`, `5 min`, `2 h 10 min`."""
     if seconds < 90:
         return f"{max(round(seconds), 1)} s"
     minutes = round(seconds / 60)

@@ -1,1 +1,1 @@
-"""A plan under simulated requests: who waits how long, and whether the limits hold."""
+"""Replay a plan under simulated requests: waiting times, and whether the latency limits hold."""

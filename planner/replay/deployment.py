@@ -1,4 +1,4 @@
-"""What a plan runs for a service in a region, as the simulation takes it."""
+"""Turn a plan's placements of a service in a region into a deployment to simulate."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class RequestOrigin:
     Attributes
     ----------
     way_ms : float
-        Round trip to it. [ms]
+        Round trip to the region. [ms]
     rates_per_s : tuple[float, ...]
-        Planned traffic by class. [1/s]
+        Planned traffic by class. [requests/s]
     """
 
     way_ms: float
@@ -52,25 +52,25 @@ class RequestOrigin:
 
 @dataclass(frozen=True, slots=True)
 class ServedPlace:
-    """A service in a region, in one moment of a plan; in several where KV caches pass between them.
+    """A service in a region and moment of a plan; several regions if KV caches pass between them.
 
     Attributes
     ----------
     service : Service
-        Which.
+        Service to simulate.
     region : str
-        Where; names of several with " + ".
+        Region; names of several are joined with " + ".
     rows : tuple[Placement, ...]
-        What runs there and serves traffic.
+        Placements with traffic.
     kinds : tuple[RequestKind, ...]
-        Its requests by class.
+        Requests by class.
     rates_per_s : tuple[float, ...]
-        Planned traffic by class. [1/s]
+        Planned traffic by class. [requests/s]
     flows : tuple[KvFlow, ...]
-        KV caches that pass between its pools, where the plan tells of them.
+        KV flows between its pools, if the plan states them.
     origins : tuple[tuple[RequestOrigin, ...], ...]
-        Where the requests of each placement that takes them first come from: of the aggregated ones, and
-        then of prefill, both in the order of `rows`.
+        Origins of the requests of each placement that receives them first: aggregated ones, then prefill, in
+        the order of `rows`.
     """
 
     service: Service
@@ -82,19 +82,19 @@ class ServedPlace:
     origins: tuple[tuple[RequestOrigin, ...], ...] = ()
 
     def ways_ms(self, run: ServiceRun, seed: int) -> FloatArray:
-        """Round trip of each request to the region that it comes from, drawn as planned. [ms]
+        """Return the round trip of each request to its region of origin, drawn as planned. [ms]
 
         Parameters
         ----------
         run : ServiceRun
-            Says which placement took each request.
+            Run with the placement of each request.
         seed : int
-            Of the draw.
+            Seed of the draw.
 
         Returns
         -------
         FloatArray
-            Shape (n_requests,).
+            Round trips, shape (n_requests,).
         """
         random = np.random.default_rng([seed, len(run.requests)])
         found = np.zeros(len(run.requests))
@@ -112,17 +112,17 @@ class ServedPlace:
 def served_places(
     problem: Problem, rows: Sequence[Placement], flows: Sequence[KvFlow] = ()
 ) -> list[ServedPlace]:
-    """Services with models by the region that serves them, in the order of the plan.
+    """Return the services with models by serving region, in the order of the plan.
 
-    Regions that hand KV caches over to each other serve together: what one prefills another decodes.
-    Services that bring their own rates have no iterations that could be simulated, and are left out.
+    Regions that transfer KV caches between each other serve together: one prefills, another decodes. Services
+    with their own rates have no iterations to simulate and are left out.
 
     Parameters
     ----------
     problem : Problem
         Sets and data.
     rows, flows : Sequence[Placement], Sequence[KvFlow]
-        Of one moment.
+        Placements and flows of one moment.
     """
     together = _regions_together(problem, flows)
     grouped: dict[tuple[str, tuple[str, ...]], list[Placement]] = {}
@@ -147,7 +147,7 @@ def served_places(
 
 
 def _origins(problem: Problem, row: Placement) -> tuple[RequestOrigin, ...]:
-    """Regions whose requests a placement serves, its own first."""
+    """Return the regions whose requests a placement serves, its own first."""
     names = [each.name for each in problem.services[row.service].classes]
     others = row.requests_per_s_by_origin
     elsewhere = tuple(
@@ -164,7 +164,7 @@ def _origins(problem: Problem, row: Placement) -> tuple[RequestOrigin, ...]:
 
 
 def _regions_together(problem: Problem, flows: Sequence[KvFlow]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Regions that serve together, of each service and region that hands over to another or receives."""
+    """Return the regions that serve together, for each service and region that sends or receives caches."""
     region_of = {pool.name: pool.region for pool in problem.pools}
     together: dict[tuple[str, str], tuple[str, ...]] = {}
     for flow in flows:
@@ -179,14 +179,14 @@ def _regions_together(problem: Problem, flows: Sequence[KvFlow]) -> dict[tuple[s
 
 
 class DeploymentBuilder:
-    """Turns what a plan runs into engines and pools; configurations that appear twice are evaluated once.
+    """Builds engines and pools from placements; each distinct configuration is evaluated once.
 
     Parameters
     ----------
     fleet : Fleet
-        The resolved fleet.
+        Resolved fleet.
     problem : Problem
-        Its candidates, for their batches.
+        Problem with candidates, for their batches.
     """
 
     def __init__(self, fleet: Fleet, problem: Problem) -> None:
@@ -226,7 +226,7 @@ class DeploymentBuilder:
 
     def _prefill_group(self, place: ServedPlace, row: Placement) -> PrefillGroup:
         batch, evaluator, layout = self._configured(place, row)
-        # Prompts run whole unless the service cuts them.
+        # Prompts run whole unless the service uses chunked prefill.
         chunk = evaluator.techniques.chunk_tokens or 1
         reach = max(chunk, batch * max(kind.input_tokens for kind in place.kinds), _longest_tokens(place))
         costs = step_costs(evaluator, layout, Range(1, reach, _longest_tokens(place)))
@@ -245,7 +245,7 @@ class DeploymentBuilder:
         return PrefillGroup(_label(row), pool, _rates(place, row))
 
     def _way_ms(self, place: ServedPlace, row: Placement) -> float:
-        """Time that links add to what prefill replicas hand over, the mean of their flows. [ms]"""
+        """Return the mean time that links add to the transfers of a prefill placement. [ms]"""
         index_of = {pool.name: index for index, pool in enumerate(self._problem.pools)}
         total = weight = 0.0
         for flow in place.flows:
@@ -257,7 +257,7 @@ class DeploymentBuilder:
         return total / weight if weight else 0.0
 
     def _configured(self, place: ServedPlace, row: Placement) -> tuple[int, Evaluator, Parallelism]:
-        """Batch, evaluator and layout of a placement."""
+        """Return batch, evaluator and layout of a placement."""
         configuration = Configuration.parse(row.config)
         batch = configuration.batch
         if batch is None:
@@ -271,13 +271,13 @@ class DeploymentBuilder:
 
 
 def _as_served(service: Service, variant: str, hardware: str) -> Service:
-    """The service as one of its variants serves it."""
+    """Return the service with one of its variants."""
     served = dict(service_variants(service, hardware, RejectionLog()))
     return served[variant]
 
 
 def _largest_batch(candidate: Candidate) -> int:
-    """Largest batch of a rank and micro-batch over the classes, any of which may fill it alone."""
+    """Return the largest batch of a rank and micro-batch over the classes; any class may fill it alone."""
     known = [batch for batch in candidate.batch if batch is not None]
     if not known:
         raise ValueError(f"{candidate.label} has no batch")
@@ -289,7 +289,7 @@ def _longest_tokens(place: ServedPlace) -> int:
 
 
 def _session_tokens(place: ServedPlace) -> int:
-    """Tokens that a session keeps between its requests in the mean. [tokens]"""
+    """Return the mean tokens that a session keeps between its requests. [tokens]"""
     return max(kind.prefix_tokens for kind in place.kinds)
 
 
@@ -302,7 +302,7 @@ def _label(row: Placement) -> str:
 
 
 def _transfer_ms_per_token(evaluator: Evaluator, layout: Parallelism, place: ServedPlace) -> float:
-    """Time that handing over a prompt adds for each of its tokens, at the mean prompt. [ms]"""
+    """Return the time that a cache transfer adds per prompt token, at the mean prompt. [ms]"""
     kind = max(place.kinds, key=lambda each: each.prefix_tokens + each.input_tokens)
     tokens = kind.prefix_tokens + kind.input_tokens
 

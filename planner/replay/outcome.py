@@ -1,4 +1,4 @@
-"""What a replay found: latencies against limits, and use over time, as records."""
+"""Records of a replay: latencies with limits, and utilisation over time."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from fleetplan.planner.candidates import front_end_of
 from fleetplan.planner.replay.deployment import ServedPlace
 
 PERCENTILES: Final = (50, 90, 95, 99)
-"""Percentiles that are stated."""
+"""Percentiles in the outcome."""
 
 TIMELINE_STEPS: Final = 120
-"""Times at which queues and use are stated."""
+"""Number of times at which queues and utilisation are recorded."""
 
 WARM_UP_SHARE: Final = 0.1
-"""Share of the simulated time at its start that does not count: pools fill first."""
+"""Initial share of the simulated time that does not count, while pools fill."""
 
 
 class _RequestRecord(BaseModel):
@@ -32,7 +32,7 @@ class _RequestRecord(BaseModel):
 
 
 class Latency(_RequestRecord):
-    """How long something took. [ms]"""
+    """Distribution of a latency. [ms]"""
 
     mean_ms: float
     p50_ms: float
@@ -42,24 +42,24 @@ class Latency(_RequestRecord):
 
 
 class LimitCheck(_RequestRecord):
-    """A limit of the service against what was found."""
+    """A limit of the service, and the latency reached."""
 
     latency: str
     """ttft or tpot"""
     share: float | None
-    """Share of the requests that must keep it; none where the mean is limited."""
+    """Share of the requests that must keep the limit; None for a limit on the mean."""
     limit_ms: float
     reached_ms: float
-    """The mean, or what that share of the requests did not exceed, time outside inference included. [ms]"""
+    """Mean, or quantile at that share, including the time outside inference. [ms]"""
     kept_ratio: float
     """Share of the requests that kept the limit."""
     holds: bool
     planned_under_load: bool
-    """Whether the plan was made for it under load; otherwise it is a limit on means without queueing."""
+    """Whether the plan ensures it under load; otherwise it is a limit on means without queueing."""
 
 
 class GroupOutcome(_RequestRecord):
-    """What one configuration in one pool did."""
+    """Outcome of one configuration in one pool."""
 
     label: str
     phase: str
@@ -67,7 +67,7 @@ class GroupOutcome(_RequestRecord):
     wait_mean_ms: float
     wait_p99_ms: float
     busy_ratio: float
-    """Requests in service over places for them, in the mean over time."""
+    """Requests in service over available places, averaged over time."""
 
 
 class TimePoint(_RequestRecord):
@@ -90,28 +90,28 @@ class PlaceOutcome(_RequestRecord):
     requests_per_s: float
     ttft: Latency
     tpot: Latency | None
-    """None where every request has one token."""
+    """None if every request has one token."""
     end_to_end: Latency
     limits: tuple[LimitCheck, ...]
     preempted_ratio: float
     cached_prompt_ratio: float
-    """Prompt tokens found in the cache of sessions over all new ones."""
+    """Prompt tokens found in the session cache over all new prompt tokens."""
     groups: tuple[GroupOutcome, ...]
     timeline: tuple[TimePoint, ...]
 
     @property
     def holds(self) -> bool:
-        """Whether every limit that the plan was made for under load holds."""
+        """Whether every limit holds that the plan ensures under load."""
         return all(check.holds for check in self.limits if check.planned_under_load)
 
 
 class ReplayOutcome(_RequestRecord):
-    """A plan under simulated traffic."""
+    """Outcome of a plan under simulated traffic."""
 
     fleet: str
     period: str
     slice: str | None
-    """Slice of the day; none where there is only one."""
+    """Slice of the day; None if there is only one."""
     arrivals: str
     duration_s: float
     load_ratio: float
@@ -121,27 +121,27 @@ class ReplayOutcome(_RequestRecord):
     """Processor time of the simulation alone. [s]"""
     places: tuple[PlaceOutcome, ...]
     not_simulated: tuple[str, ...]
-    """Services that bring their own rates."""
+    """Services with their own rates."""
 
     @property
     def holds(self) -> bool:
-        """Whether every limit that the plan was made for under load holds everywhere."""
+        """Whether every limit holds everywhere that the plan ensures under load."""
         return all(place.holds for place in self.places)
 
 
 def place_outcome(place: ServedPlace, run: ServiceRun, duration_s: float, seed: int = 1) -> PlaceOutcome:
-    """Statistics of one service in one region, warm-up left out.
+    """Return the statistics of one service in one region, without the warm-up.
 
     Parameters
     ----------
     place : ServedPlace
-        Service and region, and where its requests come from.
+        Service and region, with the origins of its requests.
     run : ServiceRun
         Times of the requests in the region.
     duration_s : float
         Simulated time. [s]
     seed : int
-        Of which requests come from other regions.
+        Seed of the draw of origins.
     """
     counted = after_warm_up(run.requests, duration_s)
     front_end = front_end_of(place.service)
@@ -169,7 +169,7 @@ def place_outcome(place: ServedPlace, run: ServiceRun, duration_s: float, seed: 
 
 
 def after_warm_up(requests: Requests, duration_s: float) -> NDArray[np.bool_]:
-    """Which requests count, by request: those that do not find an empty system."""
+    """Return a mask of the requests after the warm-up, which do not find an empty system."""
     counted: NDArray[np.bool_] = requests.arrival_ms >= WARM_UP_SHARE * duration_s * MS_PER_S
     return counted
 

@@ -1,4 +1,4 @@
-"""A replay drawn: latencies against limits, and queues and use over time."""
+"""Plots of a replay: latencies with limits, and queues and utilisation over time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 _STEPS: Final = (("p50_ms", "p50"), ("p90_ms", "p90"), ("p95_ms", "p95"), ("p99_ms", "p99"))
 _COLOURS: Final = ("#b8d0e8", "#7fa8d1", "#3f78b0", "#1d4676")
 _MOST_PLACES: Final = 12
-"""Services and regions that a figure of times shows; those with the longest queues."""
+"""Maximum number of services and regions in a timeline, by longest queue."""
 
 
 def write_replay_plots(outcome: ReplayOutcome, folder: Path) -> list[Path]:
-    """Draw a replay into latencies.svg and timeline.svg of a folder that exists."""
+    """Write latencies.svg and timeline.svg into an existing folder."""
     if not outcome.places:
         return []
     figures = {"latencies": latency_figure(outcome), "timeline": timeline_figure(outcome)}
@@ -29,7 +29,7 @@ def write_replay_plots(outcome: ReplayOutcome, folder: Path) -> list[Path]:
 
 
 def latency_figure(outcome: ReplayOutcome) -> Figure:
-    """Percentiles of TTFT and TPOT of every service and region, with their limits as marks."""
+    """Return a figure of TTFT and TPOT percentiles by service and region, with limits as marks."""
     height = 1.2 + 0.42 * len(outcome.places)
     figure, axes = new_figure(2, 5.6, height)
     for axis, name, title in zip(axes, ("ttft", "tpot"), ("TTFT [ms]", "TPOT [ms]"), strict=True):
@@ -55,7 +55,7 @@ def _latency_bars(axis: Axes, outcome: ReplayOutcome, name: str) -> None:
     axis.invert_yaxis()
     limits = [check.limit_ms for place in outcome.places for check in place.limits if check.latency == name]
     shown = [_value(getattr(place, name), field) for place in outcome.places for field, _ in _STEPS]
-    # Requests of one output token have no TPOT, and a logarithmic axis needs something above 0.
+    # Requests of one output token have no TPOT, and a logarithmic axis needs positive values.
     if any(value > 0 for value in (*shown, *limits)):
         axis.set_xscale("log")
     else:
@@ -69,7 +69,7 @@ def _value(latency: Latency | None, field: str) -> float:
 
 
 def timeline_figure(outcome: ReplayOutcome) -> Figure:
-    """Requests that wait, and the share of places that is taken, over time."""
+    """Return a figure of waiting requests and of the share of occupied places over time."""
     figure, (waiting, busy) = new_figure(2, 5.6, 4.2)
     places = sorted(outcome.places, key=_longest_queue, reverse=True)[:_MOST_PLACES]
     for place in places:
@@ -83,8 +83,8 @@ def timeline_figure(outcome: ReplayOutcome) -> Figure:
         label = _label(place)
         waiting.plot(times, list(queue.values()), linewidth=1, label=label)
         busy.plot(times, [running[at] / max(1, room[at]) for at in times], linewidth=1, label=label)
-    waiting.set_ylabel("requests that wait")
-    busy.set_ylabel("share of the places taken")
+    waiting.set_ylabel("waiting requests")
+    busy.set_ylabel("share of places occupied")
     busy.set_ylim(0, 1.02)
     for axis in (waiting, busy):
         axis.set_xlabel("time [s]")

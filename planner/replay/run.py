@@ -1,4 +1,4 @@
-"""A replay from a plan and its fleet to its outcome."""
+"""Run a replay, from a plan and its fleet to its outcome."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from fleetplan.planner.replay.traffic import TrafficChoice, arriving
 
 @dataclass(frozen=True, slots=True)
 class ReplayScope:
-    """Which part of a plan is replayed, and how its engines share their requests.
+    """Part of a plan to replay, and load balancing between its engines.
 
     Attributes
     ----------
     period : str
-        Of the plan.
+        Period of the plan.
     part_of_day : str or None
-        Slice of the day; None is the first. Of several demand scenarios the first is taken.
+        Slice of the day; None for the first. Of several demand scenarios, the first is used.
     services : Sequence[str]
-        Only these; all without any.
+        Services to simulate; empty for all.
     router : Router
-        How engines of continuous batching share their requests.
+        Load balancing between engines with continuous batching.
     """
 
     period: str
@@ -57,24 +57,24 @@ def replay_plan(
     Parameters
     ----------
     problem : Problem
-        Of the fleet that the plan was made for, with its candidates.
+        Problem of the plan's fleet, with its candidates.
     plan : Plan
-        The plan.
+        Plan to replay.
     choice : TrafficChoice
-        What arrives.
+        Arrivals of requests.
     scope : ReplayScope
-        Which part of the plan.
+        Part of the plan to replay.
     announce : callable
-        Told what is being done.
+        Receives progress messages.
     out_of_time : callable
-        Asked before a service is simulated in a region, and whenever a request ends there.
+        Called before each service and region, and whenever a request ends; True ends the replay.
 
     Raises
     ------
     LimitReachedError
-        If the time is over before the last of them.
+        The time is over before the last simulation.
     InputError
-        The plan has no such period, slice or service, or runs what the fleet file does not allow.
+        The period, slice or service does not exist, or the fleet file does not allow a configuration.
     """
     only = scope.services
     rows = _rows_of_moment(plan, scope.period, scope.part_of_day)
@@ -120,8 +120,8 @@ def _replay_place(
     deployment = builder.deployment(place)
     requests = arriving(place, choice, number)
     if not after_warm_up(requests, choice.duration_s).any():
-        message = f"{place.service.name} has no request within {choice.duration_s:g} s, the warm-up left out"
-        raise InputError([Issue("command line", 0, 0, "--duration", message, "simulate a longer time")])
+        message = f"{place.service.name} has no request within {choice.duration_s:g} s after the warm-up"
+        raise InputError([Issue("command line", 0, 0, "--duration", message, "use a longer --duration")])
     start = time.process_time()
     run = run_service(deployment, requests, router, choice.seed)
     took_s = time.process_time() - start
@@ -129,7 +129,7 @@ def _replay_place(
 
 
 def _rows_of_moment(plan: Plan, period: str, part_of_day: str | None) -> list[Placement]:
-    """Placements of a period and slice, in the first demand scenario."""
+    """Return the placements of a period and slice in the first demand scenario."""
     if period not in plan.periods:
         message = f"the plan has no period {period!r}"
         raise InputError([Issue("command line", 0, 0, "--period", message, names_hint(period, plan.periods))])
@@ -145,7 +145,7 @@ def _rows_of_moment(plan: Plan, period: str, part_of_day: str | None) -> list[Pl
 
 
 def _check_known(problem: Problem, plan: Plan, rows: Sequence[Placement], only: Sequence[str]) -> None:
-    """Refuse services and configurations that the fleet file does not have."""
+    """Raise an error for services and configurations that the fleet file lacks."""
     known = list(problem.services)
     issues = [
         Issue("command line", 0, 0, "--service", f"there is no service {name!r}", names_hint(name, known))
@@ -153,10 +153,10 @@ def _check_known(problem: Problem, plan: Plan, rows: Sequence[Placement], only: 
         if name not in known
     ]
     candidates = {candidate.key for candidate in problem.candidates}
-    hint = "replay a plan with the fleet file that it was made with"
+    hint = "replay a plan with its own fleet file"
     for row in rows:
         if row.service not in known or row.hardware not in problem.hardware:
-            message = f"the plan runs {row.service} on {row.hardware}, which the fleet file does not have"
+            message = f"the plan runs {row.service} on {row.hardware}, which is not in the fleet file"
             issues.append(Issue(plan.fleet, 0, 0, "", message, hint))
         elif lacks_batch(problem, row) and row.key not in candidates:
             message = (
@@ -168,7 +168,7 @@ def _check_known(problem: Problem, plan: Plan, rows: Sequence[Placement], only: 
 
 
 def lacks_batch(problem: Problem, row: Placement) -> bool:
-    """Whether only the candidates of the fleet say which batch a placement runs."""
+    """Return whether the batch of a placement is only known from the candidates of the fleet."""
     service = problem.services.get(row.service)
     modelled = service is not None and service.model is not None
     return modelled and Configuration.parse(row.config).batch is None

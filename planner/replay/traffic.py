@@ -1,4 +1,4 @@
-"""What arrives at a service in a replay: made up from its statistics, or taken from a trace."""
+"""Requests that arrive in a replay: generated from statistics, or taken from a trace."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from fleetplan.planner.replay.deployment import ServedPlace
 
 
 class Arrivals(StrEnum):
-    """How requests arrive."""
+    """Kind of arrivals."""
 
     AS_PLANNED = "as planned"
-    """With the burstiness that the fleet file states; Poisson without one."""
+    """With the burstiness in the fleet file; Poisson without one."""
     POISSON = "Poisson"
     REGIMES = "Markov-modulated Poisson"
     TRACE = "trace"
@@ -33,22 +33,22 @@ class Arrivals(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TrafficChoice:
-    """What to simulate.
+    """Traffic to simulate.
 
     Attributes
     ----------
     arrivals : Arrivals
-        How requests arrive.
+        Kind of arrivals.
     duration_s : float
         Simulated time. [s]
     load_ratio : float
-        Traffic over what the plan serves.
+        Factor on the traffic in the plan.
     seed : int
-        Of everything that is drawn.
+        Seed of all random draws.
     regimes : Regimes
-        For `Arrivals.REGIMES`.
+        Parameters of `Arrivals.REGIMES`.
     trace : Requests or None
-        For `Arrivals.TRACE`: its arrivals are repeated and stretched to the planned rate.
+        Trace of `Arrivals.TRACE`; its arrivals are repeated and stretched to the planned rate.
     """
 
     arrivals: Arrivals
@@ -67,9 +67,9 @@ def arriving(place: ServedPlace, choice: TrafficChoice, number: int) -> Requests
     place : ServedPlace
         Service, region and planned traffic.
     choice : TrafficChoice
-        What to simulate.
+        Traffic to simulate.
     number : int
-        Of the place, so that places do not see the same chance.
+        Number of the place, for independent random draws.
     """
     random = np.random.default_rng([choice.seed, number])
     rate = sum(place.rates_per_s) * choice.load_ratio
@@ -83,7 +83,7 @@ def arriving(place: ServedPlace, choice: TrafficChoice, number: int) -> Requests
     if choice.arrivals is Arrivals.REGIMES:
         times = regime_times_ms(rate, choice.regimes, choice.duration_s, random)
     else:
-        # A tenth more than expected, and some: enough to reach the end of the time.
+        # Draw 10 % more than expected plus a margin for bursts, enough to reach the end of the time.
         count = int(rate * choice.duration_s * 1.1 + 40 * burstiness)
         times = renewal_times_ms(rate, burstiness, count, random)
         times = times[times < choice.duration_s * MS_PER_S]
@@ -93,7 +93,7 @@ def arriving(place: ServedPlace, choice: TrafficChoice, number: int) -> Requests
 
 
 def _with_lost_sessions(place: ServedPlace, requests: Requests, random: np.random.Generator) -> Requests:
-    """Prompts whose session is not found are computed from the end of the shared prefix."""
+    """Recompute prompts of lost sessions from the end of the shared prefix."""
     techniques = place.service.techniques
     if techniques.persistent_kv is None:
         return requests
@@ -112,12 +112,12 @@ def _with_lost_sessions(place: ServedPlace, requests: Requests, random: np.rando
 def _from_trace(
     trace: Requests, rate_per_s: float, duration_s: float, kinds: Sequence[RequestKind]
 ) -> Requests:
-    """A trace at a rate: its own order, bursts and lengths, time stretched, and repeated where it ends.
+    """Return a trace at a given rate: order, bursts and lengths stay, time is stretched, the end repeats.
 
-    Requests of several classes go to the class whose mean lengths are nearest, in ratios.
+    With several classes, each request goes to the class with the nearest mean lengths, in ratios.
     """
     span_ms = float(trace.arrival_ms[-1] - trace.arrival_ms[0])
-    # One mean gap stands between the last request and the first of the next round.
+    # Place one mean gap between the last request and the first of the next round.
     round_ms = span_ms * len(trace) / max(1, len(trace) - 1) or 1.0
     stretch = len(trace) / (rate_per_s / MS_PER_S) / round_ms
     rounds = int(np.ceil(duration_s * MS_PER_S / (round_ms * stretch)))
@@ -126,7 +126,7 @@ def _from_trace(
     kept = np.flatnonzero(times < duration_s * MS_PER_S)
     rows = kept % len(trace)
     sessions = trace.sessions[rows]
-    # A session of another round is another one.
+    # A session in another round is a different session.
     apart = np.where(sessions >= 0, sessions + (kept // len(trace)) * (trace.sessions.max() + 1), sessions)
     return Requests(
         times[kept],

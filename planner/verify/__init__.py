@@ -1,7 +1,7 @@
-"""Checks a plan against its fleet without the solver, in unrounded numbers.
+"""Verify a plan against its fleet without the solver, in unrounded numbers.
 
-Every constraint family and every cost term is computed again from the placements and purchases that the
-plan states. It runs on every plan before anything is printed.
+Every constraint family and cost term is recomputed from the placements and purchases in the plan.
+Verification runs on every plan before output.
 """
 
 from fleetplan.planner.verify.evidence import Evidence

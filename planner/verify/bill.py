@@ -1,4 +1,4 @@
-"""The bill of a plan: every line at the cost of what it is for, priced as the fleet file says."""
+"""Verify the bill: every line against the cost of its item and the prices of the fleet file."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from fleetplan.planner.verify.violations import Violation
 FLEET_FILE: Final = "the fleet file"
 
 HOST_KINDS: Final = ("network", "software", "staff")
-"""Kinds that a price of the whole fleet follows, by host and quarter."""
+"""Kinds of cost with a price for the whole fleet, per host and quarter."""
 
 PURCHASE_KINDS: Final = ("depreciation", "maintenance", "property_tax", "interest", "tax_deferral")
-"""Kinds that the price of a purchase decides on in proportion."""
+"""Kinds of cost proportional to the purchase price."""
 
 QUANTITIES: Final = {
     "depreciation": "hosts x share of the price written off",
@@ -38,14 +38,14 @@ QUANTITIES: Final = {
     "idle_energy": "kWh",
     "transition": "accelerators",
 }
-"""What a price of a kind is multiplied with."""
+"""Unit of the quantity by kind of cost."""
 
 LINE_KEY: Final = ("period", "pool", "service", "item", "kind", "at_once")
 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """Something that costs: where, for whom, what, by what price."""
+    """A cost item: pool, service, description, kind, period, amount and price."""
 
     pool: str
     service: str
@@ -58,7 +58,7 @@ class _Item:
 
 
 def check_bill(check: PlanCheck) -> Iterator[Violation]:
-    """Each line is the price of the fleet file times its quantity, and none is missing."""
+    """Check that each line is a price of the fleet file times its quantity, and that no line is missing."""
     inputs = check.plan.inputs
     if inputs is None:
         return
@@ -91,7 +91,7 @@ def check_bill(check: PlanCheck) -> Iterator[Violation]:
     expected, small = _split(lines, floor_usd)
     yield from compared("bill", stated, expected, LINE_KEY, floor_usd)
     yield from _crumbs_compared(crumbs, small)
-    # What rounding leaves of a cost may be a line of its own, and name a price.
+    # A rounding residue may have its own line and price.
     charged = {line.price for line in expected}
     by_crumbs = {line.price for line in crumbs} - charged
     named = [price for price in inputs.prices if price.name not in by_crumbs or price.name in prices]
@@ -100,7 +100,7 @@ def check_bill(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _split(lines: Sequence[CostLine], floor_usd: float) -> tuple[list[CostLine], list[CostLine]]:
-    """Lines that cost something, and those of no more than rounding."""
+    """Return the lines with an actual cost, and those within rounding."""
     parts: tuple[list[CostLine], list[CostLine]] = ([], [])
     for line in lines:
         parts[abs(line.usd) <= floor_usd].append(line)
@@ -108,7 +108,7 @@ def _split(lines: Sequence[CostLine], floor_usd: float) -> tuple[list[CostLine],
 
 
 def _crumbs_compared(stated: Sequence[CostLine], expected: Sequence[CostLine]) -> Iterator[Violation]:
-    """Lines of no more than rounding may be there or not, once; what they say besides figures is right."""
+    """Check lines within rounding: each may be present once or missing, with correct text fields."""
     known = {row_key(line, LINE_KEY): line for line in expected}
     yield from stated_twice("bill", stated, LINE_KEY)
     for line in stated:
@@ -118,7 +118,7 @@ def _crumbs_compared(stated: Sequence[CostLine], expected: Sequence[CostLine]) -
 
 
 def _capacity(check: PlanCheck) -> Iterator[_Item]:
-    """What stands, what is added, and what leaves."""
+    """Yield the costs of installed, added and retired capacity."""
     for cost in check.capacity_costs:
         when = (cost.priced, cost.period)
         if cost.offer is None:
@@ -130,7 +130,7 @@ def _capacity(check: PlanCheck) -> Iterator[_Item]:
 
 
 def _running(check: PlanCheck) -> Iterator[_Item]:
-    """Energy, starts and data, by period, pool and service."""
+    """Yield the costs of energy, starts and data by period, pool and service."""
     items = {
         "energy": "energy at the served load",
         "transition": "replicas that start",
@@ -156,7 +156,7 @@ def _price_of_running(check: PlanCheck, pool: FleetPool, kind: str, period: str)
 
 
 def _tariff(check: PlanCheck, pool: FleetPool, charged: int) -> PriceInput | None:
-    """The energy price of a period."""
+    """Return the energy price of a period."""
     region = pool.region
     if region.energy_usd_per_kwh is None:
         return None
@@ -165,7 +165,7 @@ def _tariff(check: PlanCheck, pool: FleetPool, charged: int) -> PriceInput | Non
 
 
 def _shared_price(check: PlanCheck, pool: FleetPool, kind: str, charged: int) -> PriceInput | None:
-    """The price of a kind that is the region's or the whole fleet's."""
+    """Return the price of a kind of cost that the region or the whole fleet states."""
     finance, region = check.problem.fleet.finance, pool.region
     if kind == "idle_energy":
         return _tariff(check, pool, charged)
@@ -179,7 +179,7 @@ def _shared_price(check: PlanCheck, pool: FleetPool, kind: str, charged: int) ->
 
 
 def _price_of_pool(check: PlanCheck, pool: FleetPool, kind: str, when: tuple[int, int]) -> PriceInput | None:
-    """What the hosts that stand are charged by, by the periods of the price and of the charge."""
+    """Return the price of a pool's installed hosts, by the periods of the price and of the charge."""
     q, charged = when
     shared, existing = _shared_price(check, pool, kind, charged), pool.existing
     if shared is not None or existing is None:
@@ -202,7 +202,7 @@ def _price_of_pool(check: PlanCheck, pool: FleetPool, kind: str, when: tuple[int
 def _price_of_offer(
     check: PlanCheck, pool: FleetPool, name: str, kind: str, when: tuple[int, int]
 ) -> PriceInput | None:
-    """What a unit of an offer is charged by, by the periods of its order and of the charge."""
+    """Return the price of an offer's unit, by the periods of its order and of the charge."""
     q, charged = when
     shared, offer = _shared_price(check, pool, kind, charged), pool.offers[name]
     if shared is not None:
@@ -218,7 +218,7 @@ def _price_of_offer(
 
 
 def _by_period(check: PlanCheck, name: str, values: Sequence[float], q: int) -> tuple[str, float]:
-    """A price that may differ by period, named after its period where it does."""
+    """Return a price, with its period in the name if prices differ between periods."""
     return (name if min(values) == max(values) else f"{name} {check.problem.periods[q]}"), values[q]
 
 

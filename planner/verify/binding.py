@@ -1,4 +1,4 @@
-"""Which limits a plan uses up, from what it places, buys and spends."""
+"""Verify the binding limits from placements, purchases and spending."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from fleetplan.planner.verify.supply_rules import FleetPool, can_be_had, counts,
 from fleetplan.planner.verify.violations import Violation
 
 FULL_LINK_RATIO: Final = 0.999
-"""From this share of its capacity on a link counts as used up."""
+"""Utilisation from which a link counts as binding."""
 
 Found = tuple[Binding, float]
-"""A limit, and what is left of it less what the next step would take: used up where that is negative."""
+"""A limit, and its slack after one more step; negative slack means that it is binding."""
 
 
 def check_binding(check: PlanCheck) -> Iterator[Violation]:
-    """The limits that leave no room for one more replica, unit or dollar are named, and no others."""
+    """Check that exactly the limits without room for one more replica, unit or lot are listed."""
     found = [*_capacity(check), *_purchases(check), *_power(check), *_configurations(check)]
     found += [*_budgets(check), *_links(check)]
     stated = {(row.family, row.name) for row in check.plan.binding}
-    # Where the next step would just fit or just not, rounding decides, and either may be said.
+    # If rounding decides whether the next step fits, either answer is valid.
     expected = [
         row
         for row, room in found
@@ -51,7 +51,7 @@ def _named(when: MomentKey) -> str:
 
 
 def _taken(check: PlanCheck) -> dict[tuple[str, int], int]:
-    """Units ordered or held, by offer and period."""
+    """Return the units ordered or in service, by offer and period."""
     taken: dict[tuple[str, int], int] = defaultdict(int)
     for row in check.plan.purchases:
         offer, ordered = check.pool(row.pool).offers[row.offer], check.period_index[row.period]
@@ -62,7 +62,7 @@ def _taken(check: PlanCheck) -> dict[tuple[str, int], int]:
 
 
 def _left(check: PlanCheck) -> Iterator[tuple[FleetPool, Offer, int]]:
-    """Offers that could still bring a lot, with the pool that it would join and the period of the order."""
+    """Yield offers that can supply one more lot, with the pool that it joins and the period of the order."""
     taken, every = _taken(check), range(len(check.problem.periods))
     for pool in check.pools.values():
         for offer in pool.offers.values():
@@ -73,7 +73,7 @@ def _left(check: PlanCheck) -> Iterator[tuple[FleetPool, Offer, int]]:
 
 
 def _growing(check: PlanCheck) -> set[tuple[str, int]]:
-    """Pools and periods in which some offer could still bring a unit."""
+    """Return the pools and periods to which some offer can still add a unit."""
     every = range(len(check.problem.periods))
     return {(pool.name, r) for pool, offer, q in _left(check) for r in every if stands(offer, q, r)}
 
@@ -96,7 +96,7 @@ def _capacity(check: PlanCheck) -> Iterator[Found]:
             limit=usable,
             unit="accelerators",
         )
-        # A whole number: one less than enough is not enough.
+        # Integer limits: one less than enough is not enough.
         yield limited, usable - use.used_accelerators - next_one + 0.5
 
 
@@ -134,7 +134,7 @@ def _power(check: PlanCheck) -> Iterator[Found]:
 
 
 def _step_kw(check: PlanCheck, pool: str, candidate: Candidate) -> float:
-    """Power that one more replica takes on accelerators that stand idle, before PUE. [kW]"""
+    """Return the power that one more replica needs on idle accelerators, before PUE. [kW]"""
     return max((candidate.power_kw or 0.0) - idle_kw(check.pool(pool), candidate.accelerators), 0.0)
 
 
@@ -157,7 +157,7 @@ def _configurations(check: PlanCheck) -> Iterator[Found]:
 
 
 def _budgets(check: PlanCheck) -> Iterator[Found]:
-    """Budgets of which less is left than the cheapest lot that could still be had takes of them."""
+    """Yield budgets, with their slack less the share of the cheapest lot that is still available."""
     budget, periods, fleet = check.problem.fleet.budget, check.problem.periods, check.problem.fleet
     steps: dict[str, list[float]] = defaultdict(list)
     for pool, offer, q in _left(check):
@@ -169,7 +169,7 @@ def _budgets(check: PlanCheck) -> Iterator[Found]:
         if cash := offer.lot_units * capex_usd(offer):
             steps["capex"].append(cash)
             steps[f"capex {periods[q]}"].append(cash)
-    # Operating money pays rents; what hosts take of it counts where nothing can be rented.
+    # The operating budget mainly pays rents; the running cost of hosts counts if nothing can be rented.
     steps["opex"] = steps["opex"] or steps["opex of purchases"]
     capex: dict[str, float] = defaultdict(float)
     for row in check.plan.purchases:

@@ -1,4 +1,4 @@
-"""Family 8 and what changes within a day: which replicas start, from the placements alone."""
+"""Verify family 8 and changes within a day: starting replicas, from the placements alone."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from fleetplan.planner.verify.rounding import exceeds
 from fleetplan.planner.verify.violations import Violation
 
 Runs = tuple[str, str, str, str, str, int]
-"""Service, phase, hardware, configuration, pool, accelerators of one replica."""
+"""Service, phase, hardware, configuration, pool, accelerators per replica."""
 
 CHANGE_KEY = ("period", "slice", "scenario", "service", "phase", "hardware", "config", "pool")
 
 
 def running(check: PlanCheck) -> list[Counter[Runs]]:
-    """Replicas of every moment."""
+    """Return the replicas of every moment."""
     moments: list[Counter[Runs]] = []
     for m in range(len(check.problem.moments)):
         here: Counter[Runs] = Counter()
@@ -33,7 +33,7 @@ def running(check: PlanCheck) -> list[Counter[Runs]]:
 
 
 def _in_force(check: PlanCheck, slice_name: str | None) -> Counter[Runs]:
-    """Replicas of the plan in force in a part of the day."""
+    """Return the replicas of the plan in force in a slice of the day."""
     problem = check.problem
     before: Counter[Runs] = Counter()
     for (c, p, part), replicas in (problem.running_before or {}).items():
@@ -44,7 +44,7 @@ def _in_force(check: PlanCheck, slice_name: str | None) -> Counter[Runs]:
 
 
 def before_period(check: PlanCheck, moments: list[Counter[Runs]], m: int) -> Counter[Runs] | None:
-    """Replicas of the period before a moment's; None where nothing is known of it."""
+    """Return the replicas of the period before a moment; None if unknown."""
     moment = check.problem.moments[m]
     if moment.before is not None:
         return moments[moment.before]
@@ -52,19 +52,19 @@ def before_period(check: PlanCheck, moments: list[Counter[Runs]], m: int) -> Cou
 
 
 def before_slice(check: PlanCheck, moments: list[Counter[Runs]], m: int) -> Counter[Runs] | None:
-    """Replicas of the slice before a moment's; None where the day is whole."""
+    """Return the replicas of the slice before a moment; None without slices."""
     earlier = check.problem.moments[m].slice_before
     return None if earlier is None else moments[earlier]
 
 
 def check_transitions(check: PlanCheck) -> Iterator[Violation]:
-    """The changes that the plan lists are those of its placements, and cost what the policy says."""
+    """Check that the listed changes are those of the placements, at the cost in the policy."""
     expected = _all_changes(check, running(check), before_period, transition_usd_each)
     yield from compared("transitions", check.plan.transitions, expected, CHANGE_KEY, check.floor_usd)
 
 
 def check_tides(check: PlanCheck) -> Iterator[Violation]:
-    """What starts from slice to slice is listed, costs what the policy says, and stays within its limit."""
+    """Check the starts between slices: their list, their cost in the policy, and their limit."""
     moments = running(check)
     expected = _all_changes(check, moments, before_slice, tidal_usd_each)
     yield from compared("tidal", check.plan.tides, expected, CHANGE_KEY, check.floor_usd)
@@ -94,7 +94,7 @@ def _all_changes(
     before: Callable[[PlanCheck, list[Counter[Runs]], int], Counter[Runs] | None],
     usd_each: Callable[[PlanCheck, Moment], float],
 ) -> list[Transition]:
-    """Every set of replicas of every moment that is not as large as in the one before it."""
+    """Return every change in the number of replicas from the preceding moment."""
     return [
         row
         for m, moment in enumerate(check.problem.moments)
@@ -105,7 +105,7 @@ def _all_changes(
 def _changes(
     check: PlanCheck, moment: Moment, before: Counter[Runs] | None, here: Counter[Runs], usd_each: float
 ) -> Iterator[Transition]:
-    """Every set of replicas that is not as large as before."""
+    """Yield the sets of replicas that changed in number."""
     if before is None:
         return
     period, part, scenario = check.key_of(moment)

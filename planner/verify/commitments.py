@@ -1,4 +1,4 @@
-"""What a plan says of the time after its horizon and of ways to have capacity, from the fleet file alone."""
+"""Verify obligations after the horizon and supply options, from the fleet file alone."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _RowT = TypeVar("_RowT", Purchase, Retired)
 STANDING: Final = "standing hosts"
 
 EQUAL_RATIO: Final = 1e-9
-"""Costs this close are equal, and the earlier period or offer comes first."""
+"""Relative difference below which costs are equal; the earlier period or offer then comes first."""
 
 NO_CASH: Final = ("depreciation", "interest", "tax_deferral")
-"""Kinds that spread over time what the price of a purchase is paid with."""
+"""Kinds of cost that spread the payment of a purchase price over time."""
 
 
 def check_commitments(check: PlanCheck) -> Iterator[Violation]:
-    """Rents and loans beyond the horizon, book values at its end, and the options of every pool."""
+    """Check rents and loans after the horizon, book values at its end, and the options of every pool."""
     plan = check.plan
     if plan.format_version in FORMATS_WITHOUT_COMMITMENTS:
         return
@@ -133,17 +133,17 @@ def _values(check: PlanCheck) -> list[RemainingValue]:
 
 
 def _stated(check: PlanCheck) -> int:
-    """Periods that the fleet file states: orders in those after them are assumptions."""
+    """Return the number of periods in the fleet file; orders in later ones are assumptions."""
     return len(check.problem.periods) - check.problem.fleet.extended_by
 
 
 def _decided(check: PlanCheck, rows: Sequence[_RowT]) -> list[_RowT]:
-    """Rows of the stated periods."""
+    """Return the rows in stated periods."""
     return [row for row in rows if check.period_index[row.period] < _stated(check)]
 
 
 def _quarters(check: PlanCheck, age: int | None) -> int | None:
-    """Whole quarters of an age in periods; negative before the arrival."""
+    """Return an age in whole quarters; negative before the arrival."""
     return None if age is None else math.floor(age * check.problem.fleet.calendar.months / MONTHS_PER_QUARTER)
 
 
@@ -180,7 +180,7 @@ def _standing(check: PlanCheck, pool: FleetPool, stays: int) -> Iterator[SupplyO
         q: _total(saved_usd(fleet, pool, q)) + sum(leaving_usd(fleet, pool, q).values())
         for q in (*possible, *at_end)
     }
-    # At the end of its life within the horizon a host leaves in any case.
+    # At the end of its life within the horizon, a host leaves in any case.
     change = {q: usd - sum(change[end] for end in at_end) for q, usd in change.items()}
     best = possible[_earliest_least([change[q] for q in possible])]
     sale = -leaving_usd(fleet, pool, best)["resale"]
@@ -221,7 +221,7 @@ def _offered(check: PlanCheck, pool: FleetPool, offer: Offer, possible: Sequence
 
 
 def _against_rent(check: PlanCheck, pool: FleetPool, offer: Offer, ordered: int) -> dict[str, object]:
-    """When the rent of the period of arrival has cost what a host costs with all that it takes to run."""
+    """Return the quarters after which rent at the arrival would have cost as much as the host in total."""
     fleet, arrival = check.problem.fleet, ordered + offer.lead_time_periods
     rents = []
     for other in check.pools.values():
@@ -248,7 +248,7 @@ def _against_rent(check: PlanCheck, pool: FleetPool, offer: Offer, ordered: int)
 
 
 def _cash_usd(check: PlanCheck, pool: FleetPool, offer: Offer, when: tuple[int, int]) -> float:
-    """What an accelerator costs in a period besides the price of its purchase, not discounted. [USD]"""
+    """Return the undiscounted cost of an accelerator in a period, without the purchase price. [USD]"""
     plain = replace(check.problem.fleet.finance, discount_rate_per_year=0.0, method="straight-line")
     fleet = replace(check.problem.fleet, finance=plain)
     kinds = unit_usd(fleet, pool, offer, when[0])

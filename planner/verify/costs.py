@@ -1,4 +1,4 @@
-"""Family 6 and every cost term, from placements, purchases and the fleet's own prices."""
+"""Verify family 6 and every cost term, from placements, purchases and the fleet's prices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fleetplan.planner.verify.violations import Violation
 
 
 def check_budgets(check: PlanCheck) -> Iterator[Violation]:
-    """Capital, operating cost and TCO stay within their limits."""
+    """Check that capital cost, operating cost and TCO stay within their limits."""
     budget = check.problem.fleet.budget
     capex: dict[str, float] = defaultdict(float)
     for row in check.plan.purchases:
@@ -44,7 +44,7 @@ def check_budgets(check: PlanCheck) -> Iterator[Violation]:
 
 
 def cost_kinds(check: PlanCheck) -> dict[str, float]:
-    """TCO over the horizon by kind. [USD]"""
+    """Return the TCO over the horizon by kind. [USD]"""
     kinds: dict[str, float] = defaultdict(float)
     for part in (check.capacity_usd, check.leaving_usd):
         for by_kind in part.values():
@@ -56,13 +56,13 @@ def cost_kinds(check: PlanCheck) -> dict[str, float]:
 
 
 def running_usd(check: PlanCheck, scenario: str | None = None) -> dict[str, float]:
-    """Expected cost of what runs by kind; of one demand scenario alone where one is named. [USD]"""
+    """Return the expected running cost by kind, optionally of one demand scenario alone. [USD]"""
     rows = [row for row in expected_placements(check) if scenario in (None, row.scenario)]
     return {kind: sum(float(getattr(row, f"{kind}_usd")) for row in rows) for kind in RUNNING_KINDS}
 
 
 def check_cost(check: PlanCheck) -> Iterator[Violation]:
-    """The stated cost is the cost, kind by kind, the bound is below it, and the model charged as much."""
+    """Check the stated cost kind by kind, the bound below it, and the charges of the model."""
     kinds, stated = cost_kinds(check), check.plan.objective_usd
     total = sum(kinds.values())
     if differs(total, stated, check.floor_usd):
@@ -85,7 +85,7 @@ def check_cost(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _gap(cost_usd: float, bound_usd: float) -> float:
-    """Share of the size of a cost, below zero or not, by which it exceeds its bound."""
+    """Return the excess of a cost over its bound as a share of the cost, which may be negative."""
     above = cost_usd - bound_usd
     if cost_usd <= 0 and above <= NOTHING_USD:
         return 0.0
@@ -93,7 +93,7 @@ def _gap(cost_usd: float, bound_usd: float) -> float:
 
 
 def _model_charge(check: PlanCheck, kinds: Mapping[str, float]) -> Iterator[Violation]:
-    """The solver charged what the plan costs, and whatever else its solution had."""
+    """Check that the solver charged the cost of the plan plus that of unneeded parts of its solution."""
     model_usd, unused = check.plan.model_usd, check.plan.model_unused_usd
     if check.plan.format_version not in OLDER_FORMATS and None in (model_usd, unused):
         yield Violation("cost", "the charges of the solver's model are missing")
@@ -111,13 +111,13 @@ def _model_charge(check: PlanCheck, kinds: Mapping[str, float]) -> Iterator[Viol
 
 
 def model_rounding_usd(check: PlanCheck, kinds: Mapping[str, float]) -> float:
-    """What the cost by the solver's rounded figures may differ by. [USD]"""
+    """Return the tolerance of the cost by the solver's rounded figures. [USD]"""
     steps = sum(row.replicas for row, _ in check.rows) * LOAD_UNITS_PER_REPLICA / 2 / USD_RESOLUTION
     return max(RUNNING_ROUNDING_RATIO * (kinds["energy"] + kinds["data"]), steps) + check.floor_usd * 1e3
 
 
 def check_cost_rows(check: PlanCheck) -> Iterator[Violation]:
-    """Cost by period, service and pool, what is idle, tokens and carbon."""
+    """Check cost by period, service and pool, idle capacity, tokens and carbon."""
     expected = []
     idle: dict[tuple[str, str], float] = defaultdict(float)
     leaving: dict[tuple[str, str], float] = defaultdict(float)
@@ -182,7 +182,7 @@ def _cost(
 
 
 def _whole(check: PlanCheck) -> Iterator[Violation]:
-    """Tokens and carbon of the whole plan."""
+    """Check the tokens and carbon of the whole plan."""
     million = million_tokens(check, check.rows)
     per_million = check.plan.objective_usd / million if million else None
     if not same(check.plan.usd_per_million_tokens, per_million):

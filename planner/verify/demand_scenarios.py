@@ -1,4 +1,4 @@
-"""What a plan for uncertain demand costs in each scenario, and what is said of wrong forecasts."""
+"""Verify the cost of a plan in each demand scenario, and the statements on wrong forecasts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAMILY = "demand_scenarios"
 
 
 def scenario_usd(check: PlanCheck) -> Mapping[str, float]:
-    """TCO by demand scenario, from placements, purchases and prices. [USD]"""
+    """Return the TCO by demand scenario, from placements, purchases and prices. [USD]"""
     standing = sum(usd for kind, usd in cost_kinds(check).items() if kind not in RUNNING_KINDS)
     return {
         scenario.name: standing + sum(running_usd(check, scenario.name).values()) / scenario.probability
@@ -25,24 +25,24 @@ def scenario_usd(check: PlanCheck) -> Mapping[str, float]:
 
 
 def largest_regret_usd(check: PlanCheck) -> float:
-    """The largest extra cost over what is stated to be best for a scenario alone. [USD]"""
+    """Return the largest extra cost over the stated optimum for a scenario alone. [USD]"""
     found = scenario_usd(check)
     return max(found[row.name] - (row.best_usd or 0.0) for row in check.plan.demand_scenarios)
 
 
 def unproven_regret_usd(check: PlanCheck) -> float:
-    """By how much the best for a scenario alone may be cheaper than what is stated to be. [USD]"""
+    """Return the largest gap between the stated optimum for a scenario alone and its bound. [USD]"""
     rows = check.plan.demand_scenarios
     return max(((row.best_usd or 0.0) - (row.best_bound_usd or 0.0) for row in rows), default=0.0)
 
 
 def best_serve_most(check: PlanCheck) -> bool:
-    """Whether the best plan for every scenario alone is proven to serve as much as can be served."""
+    """Return whether the best plan for every scenario alone is proven to serve the most demand possible."""
     return all((row.best_unmet_gap or 0.0) <= UNMET_RATIO for row in check.plan.demand_scenarios)
 
 
 def check_demand_scenarios(check: PlanCheck) -> Iterator[Violation]:
-    """Every scenario is stated at what it costs and leaves unserved, and no better than its bound allows."""
+    """Check the cost and unserved demand of every scenario, and that none is better than its bound."""
     found = scenario_usd(check)
     stated = {row.name: row for row in check.plan.demand_scenarios}
     expected = [_expected(check, name, usd, stated.get(name)) for name, usd in found.items()]
@@ -59,7 +59,7 @@ def check_demand_scenarios(check: PlanCheck) -> Iterator[Violation]:
 def _expected(
     check: PlanCheck, name: str, usd: float, stated: DemandScenarioCost | None
 ) -> DemandScenarioCost:
-    """A scenario's row; what was found for it alone is taken from the problem, else from the plan."""
+    """Return the expected row of a scenario, with its optimum from the problem or else from the plan."""
     scenario = next(each for each in check.problem.fleet.demand_scenarios if each.name == name)
     known = None if check.problem.scenario_optima is None else check.problem.scenario_optima.get(name)
     best: float | None = None
@@ -92,7 +92,7 @@ def _expected(
 
 
 def _bounds(row: DemandScenarioCost) -> Iterator[Violation]:
-    """What is stated to be best is complete, and no better than its bound."""
+    """Check that the optimum of a scenario is complete and no better than its bound."""
     if row.best_usd is None or row.best_bound_usd is None:
         if (row.best_usd, row.best_bound_usd, row.best_unmet_requests_per_s) != (None, None, None):
             yield Violation(FAMILY, f"{row.name}: a best cost without its bound, or a bound without it")
@@ -105,7 +105,7 @@ def _bounds(row: DemandScenarioCost) -> Iterator[Violation]:
 
 
 def _passed_bound(row: DemandScenarioCost, rounding_usd: float) -> Iterator[Violation]:
-    """The bound, one of the integer model, is not passed but by its rounding."""
+    """Check that the plan is not cheaper than the bound of the integer model, except for its rounding."""
     if row.best_bound_usd is None or row.best_unmet_requests_per_s is None:
         return
     serves_as_much = not exceeds(row.unmet_requests_per_s, row.best_unmet_requests_per_s)
@@ -115,7 +115,7 @@ def _passed_bound(row: DemandScenarioCost, rounding_usd: float) -> Iterator[Viol
 
 
 def _wrong_forecasts(check: PlanCheck, stated: Mapping[str, DemandScenarioCost]) -> Iterator[Violation]:
-    """Pairs of scenarios in their order, none left out before the last, of figures that fit each other."""
+    """Check that the pairs of scenarios are in order without gaps, and that their figures are consistent."""
     names = [scenario.name for scenario in check.problem.fleet.demand_scenarios]
     pairs = [(one, other) for one in names for other in names if one != other]
     rows = check.plan.wrong_forecasts
@@ -141,7 +141,7 @@ def _wrong_forecasts(check: PlanCheck, stated: Mapping[str, DemandScenarioCost])
 
 
 def _scenario_purchases(check: PlanCheck) -> Iterator[Violation]:
-    """What is stated to be bought for a scenario alone is on offer, once, for a scenario that exists."""
+    """Check that purchases for a scenario alone are on offer, unique, and refer to an existing scenario."""
     problem = check.problem
     names = {scenario.name for scenario in problem.fleet.demand_scenarios}
     offered = {(each.offer.name, pool.name) for pool in problem.pools for each in pool.acquisitions}

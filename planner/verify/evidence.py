@@ -1,4 +1,4 @@
-"""What a plan says of the configurations that it chose from, held against what the program finds now."""
+"""Verify the plan's statements on its candidates against the present evaluation."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ CALIBRATION_KEY = ("hardware", "framework", "framework_version", "model", "weigh
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What candidates come from.
+    """Origin of the candidates.
 
     Attributes
     ----------
     rejections : tuple[Rejections, ...]
-        Why configurations are no candidates.
+        Reasons for excluded configurations.
     table_sources : tuple[StatedTable, ...]
         Operator tables behind the rates.
     calibrations : tuple[CalibrationUse, ...]
         Calibrations behind the rates.
     baseline_sha256 : str or None
-        Of the file of the plan in force; empty without one, None where nothing is known of it.
+        Hash of the file of the plan in force; empty without one, None if unknown.
     """
 
     rejections: tuple[Rejections, ...]
@@ -36,12 +36,12 @@ class Evidence:
 
 
 def check_evidence(plan: Plan, evidence: Evidence) -> Iterator[Violation]:
-    """What was left out and why, and which tables and calibrations gave the rates."""
+    """Check the reasons for exclusion, the operator tables and the calibrations."""
     provenance = plan.provenance
     yield from compared("evidence", plan.rejections, evidence.rejections, ("service",))
     yield from compared("evidence", provenance.table_sources, evidence.table_sources, TABLE_KEY)
     yield from compared("evidence", provenance.calibrations, evidence.calibrations, CALIBRATION_KEY)
     known, stated = evidence.baseline_sha256, provenance.baseline_sha256
-    # A plan made from Python knows of no file.
+    # A plan made in Python has no file.
     if known is not None and (stated or provenance.baseline_file) and stated != known:
         yield Violation("evidence", f"a plan in force of hash {stated} stated, {known or 'none'} found")

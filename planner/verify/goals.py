@@ -1,4 +1,4 @@
-"""The objective that comes before TCO: what a plan reaches of it, from its placements and prices alone."""
+"""Verify the objective that precedes TCO, from placements and prices alone."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE, SHARE_FLOOR, d
 from fleetplan.planner.verify.violations import Violation
 
 ROUNDING_RATIO: Final = 1e-4
-"""What the solver's model may be off by: figures are rounded by load unit."""
+"""Tolerance for the solver's model, which rounds figures per load unit."""
 
 SERVED_SCALE_RATIO: Final = 1e-6
-"""Share of the whole demand that a gap of served demand is a share of at least."""
+"""Minimum denominator of a gap in served demand, as a share of the whole demand."""
 
 UNITS: Final = {
     "served": "weighted requests/s",
@@ -34,7 +34,7 @@ UNITS: Final = {
 
 
 def check_goal(check: PlanCheck) -> Iterator[Violation]:
-    """The plan reaches what it states, and no more than its bound allows."""
+    """Check that the plan reaches its stated value, and does not pass its bound."""
     objective, goal = check.problem.fleet.objective, check.plan.goal
     if check.problem.fleet.demand_objective == "least-regret" and check.plan.demand_scenarios:
         objective = "least-regret"
@@ -71,7 +71,7 @@ def check_goal(check: PlanCheck) -> Iterator[Violation]:
 
 
 def goal_rounding(check: PlanCheck, objective: str, figure: float) -> float:
-    """What the solver's model may be off by at a figure: energy and carbon by a load unit of each load."""
+    """Return the tolerance of the solver's model; for energy and carbon, at least a load unit per load."""
     if objective not in ("energy", "carbon"):
         return ROUNDING_RATIO * figure
     units = sum(_unit_of_each_load(check, objective, run) for run in check.rows)
@@ -79,7 +79,7 @@ def goal_rounding(check: PlanCheck, objective: str, figure: float) -> float:
 
 
 def _unit_of_each_load(check: PlanCheck, objective: str, run: Run) -> float:
-    """Energy [kWh] or carbon [kg CO2] of a load unit for each class and origin of a placement."""
+    """Return the energy [kWh] or carbon [kg CO2] of a load unit per class and origin of a placement."""
     (row, candidate), busy = run, load(check, run)
     index = check.class_index[row.service]
     names = [*row.requests_per_s_by_class, *itertools.chain(*row.requests_per_s_by_origin.values())]
@@ -91,7 +91,7 @@ def _unit_of_each_load(check: PlanCheck, objective: str, run: Run) -> float:
 
 
 def _scale(check: PlanCheck, objective: str) -> float:
-    """What figures near 0 are compared with: a regret with a scenario's cost, served demand with all."""
+    """Return the scale for figures near 0: a scenario's cost for a regret, all demand for served demand."""
     if objective == "least-regret":
         return min((abs(row.best_usd or 0.0) for row in check.plan.demand_scenarios), default=0.0)
     if objective != "served":
@@ -104,7 +104,7 @@ def _scale(check: PlanCheck, objective: str) -> float:
 
 
 def _served(check: PlanCheck) -> float:
-    """Served traffic with its weights, the mean of the periods. [weighted requests/s]"""
+    """Return weighted served traffic, averaged over periods. [weighted requests/s]"""
     total = 0.0
     for row, _ in check.rows:
         if row.phase != "decode":
@@ -115,7 +115,7 @@ def _served(check: PlanCheck) -> float:
 
 
 def _used(check: PlanCheck, objective: str) -> float:
-    """Energy [kWh] or carbon [kg CO2] of what stands, or accelerators that run, the mean of the periods."""
+    """Return energy [kWh] or carbon [kg CO2] of installed hardware, or accelerators in use (period mean)."""
     total = 0.0
     for row, candidate in check.rows:
         pool, moment = check.pool(row.pool), check.moment_of(row)
@@ -132,6 +132,6 @@ def _used(check: PlanCheck, objective: str) -> float:
 
 
 def _kg_per_kwh(check: PlanCheck, objective: str, row: Placement) -> float:
-    """Carbon of a unit of energy where that is counted, else 1."""
+    """Return the grid intensity for carbon, else 1."""
     grid = check.pool(row.pool).region.grid_kg_co2_per_kwh or (0.0,) * len(check.problem.periods)
     return grid[check.moment_of(row).period] if objective == "carbon" else 1.0

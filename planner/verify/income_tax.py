@@ -1,4 +1,4 @@
-"""The cost after income tax that a plan states."""
+"""Verify the cost after income tax."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleetplan.planner.verify.violations import Violation
 
 
 def check_income_tax(check: PlanCheck) -> Iterator[Violation]:
-    """What is left of all costs when the tax that they save is taken off, in all and by period."""
+    """Check all costs less the income tax that they save, in total and by period."""
     tax, stated = check.problem.fleet.finance.income_tax, check.plan.income_tax
     if tax is None or stated is None:
         if (tax is None) != (stated is None):

@@ -1,4 +1,4 @@
-"""Family 4: requests pass from prefill to decode only where they may, and within what links carry."""
+"""Verify family 4: KV transfers follow the allowed pairs and the capacities of links."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Node = TypeVar("Node")
 
 
 def check_kv_transfer(check: PlanCheck) -> Iterator[Violation]:
-    """Prefill and decode of every class meet, as the plan's flows say where that is not free."""
+    """Check that prefill and decode of every class match, by the stated flows if transfers are restricted."""
     flows: dict[tuple[str, str, str, MomentKey], list[KvFlow]] = defaultdict(list)
     for flow in check.plan.kv_flows:
         flows[flow.service, flow.request_class, flow.origin, flow.moment_key].append(flow)
@@ -52,7 +52,7 @@ def _rate(check: PlanCheck, row: Runs, origin: str, name: str) -> float:
 
 
 def _is_free(check: PlanCheck, by_phase: Mapping[Phase, Sequence[Runs]], k: int) -> bool:
-    """Whether every prefill replica may pass to every decode replica, over no link with a capacity."""
+    """Return whether any prefill replica may pass to any decode replica without a link capacity."""
     return all(
         may_pass(check, sender, receiver, k, sender[0].region) and not _links(check, sender[0], receiver[0])
         for sender in by_phase[Phase.PREFILL]
@@ -61,7 +61,7 @@ def _is_free(check: PlanCheck, by_phase: Mapping[Phase, Sequence[Runs]], k: int)
 
 
 def may_pass(check: PlanCheck, sender: Runs, receiver: Runs, k: int, origin: str) -> bool:
-    """Whether requests of a region may be prefilled by one placement and decoded by another."""
+    """Return whether one placement may prefill requests of a region and another decode them."""
     policy = check.problem.fleet.policy
     (first, prefill), (second, decode) = sender, receiver
     if prefill.variant != decode.variant or not policy.may_pair(first.hardware, second.hardware):
@@ -86,7 +86,7 @@ def may_pass(check: PlanCheck, sender: Runs, receiver: Runs, k: int, origin: str
 
 
 def _links(check: PlanCheck, sender: Placement, receiver: Placement) -> list[KvLink]:
-    """Links between two placements."""
+    """Return the links between two placements."""
     return links_between(check, (sender.pool, sender.region), (receiver.pool, receiver.region))
 
 
@@ -97,7 +97,7 @@ def _flows_hold(
     origin: str,
     flows: Sequence[KvFlow],
 ) -> Iterator[Violation]:
-    """Flows pass where they may, and add up to what each placement serves."""
+    """Check that flows use allowed pairs, and add up to the rate of each placement."""
     rows = [*by_phase[Phase.PREFILL], *by_phase[Phase.DECODE]]
     if not rows and not flows:
         return
@@ -128,7 +128,7 @@ def _flows_hold(
 
 
 def _links_hold(check: PlanCheck) -> Iterator[Violation]:
-    """No link carries more than it can, with the headroom of the services that use it."""
+    """Check the load of each link, with the headroom of the services that use it."""
     carried: dict[tuple[KvLink, MomentKey], float] = defaultdict(float)
     for flow in check.plan.kv_flows:
         for link in links_of(check, flow):
@@ -141,7 +141,7 @@ def _links_hold(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _gb_per_s(check: PlanCheck, flow: KvFlow) -> float | None:
-    """What a flow loads a link with, by the cache of what prefills it; None where unknown. [GB/s]"""
+    """Return the link load of a flow from the cache of its prefill; None if unknown. [GB/s]"""
     hardware = check.pool(flow.prefill_pool).hardware.name
     sender = check.candidates[flow.service, "prefill", hardware, flow.prefill_config]
     cache = sender.kv_gb[check.class_index[flow.service][flow.request_class]] if sender.kv_gb else None
@@ -151,14 +151,14 @@ def _gb_per_s(check: PlanCheck, flow: KvFlow) -> float | None:
 def most_passed(
     sent: Mapping[Node, float], received: Mapping[Node, float], may: Callable[[Node, Node], bool]
 ) -> float:
-    """Most that can pass from senders to receivers: a maximum flow, along shortest ways.
+    """Return the most that can pass from senders to receivers: a maximum flow by shortest augmenting paths.
 
     Parameters
     ----------
     sent, received : Mapping[Node, float]
-        What each can send, and what each can receive.
+        Amount that each sender can send, and each receiver can receive.
     may : callable
-        Whether a sender may pass anything to a receiver.
+        Returns whether a sender may pass anything to a receiver.
     """
     left, room = dict(sent), dict(received)
     flow: dict[tuple[Node, Node], float] = defaultdict(float)
@@ -190,7 +190,7 @@ def _augment(
     room: dict[Node, float],
     flow: dict[tuple[Node, Node], float],
 ) -> float:
-    """Pass as much as a way allows, and return it."""
+    """Send as much as an augmenting path allows, and return the amount."""
     way: list[tuple[Node, Node, bool]] = []
     receiver = end
     while True:

@@ -1,4 +1,4 @@
-"""What a plan states of launching its placements: facts of the model, and the longest sequence with room."""
+"""Verify the launch inputs of placements: facts of the model, and the longest sequence that fits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LAUNCH_KEY = ("service", "phase", "hardware", "config")
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A configuration of a model that some placement runs, read from the fleet."""
+    """A placed configuration of a model, read from the fleet."""
 
     row: Placement
     service: Service
@@ -41,7 +41,7 @@ class _Placed:
 
     @property
     def batches(self) -> dict[str, int]:
-        """The batch of each class, where the configuration has none for all."""
+        """Batch of each class, if the configuration has none for all classes."""
         if Configuration.parse(self.row.config).batch is not None:
             return {}
         names = [each.name for each in self.service.classes]
@@ -56,7 +56,7 @@ class _Placed:
         return self.row.service, self.row.phase, self.row.hardware, self.row.config
 
     def holds(self, tokens: int) -> bool:
-        """Whether an attention-DP rank has memory for a sequence of so many tokens."""
+        """Return whether an attention-DP rank has memory for a sequence of a given length."""
         configuration, techniques = Configuration.parse(self.row.config), self.service.techniques
         step = techniques.chunk_tokens
         if self.row.phase == "decode":
@@ -74,7 +74,7 @@ class _Placed:
 
     @property
     def _slots(self) -> StateSlots | None:
-        """How its servers keep recurrent states; those that generate alone keep no prefixes."""
+        """Recurrent-state slots of its servers; servers for decode only keep no prefixes."""
         keeps = self.service.keeps_prefixes and self.row.phase != "decode"
         return state_slots(
             self.service.framework, self.accelerator.vendor, self.architecture, prefix_cache=keeps
@@ -82,7 +82,7 @@ class _Placed:
 
 
 def check_launches(check: PlanCheck) -> Iterator[Violation]:
-    """Every placed configuration of a model has its facts; no longer sequence than the stated one fits."""
+    """Check the launch inputs of every placed configuration, and that no longer sequence fits."""
     inputs = check.plan.inputs
     if inputs is None or (check.plan.format_version in OLDER_FORMATS and not inputs.launches):
         return
@@ -101,7 +101,7 @@ def check_launches(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _placed(check: PlanCheck, row: Placement, service: Service, candidate: Candidate) -> _Placed | None:
-    """The model that a placement runs; None for a service's own rates."""
+    """Return the model of a placement; None for a service with its own rates."""
     fleet = check.problem.fleet
     accelerator = fleet.hardware[row.hardware].accelerator
     variants = {each.name: each for each in service.variants}
@@ -129,7 +129,7 @@ _WITH_HEADS = GroupedQueryAttention | LatentAttention | CompressedAttention
 
 
 def _facts(each: _Placed, sequence_tokens: int, batches: dict[str, int]) -> LaunchInput:
-    """What the plan must state, with the longest sequence as it states it, and the batches of classes."""
+    """Return the expected launch inputs, with the stated longest sequence and batches."""
     row, architecture, stored = each.row, each.architecture, each.architecture.quantisation
     softmax = [
         attention for group in architecture.groups if isinstance(attention := group.attention, _WITH_HEADS)
@@ -160,7 +160,7 @@ def _only(values: set[int]) -> int | None:
 
 
 def _longest_request_tokens(service: Service) -> int | None:
-    """Longest prompt, cached part included, with the longest answer; None where a class has means alone."""
+    """Return the longest request including cached tokens; None if a class has only mean lengths."""
     found = 0
     for each in service.classes:
         lengths = None if service.traffic is None else service.traffic.lengths_of(each.name)

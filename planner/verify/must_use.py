@@ -1,4 +1,4 @@
-"""Family 14: what a question forces into the plan is in it."""
+"""Verify family 14: the plan contains every item that a question forces into it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fleetplan.planner.verify.violations import Violation
 
 
 def check_must_use(check: PlanCheck) -> Iterator[Violation]:
-    """Something that matches serves traffic, or a unit of the offer is taken."""
+    """Check that a matching configuration serves traffic, or that a unit of the offer is taken."""
     for required in check.problem.fleet.policy.must_use:
         used = any(
             row.requests_per_s > 0

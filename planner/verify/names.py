@@ -1,4 +1,4 @@
-"""Checks of names and counts: everything exists, counts are possible, and sums add up."""
+"""Verify names and counts: references exist, counts are possible, and sums agree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Row = TypeVar("Row", bound=AtMoment)
 
 
 class Names:
-    """Everything that rows of a plan may name.
+    """Valid names for the rows of a plan.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Names:
         self.moments: set[MomentKey] = {problem.moment_key(moment) for moment in problem.moments}
 
     def at_fault(self, row: AtMoment, service: str, classes: Sequence[str]) -> list[str]:
-        """Names of a moment, a service and its classes that do not exist."""
+        """Return errors for an unknown moment, service or class."""
         if row.moment_key not in self.moments:
             return [f"there is no moment {row.moment_key}"]
         if service not in self.problem.services:
@@ -51,18 +51,18 @@ class Names:
 def sound_rows(
     family: str, rows: Sequence[Row], faults: Callable[[Row], list[str]], key: Callable[[Row], object]
 ) -> tuple[list[Row], list[Violation]]:
-    """The rows without a fault, each once, and what is wrong with the others.
+    """Return the distinct rows without a fault, and the violations of the others.
 
     Parameters
     ----------
     family : str
-        Of the violations.
+        Family of the violations.
     rows : Sequence[AtMoment]
-        Of one kind.
+        Rows of one kind.
     faults : callable
-        What makes a row impossible to check or to be.
+        Returns the faults that make a row invalid or impossible to check.
     key : callable
-        What tells rows apart.
+        Returns the key that identifies a row.
     """
     sound: list[Row] = []
     found = []
@@ -79,7 +79,7 @@ def sound_rows(
 
 
 def placement_faults(names: Names, row: Placement) -> list[str]:
-    """Faults of a placement that make it impossible, or impossible to check."""
+    """Return the faults of a placement that make it invalid or impossible to check."""
     label = f"{row.service} {row.phase} {row.config}"
     candidate = names.candidates.get(row.key)
     if candidate is None:
@@ -104,12 +104,12 @@ def placement_faults(names: Names, row: Placement) -> list[str]:
 
 
 def placement_key(row: Placement) -> object:
-    """Key of a placement."""
+    """Return the key of a placement."""
     return (*row.moment_key, row.pool, row.service, row.phase, row.hardware, row.config)
 
 
 def _origin_faults(problem: Problem, row: Placement, label: str) -> list[str]:
-    """Faults of the traffic from other regions."""
+    """Return the faults of traffic from other regions."""
     total: dict[str, float] = defaultdict(float)
     for origin, by_class in row.requests_per_s_by_origin.items():
         if origin == row.region or origin not in problem.regions:
@@ -126,7 +126,7 @@ def _origin_faults(problem: Problem, row: Placement, label: str) -> list[str]:
 
 
 def unmet_faults(names: Names, row: Unmet) -> list[str]:
-    """Faults of a statement of unmet demand."""
+    """Return the faults of an unmet-demand row."""
     label = f"unmet {row.service} {row.request_class} {row.region}"
     faults = names.at_fault(row, row.service, (row.request_class,))
     if row.region not in names.problem.regions:
@@ -137,12 +137,12 @@ def unmet_faults(names: Names, row: Unmet) -> list[str]:
 
 
 def unmet_key(row: Unmet) -> object:
-    """Key of a statement of unmet demand."""
+    """Return the key of an unmet-demand row."""
     return (*row.moment_key, row.region, row.service, row.request_class)
 
 
 def flow_faults(names: Names, row: KvFlow) -> list[str]:
-    """Faults of a flow of KV caches that make it impossible to check."""
+    """Return the faults of a KV flow that make it impossible to check."""
     label = f"{row.service} {row.request_class} from {row.prefill_pool} to {row.decode_pool}"
     faults = names.at_fault(row, row.service, (row.request_class,))
     if not {row.prefill_pool, row.decode_pool} <= names.pools.keys():
@@ -162,13 +162,13 @@ def flow_faults(names: Names, row: KvFlow) -> list[str]:
 
 
 def flow_key(row: KvFlow) -> object:
-    """Key of a flow."""
+    """Return the key of a KV flow."""
     ends = (row.prefill_pool, row.prefill_config, row.decode_pool, row.decode_config)
     return (*row.moment_key, row.service, row.request_class, row.origin, *ends)
 
 
 def work_faults(names: Names, row: OfflineWork) -> list[str]:
-    """Faults of a statement of offline work."""
+    """Return the faults of an offline-work row."""
     label = f"{row.service} {row.request_class} {row.region}"
     faults = names.at_fault(row, row.service, (row.request_class,))
     faults += names.at_fault(row.model_copy(update={"slice": row.arises_in}), row.service, ())
@@ -179,12 +179,12 @@ def work_faults(names: Names, row: OfflineWork) -> list[str]:
 
 
 def work_key(row: OfflineWork) -> object:
-    """Key of a statement of offline work."""
+    """Return the key of an offline-work row."""
     return (*row.moment_key, row.arises_in, row.region, row.service, row.request_class)
 
 
 def surviving_faults(names: Names, row: SurvivingPlacement) -> list[str]:
-    """Faults of a placement after the loss of a region."""
+    """Return the faults of a placement after the loss of a region."""
     label = f"{row.lost_region} lost: {row.service} {row.config} in {row.pool}"
     faults = names.at_fault(row, row.service, tuple(row.requests_per_s_by_class))
     key = (row.service, row.phase, row.hardware, row.config)
@@ -200,12 +200,12 @@ def surviving_faults(names: Names, row: SurvivingPlacement) -> list[str]:
 
 
 def surviving_key(row: SurvivingPlacement) -> object:
-    """Key of a placement after a loss."""
+    """Return the key of a placement after the loss of a region."""
     return (row.lost_region, *row.moment_key, row.pool, row.service, row.phase, row.hardware, row.config)
 
 
 def names_of_plan(problem: Problem, fleet: str, periods: Sequence[str]) -> Iterator[Violation]:
-    """The plan is one of this fleet and horizon."""
+    """Check that the plan belongs to this fleet and horizon."""
     if fleet != problem.fleet.name:
         yield Violation("names", f"a plan of {fleet!r}, the fleet is {problem.fleet.name!r}")
     if tuple(periods) != problem.periods:

@@ -1,4 +1,4 @@
-"""Family 13: when offline work is done, from the plan's rows alone."""
+"""Verify family 13: the times at which offline work is done, from the plan's rows alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WorkKey = tuple[str, str, str, int]
 
 
 def work_served(check: PlanCheck) -> dict[WorkKey, float]:
-    """Rates at which moments must serve offline services, for the work that is put into them. [requests/s]"""
+    """Return the rates at which moments must serve offline services for their assigned work. [requests/s]"""
     rates: dict[WorkKey, float] = defaultdict(float)
     for row in check.plan.offline_work:
         m = check.moments[row.moment_key]
@@ -27,7 +27,7 @@ def work_served(check: PlanCheck) -> dict[WorkKey, float]:
 
 
 def check_offline(check: PlanCheck) -> Iterator[Violation]:
-    """Offline work is done or declared unmet, no more and no less of it, and before its deadline."""
+    """Check that offline work is done or declared unmet, in the exact amount and before its deadline."""
     done: dict[WorkKey, float] = defaultdict(float)
     for row in check.plan.offline_work:
         arises = check.moments[row.period, row.arises_in, row.scenario]
@@ -57,7 +57,7 @@ def check_offline(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _in_time(check: PlanCheck, row: OfflineWork) -> Iterator[Violation]:
-    """Work that arises evenly in a slice is done evenly in another, in order: the first or the last waits."""
+    """Check the wait of work done evenly and in order, for which the first or the last waits longest."""
     offline = check.problem.services[row.service].offline
     if offline is None or row.arises_in == row.slice:
         return

@@ -1,4 +1,4 @@
-"""Whether replicas can be packed into hosts or pods, by trying."""
+"""Exact bin packing of replicas into hosts or pods."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 Counts: TypeAlias = tuple[tuple[int, int], ...]
-"""Sizes of replicas and how many there are of each, the largest first."""
+"""Sizes of replicas with their counts, largest first."""
 
 MAX_FUNCTIONS = 64
-"""Most functions that the lower bound tries."""
+"""Maximum number of dual feasible functions in the lower bound."""
 
 
 def fits(sizes: list[int], accelerators_per_unit: int, units: int) -> bool:
-    """Whether replicas can be packed into hosts or pods.
+    """Return whether replicas can be packed into hosts or pods.
 
     Parameters
     ----------
     sizes : list[int]
-        Accelerators of each replica; one that is larger than a unit takes whole units.
+        Accelerators of each replica; one that exceeds a unit occupies whole units.
     accelerators_per_unit, units : int
-        Size and number of the units.
+        Accelerators per unit, and number of units.
 
     Returns
     -------
     bool
-        Exact: first-fit decreasing, and a search over all packings where that fails.
+        Exact result: first-fit decreasing, then a search over all packings if that fails.
     """
     whole, small = _parted(sizes, accelerators_per_unit)
     left = units - whole
@@ -38,7 +38,7 @@ def fits(sizes: list[int], accelerators_per_unit: int, units: int) -> bool:
 
 
 def fewest_units(sizes: list[int], accelerators_per_unit: int) -> int:
-    """Fewest hosts or pods that replicas can be packed into; as for `fits`."""
+    """Return the fewest hosts or pods into which replicas can be packed; parameters as for `fits`."""
     whole, small = _parted(sizes, accelerators_per_unit)
     most = _first_fit(small, accelerators_per_unit)
     for units in range(_least_units(small, accelerators_per_unit), most):
@@ -48,18 +48,18 @@ def fewest_units(sizes: list[int], accelerators_per_unit: int) -> int:
 
 
 def _parted(sizes: list[int], unit: int) -> tuple[int, Counts]:
-    """Units of the replicas that take whole ones, and the others."""
+    """Return the number of units for replicas of at least one unit, and the smaller replicas."""
     counts = sorted(Counter(sizes).items(), reverse=True)
     whole = sum(-(-size // unit) * count for size, count in counts if size >= unit)
     return whole, tuple((size, count) for size, count in counts if size < unit)
 
 
 def _least_units(counts: Counts, unit: int) -> int:
-    """Fewer units than this never hold the replicas.
+    """Return a lower bound on the number of units.
 
-    The sum of their sizes over that of a unit, also after dual feasible functions: k replicas of more than
-    1 / (k + 1) of a unit fill it, as if each had 1 / k (Fekete and Schepers, Mathematical Programming 91,
-    2001).
+    The bound is the sum of sizes over the unit size, also after dual feasible functions: k replicas larger
+    than 1 / (k + 1) of a unit fill it, as if each had size 1 / k (Fekete and Schepers, Mathematical
+    Programming 91, 2001).
     """
     least = -(-sum(size * count for size, count in counts) // unit)
     for k in range(1, min(unit, MAX_FUNCTIONS) + 1):
@@ -72,7 +72,7 @@ def _least_units(counts: Counts, unit: int) -> int:
 
 
 def _first_fit(counts: Counts, unit: int) -> int:
-    """Units that a packing of the largest replicas first opens, each into the least space that holds it."""
+    """Return the units used by best-fit decreasing: each replica goes into the smallest free space."""
     free: dict[int, int] = defaultdict(int)
     opened = 0
     for size, count in counts:
@@ -92,9 +92,9 @@ def _first_fit(counts: Counts, unit: int) -> int:
 
 
 def _search_packing(small: Counts, unit: int, units: int) -> bool:
-    """Try every maximal filling of the next unit, the largest replica first.
+    """Return whether a packing exists, by trying every maximal filling of the next unit.
 
-    Without recursion: there are as many steps down as units.
+    Iterative, because the depth is the number of units.
     """
     if not small:
         return True
@@ -116,7 +116,7 @@ def _search_packing(small: Counts, unit: int, units: int) -> bool:
 
 
 def _fillings(counts: Counts, left: int, first: bool = False) -> Iterator[Counts]:
-    """Replicas that remain after one unit is filled, for every filling with at least the largest."""
+    """Yield the replicas left after filling one unit, for every filling with at least the largest one."""
     if not counts:
         yield ()
         return

@@ -1,4 +1,4 @@
-"""Family 11: no pool serves more than its share of a service."""
+"""Verify family 11: no pool serves more than its share of a service."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Group = tuple[str, tuple[int, ...], str, Phase]
 
 
 def check_placement(check: PlanCheck) -> Iterator[Violation]:
-    """Services run where they may, and within their share of each pool but for a load unit of each load.
+    """Check that services run in allowed regions, and within their share of each pool except for rounding.
 
-    The loads are those that the pool could carry, placed or not: a load unit is what the model leaves each of
-    them, and the others may use it.
+    The tolerance is one load unit for each load that the pool could carry, placed or not: the model rounds
+    each of them by up to a load unit, and the placed ones may use the sum.
     """
     for row, _ in check.rows:
         if not check.problem.services[row.service].may_run_in(row.region):
@@ -28,7 +28,7 @@ def check_placement(check: PlanCheck) -> Iterator[Violation]:
     served: dict[Group, float] = defaultdict(float)
     for row, candidate in check.rows:
         m = check.moments[row.moment_key]
-        # An offline service is counted by the day, others moment by moment.
+        # Offline services count by the day, others by the moment.
         offline = problem.services[row.service].offline is not None
         together = problem.day_of(m) if offline else (m,)
         hours = check.mean_hours(problem.moments[m])
@@ -52,7 +52,7 @@ def check_placement(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _rounding(check: PlanCheck, group: Group) -> float:
-    """Traffic of one load unit of every load of a group, without headroom. [requests/s x h]"""
+    """Return the traffic of one load unit of every load of a group, without headroom. [requests/s x h]"""
     problem = check.problem
     name, together, pool_name, phase = group
     p = next(index for index, pool in enumerate(problem.pools) if pool.name == pool_name)

@@ -1,4 +1,4 @@
-"""Figures that a plan states of each placement and pool beside the decisions."""
+"""Verify the figures of each placement and pool that follow from decisions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fleetplan.planner.verify.violations import Violation
 
 
 def check_placement_figures(check: PlanCheck) -> Iterator[Violation]:
-    """Utilisation, latencies, evidence and every part of the cost of each placement."""
+    """Check utilisation, latencies, evidence and every part of the cost of each placement."""
     for run, row in zip(check.rows, expected_placements(check), strict=True):
         label = (
             f"{row.service} {row.phase} {row.config} in {row.pool} {' '.join(filter(None, row.moment_key))}"
@@ -37,7 +37,7 @@ def check_placement_figures(check: PlanCheck) -> Iterator[Violation]:
 
 @memoised
 def expected_placements(check: PlanCheck) -> list[Placement]:
-    """The placements, with all that follows from what was decided."""
+    """Return the placements with all fields that follow from the decisions."""
     moments = running(check)
     rows = []
     for run in check.rows:
@@ -74,7 +74,7 @@ def _pool_usd(check: PlanCheck, pool: FleetPool, period: int) -> float:
 
 
 def _share_of_pool(check: PlanCheck, run: Run) -> float:
-    """Part of a pool's cost of a period that a placement pays for: its accelerators and its hours."""
+    """Return a placement's share of a pool's cost in a period, by its accelerators and hours."""
     row, candidate = run
     pool, moment = check.pool(row.pool), check.moment_of(row)
     units = check.units[pool.name, moment.period]
@@ -83,7 +83,7 @@ def _share_of_pool(check: PlanCheck, run: Run) -> float:
 
 
 def check_pools(check: PlanCheck) -> Iterator[Violation]:
-    """Every pool that holds anything is listed in every moment, with what it holds, runs and costs."""
+    """Check that every non-empty pool is listed in every moment with its units, use and cost."""
     sizes: dict[tuple[str, MomentKey], list[int]] = defaultdict(list)
     for row, candidate in check.rows:
         sizes[row.pool, row.moment_key] += [candidate.accelerators] * row.replicas
@@ -136,7 +136,7 @@ def _pool_use(
 
 
 def check_phase_ratios(check: PlanCheck) -> Iterator[Violation]:
-    """Accelerators of prefill and decode of every service, region and moment that has both."""
+    """Check the accelerators of both phases for every service, region and moment that has both."""
     totals: dict[tuple[MomentKey, str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row, candidate in check.rows:
         place = (row.moment_key, row.region, row.service)

@@ -1,4 +1,4 @@
-"""A plan beside its problem, as every check reads them."""
+"""A plan and its problem with the derived data that the checks share."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from fleetplan.planner.verify.rounding import MONEY_FLOOR_RATIO
 from fleetplan.planner.verify.supply_rules import FleetPool, fleet_pools, stands
 
 Run = tuple[Placement, Candidate]
-"""A placement with what it runs."""
+"""A placement with its candidate."""
 
 PoolPeriod = tuple[str, int]
-"""Pool and period index."""
+"""Pool name and period index."""
 
 DAY_HOURS: Final = 24.0
 
@@ -31,21 +31,21 @@ class CapacityCost:
     Attributes
     ----------
     pool : FleetPool
-        Where it stands.
+        Pool of the item.
     offer : str or None
-        The offer that brought it; None for what the pool had.
+        Offer that supplied it; None for installed hosts.
     item : str
-        What the bill calls it.
+        Name in the bill.
     kind : str
-        Depreciation, rent, hosting and so on.
+        Kind of cost: depreciation, rent, hosting and so on.
     period : int
-        Index of the period that is charged.
+        Index of the period of the charge.
     usd : float
         [USD]
     priced : int
-        Index of the period whose price it follows.
+        Index of the period that determines the price.
     at_once : bool
-        Whether it falls due at the start of the period, because hosts leave.
+        Whether it is due at the start of the period because hosts leave.
     """
 
     pool: FleetPool
@@ -60,16 +60,16 @@ class CapacityCost:
 
 @dataclass(frozen=True, eq=False)
 class PlanCheck:
-    """A plan and what it is checked against.
+    """A plan with the data to verify it.
 
     Attributes
     ----------
     problem : Problem
-        Sets and data, without rounding; no price of it is read.
+        Sets and data, without rounding; its prices are not read.
     plan : Plan
-        All its rows name things that exist.
+        Plan whose rows refer only to existing names.
     rows : tuple[tuple[Placement, Candidate], ...]
-        Its placements, with what they run.
+        Placements of the plan with their candidates.
     """
 
     problem: Problem
@@ -78,17 +78,17 @@ class PlanCheck:
 
     @cached_property
     def pools(self) -> dict[str, FleetPool]:
-        """Pools by name, as the fleet file has them."""
+        """Pools by name, as in the fleet file."""
         return fleet_pools(self.problem)
 
     @cached_property
     def candidates(self) -> dict[ConfigurationKey, Candidate]:
-        """Candidates by the key that rows use."""
+        """Candidates by the key used in rows."""
         return {candidate.key: candidate for candidate in self.problem.candidates}
 
     @cached_property
     def moments(self) -> dict[MomentKey, int]:
-        """Moment indices by what rows call them."""
+        """Moment indices by their keys in rows."""
         return {self.problem.moment_key(moment): m for m, moment in enumerate(self.problem.moments)}
 
     @cached_property
@@ -112,23 +112,23 @@ class PlanCheck:
 
     @cached_property
     def class_index(self) -> dict[str, dict[str, int]]:
-        """Class indices by name, by service."""
+        """Class indices by service and class name."""
         return {
             name: {request_class.name: k for k, request_class in enumerate(service.classes)}
             for name, service in self.problem.services.items()
         }
 
     def pool(self, name: str) -> FleetPool:
-        """The pool of a name."""
+        """Return the pool with a name."""
         return self.pools[name]
 
     def key_of(self, moment: Moment) -> MomentKey:
-        """Key of a moment in rows."""
+        """Return the key of a moment in rows."""
         return self.problem.moment_key(moment)
 
     @cached_property
     def units(self) -> dict[PoolPeriod, int]:
-        """Units that stand by pool and period, the reserve included."""
+        """Units by pool and period, including the reserve."""
         found = {
             (pool.name, q): pool.existing_units
             for pool in self.pools.values()
@@ -146,7 +146,7 @@ class PlanCheck:
 
     @cached_property
     def capacity_costs(self) -> tuple[CapacityCost, ...]:
-        """Every cost of what stands, is added and leaves."""
+        """Costs of installed, added and departing capacity."""
         return tuple(self._capacity_costs())
 
     def _capacity_costs(self) -> Iterator[CapacityCost]:
@@ -172,7 +172,7 @@ class PlanCheck:
 
     @cached_property
     def capacity_usd(self) -> dict[PoolPeriod, dict[str, float]]:
-        """Cost of what stands, by pool and period, by kind; what leaves is not charged any more. [USD]"""
+        """Cost of capacity by pool, period and kind, without departed units. [USD]"""
         return self._added_up(at_once=False)
 
     @cached_property
@@ -197,7 +197,7 @@ class PlanCheck:
         return {scenario.name: scenario.probability for scenario in scenarios} | {None: 1.0}
 
     def hours(self, moment: Moment) -> float:
-        """Length of a moment's part of the day. [h]"""
+        """Return the length of a moment's slice of the day. [h]"""
         return self._hours[moment.slice]
 
     @cached_property
@@ -206,31 +206,31 @@ class PlanCheck:
         return shares | {None: 1.0}
 
     def days(self, moment: Moment) -> float:
-        """Share of all days that have a moment's part of the day."""
+        """Return the share of days that contain a moment's slice."""
         return self._days[moment.slice]
 
     def mean_hours(self, moment: Moment) -> float:
-        """Hours of a moment on a day, in the mean of all kinds of days. [h]"""
+        """Return the hours per day of a moment, averaged over all kinds of days. [h]"""
         return self.hours(moment) * self.days(moment)
 
     def probability(self, moment: Moment) -> float:
-        """Chance of a moment's demand scenario."""
+        """Return the probability of a moment's demand scenario."""
         return self._probabilities[moment.scenario]
 
     def weight(self, moment: Moment) -> float:
-        """Share of its period's expected hours that a moment is; those of a period add up to 1."""
+        """Return a moment's share of the expected hours of its period; the shares add up to 1."""
         return self.mean_hours(moment) / DAY_HOURS * self.probability(moment)
 
     def moment_of(self, row: Placement) -> Moment:
-        """The moment of a placement."""
+        """Return the moment of a placement."""
         return self.problem.moments[self.moments[row.moment_key]]
 
     def at(self, moment: int) -> list[Run]:
-        """Placements of a moment."""
+        """Return the placements of a moment."""
         return self._rows_at.get(self.key_of(self.problem.moments[moment]), [])
 
     def rates(self, row: Placement, origin: str) -> Mapping[str, float]:
-        """Traffic of a placement that comes from a region, by class. [requests/s]"""
+        """Return the traffic of a placement from a region, by class. [requests/s]"""
         if origin != row.region:
             return row.requests_per_s_by_origin.get(origin, {})
         return {
@@ -239,7 +239,7 @@ class PlanCheck:
         }
 
     def of_cell(self, service: str, origin: str, moment: int) -> list[Run]:
-        """Placements of a service and moment that serve what comes from a region, wherever they run."""
+        """Return the placements, in any region, that serve a region's requests to a service in a moment."""
         when = self.key_of(self.problem.moments[moment])
         return [
             (row, candidate)
@@ -249,6 +249,6 @@ class PlanCheck:
 
     @cached_property
     def floor_usd(self) -> float:
-        """Least tolerance of an amount of money. [USD]"""
+        """Minimum tolerance of an amount of money. [USD]"""
         largest = max(abs(self.plan.objective_usd), sum(abs(row.usd) for row in self.plan.purchases), 1e-6)
         return MONEY_FLOOR_RATIO * largest

@@ -1,16 +1,16 @@
 """Cost of capacity by kind and period, from the fleet file alone.
 
-These are formulas of the verifier's own. The model and the plan have theirs, and both must make the same of a
-fleet. A host loses its value in the books::
+These formulas are independent of those of the model and the plan, so that all three must agree. The book
+value V of a host at age a, and the charge in the period that begins at age a, are::
 
     V(a)   = v + (w - v) (g^(a-s) - 1) / (g^(e-s) - 1)      between ages s and e, of values v and w
     charge = g V(a) - V(a+1)                                in the period that begins at age a
 
-with g = 1 and the straight line from v to w, or the growth of a period at the yearly rate for an annuity:
-interest on what is in the books, and what is lost of it. What is paid through a period is paid at
-its end. Property tax is charged on V(a). A loan is followed payment by payment: interest on what is still
-owed, and the rest of the payment pays back. Income tax counts by when a purchase is deducted: the rent that
-would cost the same after tax.
+with g = 1 for a straight line from v to w, or g = the growth per period at the yearly rate for an annuity,
+which charges interest on the book value plus its loss. Payments during a period are due at its end. Property
+tax applies to V(a). Loans are followed payment by payment: interest on the balance, and the rest as
+repayment. Income tax depends on when a purchase is deducted; its cost is that of the rent with the same cost
+after tax.
 """
 
 from __future__ import annotations
@@ -26,44 +26,44 @@ MONTHS_PER_YEAR: Final = 12.0
 MONTHS_PER_QUARTER: Final = 3
 
 CAPITAL_KINDS: Final = ("depreciation", "resale", "interest", "tax_deferral")
-"""Kinds that follow from what was paid for hosts; all others are operating cost."""
+"""Kinds of cost that follow from the price of hosts; all others are operating cost."""
 
 FLOAT_RATIO: Final = 1e-12
-"""Share of a sum that is float noise."""
+"""Floating-point noise as a share of a sum."""
 
 UsdByKind = Mapping[str, Sequence[float]]
-"""By kind of cost, one figure a period, at its value at the start of the horizon. [USD]"""
+"""Present value at the start of the horizon, by kind of cost and period. [USD]"""
 
 
 def years(finance: Finance) -> float:
-    """Length of a period. [years]"""
+    """Return the length of a period. [years]"""
     return finance.calendar.months / MONTHS_PER_YEAR
 
 
 def period_hours(finance: Finance) -> float:
-    """Hours of a period. [h]"""
+    """Return the length of a period. [h]"""
     return HOURS_PER_YEAR * years(finance)
 
 
 def worth(finance: Finance, periods: int) -> float:
-    """Present value of a dollar that is paid after so many periods."""
+    """Return the present value of one dollar paid after a number of periods."""
     return float(_growth(finance) ** -periods)
 
 
 def _growth(finance: Finance) -> float:
-    """Growth factor of a dollar in a period."""
+    """Return the growth factor of a dollar in a period."""
     return float((1.0 + finance.discount_rate_per_year) ** years(finance))
 
 
 def _books_growth(finance: Finance) -> float:
-    """Growth factor of capital in the books in a period: 1 without annuities."""
+    """Return the growth factor of book capital in a period; 1 without annuities."""
     return _growth(finance) if finance.method == "annuity" else 1.0
 
 
 def _value_ratio(
     life: int, residual: float, by_age: Sequence[tuple[int, float]], age: int, g: float
 ) -> float:
-    """Value in the books at an age over the price; the whole price before service."""
+    """Return the book value at an age as a share of the price; 1 before service."""
     if age >= life:
         return residual
     knots = [(0, 1.0), *by_age, (life, residual)]
@@ -75,7 +75,7 @@ def _value_ratio(
 
 
 def book_value_usd(finance: Finance, thing: Owned | Offer, age: int) -> float:
-    """What the books hold of a host at an age, not discounted. [USD]"""
+    """Return the undiscounted book value of a host at an age. [USD]"""
     life, residual, by_age = thing.life_periods, thing.residual_ratio, thing.value_by_age
     return (thing.capex_usd_per_host or 0.0) * _value_ratio(
         life, residual, by_age, age, _books_growth(finance)
@@ -83,7 +83,7 @@ def book_value_usd(finance: Finance, thing: Owned | Offer, age: int) -> float:
 
 
 def _charge_ratio(thing: Owned | Offer, age: int, g: float) -> float:
-    """Share of the price that is charged in the period beginning at an age."""
+    """Return the share of the price charged in the period that begins at an age."""
     if not 0 <= age < thing.life_periods:
         return 0.0
     now, then = (
@@ -94,21 +94,21 @@ def _charge_ratio(thing: Owned | Offer, age: int, g: float) -> float:
 
 
 def _tax_ratio(finance: Finance, thing: Owned | Offer, age: int) -> float:
-    """Property tax over the price in the period beginning at an age."""
+    """Return the property tax as a share of the price in the period that begins at an age."""
     life, residual, by_age = thing.life_periods, thing.residual_ratio, thing.value_by_age
     books = _value_ratio(life, residual, by_age, age, _books_growth(finance))
     return books * finance.property_tax_ratio_per_year * years(finance)
 
 
 def _ages(owned: Owned, fleet: Fleet) -> list[int]:
-    """Periods in service at the start of each period; none where they are not known."""
+    """Return the periods in service at the start of each period; 0 if unknown."""
     start = None if owned.in_service is None else fleet.calendar.index(owned.in_service)
     now = [fleet.calendar.index(period) for period in fleet.periods]
     return [0 if start is None or index is None else index - start for index in now]
 
 
 def _running(fleet: Fleet, pool: FleetPool, accelerators: float, included: bool) -> dict[str, float]:
-    """Cost of accelerators per period besides price and energy, by kind. [USD]"""
+    """Return the running cost of accelerators per period by kind, without price and energy. [USD]"""
     finance, hosts = fleet.finance, accelerators / pool.hardware.accelerators_per_host
     kw = accelerators * installed_w(pool) / 1000
     months = finance.calendar.months
@@ -126,7 +126,7 @@ def _running(fleet: Fleet, pool: FleetPool, accelerators: float, included: bool)
 def _idle_energy(
     fleet: Fleet, pool: FleetPool, accelerators: float, included: bool
 ) -> dict[str, list[float]]:
-    """What so many accelerators draw by standing there, charged at the tariff of each period. [USD]"""
+    """Return the idle energy cost of accelerators at the tariff of each period. [USD]"""
     tariff = pool.region.energy_usd_per_kwh
     if included or tariff is None:
         return {}
@@ -135,13 +135,13 @@ def _idle_energy(
 
 
 def installed_w(pool: FleetPool) -> float:
-    """What hosting and energy are charged for, an accelerator: its power as if it had no cap. [W]"""
+    """Return the power per accelerator charged for hosting and energy, as if uncapped. [W]"""
     capped, full = pool.hardware.power_w_per_accelerator, pool.hardware.uncapped_w_per_accelerator
     return max(capped or 0.0, full or 0.0)
 
 
 def idle_kw(pool: FleetPool, accelerators: float) -> float:
-    """What so many accelerators of a pool draw that run nothing, before PUE. [kW]"""
+    """Return the power draw of idle accelerators of a pool, before PUE. [kW]"""
     return pool.hardware.idle_w_per_accelerator * accelerators / 1000
 
 
@@ -150,7 +150,7 @@ def _rent_usd(fleet: Fleet, per_hour: float, accelerators: float) -> float:
 
 
 def standing_usd(fleet: Fleet, pool: FleetPool) -> UsdByKind:
-    """Cost of all that stands in a pool already, used or not, while none of it leaves."""
+    """Return the cost of a pool's installed hosts, used or not, if none of them leaves."""
     existing = pool.existing
     if existing is None:
         return {}
@@ -173,7 +173,7 @@ def standing_usd(fleet: Fleet, pool: FleetPool) -> UsdByKind:
 
 
 def unit_usd(fleet: Fleet, pool: FleetPool, offer: Offer, ordered: int) -> UsdByKind:
-    """Cost of one unit that an offer brings into a pool, by the period of its order or use."""
+    """Return the cost of one unit of an offer in a pool, by the period of its order or use."""
     every, cards = range(len(fleet.periods)), offer.accelerators_per_unit
     kinds = {
         kind: [usd for _ in every]
@@ -210,7 +210,7 @@ class LoanPayment(NamedTuple):
 
 
 def loan_payments_usd(finance: Finance, price: float) -> list[LoanPayment]:
-    """What is paid back on the price of a purchase, from the first period in service on."""
+    """Return the loan payments for a purchase, from the first period in service on."""
     loan = finance.loan
     if loan is None:
         return []
@@ -226,10 +226,10 @@ def loan_payments_usd(finance: Finance, price: float) -> list[LoanPayment]:
 
 
 def _tax_deferral(finance: Finance, offer: Offer) -> float:
-    """What a dollar of write-off costs more before tax than it seems, because of when it is deducted.
+    """Return the extra cost before tax per dollar of write-off that is due to the timing of deductions.
 
-    A purchase costs its charges less the tax that its deductions save. A rent of that over 1 - rate
-    would cost the same after tax; what this is above the charges is spread as they are, down to nothing.
+    A purchase costs its charges less the tax that its deductions save. A rent of this amount divided by 1 -
+    rate has the same cost after tax. The excess over the charges is spread in proportion to them.
     """
     tax, life = finance.income_tax, offer.life_periods
     if tax is None:
@@ -248,12 +248,12 @@ def _tax_deferral(finance: Finance, offer: Offer) -> float:
 
 
 def capex_usd(offer: Offer) -> float:
-    """Cash at the order of a unit. [USD]"""
+    """Return the cash payment for one unit at its order. [USD]"""
     return offer.capex_usd_per_host or 0.0 if is_bought(offer) else 0.0
 
 
 def saved_usd(fleet: Fleet, pool: FleetPool, left: int) -> UsdByKind:
-    """Charges that end from the period at whose start a host left: negative."""
+    """Return the charges saved after a host leaves at the start of a period, as negative amounts."""
     hosts = pool.existing_units
     return {
         kind: [-usd / hosts if q >= left else 0.0 for q, usd in enumerate(values)]
@@ -262,7 +262,7 @@ def saved_usd(fleet: Fleet, pool: FleetPool, left: int) -> UsdByKind:
 
 
 def leaving_usd(fleet: Fleet, pool: FleetPool, left: int) -> dict[str, float]:
-    """Cost at once of a host that leaves at the start of a period: book value less the sale."""
+    """Return the one-off cost of a host that leaves at the start of a period: book value less the sale."""
     owned = None if pool.existing is None else pool.existing.owned
     if owned is None:
         return {}
@@ -273,7 +273,7 @@ def leaving_usd(fleet: Fleet, pool: FleetPool, left: int) -> dict[str, float]:
 
 
 def energy_usd_per_kwh(fleet: Fleet, pool: FleetPool, period: int) -> float:
-    """Price of a kilowatt-hour at the site's meter in a period. [USD]"""
+    """Return the price of metered energy in a period. [USD/kWh]"""
     tariff = pool.region.energy_usd_per_kwh
     if pool.energy_included or tariff is None:
         return 0.0
@@ -281,7 +281,7 @@ def energy_usd_per_kwh(fleet: Fleet, pool: FleetPool, period: int) -> float:
 
 
 def _present(fleet: Fleet, kinds: Mapping[str, Sequence[float]]) -> UsdByKind:
-    """Kinds that cost anything, at their value at the start of the horizon."""
+    """Return the nonzero kinds of cost at their present value at the start of the horizon."""
     return {
         kind: [usd * worth(fleet.finance, q + 1) for q, usd in enumerate(values)]
         for kind, values in kinds.items()

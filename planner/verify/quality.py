@@ -1,4 +1,4 @@
-"""Family 12: the quality of the variants that serve each region."""
+"""Verify family 12: the quality of the variants that serve each region."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from fleetplan.planner.verify.violations import Violation
 
 
 def check_quality(check: PlanCheck) -> Iterator[Violation]:
-    """Every request, and those of a region and moment on average, have the quality that is asked for.
+    """Check the minimum quality of each request, and the average of each region and moment.
 
-    The average may be less by what a load unit of each load can change.
+    The tolerance of the average is one load unit per load.
     """
     for cell in check.problem.cells:
         service = check.problem.services[cell.service]

@@ -1,4 +1,4 @@
-"""Energy, load and running cost of a placement: each quantity once, for all checks."""
+"""Energy, load and running cost of a placement, computed once for all checks."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ SECONDS_PER_HOUR: Final = 3600.0
 
 
 def planned(check: PlanCheck, service: str, rate: float) -> float:
-    """A rate with the headroom of its service. [requests/s]"""
+    """Return a rate with the headroom of its service. [requests/s]"""
     return rate * (1 + check.problem.services[service].headroom)
 
 
 def links_between(check: PlanCheck, sender: Collection[str], receiver: Collection[str]) -> list[KvLink]:
-    """Links from one place to another, each given by the names of its pool and region."""
+    """Return the links between two places, each given by the names of its pool and region."""
     links = check.problem.fleet.kv_links
     return [link for link in links if link.prefill in sender and link.decode in receiver]
 
 
 def links_of(check: PlanCheck, flow: KvFlow) -> list[KvLink]:
-    """Links that a flow loads."""
+    """Return the links that a flow uses."""
     sender, receiver = check.pool(flow.prefill_pool), check.pool(flow.decode_pool)
     return links_between(check, (sender.name, sender.region.name), (receiver.name, receiver.region.name))
 
 
 def load(check: PlanCheck, run: Run) -> float:
-    """Replicas that the traffic of a placement keeps busy, headroom not included."""
+    """Return the busy replicas of a placement, without headroom."""
     row, candidate = run
     return busy_replicas(check, candidate, row.requests_per_s_by_class)
 
 
 def busy_replicas(check: PlanCheck, candidate: Candidate, rates: Mapping[str, float]) -> float:
-    """Replicas that some traffic keeps busy, by class. [replicas]"""
+    """Return the replicas kept busy by rates per class. [replicas]"""
     index = check.class_index[candidate.service]
     capacities = ((rate, candidate.requests_per_s[index[name]]) for name, rate in rates.items())
     return sum(rate / capacity for rate, capacity in capacities if capacity > 0)
 
 
 def carried(candidate: Candidate, replicas: int) -> float:
-    """Replicas' worth of load that so many of them carry: all, or what the best line of a pool says."""
+    """Return the load that some replicas can carry, by the best pooling line if there is any. [replicas]"""
     by_line = [
         max(line.slope * replicas - line.loss, 0.0) if replicas >= line.least else 0.0
         for line in candidate.pooling
@@ -64,12 +64,12 @@ def carried(candidate: Candidate, replicas: int) -> float:
 
 
 def hours(check: PlanCheck, moment: Moment) -> float:
-    """Expected hours of a moment within its period. [h]"""
+    """Return the expected hours of a moment within its period. [h]"""
     return period_hours(check.problem.fleet.finance) * check.weight(moment)
 
 
 def busy_kw(pool: FleetPool, candidate: Candidate) -> float:
-    """What a replica is charged for at full load above its accelerators idle, before PUE and any cap. [kW]"""
+    """Return a replica's charged power above idle at full load, before PUE and any cap. [kW]"""
     full, idle = candidate.power_kw or 0.0, idle_kw(pool, candidate.accelerators)
     if candidate.uncapped_kw is not None:
         full = candidate.accelerators * installed_w(pool) / 1000
@@ -77,7 +77,7 @@ def busy_kw(pool: FleetPool, candidate: Candidate) -> float:
 
 
 def busy_kwh(check: PlanCheck, run: Run) -> float:
-    """Expected energy of a placement above idle, at the meter of the site. [kWh]"""
+    """Return the expected metered energy of a placement above idle. [kWh]"""
     row, candidate = run
     pool = check.pool(row.pool)
     kw = busy_kw(pool, candidate) * load(check, run)
@@ -85,7 +85,7 @@ def busy_kwh(check: PlanCheck, run: Run) -> float:
 
 
 def energy_kwh(check: PlanCheck, run: Run) -> float:
-    """The same, with what the accelerators that it holds draw idle. [kWh]"""
+    """Return the expected metered energy of a placement, including its accelerators' idle draw. [kWh]"""
     row, candidate = run
     pool = check.pool(row.pool)
     held = row.replicas * pool.blocked_accelerators(candidate.accelerators)
@@ -93,13 +93,13 @@ def energy_kwh(check: PlanCheck, run: Run) -> float:
 
 
 def idle_kwh(check: PlanCheck, pool: FleetPool, accelerators: int, moment: Moment) -> float:
-    """Expected energy of accelerators that run nothing, at the meter of the site. [kWh]"""
+    """Return the expected metered energy of idle accelerators. [kWh]"""
     return idle_kw(pool, accelerators) * pool.region.pue * hours(check, moment)
 
 
 @memoised
 def unused_kwh(check: PlanCheck) -> dict[tuple[str, int], float]:
-    """What the accelerators draw that no replica holds, by pool and moment. [kWh]"""
+    """Return the energy of accelerators without replicas, by pool and moment. [kWh]"""
     found = {}
     for m, moment in enumerate(check.problem.moments):
         used: dict[str, int] = defaultdict(int)
@@ -112,14 +112,14 @@ def unused_kwh(check: PlanCheck) -> dict[tuple[str, int], float]:
 
 
 def energy_usd(check: PlanCheck, run: Run) -> float:
-    """Cost of its energy above idle; the pool bears the rest. [USD]"""
+    """Return the cost of a placement's energy above idle; the pool pays the rest. [USD]"""
     row = run[0]
     price = energy_usd_per_kwh(check.problem.fleet, check.pool(row.pool), check.moment_of(row).period)
     return busy_kwh(check, run) * price
 
 
 def data_usd(check: PlanCheck, run: Run) -> float:
-    """Network cost of requests from other regions, charged where they are prefilled. [USD]"""
+    """Return the network cost of requests from other regions, charged where they are prefilled. [USD]"""
     row, candidate = run
     if candidate.phase == "decode":
         return 0.0
@@ -133,9 +133,9 @@ def data_usd(check: PlanCheck, run: Run) -> float:
 
 
 def carbon_kg(check: PlanCheck, runs: Iterable[Run], unused: Iterable[tuple[str, int]]) -> float | None:
-    """Carbon of some placements and of what stands idle; None where a grid or a power has no figure. [kg CO2]
+    """Return the carbon of placements and idle hardware; None if a grid or power has no figure. [kg CO2]
 
-    `unused` names pools and moments whose accelerators without replicas count.
+    `unused` selects the pools and moments whose accelerators without replicas count.
     """
     total, kwh = 0.0, unused_kwh(check)
     for pool, m in unused:
@@ -153,9 +153,9 @@ def carbon_kg(check: PlanCheck, runs: Iterable[Run], unused: Iterable[tuple[str,
 
 
 def million_tokens(check: PlanCheck, runs: Iterable[Run]) -> float | None:
-    """Tokens that placements read and write at the peak rate: prompts of prefill, answers of decode. [1e6]
+    """Return prefill input and decode output tokens of placements at the peak rate. [1e6]
 
-    None where a class that is served has no lengths.
+    None if a served class has no lengths.
     """
     total = 0.0
     for row, candidate in runs:
@@ -174,14 +174,14 @@ def million_tokens(check: PlanCheck, runs: Iterable[Run]) -> float | None:
 
 
 def transition_usd_each(check: PlanCheck, moment: Moment) -> float:
-    """Expected cost of an accelerator whose replica starts, paid at the start of the period. [USD]"""
+    """Return the expected cost per accelerator of a start, paid at the start of the period. [USD]"""
     fleet = check.problem.fleet
     usd = fleet.policy.transition_usd_per_accelerator * check.weight(moment)
     return float(usd * worth(fleet.finance, moment.period))
 
 
 def tidal_usd_each(check: PlanCheck, moment: Moment) -> float:
-    """Expected cost of an accelerator whose replica starts in a part of every day. [USD]"""
+    """Return the expected cost per accelerator of a replica that starts in a slice every day. [USD]"""
     fleet = check.problem.fleet
     days = period_hours(fleet.finance) / DAY_HOURS
     usd = fleet.policy.tidal.usd_per_accelerator * days * check.days(moment) * check.probability(moment)
@@ -191,6 +191,6 @@ def tidal_usd_each(check: PlanCheck, moment: Moment) -> float:
 def worst_ms(
     check: PlanCheck, row: Placement, candidate: Candidate, latencies: tuple[float | None, ...]
 ) -> float | None:
-    """The longest latency of the classes that a placement serves; None where nothing is known. [ms]"""
+    """Return the longest latency of the classes that a placement serves; None if unknown. [ms]"""
     served = [check.class_index[candidate.service][name] for name in row.requests_per_s_by_class]
     return max((value for k in served if (value := latencies[k]) is not None), default=None)

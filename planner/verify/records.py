@@ -1,4 +1,4 @@
-"""Rows of a plan held against the same rows as the verifier works them out."""
+"""Compare rows of a plan with the rows that the verifier computes."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from fleetplan.planner.verify.rounding import differs
 from fleetplan.planner.verify.violations import Violation
 
 FORMATS_WITHOUT_MODEL_UNMET: Final = ("1.0", "1.1", "1.2", "1.3", "1.4")
-"""Formats of plan.json that need not say what the solver's model leaves unmet."""
+"""Formats of plan.json without the unmet demand of the solver's model."""
 
 FORMATS_WITHOUT_PARTS: Final = ("1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6")
-"""Formats of plan.json that state neither the parts of hardware nor the batches of classes."""
+"""Formats of plan.json without the parts of hardware and the batches of classes."""
 
 FORMATS_WITHOUT_PERIOD_DATES: Final = ("1.0", "1.1", "1.2", "1.3")
-"""Formats of plan.json whose inputs do not say when the periods are."""
+"""Formats of plan.json without the dates of periods."""
 
 FORMATS_WITHOUT_COMMITMENTS: Final = ("1.0", "1.1", "1.2")
-"""Formats of plan.json that need not say what is owed beyond the horizon."""
+"""Formats of plan.json without obligations after the horizon."""
 
 OLDER_FORMATS: Final = ("1.0", "1.1")
-"""Formats of plan.json that need not say what the solver's model charged, nor how sure unmet demand is."""
+"""Formats of plan.json without the charges of the solver's model and gaps of unmet demand."""
 
 NUMBERS: Final = (int, float)
 
 MONEY: Final = ("usd", "usd_by_kind", "usd_by_period")
-"""Fields that are sums of money, besides those that end so: large figures may cancel out in them."""
+"""Fields that are sums of money without an `_usd` suffix; large terms may cancel in them."""
 
 
 def compared(
@@ -40,18 +40,18 @@ def compared(
     key: Sequence[str],
     floor_usd: float = 0.0,
 ) -> Iterator[Violation]:
-    """Every row that is missing, too many or stated otherwise, field by field.
+    """Yield violations for missing, extra or different rows, field by field.
 
     Parameters
     ----------
     family : str
-        Of the violations.
+        Family of the violations.
     stated, expected : Sequence[BaseModel]
-        Rows of the plan, and what they must be, in any order.
+        Rows of the plan, and expected rows, in any order.
     key : Sequence[str]
-        Fields that tell the rows apart.
+        Fields that identify a row.
     floor_usd : float
-        What a figure of money may be off by at least. [USD]
+        Minimum tolerance of amounts of money. [USD]
     """
     known = {row_key(row, key): row for row in expected}
     found = {row_key(row, key): row for row in stated}
@@ -68,7 +68,7 @@ def compared(
 
 
 def stated_twice(family: str, stated: Sequence[BaseModel], key: Sequence[str]) -> Iterator[Violation]:
-    """Every row that is there more than once; parameters as in `compared`."""
+    """Yield violations for duplicate rows; parameters as in `compared`."""
     for where, count in Counter(row_key(row, key) for row in stated).items():
         if count > 1:
             yield Violation(family, f"{_label(where)}: stated {counted(count, 'time')}")
@@ -77,20 +77,20 @@ def stated_twice(family: str, stated: Sequence[BaseModel], key: Sequence[str]) -
 def fields_compared(
     family: str, label: str, stated: BaseModel, expected: BaseModel, floor_usd: float = 0.0
 ) -> Iterator[Violation]:
-    """Every field of one record that is not what it must be.
+    """Yield violations for the fields of a record that differ from the expected ones.
 
     Parameters
     ----------
     family, label : str
-        Of the violations.
+        Family and label of the violations.
     stated, expected : BaseModel
-        Of one kind.
+        Records of the same type.
     floor_usd : float
-        What a figure of money may be off by at least. [USD]
+        Minimum tolerance of amounts of money. [USD]
     """
     for name in type(expected).model_fields:
         one, other = getattr(stated, name), getattr(expected, name)
-        # Most are the same to the last digit, and to say so takes a tenth of the time.
+        # Most fields are identical; this test takes a tenth of the time.
         if type(one) is type(other) and not isinstance(one, Mapping) and one == other:
             continue
         is_money = name in MONEY or name.endswith("_usd")
@@ -99,7 +99,7 @@ def fields_compared(
 
 
 def same(one: object, other: object, floor: float = 0.0) -> bool:
-    """Whether two values are the same but for rounding; what a mapping of numbers leaves out is 0."""
+    """Return whether values agree up to rounding; missing numbers of a mapping count as 0."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, NUMBERS) and isinstance(other, NUMBERS):
@@ -114,13 +114,13 @@ def same(one: object, other: object, floor: float = 0.0) -> bool:
 
 
 def _nothing(one: Mapping[str, object], other: Mapping[str, object], name: str) -> object:
-    """Value for a name that one of two mappings leaves out."""
+    """Return the value for a name that one of two mappings lacks."""
     value = one.get(name, other.get(name))
     return 0.0 if isinstance(value, NUMBERS) else {} if isinstance(value, Mapping) else None
 
 
 def row_key(row: BaseModel, key: Sequence[str]) -> tuple[object, ...]:
-    """Values of the fields that tell rows apart."""
+    """Return the values of the fields that identify a row."""
     return tuple(getattr(row, name) for name in key)
 
 

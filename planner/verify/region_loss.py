@@ -1,4 +1,4 @@
-"""Family 10: after the loss of a region the plan's other regions serve the protected services."""
+"""Verify family 10: after the loss of a region, other regions serve the protected services."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Runs = tuple[SurvivingPlacement, Candidate]
 
 
 def check_region_loss(check: PlanCheck) -> Iterator[Violation]:
-    """For every region, what the plan would run without it is possible, enough, and no more than that."""
+    """Check that the placements without each region are possible, sufficient and minimal."""
     for lost in check.problem.regions:
         rows: list[Runs] = []
         for row in check.plan.region_losses:
@@ -40,7 +40,7 @@ def check_region_loss(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _served(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violation]:
-    """The demand of all regions, less what is declared unmet, is served, and nothing else."""
+    """Check that exactly the demand of all regions is served, less declared unmet demand."""
     problem = check.problem
     asked: dict[tuple[str, MomentKey, str], float] = defaultdict(float)
     for cell in problem.cells:
@@ -74,7 +74,7 @@ def _served(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Viola
 
 
 def _passed(check: PlanCheck, serving: Sequence[Runs], name: str) -> float:
-    """Most of a class that separate phases can serve, each request handed over where that may be."""
+    """Return the largest rate of a class that separate phases can serve with allowed transfers."""
     sent, received = (
         {
             i: row.requests_per_s_by_class[name]
@@ -97,9 +97,9 @@ def _may_pass(check: PlanCheck, sender: Runs, receiver: Runs) -> bool:
 
 
 def _loads(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violation]:
-    """Replicas carry their traffic with its headroom, also where latencies are limited under load.
+    """Check that replicas carry their traffic with headroom, including limits under load.
 
-    One replica less would not.
+    One replica less must not be enough.
     """
     for row, candidate in rows:
         index = check.class_index[row.service]
@@ -115,7 +115,7 @@ def _loads(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violat
 
 
 def _held(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violation]:
-    """Replicas fit what stands, and the power of their region."""
+    """Check that replicas fit into the units of their pool and the power of their region."""
     problem = check.problem
     for moment in problem.moments:
         q, when = moment.period, check.key_of(moment)

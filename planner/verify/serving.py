@@ -1,4 +1,4 @@
-"""Families 1, 2 and 9, and the latency targets: what serves the demand."""
+"""Verify families 1, 2 and 9, and latency targets: the placements that serve the demand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fleetplan.planner.verify.violations import Violation
 
 
 def check_coverage(check: PlanCheck) -> Iterator[Violation]:
-    """Every class is served in both phases, up to what is declared unmet and no more."""
+    """Check that every class is served in both phases, up to the declared unmet demand."""
     unmet = {
         (row.service, row.region, row.moment_key, row.request_class): row.requests_per_s
         for row in check.plan.unmet
@@ -52,7 +52,7 @@ def check_coverage(check: PlanCheck) -> Iterator[Violation]:
             total = served[Phase.AGGREGATED] + separate + missing
             label = f"{cell.service} {name} {cell.region} {moment.label}"
             floor = SHARE_FLOOR * max(cell.most_requests_per_s)
-            # A small unmet demand beside a large one served is a figure of its own: sums are not rounded.
+            # Compare small unmet demand next to large served demand on its own: sums are not rounded.
             if not abs(demand - total) <= floor:
                 yield Violation("coverage", f"{label}: {total} of {demand} requests/s are served or unmet")
             if differs(served[Phase.PREFILL], served[Phase.DECODE], floor):
@@ -62,7 +62,7 @@ def check_coverage(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _unasked(check: PlanCheck, asked_for: set[tuple[str, str, MomentKey]]) -> Iterator[Violation]:
-    """Traffic and unmet demand of a service in a region and moment that has none."""
+    """Yield traffic and unmet demand of services without demand in the region and moment."""
     for row, _ in check.rows:
         for origin in (row.region, *row.requests_per_s_by_origin):
             rate = sum(check.rates(row, origin).values())
@@ -79,7 +79,7 @@ def _unasked(check: PlanCheck, asked_for: set[tuple[str, str, MomentKey]]) -> It
 
 
 def _unmet_gaps(check: PlanCheck) -> Iterator[Violation]:
-    """Gaps of unmet demand that a plan states, for each priority with unmet demand."""
+    """Check that unmet-demand gaps are stated for exactly the priorities with unmet demand."""
     plan, services = check.plan, check.problem.services
     lacking = {services[row.service].priority for row in plan.unmet}
     stated = [each.priority for each in plan.unmet_gaps]
@@ -107,7 +107,7 @@ def _unmet_gaps(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _mean_unmet(check: PlanCheck, priority: int) -> tuple[float, float]:
-    """Unmet demand of a priority with headroom, the mean of all moments, and a rate unit of each row."""
+    """Return the unmet demand of a priority with headroom (mean over moments), and its rounding tolerance."""
     total = rounding = 0.0
     largest = largest_demands(check.problem)
     for row in check.plan.unmet:
@@ -121,7 +121,7 @@ def _mean_unmet(check: PlanCheck, priority: int) -> tuple[float, float]:
 
 
 def check_latency(check: PlanCheck) -> Iterator[Violation]:
-    """Every placement meets the latency targets of its service, whatever region its requests come from."""
+    """Check that every placement meets the latency targets of its service for all origins."""
     for row, candidate in check.rows:
         service = check.problem.services[row.service]
         for k, request_class in enumerate(service.classes):
@@ -130,7 +130,7 @@ def check_latency(check: PlanCheck) -> Iterator[Violation]:
                 continue
             tpot = candidate.tpot_ms[k]
             late = tpot is not None and service.tpot_ms is not None and exceeds(tpot, service.tpot_ms)
-            # An engine table may state what a prefill replica would do; no token after the first is its own.
+            # Engine tables may state a TPOT for prefill replicas, which generate only the first token.
             if late and candidate.phase is not Phase.PREFILL:
                 yield Violation("latency", f"{label}: TPOT {tpot} ms of {service.tpot_ms} ms")
             if candidate.phase is Phase.DECODE:
@@ -152,12 +152,12 @@ def check_latency(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _round_trip_ms(check: PlanCheck, origin: str, region: str) -> float:
-    """Way from a region to another and back; endless where none is declared. [ms]"""
+    """Return the round trip between two regions; infinite if not declared. [ms]"""
     return 0.0 if origin == region else check.problem.regions[origin].round_trip_ms.get(region, math.inf)
 
 
 def check_origins(check: PlanCheck) -> Iterator[Violation]:
-    """Requests go to other regions only where their service allows it; decoding goes where the cache goes."""
+    """Check that requests only go to regions that their service allows; decode follows the cache."""
     for row, candidate in check.rows:
         service = check.problem.services[row.service]
         for origin in row.requests_per_s_by_origin:
@@ -168,7 +168,7 @@ def check_origins(check: PlanCheck) -> Iterator[Violation]:
 
 
 def check_replica_load(check: PlanCheck) -> Iterator[Violation]:
-    """Replicas carry their traffic with its headroom."""
+    """Check that replicas carry their traffic with its headroom."""
     for row, candidate in check.rows:
         index = check.class_index[row.service]
         for name, rate in row.requests_per_s_by_class.items():
@@ -182,7 +182,7 @@ def check_replica_load(check: PlanCheck) -> Iterator[Violation]:
 
 
 def check_configurations(check: PlanCheck) -> Iterator[Violation]:
-    """A service runs few enough configurations, on hardware and runtimes that it allows."""
+    """Check the number of configurations of each service, and its allowed hardware and runtimes."""
     limit = check.problem.fleet.policy.max_configs_per_service_region
     places: dict[tuple[str, str, MomentKey], list[tuple[Placement, Candidate]]] = defaultdict(list)
     for row, candidate in check.rows:

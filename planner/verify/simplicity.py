@@ -1,4 +1,4 @@
-"""What a simpler plan may cost, and how simple it is."""
+"""Verify the price and the simplicity of a simplified plan."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from fleetplan.planner.verify.violations import Violation
 
 
 def check_simplicity(check: PlanCheck) -> Iterator[Violation]:
-    """The price of simplicity is within the policy and leaves the bound; kinds and configurations count."""
+    """Check the price of simplicity against policy and bound, and the counts of a simplified plan."""
     stated = check.plan.simplification
     if stated is None:
         return
     rounding = model_rounding_usd(check, cost_kinds(check))
     cheapest = check.plan.objective_usd - stated.usd
-    # Sales may earn more than all else costs: such a plan has no per cent to spend.
+    # If sales exceed all costs, a percentage of the cost is zero.
     homes = [service.home_percent for service in check.problem.fleet.services]
     percent = max([check.problem.fleet.policy.simpler_percent, *homes])
     most = percent / 100 * max(cheapest, 0.0)
@@ -45,7 +45,7 @@ def check_simplicity(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _check_home(check: PlanCheck, stated: Simplification, most_usd: float) -> Iterator[Violation]:
-    """What is paid to serve requests at home is within what services may pay, and the others count."""
+    """Check the price of serving requests at home against the services' limits, and the rates away."""
     home = stated.home
     if home is None:
         return

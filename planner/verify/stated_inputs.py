@@ -1,4 +1,4 @@
-"""Checks of the inputs and the quality that a plan states."""
+"""Verify the inputs and the quality stated in a plan."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from fleetplan.planner.verify.rounding import SHARE_FLOOR, UNMET_RATIO, differs
 from fleetplan.planner.verify.violations import Violation
 
 FORMATS_WITHOUT_INPUTS: Final = ("1.0",)
-"""Formats of plan.json that say nothing of inputs."""
+"""Formats of plan.json without inputs."""
 
 
 def check_inputs(check: PlanCheck) -> Iterator[Violation]:
-    """Services, demand, regions, hardware and sources are those of the fleet."""
+    """Check that services, demand, regions, hardware and sources are those of the fleet."""
     plan, fleet = check.plan, check.problem.fleet
     provenance = plan.provenance
     sources = {offer.price_source for offer in fleet.offers}
@@ -178,7 +178,7 @@ def _offloaded(offload: Offload | None) -> dict[str, float]:
 
 def _variant(name: str, model: str, precision: Precision, checkpoint: str | None) -> VariantInput:
     if checkpoint is None and model.endswith(".json"):
-        # A file of another name than config.json states shapes: nothing can be launched from it.
+        # A model file with another name than config.json only states shapes and cannot be launched.
         checkpoint = str(Path(model).parent) if Path(model).name == "config.json" else ""
     return VariantInput(
         name=name, model=model, weights=precision.weights, kv=precision.kv, checkpoint=checkpoint
@@ -186,7 +186,7 @@ def _variant(name: str, model: str, precision: Precision, checkpoint: str | None
 
 
 def _load_limits(service: Service) -> tuple[str, ...]:
-    """Limits under load in words."""
+    """Return the limits under load in words."""
     if service.traffic is None:
         return ()
     words = []
@@ -198,7 +198,7 @@ def _load_limits(service: Service) -> tuple[str, ...]:
 
 
 def _evidence_of_spend(check: PlanCheck) -> Iterator[Violation]:
-    """Which share of the spend rests on which kind of number, and how far the model was off."""
+    """Check the share of the spend by kind of evidence, and the errors of the model."""
     rows = expected_placements(check)
     total = sum(row.usd for row in rows)
     shares: dict[str, float] = {}
@@ -218,7 +218,7 @@ def _evidence_of_spend(check: PlanCheck) -> Iterator[Violation]:
             row.provenance for row in rows if row.hardware == name and row.provenance.get("given", 0.0) < 1
         ]
         part = accelerators().get(name)
-        # Published errors of a part with tables are those of its tables.
+        # Published errors apply to hardware through its operator tables.
         measured = part is not None and part.measured_system is not None
         without = measured and all(each.get("roofline", 0.0) > 1 - SHARE_FLOOR for each in own)
         known = None if without else TPOT_ERROR.get(name)
@@ -230,7 +230,7 @@ def _evidence_of_spend(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _status(check: PlanCheck) -> Iterator[Violation]:
-    """A plan is called as good as its gaps allow, and no better."""
+    """Check that the status of a plan matches its gaps."""
     plan = check.plan
     cost = plan.objective_usd
     rounding = model_rounding_usd(check, cost_kinds(check)) / abs(cost) if cost else 0.0
@@ -240,7 +240,7 @@ def _status(check: PlanCheck) -> Iterator[Violation]:
         off_by = goal_rounding(check, plan.goal.objective, figure) / figure if figure > 0 else 0.0
         goal_gap = plan.goal.gap - off_by
     unmet_gap = max((each.gap for each in plan.unmet_gaps if each.gap > UNMET_RATIO), default=0.0)
-    # A cost or a regret may have a bound below zero, and a gap above one; unmet demand may not.
+    # A cost or a regret may have a negative bound and a gap above 1; unmet demand may not.
     allowed = {
         "optimal": SHARE_FLOOR,
         "within_gap": plan.provenance.gap_limit + SHARE_FLOOR,

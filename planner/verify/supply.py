@@ -1,4 +1,4 @@
-"""Families 3, 5 and 7: what stands, what it draws, what was bought and rented, and which hosts left."""
+"""Verify families 3, 5 and 7: units and power of pools, purchases, rentals and retirements."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from fleetplan.planner.verify.supply_rules import (
 from fleetplan.planner.verify.violations import Violation
 
 Runs = Placement | SurvivingPlacement
-"""Rows that say how many replicas run in a pool."""
+"""Rows that state the number of replicas in a pool."""
 
 
 def purchase_faults(problem: Problem, pools: dict[str, FleetPool], row: Purchase) -> list[str]:
-    """Faults of a purchase; empty if it is sound."""
+    """Return the faults of a purchase; empty if it is sound."""
     label = f"{row.offer} {row.period}"
     if row.pool not in pools:
         return [f"{label}: there is no pool {row.pool!r}"]
@@ -40,7 +40,7 @@ def purchase_faults(problem: Problem, pools: dict[str, FleetPool], row: Purchase
 
 
 def retirement_faults(problem: Problem, pools: dict[str, FleetPool], row: Retired) -> list[str]:
-    """Faults of a retirement; empty if it is sound."""
+    """Return the faults of a retirement; empty if it is sound."""
     label = f"{row.pool} {row.period}"
     if row.pool not in pools:
         return [f"{label}: there is no such pool"]
@@ -52,7 +52,7 @@ def retirement_faults(problem: Problem, pools: dict[str, FleetPool], row: Retire
 
 
 def check_capacity(check: PlanCheck) -> Iterator[Violation]:
-    """Replicas can be packed into the units of their pool, less the reserve."""
+    """Check that replicas can be packed into the units of their pool, less the reserve."""
     for m, moment in enumerate(check.problem.moments):
         sizes: dict[str, list[int]] = defaultdict(list)
         for row, candidate in check.at(m):
@@ -83,14 +83,14 @@ def check_power(check: PlanCheck) -> Iterator[Violation]:
 
 
 def region_kw(check: PlanCheck, region: str, period: int, rows: Iterable[tuple[Runs, Candidate]]) -> float:
-    """Facility power of a region: replicas at full load, every accelerator without one at idle. [kW]"""
+    """Return the facility power of a region: replicas at full load, other accelerators at idle. [kW]"""
     running = list(rows)
     pools = (pool for pool in check.pools.values() if pool.region.name == region)
     return sum(pool_kw(check, pool, period, running) for pool in pools)
 
 
 def pool_kw(check: PlanCheck, pool: FleetPool, period: int, rows: Iterable[tuple[Runs, Candidate]]) -> float:
-    """Facility power of a pool, as that of its region counts it. [kW]"""
+    """Return the facility power of a pool that counts against its region's limit. [kW]"""
     total, busy = 0.0, 0
     for row, candidate in rows:
         if row.pool == pool.name:
@@ -102,7 +102,7 @@ def pool_kw(check: PlanCheck, pool: FleetPool, period: int, rows: Iterable[tuple
 
 
 def check_purchases(check: PlanCheck) -> Iterator[Violation]:
-    """Offers bring what they may, when they can, and at their price."""
+    """Check the units, periods and prices of purchases against their offers."""
     periods = check.problem.periods
     taken: dict[tuple[str, int], int] = defaultdict(int)
     expected = []
@@ -141,7 +141,7 @@ def check_purchases(check: PlanCheck) -> Iterator[Violation]:
 
 
 def check_retirement(check: PlanCheck) -> Iterator[Violation]:
-    """No more hosts leave than there are, all of them by their end of life, at the stated cost."""
+    """Check that only existing hosts leave, all by the end of their life, at the stated cost."""
     gone: Counter[str] = Counter()
     expected, fleet = [], check.problem.fleet
     for row in check.plan.retirements:

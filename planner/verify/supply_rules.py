@@ -1,6 +1,6 @@
-"""Pools and offers as the fleet file has them: what stands when, and what may leave.
+"""Pools and offers of the fleet file: units in service by period, and allowed retirements.
 
-Names and sizes of the pools are those of the problem; every figure is read from the fleet once more.
+Names and sizes of pools come from the problem; all other figures are read from the fleet again.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from fleetplan.planner.verify.packing import fewest_units
 
 @dataclass(frozen=True, slots=True)
 class FleetPool:
-    """A pool with what the fleet file says of it.
+    """A pool with its data from the fleet file.
 
     Attributes
     ----------
     name : str
-        In placements.
+        Name in placements.
     region : Region
-        Where it is.
+        Region of the pool.
     hardware : Hardware
-        What it is.
+        Hardware of the pool.
     accelerators_per_unit : int
-        Of one host, pod or single accelerator: what replicas are packed into.
+        Accelerators of one host, pod or single accelerator, into which replicas are packed.
     reserve_units : int
         Units kept free for repair while the pool is in use.
     reserve_percent : Fraction
-        The same in per cent of the units in use, rounded up. [%]
+        Reserve as a percentage of the units in use, rounded up. [%]
     existing : Pool or None
-        What stands already; None for a pool that offers alone fill.
+        Installed hosts; None for a pool filled only by offers.
     offers : Mapping[str, Offer]
-        What may add units, by name.
+        Offers that can add units, by name.
     """
 
     name: str
@@ -49,43 +49,43 @@ class FleetPool:
 
     @property
     def existing_units(self) -> int:
-        """Units that stand before anything is decided."""
+        """Installed units."""
         return 0 if self.existing is None else self.existing.hosts
 
     @property
     def energy_included(self) -> bool:
-        """Whether rent pays for energy and hosting of all that stands here."""
+        """Whether rent includes energy and hosting for this pool."""
         if self.existing is not None:
             return self.existing.rented is not None and self.existing.rented.energy_included
         return any(offer.energy_included for offer in self.offers.values())
 
     @property
     def spot_max_share(self) -> float | None:
-        """Most of a service that may run here, where the capacity may be taken away."""
+        """Maximum share of a service in this pool, if it is spot capacity."""
         if self.existing is not None:
             return None
         return next((offer.spot_max_share for offer in self.offers.values()), None)
 
     def kept_units(self, sizes: list[int]) -> int:
-        """Units that stay free while replicas of these sizes run. [accelerators]"""
+        """Return the units kept free while replicas of these sizes run. [units]"""
         if not self.reserve_percent:
             return self.reserve_units
         in_use = fewest_units(sizes, self.accelerators_per_unit)
         return -(-self.reserve_percent * in_use // 100)
 
     def maintenance_units(self, period: int) -> int:
-        """Units that are out of service in a period."""
+        """Return the units out of service in a period."""
         hosts = () if self.existing is None else self.existing.maintenance_hosts
         return hosts[period] if hosts else 0
 
     def blocked_accelerators(self, replica: int) -> int:
-        """Accelerators that nothing else can use while a replica of this size runs: whole units if larger."""
+        """Return the accelerators blocked by a replica of this size: whole units if it exceeds one."""
         whole = -(-replica // self.accelerators_per_unit)
         return replica if whole == 1 else whole * self.accelerators_per_unit
 
 
 def fleet_pools(problem: Problem) -> dict[str, FleetPool]:
-    """The pools of a problem by name."""
+    """Return the pools of a problem by name."""
     fleet = problem.fleet
     regions = {region.name: region for region in fleet.regions}
     stated = {pool.name: pool for pool in fleet.pools}
@@ -110,7 +110,7 @@ def fleet_pools(problem: Problem) -> dict[str, FleetPool]:
 
 
 def _reserve(fleet: Fleet, existing: Pool | None, offers: Mapping[str, Offer]) -> tuple[int, Fraction]:
-    """Hosts that a pool keeps free, and per cent of those in use; single accelerators keep none."""
+    """Return a pool's reserve in hosts and as a percentage of hosts in use; single accelerators have none."""
     hosts, percent = fleet.policy.reserve_hosts_per_pool, fleet.policy.reserve_percent_per_pool
     if existing is None and any(offer.unit == "accelerator" for offer in offers.values()):
         return 0, Fraction(0)
@@ -120,12 +120,12 @@ def _reserve(fleet: Fleet, existing: Pool | None, offers: Mapping[str, Offer]) -
 
 
 def is_bought(offer: Offer) -> bool:
-    """Whether an offer is a purchase; all others are rents."""
+    """Return whether an offer is a purchase; all others are rentals."""
     return offer.capex_usd_per_host is not None
 
 
 def kind_of(offer: Offer) -> str:
-    """Kind of an offer in a plan: buy, rent, reserve or spot."""
+    """Return the kind of an offer in a plan: buy, rent, reserve or spot."""
     if is_bought(offer):
         return "buy"
     if offer.spot_max_share is not None:
@@ -134,25 +134,25 @@ def kind_of(offer: Offer) -> str:
 
 
 def stands(offer: Offer, ordered: int, period: int) -> bool:
-    """Whether a unit ordered (rented) in one period is there in another."""
+    """Return whether a unit ordered (rented) in one period is in service in another."""
     since = period - ordered
     return since >= offer.lead_time_periods if is_bought(offer) else 0 <= since < offer.term_periods
 
 
 def can_be_had(offer: Offer, ordered: int, periods: int) -> bool:
-    """Whether an order (a rent) of a period brings anything within so many periods."""
+    """Return whether an order (a rental) of a period serves within the horizon."""
     if is_bought(offer):
         return ordered + offer.lead_time_periods <= periods - 1
     return ordered >= offer.lead_time_periods
 
 
 def counts(offer: Offer, ordered: int, period: int) -> bool:
-    """Whether a unit counts against the most of a period: a purchase once, a rent as long as it is held."""
+    """Return whether a unit counts against a period's maximum: a purchase once, a rental while held."""
     return ordered == period if is_bought(offer) else stands(offer, ordered, period)
 
 
 def last_period(fleet: Fleet, pool: FleetPool) -> int | None:
-    """The period at whose start all existing hosts have left; None where they may stay."""
+    """Return the period at whose start all installed hosts have left; None if they may stay."""
     rented = None if pool.existing is None else pool.existing.rented
     owned = None if pool.existing is None else pool.existing.owned
     named = rented.lease_end if rented is not None else None if owned is None else owned.end_of_life
@@ -165,7 +165,7 @@ def last_period(fleet: Fleet, pool: FleetPool) -> int | None:
 
 
 def may_leave(fleet: Fleet, pool: FleetPool, period: int) -> bool:
-    """Whether existing hosts may leave at the start of a period: sold, worn out or given back."""
+    """Return whether installed hosts may leave at the start of a period: sold, worn out or returned."""
     if pool.existing is None or not pool.existing.hosts:
         return False
     end = last_period(fleet, pool)
@@ -175,5 +175,5 @@ def may_leave(fleet: Fleet, pool: FleetPool, period: int) -> bool:
 
 
 def may_stay_empty(fleet: Fleet, pool: FleetPool) -> bool:
-    """Whether a plan decides if there is anything in a pool."""
+    """Return whether a plan decides about the content of a pool."""
     return bool(pool.offers) or any(may_leave(fleet, pool, q) for q in range(len(fleet.periods)))

@@ -1,4 +1,4 @@
-"""Violations: rules that a plan breaks."""
+"""Violations of rules by a plan."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One rule that a plan breaks.
+    """One violation of a rule.
 
     Attributes
     ----------
     family : str
-        The constraint family, or what is misstated: `placement`, `latency`, `cost`.
+        Constraint family, or part of the plan that is misstated: `placement`, `latency`, `cost`.
     message : str
-        What is wrong, with figures.
+        Explanation with figures.
     """
 
     family: str

@@ -1,4 +1,4 @@
-"""All checks over one plan."""
+"""Run all checks over one plan."""
 
 from __future__ import annotations
 
@@ -99,36 +99,36 @@ CHECKS: Final[tuple[Callable[[PlanCheck], Iterator[Violation]], ...]] = (
     check_launches,
     check_goal,
 )
-"""One or more for each constraint family, and one for each part of a plan that follows from others."""
+"""At least one check per constraint family, and one per derived part of a plan."""
 
 
 class PlanError(Exception):
-    """A plan breaks its own rules: a bug of ours, never a user's mistake."""
+    """A plan violates its own rules: a bug in fleetplan, never a mistake of the user."""
 
 
 def verify(problem: Problem, plan: Plan, evidence: Evidence | None = None) -> list[Violation]:
-    """All rules that a plan breaks.
+    """Return all violations of a plan.
 
     Parameters
     ----------
     problem : Problem
         Sets and data, without rounding.
     plan : Plan
-        What is to be checked. Trusted is what was decided, once it keeps every rule: placements, purchases,
-        retirements, unmet demand, flows and offline work; all else that the plan states must follow from it.
+        Plan to verify. Decisions are taken as given once they keep every rule: placements, purchases,
+        retirements, unmet demand, flows and offline work. All other parts of the plan must follow from them.
     evidence : Evidence, optional
-        What the candidates were made from; without it the plan's statements about that are not looked at.
+        Origin of the candidates; without it, the plan's statements on candidates are not checked.
 
     Returns
     -------
     list[Violation]
-        Empty for a plan that holds.
+        Violations; empty for a valid plan.
     """
     return list(violations(problem, plan, evidence))
 
 
 def violations(problem: Problem, plan: Plan, evidence: Evidence | None = None) -> Iterator[Violation]:
-    """Yield the rules that a plan breaks as they are found; parameters are those of `verify`."""
+    """Yield the violations of a plan as they are found; parameters as in `verify`."""
     names, pools = Names(problem), fleet_pools(problem)
     yield from names_of_plan(problem, plan.fleet, plan.periods)
     rows, wrong = sound_rows("placement", plan.placements, partial(placement_faults, names), placement_key)
@@ -149,7 +149,7 @@ def violations(problem: Problem, plan: Plan, evidence: Evidence | None = None) -
         faults_of = retirement_faults(problem, pools, retired)
         yield from (Violation("retirement", fault) for fault in faults_of)
         gone += [] if faults_of else [retired]
-    # The rules are checked on what is left, so that one wrong name does not hide the rest.
+    # Check the rules on the remaining rows, so that one wrong name does not hide other violations.
     kept = {
         "unmet": tuple(unmet),
         "kv_flows": tuple(flows),
@@ -167,12 +167,12 @@ def violations(problem: Problem, plan: Plan, evidence: Evidence | None = None) -
 
 
 def require_valid(problem: Problem, plan: Plan, evidence: Evidence | None = None) -> None:
-    """Raise if a plan breaks a rule.
+    """Raise an error if a plan violates a rule.
 
     Raises
     ------
     PlanError
-        With every violation.
+        Lists every violation.
     """
     broken = verify(problem, plan, evidence)
     if broken:

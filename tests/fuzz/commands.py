@@ -23,7 +23,7 @@ SOLVES = ("--time-limit", TIME_LIMIT_S)
 NO_COST = "its cost says little|the question is about its cost"
 """Of plans that leave demand unserved, or are best at something else."""
 
-NOTHING_TO_EXPORT = "can hold nothing of the plan"
+NOTHING_TO_EXPORT = "cannot express any part of the plan"
 
 NOTHING_TO_REPLAY = "has no request within"
 
@@ -135,7 +135,7 @@ def _about_plan(plan: Plan, fleet: Path, target: Path, dice: random.Random) -> I
     for form in FORMAT_NAMES:
         yield CommandQuestion(
             ("export", name, "--as", form, "--out", str(folder / form), *(located if form == "gke" else ())),
-            refusal="can hold nothing of the plan",
+            refusal="cannot express any part of the plan",
         )
     replay = ("replay", name, str(fleet), "--duration", "1")
     yield CommandQuestion((*replay, "--out", str(folder / "replay")), refusal=NOTHING_TO_REPLAY)

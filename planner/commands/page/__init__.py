@@ -1,6 +1,6 @@
-"""The page of `plan serve`: what is changed about a fleet, its plans, and the web application around them.
+"""The page of `plan serve`: changes of a fleet, its plans, and the web application.
 
-In: requests of a browser. Out: pages, and the state of a solve as JSON. `form` says what of a fleet file the
-page changes, `changes` turns what was changed into assignments, `session` keeps the plans, and `child` is the
-process that makes them. `application` answers requests that `guard` lets through, `server` listens for them.
+Input: requests of a browser. Output: pages, and the state of a solve as JSON. `form` lists the editable
+values of a fleet file, `changes` turns edits into assignments, `session` keeps the plans, and `child` is the
+process that solves. `application` answers the requests that `guard` admits, `server` listens for them.
 """

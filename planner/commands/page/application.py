@@ -1,4 +1,4 @@
-"""The web application: pages, the state of a solve, and what a browser asks for."""
+"""The web application: pages, the state of a solve, and requests from a browser."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STATIC: Final = {
     "progress.js": "text/javascript",
     "page.css": "text/css",
 }
-"""Files of the page by name, with their kinds."""
+"""Static files by name, with their media types."""
 
 OF_REPORTS: Final = {"content-security-policy": REPORT_POLICY}
 
@@ -43,29 +43,29 @@ class SolveRequest(BaseModel):
 
     changes: Changes = Changes()
     begin: int | None = None
-    """Number of the plan that is shown."""
+    """Number of the displayed plan."""
 
 
 class Ending(BaseModel):
-    """A request to end the solve that is running."""
+    """A request to end the running solve."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     keep: bool
-    """Whether its best plan is of use."""
+    """Whether to keep its best plan."""
 
 
 class NewScenario(BaseModel):
-    """A request to save what was changed for a plan."""
+    """A request to save the changes of a plan as a scenario."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(max_length=100)]
-    """Of the scenario."""
+    """Name of the scenario."""
 
 
 class NoSuchPlanError(Exception):
-    """A plan that the session does not have, or has no longer."""
+    """The session does not have the plan, or no longer keeps it."""
 
 
 def application(session: Session, token: str, host: str) -> Application:
@@ -76,9 +76,9 @@ def application(session: Session, token: str, host: str) -> Application:
     session : Session
         The fleet file and its plans.
     token : str
-        What every path begins with.
+        First part of every path.
     host : str
-        What the server listens on.
+        Host on which the server listens.
     """
     views = _Views(session)
     routes = [
@@ -104,7 +104,7 @@ def application(session: Session, token: str, host: str) -> Application:
 
 
 class _Views:
-    """What the page shows and does. Reading files and drawing reports is work for other threads."""
+    """Handlers of the page. Other threads read files and draw reports."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -136,7 +136,7 @@ class _Views:
         try:
             await run_in_threadpool(begin)
         except BusyError:
-            return JSONResponse(refusals("a plan is being made already: stop it first"), 409)
+            return JSONResponse(refusals("a solve is already running: stop it first"), 409)
         return JSONResponse(state_of(self._session), 202)
 
     async def stop(self, request: Request) -> Response:
@@ -194,4 +194,4 @@ def _refuse_request(request: Request, error: Exception) -> Response:
 
 
 def _no_such_plan(request: Request, error: Exception) -> Response:
-    return JSONResponse(refusals("there is no such plan any more: reload the page"), 404)
+    return JSONResponse(refusals("this plan no longer exists: reload the page"), 404)

@@ -1,4 +1,4 @@
-"""What somebody changed on the page, as assignments to keys of the fleet file."""
+"""Turn edits on the page into assignments to keys of the fleet file."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from fleetplan.planner.commands.page.messages import Settings
 from fleetplan.scenarios.expand import expand
 
 EVERY: Final = ""
-"""Stands for all services or all offers."""
+"""Key for all services or all offers."""
 
-UNCHANGED: Final = "as the file has it"
+UNCHANGED: Final = "the file as it is"
 
 DIGITS: Final = 10
-"""Significant digits of a number that was multiplied: what is beyond is rounding."""
+"""Significant digits of a scaled number; further digits are rounding."""
 
 _LEADING_NUMBER: Final = re.compile(r"\s*\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
@@ -35,34 +35,34 @@ Short = Annotated[str, Field(max_length=1000)]
 
 
 class Changes(BaseModel):
-    """Everything that is changed about a fleet file."""
+    """All changes of a fleet file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     scenario: Short | None = None
-    """A scenario of the file that the changes are laid on."""
+    """Scenario of the file to which the changes are applied."""
     demand: dict[Short, Ratio] = Field(default_factory=dict)
-    """Factor on the demand by service; the empty name is all of them, besides their own."""
+    """Factor on the demand by service; the empty name multiplies all services in addition."""
     prices: dict[Short, Ratio] = Field(default_factory=dict)
-    """The same by offer."""
+    """Factor on the price by offer, with the same convention."""
     numbers: list[tuple[list[Short], Value]] = Field(default_factory=list, max_length=10_000)
     """Keys with their new values."""
     off: list[Short] = Field(default_factory=list, max_length=1000)
-    """Hardware that nothing runs on."""
+    """Excluded hardware."""
     other: list[Short] = Field(default_factory=list, max_length=1000)
-    """`key.path=value`, as `plan solve --set` has it."""
+    """Assignments as `key.path=value`, as in `plan solve --set`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """A fleet file as it is changed.
+    """A changed fleet file.
 
     Attributes
     ----------
     scenarios, assignments : tuple[str, ...]
-        What is laid on it.
+        Scenarios and assignments to apply.
     title : str
-        What was changed, in words.
+        Description of the changes.
     """
 
     scenarios: tuple[str, ...]
@@ -72,18 +72,18 @@ class Edited:
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    """The fleet file as it is now, with what the page can change about it.
+    """The present fleet file, with the values that the page can change.
 
     Attributes
     ----------
     document : Document
-        With the scenario laid on it.
+        Document with the scenario applied.
     fleet : Fleet
-        The same, resolved.
+        Resolved fleet.
     form : Form
-        What the page changes.
+        Editable values.
     scenarios : tuple[str, ...]
-        Names of the scenarios that the file has.
+        Names of the scenarios in the file.
     """
 
     document: Document
@@ -98,7 +98,7 @@ def open_file(settings: Settings, scenario: str | None) -> OpenFile:
     Raises
     ------
     InputError
-        With everything that is wrong with it.
+        Lists every mistake in the file.
     """
     read = read_document(settings.path)
     block = read.root.child("scenarios")
@@ -108,12 +108,12 @@ def open_file(settings: Settings, scenario: str | None) -> OpenFile:
 
 
 def edited(changes: Changes, file: OpenFile) -> Edited:
-    """Return a fleet file as it is changed.
+    """Return a changed fleet file.
 
     Raises
     ------
     InputError
-        A change is of nothing that the file has.
+        A change refers to something that is not in the file.
     """
     found = [
         *_demand(changes.demand, file),
@@ -177,7 +177,7 @@ def _prices(ratios: Mapping[str, float], file: OpenFile) -> Iterator[tuple[str, 
 
 
 def _instead_of_price_book(offer: Offer, file: OpenFile, ratio: float) -> Iterator[tuple[str, object]]:
-    """A price that the file takes from the price book, written out, with what it pays for."""
+    """Yield the assignments that replace a price-book price by an explicit price on the same terms."""
     rents = offer.rent_usd_per_accelerator_hour or ()
     by_period = {
         period: scaled_figures(usd, ratio) for period, usd in zip(file.fleet.periods, rents, strict=True)
@@ -232,7 +232,7 @@ def _rounded(value: float) -> float:
 
 
 def _key(file: OpenFile, key_path: tuple[str, ...]) -> str:
-    """A path as assignments have it: an item whose name holds the sign of equality goes by its position."""
+    """Return a key path in the syntax of assignments; an item with `=` in its name is given by position."""
     block, *rest = key_path
     names = {
         "services": [service.name for service in file.fleet.services],
@@ -251,5 +251,5 @@ def _require_known(what: str, named: Mapping[str, object], known: tuple[str, ...
 
 
 def mistake(key: str, message: str, hint: str = "") -> InputError:
-    """Return what is wrong with a request, under the name of what it is about."""
+    """Return the error of a request, with the key it refers to."""
     return InputError([Issue("the page", 0, 0, key, message, hint)])

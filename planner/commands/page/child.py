@@ -1,8 +1,8 @@
-"""The process that plans what the page asks.
+"""The process that solves for the page.
 
-Questions come by standard input, answers leave by standard output. It keeps what it has evaluated, so that
-a fleet with another demand or price is planned at once. A request to stop becomes a SIGINT of its main
-thread, which stops a search at its best plan, as Ctrl-C does. It ends with the process that started it.
+It reads questions from standard input and writes answers to standard output. It keeps evaluated candidates,
+so that a fleet with other demand or prices needs no new evaluation. A stop request becomes a SIGINT of its
+main thread, which ends a search at its best plan, as Ctrl-C does. It ends together with its parent process.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ STOPPED = "stopped before there was a plan"
 
 @dataclass(slots=True)
 class Planner:
-    """Plans one fleet file as it is changed.
+    """Plans changed versions of one fleet file.
 
     Attributes
     ----------
     settings : Settings
-        The file and the limits.
+        Fleet file and limits.
     send : callable
-        Passes a message on.
+        Sends a message.
     """
 
     settings: Settings
@@ -73,7 +73,7 @@ class Planner:
         self._resolver = Resolver(self._limits, baseline=baseline)
 
     def answer(self, question: PlanRequest) -> PlanAnswer:
-        """Plan a changed fleet; whatever happens but SIGINT has an answer."""
+        """Plan a changed fleet; everything except SIGINT leads to an answer."""
         try:
             return PlanAnswer(question.number, self._outcome(question))
         except InputError as error:
@@ -105,7 +105,7 @@ class Planner:
 
 
 class _Interrupts:
-    """Requests to stop: each ends its own question, also one that waits, and is nothing after it."""
+    """Stop requests: each ends its own question, even a waiting one, and has no effect afterwards."""
 
     def __init__(self) -> None:
         self.answering: int | None = None
@@ -122,14 +122,14 @@ class _Interrupts:
 
 
 def main(source: IO[bytes], target: IO[bytes]) -> None:
-    """Answer questions until the source ends, which ends the process whatever it does."""
+    """Answer questions until the source ends, which ends the process at any time."""
     interrupts = _Interrupts()
     signal.signal(signal.SIGINT, interrupts)
     questions: queue.SimpleQueue[PlanRequest] = queue.SimpleQueue()
     messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
     planner = Planner(pickle.load(source), messages.put)
     threading.Thread(target=_read, args=(source, questions, interrupts), daemon=True).start()
-    # By a thread of its own: SIGINT in the middle of a message would leave half of it.
+    # A separate thread writes, because SIGINT could otherwise interrupt a message halfway.
     threading.Thread(target=_write, args=(messages, target), daemon=True).start()
     while True:
         question = questions.get()
@@ -154,7 +154,7 @@ def _read(source: IO[bytes], questions: queue.SimpleQueue[PlanRequest], interrup
             else:
                 questions.put(asked)
     finally:
-        # Nobody waits for answers any more. The processes of the solvers end when they miss this one.
+        # Nobody waits for answers any more. Solver processes end when they notice the loss of this one.
         os._exit(0)
 
 
@@ -165,7 +165,7 @@ def _write(messages: queue.SimpleQueue[Message], target: IO[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    # What a library prints goes to the terminal; the answers go out by a copy of standard output.
+    # Output of libraries goes to the terminal; answers use a copy of standard output.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     main(sys.stdin.buffer, answers)

@@ -1,4 +1,4 @@
-// What somebody changed: read from the form, and shown beside its buttons.
+// Changes of the user: read from the form, and shown next to its buttons.
 
 export function joinSliders(form) {
   for (const row of form.querySelectorAll("[data-kind]")) {

@@ -1,4 +1,4 @@
-"""What of a fleet file the page changes: demand, prices, latency targets, supply and kinds of hardware."""
+"""Values of a fleet file that the page can change: demand, prices, latency targets, supply, hardware."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ UNITS: Final = {
     "accelerators": "accelerators",
     "_ratio": "share",
 }
-"""Unit of a number by the end of its key."""
+"""Unit of a number by the suffix of its key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """Something that the page multiplies.
+    """An item that the page scales by a factor.
 
     Attributes
     ----------
     name : str
-        A service or an offer.
+        Name of a service or an offer.
     stated : str
-        What the file says, in words.
+        Description of the value in the file.
     fixed : str
-        Why it cannot be multiplied; empty where it can.
+        Why it cannot be scaled; empty if it can.
     """
 
     name: str
@@ -43,18 +43,18 @@ class Scaled:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number of the file.
+    """A number in the file.
 
     Attributes
     ----------
     key_path : tuple[str, ...]
-        Where it stands, items of lists by their names.
+        Key path, with items of lists by name.
     label, unit : str
-        What it is, beside the others of its owner.
+        Label within its owner, and unit.
     value : float or None
-        What the file says; None for no limit.
+        Value in the file; None for no limit.
     whole : bool
-        Whether it counts something.
+        Whether it must be an integer.
     """
 
     key_path: tuple[str, ...]
@@ -74,7 +74,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Everything that the page changes.
+    """All editable values.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Form:
     targets, supply : tuple[Numbers, ...]
         Latency targets; offers, pools, power and budgets.
     hardware : tuple[Scaled, ...]
-        Kinds of hardware and where they are or come from.
+        Kinds of hardware with their pools and offers.
     """
 
     demand: tuple[Scaled, ...]
@@ -93,20 +93,20 @@ class Form:
     hardware: tuple[Scaled, ...]
 
     def number(self, key_path: tuple[str, ...]) -> Number | None:
-        """Return the number at a path; None where the page has none."""
+        """Return the number at a path, or None."""
         groups = (*self.targets, *self.supply)
         return next((each for group in groups for each in group.numbers if each.key_path == key_path), None)
 
 
 def form_of(document: Document, fleet: Fleet) -> Form:
-    """Return what the page changes of a fleet file.
+    """Return the editable values of a fleet file.
 
     Parameters
     ----------
     document : Document
-        The file with what is laid on it.
+        The file with scenarios applied.
     fleet : Fleet
-        The same, resolved.
+        Resolved fleet.
     """
     return Form(
         tuple(_demand(document, fleet)),
@@ -134,7 +134,7 @@ def _demand(document: Document, fleet: Fleet) -> Iterator[Scaled]:
 
 
 def demand_key(document: Document, position: int) -> KeyPath | None:
-    """Return where the demand of a service stands, by its position; None where it has none of its own."""
+    """Return the key path of a service's demand, or None if it declares none."""
     for key_path in (("demand",), ("offline", "requests_per_day")):
         if document.node(("services", position, *key_path)) is not None:
             return key_path
@@ -180,7 +180,7 @@ def _limit(document: Document, place: KeyPath, key_path: tuple[str, ...], key: s
 
 
 def _numbers(node: Node, key_path: tuple[str, ...]) -> Iterator[Number]:
-    """Every number of a mapping, those by period included."""
+    """Yield every number of a mapping, including those by period."""
     for key, entry in node.entries.items():
         yield from _leaves(entry.node, (*key_path, key), _label(key))
 
@@ -190,7 +190,7 @@ def _leaves(node: Node, key_path: tuple[str, ...], label: str) -> Iterator[Numbe
         for key, entry in node.entries.items():
             yield from _leaves(entry.node, (*key_path, key), f"{label} {key}")
     elif isinstance(node.value, int | float) and not isinstance(node.value, bool):
-        # Of a number by period the unit is that of the key above.
+        # The unit of a number by period comes from the key above it.
         keys = [each for each in key_path if _unit(each)]
         unit = _unit(keys[-1]) if keys else ""
         yield Number(key_path, label, unit, node.value, unit in ("hosts", "accelerators"))

@@ -1,4 +1,4 @@
-"""Who may ask the page what: whoever knows its token, by an address of this machine, from the page itself."""
+"""Access control of the page: a secret token, an address of this machine, and the same origin."""
 
 from __future__ import annotations
 
@@ -19,39 +19,41 @@ PAGE_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""Content-Security-Policy of the page: its own files, and no script or style within the document."""
+"""Content-Security-Policy of the page: its own files only, no inline script or style."""
 
 REPORT_POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'"
 )
-"""Of reports, which hold their own style sheet and no script, and are shown within the page."""
+"""Content-Security-Policy of reports, which have an inline style sheet, no script, and are framed by the
+page.
+"""
 
 HEADERS: Final = {
     "cache-control": "no-store",
     "content-security-policy": PAGE_POLICY,
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
-    # The address holds the token.
+    # The address contains the token.
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
 
 MOST_BYTES: Final = 2**20
-"""Largest request: the changes of a fleet of 10,000 numbers take some hundred kilobytes. [B]"""
+"""Maximum size of a request; the changes of a fleet with 10,000 numbers take several 100 kB. [B]"""
 
 
 class Guard:
-    """Passes on requests that are the page's own, without the token in their path.
+    """Forwards requests from the page itself, with the token removed from their path.
 
     Parameters
     ----------
     application : callable
-        Answers them.
+        Application that answers them.
     token : str
-        The first part of every path.
+        First part of every path.
     host : str
-        What the server was asked to listen on.
+        Host on which the server was told to listen.
     """
 
     def __init__(self, application: Application, token: str, host: str) -> None:
@@ -83,7 +85,7 @@ class Guard:
             name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
         }
         asked = headers.get("host", "")
-        # A name that an attacker made point at this machine (DNS rebinding) is not one of ours.
+        # Refuse a foreign name that points to this machine (DNS rebinding).
         if not self._is_ours(asked):
             return PlainTextResponse("this page is not served under that name\n", 403)
         token = scope["path"].split("/")[1] if scope["path"].startswith("/") else ""
@@ -92,7 +94,7 @@ class Guard:
         return None if scope["method"] in ("GET", "HEAD") else _refused_change(headers)
 
     def _is_ours(self, asked: str) -> bool:
-        """Whether a Host header is an address, this machine itself, or the name that was asked for."""
+        """Return whether a Host header is an IP address, localhost, or the name given to the server."""
         try:
             name = urlsplit(f"//{asked}").hostname or ""
         except ValueError:
@@ -107,13 +109,13 @@ class Guard:
 
 
 def _refused_change(headers: Mapping[str, str]) -> PlainTextResponse | None:
-    """Refuse a request that changes something, unless it is the page's own."""
+    """Refuse a request with side effects, unless it comes from the page itself."""
     origin = headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != headers.get("host"):
-        return PlainTextResponse("another site may not ask this\n", 403)
+        return PlainTextResponse("requests from other sites are not allowed\n", 403)
     if headers.get("content-type", "").split(";")[0] != "application/json":
         return PlainTextResponse("send application/json\n", 415)
     length = headers.get("content-length", "")
     if not length.isdecimal() or int(length) > MOST_BYTES:
-        return PlainTextResponse(f"send at most {MOST_BYTES} bytes, and say how many\n", 413)
+        return PlainTextResponse(f"send at most {MOST_BYTES} bytes with a Content-Length\n", 413)
     return None

@@ -1,4 +1,4 @@
-"""What the page and the process that plans say to each other, pickled."""
+"""Messages between the page and the process that solves, pickled."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from fleetplan.planner.plan import Infeasible, Plan
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is the same for every solve of a page.
+    """Settings common to every solve of a page.
 
     Attributes
     ----------
     path : Path
-        The fleet file.
+        Path of the fleet file.
     time_limit_s : float
-        Of each solve. [s]
+        Time limit of each solve. [s]
     gap_ratio : float
-        Optimality gap at which a plan is good enough.
+        Optimality gap at which a solve ends.
     seed : int
-        Of the solver.
+        Seed of the solver.
     baseline : Path or None
-        The plan in force.
+        Plan in force.
     """
 
     path: Path
@@ -41,11 +41,11 @@ class PlanRequest:
     Attributes
     ----------
     number : int
-        Of the solve; its answers carry it.
+        Number of the solve, repeated in its answers.
     scenarios, assignments : tuple[str, ...]
-        What is laid on the fleet file.
+        Scenarios and assignments to apply to the fleet file.
     begin : Plan or None
-        The plan that the search begins with.
+        Plan from which the search starts.
     """
 
     number: int
@@ -63,7 +63,7 @@ class StopRequest:
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What is being done for a question, in words."""
+    """Description of the current step of a question."""
 
     number: int
     text: str
@@ -76,11 +76,11 @@ class PlanStep:
     Attributes
     ----------
     number : int
-        Of the question.
+        Number of the question.
     stage : str
-        What is being minimised.
+        Objective of the current stage.
     objective_usd, bound_usd : float or None
-        TCO of the best plan, and what no plan costs less than. [USD]
+        TCO of the best plan, and lower bound. [USD]
     """
 
     number: int
@@ -91,18 +91,18 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class PlanAnswer:
-    """The end of a question.
+    """The final answer to a question.
 
     Attributes
     ----------
     number : int
-        Of the question.
+        Number of the question.
     outcome : Plan or Infeasible or None
-        The verified plan, or the proof that there is none.
+        Verified plan, or proof of infeasibility.
     issues : tuple[Issue, ...]
-        What is wrong with the changed fleet.
+        Mistakes in the changed fleet.
     reason : str
-        Why there is neither plan nor proof.
+        Why there is neither a plan nor a proof.
     """
 
     number: int

@@ -1,4 +1,4 @@
-// The page: sends changes, asks how the solve is going, shows the plans.
+// The page: sends changes, polls the solve, and shows the plans.
 
 import { changesOf, joinSliders } from "./form.js";
 import { printReports } from "./paper.js";
@@ -16,7 +16,7 @@ async function ask(path, body) {
   return { ok: response.ok, answer: await response.json() };
 }
 
-function refuse(issues, why = "This cannot be planned") {
+function refuse(issues, why = "Planning failed") {
   const place = at("refused");
   const list = document.createElement("ul");
   for (const issue of issues) {
@@ -68,7 +68,7 @@ async function poll() {
 async function send(path, body) {
   const { ok, answer } = await ask(path, body);
   if (!ok) {
-    // Nothing has begun: what the last plan ended with is not told anew, in place of this.
+    // No solve has started: do not repeat the end of the last one instead of this.
     refuse(answer.issues ?? [{ text: "the request was refused" }]);
     return;
   }
@@ -79,14 +79,14 @@ async function send(path, body) {
 
 function sayChanged() {
   const { said } = changesOf(form);
-  at("changed").textContent = said.length ? said.join(", ") : "Nothing is changed.";
+  at("changed").textContent = said.length ? said.join(", ") : "No changes.";
 }
 
 if (form) {
   joinSliders(form);
   form.addEventListener("input", sayChanged);
   form.addEventListener("reset", () => setTimeout(sayChanged));
-  // A browser cannot say what is wrong with a number that is folded away.
+  // A browser cannot show the error of a number in a collapsed section.
   form.addEventListener("invalid", (event) => { event.target.closest("details").open = true; }, true);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -98,14 +98,14 @@ at("save").addEventListener("submit", async (event) => {
   event.preventDefault();
   const name = new FormData(at("save")).get("name");
   const { ok, answer } = await ask(`plans/${shownPlan()}/scenario`, { name });
-  refuse(ok ? [] : answer.issues, "The scenario is not saved");
+  refuse(ok ? [] : answer.issues, "The scenario was not saved");
   at("done").textContent = ok ? `Saved as scenario ${answer.saved} in ${answer.file}.` : "";
 });
 at("export").addEventListener("submit", async (event) => {
   event.preventDefault();
   const form = new FormData(at("export")).get("form");
   const response = await fetch(`plans/${shownPlan()}/files/${form}`);
-  refuse(response.ok ? [] : (await response.json()).issues, "There is no such file");
+  refuse(response.ok ? [] : (await response.json()).issues, "The export failed");
   if (!response.ok) return;
   const link = document.createElement("a");
   link.href = URL.createObjectURL(await response.blob());

@@ -1,4 +1,4 @@
-"""The process that plans (child.py), as the web application sees it: it is asked, stopped and ended."""
+"""The web application's handle on the process that solves (child.py): ask, stop and end."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from fleetplan.planner.commands.page.messages import Message, PlanRequest, Setti
 
 
 class PlannerProcess:
-    """A process that plans, and the threads that hear it and talk to it.
+    """A process that solves, with the threads that exchange messages with it.
 
     Parameters
     ----------
     settings : Settings
-        The file and the limits.
+        Fleet file and limits.
     hear : callable
-        Called with every message, in a thread of its own.
+        Receives every message, in a separate thread.
     lost : callable
-        Called when the process has ended unasked.
+        Called if the process ends unexpectedly.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class PlannerProcess:
             [sys.executable, "-m", "fleetplan.planner.commands.page.child"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            # A session of its own: Ctrl-C is for this process, which ends that one.
+            # In a new session, so that Ctrl-C reaches only this process, which then ends the other.
             start_new_session=True,
             env=child_environment(),
         )
@@ -44,11 +44,11 @@ class PlannerProcess:
         self._unsent: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._send(settings)
         threading.Thread(target=self._listen, daemon=True).start()
-        # A plan to begin with is more than a pipe takes, and the process reads nothing until it has started.
+        # A plan exceeds the buffer of a pipe, and the process only reads after its start.
         threading.Thread(target=self._write, daemon=True).start()
 
     def ask(self, question: PlanRequest) -> None:
-        """Send a question; the answer is heard."""
+        """Send a question; its answer arrives as a message."""
         self._send(question)
 
     def stop(self, number: int) -> None:
@@ -56,7 +56,7 @@ class PlannerProcess:
         self._send(StopRequest(number))
 
     def end(self) -> None:
-        """End the process, whatever it does; the processes of its solvers end when they miss it."""
+        """Kill the process; the processes of its solvers end when they notice."""
         self._ended = True
         self._process.kill()
         self._process.wait()
@@ -66,7 +66,7 @@ class PlannerProcess:
 
     def _write(self) -> None:
         target = self._pipe(self._process.stdin)
-        # Of a process that has ended its listener says so; part of a question may wait in the buffer.
+        # If the process has ended, the listener reports it; part of a question may remain in the buffer.
         with suppress(BrokenPipeError), target:
             while (pickled := self._unsent.get()) is not None:
                 target.write(pickled)

@@ -1,4 +1,4 @@
-// The plans that were made: a table, the one that is shown, and what can be done with it.
+// The plans: a table, the displayed plan, and actions on it.
 
 import { signed } from "./form.js";
 
@@ -43,7 +43,7 @@ export function fitFrame() {
   if (frame.src === "" || !inside?.body) return;
   at("drawing").hidden = true;
   frame.hidden = false;
-  // The window scrolls, not the frame; what is folded out within it makes it longer.
+  // The window scrolls instead of the frame; expanded sections lengthen the frame.
   inside.documentElement.style.overflow = "hidden";
   new ResizeObserver(() => { frame.style.height = `${inside.body.scrollHeight + 8}px`; }).observe(inside.body);
 }

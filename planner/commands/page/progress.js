@@ -1,4 +1,4 @@
-// A solve as it runs: figures, and best plan and bound over time.
+// A running solve: its figures, and the best plan and bound over time.
 
 const WIDTH = 600, HEIGHT = 140, LEFT = 8, RIGHT = 8, TOP = 22, BOTTOM = 22;
 
@@ -11,7 +11,7 @@ export function showProgress(solving) {
   show("bound", solving.bound ?? "none yet");
   show("gap", solving.gap ?? "–");
   show("elapsed", `${solving.elapsed_s.toFixed(0)} s`);
-  // A button that is disabled loses the focus, and with it the place of those who have no mouse.
+  // A disabled button would lose the focus, which keyboard users need.
   document.getElementById("keep").ariaDisabled = `${solving.stopping || solving.plan === null}`;
   document.getElementById("cancel").ariaDisabled = `${solving.cancelled}`;
   draw(document.getElementById("chart"), solving);
@@ -24,7 +24,7 @@ function draw(svg, solving) {
   svg.replaceChildren();
   if (known.length < 2) return;
   const most = Math.max(...known);
-  // The first bounds say little; what is shown begins somewhat below the best of them.
+  // The first bounds are loose; the axis begins slightly below the best bound.
   const best = Math.max(...solving.steps.map((step) => step[2] ?? -Infinity));
   const least = Math.min(best, most) - 0.25 * Math.max(most - best, 1e-3 * most);
   const x = (seconds) => LEFT + (WIDTH - LEFT - RIGHT) * seconds / until;

@@ -1,4 +1,4 @@
-"""What somebody takes away from the page: a scenario in the fleet file, files of a plan."""
+"""Save results of the page: a scenario in the fleet file, and files of a plan."""
 
 from __future__ import annotations
 
@@ -28,35 +28,37 @@ from fleetplan.scenarios.expand import expand
 SCENARIO_NAME: Final = re.compile(r"[^\s,\[\]|]+")
 
 _ONE_AT_A_TIME: Final = threading.Lock()
-"""Two browsers that save at once would each write the file without the other's scenario."""
+"""Prevents two browsers that save at the same time from overwriting each other's scenario."""
 
 
 def save_scenario(path: Path, kept: KeptPlan, name: str) -> None:
-    """Write what was changed for a plan into the fleet file, as a scenario; all else stays as it is.
+    """Write the changes of a plan into the fleet file as a scenario; the rest of the file stays the same.
 
     Parameters
     ----------
     path : Path
-        The fleet file.
+        Path of the fleet file.
     kept : KeptPlan
-        The plan.
+        Plan with the changes.
     name : str
-        Of the scenario; none of the file has it.
+        New name of the scenario.
 
     Raises
     ------
     InputError
-        The name is taken or is none, nothing was changed, or the file cannot be written.
+        The name is taken or invalid, nothing was changed, or the file cannot be written.
     """
     if SCENARIO_NAME.fullmatch(name) is None:
-        raise mistake("name", f"{name!r} is no name", "one word without blanks, commas, brackets and bars")
+        raise mistake(
+            "name", f"{name!r} is not a valid name", "use one word without blanks, commas, brackets and bars"
+        )
     with _ONE_AT_A_TIME:
         document = read_document(path)
         if document.node(("scenarios", name)) is not None:
             raise InputError(
                 [
                     document.issue(
-                        ("scenarios", name), f"there is a scenario {name!r} already", "take another name"
+                        ("scenarios", name), f"there is already a scenario {name!r}", "choose another name"
                     )
                 ]
             )
@@ -79,9 +81,9 @@ class Download:
     Attributes
     ----------
     name : str
-        Of the file, without a folder.
+        Name of the file, without a folder.
     content : bytes
-        What it holds.
+        Content of the file.
     """
 
     name: str
@@ -93,7 +95,7 @@ OWN_FORMS: Final = {
     "json": "plan (JSON)",
     "tables": "all tables (CSV)",
 }
-"""Files that every plan has, with their names for people; those of `plan export` come in addition."""
+"""Files of every plan with their labels, in addition to the formats of `plan export`."""
 
 
 def report_of(outcome: Plan | Infeasible) -> str:
@@ -102,19 +104,19 @@ def report_of(outcome: Plan | Infeasible) -> str:
 
 
 def download(kept: KeptPlan, form: str) -> Download:
-    """Return a file of a plan; several files are one archive.
+    """Return a file of a plan; several files form an archive.
 
     Parameters
     ----------
     kept : KeptPlan
-        The plan.
+        Plan of the page.
     form : str
-        A name of `OWN_FORMS`, or a format of `plan export`.
+        A name in `OWN_FORMS`, or a format of `plan export`.
 
     Raises
     ------
     InputError
-        There is no such form, or it can hold nothing of the plan.
+        The format does not exist, or cannot express any part of the plan.
     """
     files = _own_files(kept.outcome, form) if form in OWN_FORMS else _exported(kept.outcome, form)
     if len(files) == 1:
@@ -142,6 +144,6 @@ def _exported(outcome: Plan | Infeasible, form: str) -> Mapping[str, bytes]:
     exported = FORMATS[form].write(outcome, ExportOptions())
     left_out = [f"{each.label}: {each.reason}" for each in exported.refused]
     if not exported.files:
-        raise mistake("export", f"{form} can hold nothing of the plan", "; ".join(left_out))
+        raise mistake("export", f"{form} cannot express any part of the plan", "; ".join(left_out))
     note = {"left-out.txt": ("\n".join(left_out) + "\n").encode()} if left_out else {}
     return {**exported.files, **note}

@@ -1,4 +1,4 @@
-"""Listens for browsers until Ctrl-C or SIGTERM."""
+"""Serve the page to browsers until Ctrl-C or SIGTERM."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from fleetplan.planner.commands.page.session import Session
 from fleetplan.planner.commands.terminal import echo
 
 TOKEN_BYTES: Final = 24
-"""Random bytes of a token: 192 bits, which nobody guesses."""
+"""Random bytes of a token: 192 bits cannot be guessed."""
 
 GRACE_S: Final = 3
-"""Time for requests that are being answered when the server ends. [s]"""
+"""Time for open requests to finish when the server ends. [s]"""
 
 
 def serve_page(
@@ -31,20 +31,20 @@ def serve_page(
     Parameters
     ----------
     settings : Settings
-        The file and the limits.
+        Fleet file and limits.
     first : tuple
         Scenarios and assignments of the first plan.
     host : str
         Address or name to listen on.
     port : int
-        0 is a free one.
+        Port; 0 selects a free one.
     show : bool
-        Whether the browser of this machine opens the page.
+        Whether to open the page in the browser of this machine.
 
     Raises
     ------
     InputError
-        If nobody can listen there.
+        The server cannot listen there.
     """
     listener = _listener(host, port)
     token = secrets.token_urlsafe(TOKEN_BYTES)
@@ -66,7 +66,7 @@ def serve_page(
             webbrowser.open(address)
         uvicorn.Server(config).run(sockets=[listener])
     except KeyboardInterrupt:
-        # Ctrl-C and SIGTERM are how this command ends.
+        # Ctrl-C and SIGTERM are the regular ends of this command.
         pass
     finally:
         session.close()
@@ -82,20 +82,20 @@ def _listener(host: str, port: int) -> socket.socket:
         try:
             found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             found.bind(address)
-            # From now on browsers wait until they are answered.
+            # From here on, connections of browsers queue until they are answered.
             found.listen()
         except OSError:
             found.close()
             raise
     except (OSError, UnicodeError) as error:
-        message = f"cannot be listened on: {getattr(error, 'strerror', None) or error}"
-        hint = "--host 127.0.0.1 is this machine, --port 0 a free port"
+        message = f"cannot listen here: {getattr(error, 'strerror', None) or error}"
+        hint = "use --host 127.0.0.1 for this machine and --port 0 for a free port"
         raise InputError([Issue(f"--host {host} --port {port}", 0, 0, "", message, hint)]) from error
     return found
 
 
 def _shown(host: str) -> str:
-    """The host as addresses have it."""
+    """Return the host in the syntax of a URL."""
     try:
         return f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
     except ValueError:

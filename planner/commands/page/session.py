@@ -1,4 +1,4 @@
-"""The plans of a page and the solve that is running: what every browser that shows the page sees."""
+"""Session of a page: its plans and its running solve, shared by all browsers."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ from fleetplan.planner.commands.page.planner_process import PlannerProcess
 from fleetplan.planner.plan import Infeasible, Plan
 
 MOST_PLANS: Final = 20
-"""Plans that are kept; the oldest goes first. A plan of twelve services takes some megabytes."""
+"""Number of plans kept; the oldest is dropped first. A plan of twelve services takes several MB."""
 
 MOST_STEPS: Final = 500
-"""Steps of a solve that are drawn: more are closer than a pixel."""
+"""Number of steps of a solve that are drawn; more would be closer than a pixel."""
 
 CANCEL_S: Final = 3.0
-"""Time for a search that is cancelled to end by itself, which keeps what it has evaluated. [s]"""
+"""Time for a cancelled search to end by itself and keep its evaluated candidates. [s]"""
 
-LOST: Final = "the process that plans has ended; out of memory? It starts anew with the next plan."
+LOST: Final = "the planning process ended, perhaps out of memory; the next plan starts a new one"
 CANCELLED: Final = "cancelled"
 
 
 class BusyError(Exception):
-    """A plan is being made already."""
+    """A solve is already running."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptPlan:
-    """A plan of the page, or the proof that there is none.
+    """A plan of the page, or a proof of infeasibility.
 
     Attributes
     ----------
     number : int
-        Counted from 1.
+        Number, counted from 1.
     title : str
-        What was changed.
+        Description of the changes.
     scenarios, assignments : tuple[str, ...]
-        The same as the fleet file has it.
+        Scenarios and assignments that make the changes.
     outcome : Plan or Infeasible
-        What was found.
+        Plan, or proof of infeasibility.
     first_s, whole_s : float
-        From the question to the first plan that the search had, and to the answer. [s]
+        Time from the question to the first plan, and to the answer. [s]
     """
 
     number: int
@@ -65,24 +65,24 @@ class KeptPlan:
 
 @dataclass(slots=True)
 class RunningSolve:
-    """The solve that is running.
+    """A running solve.
 
     Attributes
     ----------
     question : PlanRequest
-        What is asked.
+        Question being solved.
     title : str
-        What was changed, in words.
+        Description of the changes.
     started : float
-        By `time.monotonic`. [s]
+        Start time by `time.monotonic`. [s]
     doing : str
-        What is being done, in words.
+        Description of the current step.
     steps : list[tuple[float, Step]]
         Plans and bounds with the time since the question. [s]
     first_s : float or None
-        From the question to the first plan; None before there is one. [s]
+        Time from the question to the first plan; None before it. [s]
     stopping, cancelled : bool
-        Whether it was asked to end, and whether its plan is of no use then.
+        Whether a stop was requested, and whether to discard the plan.
     """
 
     question: PlanRequest
@@ -101,12 +101,12 @@ class RunningSolve:
 
 
 class Session:
-    """One fleet file with the plans that were made of it.
+    """One fleet file with its plans.
 
     Parameters
     ----------
     settings : Settings
-        The file and the limits.
+        Fleet file and limits.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -125,21 +125,21 @@ class Session:
     def ask(
         self, scenarios: tuple[str, ...], assignments: tuple[str, ...], title: str, begin: int | None = None
     ) -> None:
-        """Begin to plan a changed fleet.
+        """Start to plan a changed fleet.
 
         Parameters
         ----------
         scenarios, assignments : tuple[str, ...]
-            What is laid on the fleet file.
+            Scenarios and assignments to apply to the fleet file.
         title : str
-            The same in words.
+            Description of the changes.
         begin : int or None
-            Number of the plan that the search begins with.
+            Number of the plan from which the search starts.
 
         Raises
         ------
         BusyError
-            If a plan is being made already.
+            A solve is already running.
         """
         with self._lock:
             if self._solving is not None or self._closed:
@@ -155,7 +155,7 @@ class Session:
             self._process.ask(question)
 
     def stop(self, *, keep: bool) -> None:
-        """End the solve that is running; keep its best plan, or cancel it."""
+        """End the running solve; keep its best plan, or cancel it."""
         with self._lock:
             solving, process = self._solving, self._process
             if solving is None or process is None:
@@ -169,7 +169,7 @@ class Session:
             process.stop(solving.question.number)
 
     def close(self) -> None:
-        """End the process that plans."""
+        """End the process that solves."""
         with self._lock:
             self._closed = True
             process, self._process = self._process, None
@@ -182,12 +182,12 @@ class Session:
             return self._plans.get(number)
 
     def plans(self) -> tuple[KeptPlan, ...]:
-        """Return the plans in the order in which they were made."""
+        """Return the plans in the order of their solves."""
         with self._lock:
             return tuple(self._plans.values())
 
     def now(self) -> tuple[RunningSolve | None, tuple[Issue, ...], str]:
-        """Return the solve that is running, and what the last one ended with instead of a plan."""
+        """Return the running solve, and the issues or reason with which the last one ended without a plan."""
         with self._lock:
             return self._solving, self._issues, self._reason
 
@@ -232,7 +232,7 @@ class Session:
             del self._plans[next(iter(self._plans))]
 
     def _give_up(self, solving: RunningSolve) -> None:
-        """End the process of a search that was cancelled and goes on; a new one takes its place."""
+        """Replace the process of a cancelled search that does not end by itself."""
         with self._lock:
             if self._solving is not solving or self._process is None:
                 return

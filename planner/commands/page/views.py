@@ -1,4 +1,4 @@
-"""The page as text, and the state of its session as what JSON holds."""
+"""Render the page as HTML, and the state of its session as JSON."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ EXPORT_LABELS: Final = {
     "node-pools": "nodes by period (CSV)",
     "purchases": "purchases (JSON)",
 }
-"""Formats of `plan export` by their names for people."""
+"""Labels of the formats of `plan export`."""
 
 _ROOM: Final = "fleetplan.planner.commands.page"
 
 
 def page_of(session: Session, scenario: str | None) -> str:
-    """Return the page of a session, its form filled from the fleet file with a scenario laid on it."""
+    """Return the page of a session, with its form filled from the fleet file and a scenario."""
     issues: tuple[Issue, ...] = ()
     file: OpenFile | None = None
     try:
@@ -50,7 +50,7 @@ def page_of(session: Session, scenario: str | None) -> str:
 
 
 def state_of(session: Session) -> dict[str, object]:
-    """Return what a browser shows of a session."""
+    """Return the state of a session for a browser."""
     solving, issues, reason = session.now()
     return {
         "solving": None if solving is None else _solving(solving),
@@ -61,7 +61,7 @@ def state_of(session: Session) -> dict[str, object]:
 
 
 def refusals(*issues: Issue | str) -> dict[str, object]:
-    """Return why a request is refused."""
+    """Return the reasons for refusing a request."""
     return {
         "issues": [
             {"text": each, "key": "", "hint": ""} if isinstance(each, str) else _issue(each)
@@ -90,7 +90,7 @@ def _solving(solving: RunningSolve) -> dict[str, object]:
 
 
 def _figures(solving: RunningSolve) -> dict[str, object]:
-    """The best plan, the bound and the gap, as people read them."""
+    """Return the best plan, the bound and the gap as text."""
     step = solving.steps[-1][1] if solving.steps else None
     plan, bound = (None, None) if step is None else (step.objective_usd, step.bound_usd)
     return {

@@ -1,1 +1,1 @@
-"""What a plan's placements are launched with: flags of the frameworks and manifests of Kubernetes tools."""
+"""Launch a plan's placements: framework commands and manifests of Kubernetes tools."""

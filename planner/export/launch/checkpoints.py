@@ -1,4 +1,4 @@
-"""Which checkpoint is launched, and what makes its weights those that were planned."""
+"""Choose the checkpoint to launch, and the options that give it the planned precision."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fleetplan.planner.export.launch.tools import tools
 
 
 class RefusedError(ValueError):
-    """A framework cannot start what was planned; the message says why."""
+    """A framework cannot start the planned configuration; the message states why."""
 
 
 def launched(deployment: LaunchedGroup) -> str:
@@ -18,7 +18,7 @@ def launched(deployment: LaunchedGroup) -> str:
     Raises
     ------
     RefusedError
-        The model is a file of shapes, and no checkpoint is named.
+        The model file only states shapes, and no checkpoint is named.
     """
     variant = deployment.variant
     named = variant.model if variant.checkpoint is None else variant.checkpoint
@@ -28,7 +28,7 @@ def launched(deployment: LaunchedGroup) -> str:
 
 
 def stored_weights(deployment: LaunchedGroup) -> str | None:
-    """Return the data type that a checkpoint stores; None where its name says nothing and it is one's own."""
+    """Return the stored data type of a checkpoint; None for a user's own with an uninformative name."""
     named = launched(deployment)
     if (by_name := weights_by_name(named)) is not None:
         return by_name
@@ -38,13 +38,13 @@ def stored_weights(deployment: LaunchedGroup) -> str | None:
         published = model_catalog()[resolve(named)]
     except UnknownModelError:
         return None
-    # A quantised copy has the shapes of the original, and weights that its name alone could tell.
+    # A quantised copy shares the shapes of the original, but only its name could state its weights.
     copies = named.lower() not in {each.lower() for each in (published.name, *published.aliases)}
     return None if copies else weights_of(named, None, published.config)
 
 
 def chooses_tokens(deployment: LaunchedGroup) -> bool:
-    """Return whether an indexer chooses the tokens that queries see, as the model's published config says."""
+    """Return whether the model's published config has an indexer that selects tokens for queries."""
     try:
         published = model_catalog()[resolve(deployment.variant.model)]
     except UnknownModelError:
@@ -53,7 +53,7 @@ def chooses_tokens(deployment: LaunchedGroup) -> bool:
 
 
 def unsaid_weights(deployment: LaunchedGroup) -> str | None:
-    """Return what to see to where nothing says what a checkpoint stores; None where it is known or BF16."""
+    """Return a note if nothing states the stored weights of a checkpoint; None if they are known or BF16."""
     planned = deployment.variant.weights
     if planned == BF16 or stored_weights(deployment) is not None:
         return None
@@ -61,12 +61,12 @@ def unsaid_weights(deployment: LaunchedGroup) -> str | None:
 
 
 def online_quantisation(deployment: LaunchedGroup, framework: str) -> str | None:
-    """Return what the framework quantises the checkpoint to as it loads it; None for nothing.
+    """Return the data type to which the framework quantises the checkpoint at load, or None.
 
     Raises
     ------
     RefusedError
-        It would start with other weights than those that were planned.
+        The framework would start with other weights than planned.
     """
     planned, stored, named = deployment.variant.weights, stored_weights(deployment), launched(deployment)
     online = tools().framework(framework).online_weights.get(planned)
@@ -81,12 +81,12 @@ def online_quantisation(deployment: LaunchedGroup, framework: str) -> str | None
 
 
 def precision_options(deployment: LaunchedGroup, framework: str) -> list[str]:
-    """Return the options of vLLM or SGLang for the data types of weights and cache, which both name alike.
+    """Return the options of vLLM or SGLang for the data types of weights and cache; both use the same names.
 
     Raises
     ------
     RefusedError
-        It would start with other weights than those that were planned.
+        The framework would start with other weights than planned.
     """
     online = online_quantisation(deployment, framework)
     words = [] if online is None else ["--quantization", online]

@@ -1,4 +1,4 @@
-"""Node pools of clouds for what is rented: Karpenter on AWS, Config Connector on Google Cloud."""
+"""Cloud node pools for rented capacity: Karpenter on AWS, Config Connector on Google Cloud."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from fleetplan.planner.export.launch.tpu_slices import PoolSlices, TpuSlice, nod
 from fleetplan.planner.plan import Plan
 
 GCP_LOCATION: Final = re.compile(r"[a-z]+-[a-z]+[0-9]+(?P<zone>-[a-z])?")
-"""A region or zone of Google Cloud, as in us-east4 and us-east4-b."""
+"""A region or zone of Google Cloud, such as us-east4 and us-east4-b."""
 
 CAPACITY_TYPES: Final[Mapping[frozenset[str], tuple[str, ...]]] = {
     frozenset({"spot"}): ("spot",),
     frozenset({"reserve"}): ("reserved",),
 }
-"""Capacity types of Karpenter by how offers bring a pool; any other takes reserved nodes where it can."""
+"""Karpenter capacity types by kinds of offers of a pool; other pools use reserved nodes if available."""
 
 ANY_TYPE: Final = ("reserved", "on-demand")
 
 
 def karpenter_pools(plan: Plan, period: str | None) -> tuple[dict[str, str], tuple[NotProvided, ...]]:
-    """Return a NodePool for each pool that is rented and that AWS has, by file name, and what is left out."""
+    """Return a NodePool for each rented pool available on AWS, by file name, and the omitted pools."""
     rules = tools().karpenter
     return _by_region(
         plan,
@@ -64,7 +64,7 @@ def _karpenter(pool: StandingPool, types: tuple[InstanceType, ...]) -> dict[str,
                     "requirements": requirements,
                 },
             },
-            # A server that has loaded a model is not moved to fill nodes better.
+            # Do not move a server with a loaded model to consolidate nodes.
             "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "1h"},
             "limits": {pool.resource: str(pool.nodes * types[0].accelerators)},
         },
@@ -78,16 +78,16 @@ def _requirement(key: str, values: Iterable[str]) -> dict[str, object]:
 def gke_pools(
     plan: Plan, period: str | None, locations: Mapping[str, str]
 ) -> tuple[dict[str, str], tuple[NotProvided, ...]]:
-    """Return a ContainerNodePool for each rented pool that Google Cloud has, and what is left out.
+    """Return a ContainerNodePool for each rented pool available on Google Cloud, and the omitted pools.
 
     Parameters
     ----------
     plan : Plan
-        What stands.
+        Plan with the pools.
     period : str or None
-        None is the first.
+        Period; None for the first.
     locations : Mapping[str, str]
-        Region or zone of Google Cloud by the plan's region; one that bears such a name needs none.
+        Region or zone of Google Cloud by region of the plan; not needed for regions named like one.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def gke_pools(
     def node_pool(pool: StandingPool, types: tuple[InstanceType, ...]) -> _Written:
         location = locations.get(pool.region, pool.region)
         if GCP_LOCATION.fullmatch(location) is None:
-            # As a shell takes it: names may hold its signs.
+            # Quoted for a shell, because names may contain special characters.
             hint = f"give it: --location {shlex.quote(f'{pool.region}=us-east4')}"
             text = f"{location!r} is no region or zone of Google Cloud"
             raise InputError([Issue("command line", 0, 0, "--location", text, hint)])
@@ -106,7 +106,7 @@ def gke_pools(
         if slices is not None:
             return _tpus(pool, slices, location)
         accelerator = gke_accelerator(pool.part)
-        # A GPU is named beside the machine type, which says all of other parts.
+        # GPUs are named in addition to the machine type, which fully specifies other accelerators.
         named = accelerator is not None and pool.vendor == "NVIDIA"
         cards = [{"type": accelerator, "count": types[0].accelerators}] if named else None
         return [_gke(pool, types[0].name, pool.nodes, location, cards)], []
@@ -147,7 +147,7 @@ def _gke(
 
 
 def _tpus(pool: StandingPool, slices: PoolSlices, location: str) -> _Written:
-    """Node pools of TPUs: one for all slices of a machine, one for each slice of several."""
+    """Return the node pools of TPUs: one for all single-host slices, one for each multi-host slice."""
     if slices.refused:
         return slices.refused
     if slices.several and not _in_a_zone(location):
@@ -169,7 +169,7 @@ def _tpus(pool: StandingPool, slices: PoolSlices, location: str) -> _Written:
 
 
 def _slice(pool: StandingPool, each: TpuSlice, number: int, location: str) -> dict[str, object]:
-    """A slice of several hosts, which are a node pool of their own and start together."""
+    """Return the node pool of a multi-host slice, whose hosts start together."""
     written = _gke(pool, each.machine, each.nodes, location)
     name = dns_name(f"{pool.label}-{each.topology}-{number}")
     placement = {"type": "COMPACT", "tpuTopology": each.topology}
@@ -183,7 +183,7 @@ def _in_a_zone(location: str) -> bool:
 
 
 def _node_counts(nodes: int, location: str) -> dict[str, object]:
-    """As many nodes in all: GKE counts those of a pool of several zones by zone, but for its autoscaler."""
+    """Return the settings for a total node count, which GKE counts by zone except in the autoscaler."""
     if _in_a_zone(location):
         return {"nodeCount": nodes}
     held = {"totalMinNodeCount": nodes, "totalMaxNodeCount": nodes, "locationPolicy": "ANY"}
@@ -191,21 +191,21 @@ def _node_counts(nodes: int, location: str) -> dict[str, object]:
 
 
 def _machines(pool: StandingPool, cloud: str) -> tuple[InstanceType, ...]:
-    """Machines of the size of a node; for a pool smaller than one, machines of its own size if there are."""
-    # Of TPUs, slices say which machine is taken.
+    """Return the machines of a node's size; for a pool smaller than a node, of the pool's size if any."""
+    # For TPUs, slices determine the machine.
     is_smaller = pool.nodes == 1 and pool.vendor != "Google"
     smaller = _sold(pool, cloud, pool.accelerators) if is_smaller else ()
     return smaller or _sold(pool, cloud, pool.accelerators_per_node)
 
 
 def _sold(pool: StandingPool, cloud: str, accelerators_each: int) -> tuple[InstanceType, ...]:
-    """Machines of so many accelerators that the cloud sells as the pool is rented."""
+    """Return the machines with a number of accelerators that the cloud sells on the pool's terms."""
     found = instances_of(pool.part, cloud, accelerators_each)
     return tuple(each for each in found if pool.kinds == {"spot"} or not each.spot_only)
 
 
 _Written = tuple[list[dict[str, object]], list[str]] | str
-"""Objects of a pool and notes on them, or why there are none."""
+"""Objects of a pool with notes, or the reason for an omission."""
 
 _Writer = Callable[[StandingPool, tuple[InstanceType, ...]], _Written]
 
@@ -213,7 +213,7 @@ _Writer = Callable[[StandingPool, tuple[InstanceType, ...]], _Written]
 def _by_region(
     plan: Plan, period: str | None, cloud: str, write: _Writer, tool: str, notes: list[str]
 ) -> tuple[dict[str, str], tuple[NotProvided, ...]]:
-    """A file a region with the node pools of a cloud, and the pools that it does not have."""
+    """Return a file per region with the node pools of a cloud, and the omitted pools."""
     objects: dict[str, list[dict[str, object]]] = defaultdict(list)
     stated_of: dict[str, list[str]] = defaultdict(list)
     left_out = []

@@ -1,4 +1,4 @@
-"""The launch command of a replica, in the words of the framework that serves it."""
+"""The launch command of a replica in the syntax of its framework."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ FRAMEWORKS: Final = tuple(WRITERS)
 def launch(
     deployment: LaunchedGroup, framework: str, writer: Callable[[LaunchedGroup], Launch] | None = None
 ) -> Launch | NotLaunched:
-    """Return how a replica is started, or why the framework cannot run it.
+    """Return the launch of a replica, or the reason why the framework cannot run it.
 
     Parameters
     ----------
     deployment : LaunchedGroup
-        What is started.
+        Deployment to launch.
     framework : str
         vllm, sglang or trtllm.
     writer : callable or None
-        Writes the options of another version; None writes those of tools.yaml.
+        Writes the options of another version; None uses the version in tools.yaml.
     """
     vendor, phase = deployment.hardware.vendor, deployment.placement.phase
     setting = LayoutSetting(vendor, deployment.prompt_stages)

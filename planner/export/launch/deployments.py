@@ -1,4 +1,4 @@
-"""Placements as deployments: a model, a layout and a batch, read from the plan."""
+"""Read placements of a plan as deployments: a model, a layout and a batch."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from fleetplan.planner.plan.inputs import HardwareInput, LaunchInput, PlanInputs
 _KeyT = TypeVar("_KeyT")
 
 LONGEST_NAME: Final = 40
-"""Letters of a Kubernetes name, with room for what tools append to it within 63."""
+"""Maximum length of a Kubernetes name, with room for suffixes of tools within 63. [letters]"""
 
 DIGEST_LETTERS: Final = 6
-"""Letters of the digest that keeps shortened names apart."""
+"""Length of the digest that keeps shortened names distinct. [letters]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,30 +32,30 @@ class LaunchedGroup:
     Attributes
     ----------
     placement : Placement
-        The row of the plan, of the moment of the period in which it has most replicas.
+        Row of the plan, from the moment of the period with the most replicas.
     service : ServiceInput
-        With its targets and techniques.
+        Service with its targets and techniques.
     variant : VariantInput
         Model and data types.
     hardware : HardwareInput
-        What it runs on.
+        Hardware of the replicas.
     layout : Parallelism
-        How a replica is split.
+        Parallelism of a replica.
     batch : int or None
-        Sequences of a micro-batch and attention-DP rank, of classes with batches of their own the largest;
-        None where the plan states none.
+        Sequences per micro-batch and attention-DP rank, the largest if classes differ; None if the plan
+        states none.
     facts : LaunchInput
-        What its model's config says, and how long a sequence there is memory for.
+        Facts of the model's config, and the longest sequence that fits into memory.
     own_batches : Mapping[str, int]
-        Batches of classes that have each their own.
+        Batches of classes, if they differ.
     alike : bool
         Whether another row would have the same name.
     moments : Mapping[str, int]
-        Its replicas by slice and scenario of the period; empty where they are as many in each.
+        Replicas by slice and scenario of the period; empty if they are equal in all.
     crowded_by : int
-        Accelerators that the rows of its pool, each in its busiest moment, take beyond those of the pool.
+        Accelerators by which the rows of the pool, each in its busiest moment, exceed the pool.
     prompt_stages, answer_stages : frozenset[int]
-        Pipeline stages of the prefill and of the decode servers of its service on parts of its vendor.
+        Pipeline stages of the prefill and decode servers of its service on hardware of its vendor.
     """
 
     placement: Placement
@@ -74,58 +74,58 @@ class LaunchedGroup:
 
     @property
     def hosts(self) -> int:
-        """Hosts of a replica."""
+        """Hosts per replica."""
         return math.ceil(self.layout.accelerators / self.hardware.accelerators_per_host)
 
     @property
     def accelerators_on_a_host(self) -> int:
-        """Accelerators that a replica takes on each of its hosts."""
+        """Accelerators of a replica on each of its hosts."""
         return math.ceil(self.layout.accelerators / self.hosts)
 
     @property
     def fills_hosts_evenly(self) -> bool:
-        """Whether all hosts of a replica have equally many of its accelerators."""
+        """Whether all hosts of a replica hold the same number of its accelerators."""
         return self.layout.accelerators % self.hosts == 0
 
     @property
     def name(self) -> str:
-        """A name that Kubernetes takes, the same for the same row."""
+        """Valid Kubernetes name, equal for equal rows."""
         key = _row_key(self.placement)
         name = dns_name("-".join(key))
         return _with_digest(name, repr(key), LONGEST_NAME) if self.alike else name
 
     @property
     def staged(self) -> bool:
-        """Whether it passes caches between servers of one phase of which some have several stages."""
+        """Whether it transfers caches between servers, of which some have several pipeline stages."""
         phased = self.placement.phase != "aggregated"
         return phased and max(self.prompt_stages | self.answer_stages | {self.layout.pp}) > 1
 
     @property
     def running_sequences(self) -> int | None:
-        """Sequences that one attention-DP rank has at once: a micro-batch in each pipeline stage."""
+        """Concurrent sequences of an attention-DP rank: a micro-batch per pipeline stage."""
         return None if self.batch is None else self.batch * self.layout.pp
 
     @property
     def label(self) -> str:
-        """How messages call it."""
+        """Label in messages."""
         return _label(self.placement)
 
 
 @dataclass(frozen=True, slots=True)
 class NotLaunched:
-    """A placement that no flags can be given for, with the reason."""
+    """A placement that cannot be launched, with the reason."""
 
     placement: Placement
     reason: str
 
     @property
     def label(self) -> str:
-        """How messages call it."""
+        """Label in messages."""
         return _label(self.placement)
 
 
 def left_out(each: NotLaunched) -> str:
-    """Return a note on a placement that a file lacks; its name is written in JSON, so that none ends it."""
+    """Return a note on an omitted placement; JSON escapes its name, so that it cannot end the comment."""
     return f"not launched: {each.placement.replicas} x {json.dumps(each.label)}: {each.reason}"
 
 
@@ -135,14 +135,14 @@ def deployments(plan: Plan, period: str | None) -> tuple[tuple[LaunchedGroup, ..
     Parameters
     ----------
     plan : Plan
-        With its inputs.
+        Plan with its inputs.
     period : str or None
-        A period of the plan; None is its first.
+        Period of the plan; None for the first.
 
     Raises
     ------
     InputError
-        The plan has no such period, or states no models.
+        The period does not exist, or the plan states no models.
     """
     if plan.inputs is None:
         raise InputError([Issue("plan", 0, 0, "format_version", "states no models; solve it again")])
@@ -183,7 +183,7 @@ def _servers_of(each: LaunchedGroup, phase: str) -> tuple[str, str | None, str]:
 
 
 def _largest(plan: Plan, period: str) -> list[Placement]:
-    """Rows of a period; of several moments the one in which a configuration has most replicas."""
+    """Return the rows of a period; for each configuration, those of the moment with the most replicas."""
     kept: dict[tuple[str, str, str, str], Placement] = {}
     for row in plan.placements:
         key = _row_key(row)
@@ -193,7 +193,7 @@ def _largest(plan: Plan, period: str) -> list[Placement]:
 
 
 def _by_moment(plan: Plan, period: str) -> dict[tuple[str, str, str, str], dict[str, int]]:
-    """Replicas of each configuration in every moment of a period, by its slice and scenario."""
+    """Return the replicas of each configuration in every moment of a period, by slice and scenario."""
     rows = [row for row in plan.placements if row.period == period]
     every = {_moment(row): 0 for row in rows}
     found = {_row_key(row): every.copy() for row in rows}
@@ -207,7 +207,7 @@ def _moment(row: Placement) -> str:
 
 
 def _crowded_by(plan: Plan, period: str) -> Counter[str]:
-    """Accelerators by pool that the largest rows take beyond those that there are."""
+    """Return the accelerators by which the largest rows of each pool exceed it."""
     taken: Counter[str] = Counter()
     for row in _largest(plan, period):
         taken[row.pool] += row.accelerators
@@ -216,7 +216,7 @@ def _crowded_by(plan: Plan, period: str) -> Counter[str]:
 
 
 def _read(row: Placement, inputs: PlanInputs) -> LaunchedGroup | str:
-    """The deployment of a row, or why there is none."""
+    """Return the deployment of a row, or the reason why there is none."""
     service = next(each for each in inputs.services if each.name == row.service)
     if not service.variants:
         return "the service brings its own rates: its configuration is a name, not a layout"
@@ -262,14 +262,14 @@ def _label(row: Placement) -> str:
 
 
 def dns_name(text: str, longest: int = LONGEST_NAME) -> str:
-    """A name of lower-case letters, digits and dashes (RFC 1035); one that was changed ends in a digest.
+    """Return a name of lower-case letters, digits and dashes (RFC 1035); changed names end in a digest.
 
     Parameters
     ----------
     text : str
         Any text.
     longest : int
-        Most letters.
+        Maximum length. [letters]
     """
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     if plain == text and len(plain) <= longest and plain[:1].isalpha():
@@ -278,15 +278,14 @@ def dns_name(text: str, longest: int = LONGEST_NAME) -> str:
 
 
 def dns_names(texts: Mapping[_KeyT, str], longest: int = LONGEST_NAME) -> dict[_KeyT, str]:
-    """Names as `dns_name` makes them, one for each thing: `a-b` in `c` and `a` in `b-c` read alike.
+    """Return distinct names as in `dns_name`: `a-b` in `c` and `a` in `b-c` would be equal without digests.
 
     Parameters
     ----------
     texts : Mapping
-        What each thing would be called; the keys say what it is. Names that would be alike end in digests
-        of the keys.
+        Text for each key. Equal names end in digests of their keys.
     longest : int
-        Most letters.
+        Maximum length. [letters]
     """
     names = {key: dns_name(text, longest) for key, text in texts.items()}
     shared = {name for name, count in Counter(names.values()).items() if count > 1}

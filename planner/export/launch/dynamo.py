@@ -1,4 +1,4 @@
-"""Manifests of Dynamo: a DynamoGraphDeployment for each service and region."""
+"""Manifests of Dynamo: a DynamoGraphDeployment per service and region."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def dynamo_graphs(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple
     Parameters
     ----------
     found : Sequence[LaunchedGroup]
-        All of one period.
+        Deployments of one period.
 
     Returns
     -------
     tuple[dict[str, str], tuple[NotLaunched, ...]]
-        YAML texts; and what Dynamo cannot run: parts of other vendors, layouts without options.
+        YAML texts, and what Dynamo cannot run: hardware of other vendors, layouts without options.
     """
     groups: dict[tuple[str, str], list[tuple[LaunchedGroup, Launch]]] = defaultdict(list)
     refused = []
@@ -68,7 +68,7 @@ def dynamo_graphs(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple
 
 def _start(each: LaunchedGroup) -> Launch | NotLaunched:
     framework = each.service.framework
-    # The image has a version of its own, which may know other options than the newest one.
+    # The image contains a fixed framework version, whose options may differ from the newest one.
     version = tools().dynamo.frameworks[framework].version
     return launch(each, framework, partial(sglang, version=version) if framework == "sglang" else None)
 
@@ -104,18 +104,18 @@ def _graph(
 
 
 def _letters(parts: Sequence[tuple[LaunchedGroup, Launch]]) -> tuple[int, int]:
-    """Most letters of the graph's name, and of its components', that the operator's webhook admits."""
+    """Return the maximum lengths of the graph's and its components' names in the operator's webhook."""
     rules = tools().dynamo
     if any(each.hosts > 1 for each, _ in parts):
         component = rules.multihost_component_letters
-        # A role of a component over several hosts bears the component's name once more.
+        # A role of a multi-host component repeats the component's name.
         return rules.name_letters - 2 * component - rules.role_letters, component
     component = rules.name_letters // 2
     return rules.name_letters - component, component
 
 
 def _set_of(each: LaunchedGroup) -> tuple[str, str, str]:
-    """What tells a set of replicas from the others of its service and region."""
+    """Return the key of a set of replicas within its service and region."""
     return each.placement.phase, each.placement.pool, each.placement.config
 
 
@@ -139,17 +139,17 @@ def _component(each: LaunchedGroup, started: Launch, name: str) -> dict[str, obj
         },
     }
     if each.hosts > 1:
-        # The operator adds hosts, ranks and addresses to the arguments itself.
+        # The operator adds hosts, ranks and addresses to the arguments.
         component["multinode"] = {"nodeCount": each.hosts}
     return component
 
 
 def _reached(each: LaunchedGroup) -> dict[str, object]:
-    """What gives prefill workers that hand caches over by Mooncake the address of their pod.
+    """Return the setting that gives Mooncake prefill workers the address of their pod.
 
-    Dynamo tells decode workers the address of the first data-parallel rank, 127.0.0.1 unless told
-    (ai-dynamo 1.6.1 of PyPI, dynamo/vllm/kv_connector_protocols.py; ai-dynamo/dynamo issue 14407). Over
-    several hosts that is the first of them.
+    Dynamo gives decode workers the address of the first data-parallel rank, 127.0.0.1 by default (ai-dynamo
+    1.6.1 of PyPI, dynamo/vllm/kv_connector_protocols.py; ai-dynamo/dynamo issue 14407). With several hosts,
+    it is the address of the first host.
     """
     if not _advertises(each):
         return {}
@@ -162,10 +162,10 @@ def _advertises(each: LaunchedGroup) -> bool:
 
 
 def _arguments(each: LaunchedGroup, words: Sequence[str]) -> list[str]:
-    """The options of the framework as Dynamo's worker takes them, and the phase that it serves."""
+    """Return the framework's options in the form of Dynamo's worker, and its phase."""
     framework, phase = each.service.framework, each.placement.phase
     if framework == "trtllm":
-        # This worker has no option for most of the engine: it takes the engine's own arguments in one.
+        # This worker has few options of its own and takes the engine's arguments in one option.
         engine = json.dumps(engine_arguments(each), sort_keys=True)
         arguments = ["--model", words[words.index("serve") + 1], "--override-engine-args", engine]
     elif framework == "vllm":
@@ -175,6 +175,6 @@ def _arguments(each: LaunchedGroup, words: Sequence[str]) -> list[str]:
     if phase != "aggregated" and "--disaggregation-mode" not in arguments:
         arguments += ["--disaggregation-mode", phase]
     if _advertises(each):
-        # Kubernetes fills the variable in.
+        # Kubernetes expands the variable.
         arguments += ["--data-parallel-address", "$(POD_IP)"]
     return arguments

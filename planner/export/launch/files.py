@@ -1,4 +1,4 @@
-"""The files of `plan export`, by name."""
+"""The formats of `plan export` and their files by name."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from fleetplan.planner.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """Options of an export, as far as its format has them.
+    """Options of an export; each format uses some of them.
 
     Attributes
     ----------
     period : str or None
-        A period of the plan; None is the first, of node pools all.
+        Period of the plan; None for the first (for node pools, all).
     framework : str or None
-        vllm, sglang or trtllm; None takes each service's own.
+        vllm, sglang or trtllm; None for that of each service.
     locations : Mapping[str, str]
-        Where a cloud has a region of the plan, by the plan's name.
+        Cloud location by region of the plan.
     """
 
     period: str | None = None
@@ -49,14 +49,14 @@ class ExportOptions:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """Files by name, and what none of them holds."""
+    """Files by name, and omitted placements and pools."""
 
     files: Mapping[str, bytes]
     refused: tuple[NotLaunched | NotProvided, ...] = ()
 
 
 def export_launch(plan: Plan, asked: ExportOptions) -> Exported:
-    """Return one shell script with a command a set of replicas, and the files that the commands name."""
+    """Return a shell script with one command per set of replicas, and the files that the commands name."""
     found, unread = deployments(plan, asked.period)
     refused = list(unread)
     files: dict[str, bytes] = {}
@@ -79,7 +79,7 @@ def export_launch(plan: Plan, asked: ExportOptions) -> Exported:
 
 
 def _head(commands: Sequence[tuple[LaunchedGroup, Launch]]) -> list[str]:
-    """Versions of the frameworks of a script, and what replicas that share a host need."""
+    """Return the framework versions of a script, and a note on replicas that share a host."""
     lines = []
     used = {started.framework for _, started in commands}
     for name in (each for each in FRAMEWORKS if each in used):
@@ -100,7 +100,7 @@ def _head(commands: Sequence[tuple[LaunchedGroup, Launch]]) -> list[str]:
 
 
 def _block(each: LaunchedGroup, started: Launch) -> str:
-    """One command with what it is for; names are written in JSON, so that no line break ends the comment."""
+    """Return one command with a comment; JSON escapes names, so that they cannot end the comment."""
     lines = ["", f"# {each.placement.replicas} x {json.dumps(each.label)}"]
     lines += [f"# {note}" for note in (*started.notes, *started.by_hand)]
     if each.placement.phase != "aggregated" and not started.by_hand:
@@ -115,7 +115,7 @@ _Provided = Callable[[Plan, ExportOptions], tuple[dict[str, str], tuple[NotProvi
 
 
 def _manifests(write: _Launched) -> Callable[[Plan, ExportOptions], Exported]:
-    """What a writer makes of the placements of a period; each service has its own framework."""
+    """Return a format that writes the placements of a period, each service with its own framework."""
 
     def export(plan: Plan, asked: ExportOptions) -> Exported:
         found, unread = deployments(plan, asked.period)
@@ -126,7 +126,7 @@ def _manifests(write: _Launched) -> Callable[[Plan, ExportOptions], Exported]:
 
 
 def _provided(write: _Provided) -> Callable[[Plan, ExportOptions], Exported]:
-    """What a writer makes of the pools of a period."""
+    """Return a format that writes the pools of a period."""
 
     def export(plan: Plan, asked: ExportOptions) -> Exported:
         texts, left_out = write(plan, asked)
@@ -144,7 +144,7 @@ def export_node_pools(plan: Plan, asked: ExportOptions) -> Exported:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of `plan export`: what writes it, and which options it has."""
+    """A format of `plan export`: its writer and its options."""
 
     write: Callable[[Plan, ExportOptions], Exported]
     by_period: bool = False

@@ -1,4 +1,4 @@
-"""Quotas of Kueue: what each service may take of each pool, and what all of them may borrow."""
+"""Kueue quotas: accelerators of each service in each pool, and a shared quota to borrow from."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 """Label of a workload that names its LocalQueue."""
 
 SPARE: Final = "spare"
-"""Queue that holds what no service has a quota of, for others to borrow."""
+"""Queue with the accelerators outside service quotas, from which services can borrow."""
 
 Quotas = Mapping[str, int]
 """Accelerators by pool."""
 
 
 def kueue_quotas(plan: Plan, period: str | None) -> tuple[dict[str, str], tuple[NotProvided, ...]]:
-    """Return flavors and queues of each region, by file name, and the pools that no quota can be given of.
+    """Return the flavors and queues of each region, by file name, and pools without quotas.
 
-    A service has the accelerators that it uses in its busiest moment. The rest of a pool, its reserve
-    included, is the quota of a queue of its own, which the services of the region may borrow from.
+    A service's quota is the accelerators of its busiest moment. The rest of a pool, including its reserve, is
+    the quota of a separate queue from which the services of the region can borrow.
     """
     period = period or plan.periods[0]
     found: dict[str, list[StandingPool]] = defaultdict(list)
@@ -71,7 +71,7 @@ def _text(
     queues: Mapping[str, Quotas],
     names: Mapping[tuple[str | None, str], str],
 ) -> str:
-    """Objects of a region; `names` are of the queues of services, and of what no service holds (None)."""
+    """Return the objects of a region; `names` are those of the queues of services and of the rest (None)."""
     rules = tools().kueue
     taken = {pool.name: sum(quotas.get(pool.name, 0) for quotas in queues.values()) for pool in pools}
     spare = {pool.name: max(0, pool.accelerators - taken[pool.name]) for pool in pools}
@@ -104,13 +104,13 @@ def _text(
 
 
 def _labels(plan: Plan, pool: StandingPool, period: str) -> dict[str, str]:
-    """Labels of the nodes of a pool, which Kueue has the pods that it admits select."""
+    """Return the node labels of a pool, which Kueue adds to the selectors of admitted pods."""
     slices = pool_slices(plan, pool, period)
     return {POOL_LABEL: pool.label} | ({} if slices is None else node_labels(pool, slices))
 
 
 def _service_quotas(plan: Plan, period: str, region: str) -> dict[str, Quotas]:
-    """Accelerators of each service by pool, in the moment of the period in which it has most there."""
+    """Return the accelerators of each service by pool, at their maximum over the moments of the period."""
     moments: dict[tuple[str, str], dict[tuple[str | None, str | None], int]] = defaultdict(
         lambda: defaultdict(int)
     )
@@ -126,7 +126,7 @@ def _service_quotas(plan: Plan, period: str, region: str) -> dict[str, Quotas]:
 def _cluster_queue(
     name: str, region: str, pools: Sequence[StandingPool], quotas: Quotas
 ) -> dict[str, object]:
-    """A queue with a group of flavors a resource: a group's flavors all hold the resources that it covers."""
+    """Return a queue with one group of flavors per resource: all flavors of a group cover its resources."""
     groups: dict[str, list[dict[str, object]]] = defaultdict(list)
     for pool in pools:
         if quotas.get(pool.name):
@@ -139,7 +139,7 @@ def _cluster_queue(
         "spec": {
             "cohortName": dns_name(region),
             "namespaceSelector": {},
-            # What a service lent comes back when it needs it.
+            # A service reclaims its lent quota when it needs it.
             "preemption": {"reclaimWithinCohort": "Any"},
             "resourceGroups": [
                 {"coveredResources": [resource], "flavors": flavors} for resource, flavors in groups.items()

@@ -1,4 +1,4 @@
-"""A LeaderWorkerSet for each set of replicas, over one or several hosts."""
+"""A LeaderWorkerSet for each set of replicas, on one or several hosts."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def leader_worker_sets(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], 
     Parameters
     ----------
     found : Sequence[LaunchedGroup]
-        All of one period.
+        Deployments of one period.
 
     Returns
     -------
     tuple[dict[str, str], tuple[NotLaunched, ...]]
-        YAML texts; and what no image or command is known for.
+        YAML texts, and the deployments without a known image or command.
     """
     texts, refused = {}, []
     for each in found:
@@ -80,7 +80,7 @@ def _pod(each: LaunchedGroup, started: Launch, image: str, host: Host) -> dict[s
     container: dict[str, object] = {
         "name": framework,
         "image": image,
-        # The shell fills in rank and address, which the controller sets as variables.
+        # The shell expands rank and address, which the controller sets as variables.
         "command": ["/bin/sh", "-c"],
         "args": [f"exec {shell_line((*words, *listening))}"],
         **address_variables(started),

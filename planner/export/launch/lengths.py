@@ -1,4 +1,4 @@
-"""How long a sequence a launched server admits."""
+"""The maximum sequence length of a launched server."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ from fleetplan.planner.export.launch.checkpoints import RefusedError
 from fleetplan.planner.export.launch.deployments import LaunchedGroup
 
 MEANS_TO_LONGEST: Final = 8
-"""Longest admitted request over the mean one, where only means are known: an assumption. In the public traces
-of Azure (2023) 99 % of the requests have at most 5.7 (conversation) and 3.9 times (code) the mean tokens."""
+"""Ratio of the longest admitted request to the mean one if only means are known: an assumption. In the public
+traces of Azure (2023), 99 % of the requests have at most 5.7 (conversation) and 3.9 times (code) the mean
+tokens.
+"""
 
 BLOCK_TOKENS: Final = 16
-"""Servers keep caches in blocks; lengths are whole blocks. [tokens]"""
+"""Block size of caches in servers; lengths are whole blocks. [tokens]"""
 
 
 def longest_sequence(deployment: LaunchedGroup) -> tuple[int, str]:
-    """Return the tokens of the longest sequence that is admitted, and a note that says what decided.
+    """Return the maximum sequence length, and a note on the limit that determines it. [tokens]
 
     Parameters
     ----------
     deployment : LaunchedGroup
-        With lengths in every class.
+        Deployment with lengths in every class.
 
     Returns
     -------
     tuple[int, str]
-        At most what memory beside the weights holds and the model's config allows.
+        At most the capacity of the memory beside the weights and the limit of the model's config.
 
     Raises
     ------

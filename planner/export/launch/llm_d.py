@@ -1,4 +1,4 @@
-"""Values of the chart of llm-d: one release a set of replicas."""
+"""Values of the llm-d chart: one release per set of replicas."""
 
 from __future__ import annotations
 
@@ -27,29 +27,30 @@ HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 """Owner and name of a checkpoint on a hub."""
 
 REPLICAS_LABEL: Final = "fleetplan/replicas"
-"""Label of the pods of one release: the chart selects pods by their labels alone, which no two may share."""
+"""Label of the pods of one release. The chart selects pods only by labels, so no two releases may share them.
+"""
 
 
 FIRST_WITH_UNLIKE_STAGES: Final = (0, 31, 0)
-"""A version from which on Mooncake hands caches over between any numbers of pipeline stages: vLLM 0.31.0 has
-`remote_pp_size` in kv_connector/v1/mooncake/mooncake_connector.py, 0.26.0 not."""
+"""First version in which Mooncake transfers caches between any numbers of pipeline stages: vLLM 0.31.0 has
+`remote_pp_size` in kv_connector/v1/mooncake/mooncake_connector.py, 0.26.0 does not.
+"""
 
 
 def llm_d_values(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[NotLaunched, ...]]:
-    """Return values of the llm-d chart, one release a set of replicas, by file name.
+    """Return values of the llm-d chart, one release per set of replicas, by file name.
 
-    The releases of a service carry the same model label, so that one InferencePool routes to all of them.
+    The releases of a service share a model label, so that one InferencePool routes to all of them.
 
     Parameters
     ----------
     found : Sequence[LaunchedGroup]
-        All of one period.
+        Deployments of one period.
 
     Returns
     -------
     tuple[dict[str, str], tuple[NotLaunched, ...]]
-        YAML texts; and what the chart cannot run: other frameworks than its own, other vendors, layouts
-        without options.
+        YAML texts, and what the chart cannot run: other frameworks, other vendors, layouts without options.
     """
     rules, texts, refused = tools().llm_d, {}, []
     for each in found:
@@ -76,7 +77,7 @@ def llm_d_values(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[
 
 
 def _handing_over_problem(each: LaunchedGroup, vendor: VendorRules) -> str:
-    """Why the sidecar or the image of llm-d does not hand caches over as planned; empty where they do."""
+    """Return why the sidecar or the image of llm-d cannot transfer caches as planned; empty if it can."""
     used = connector(each)
     without = "`search: {pipeline_stages: [1]}` of the service plans without"
     if used == PUSHED:
@@ -136,7 +137,7 @@ def _values(each: LaunchedGroup, started: Launch, vendor: VendorRules) -> dict[s
 def parallelism(each: LaunchedGroup) -> dict[str, int]:
     """Return the chart's degrees: `tensor` times `dataLocal` are the accelerators of a pod."""
     layout, on_host = each.layout, each.accelerators_on_a_host
-    # Ranks of attention data parallelism that fit on a host whole; a rank over several hosts counts as one.
+    # Attention data-parallel ranks that fit entirely on a host; a rank across several hosts counts as one.
     local = max(1, on_host // (layout.accelerators // layout.dp))
     return {
         "tensor": on_host // local,

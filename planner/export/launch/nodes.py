@@ -1,4 +1,4 @@
-"""What manifests share: node labels, hosts of LeaderWorkerSets, memory and addresses of pods, documents."""
+"""Parts common to manifests: node labels, LeaderWorkerSet hosts, memory, pod addresses, documents."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from fleetplan.fleet.document.plain import yaml_text
 from fleetplan.planner.export.launch.replica import Host, Launch
 
 POOL_LABEL: Final = "fleetplan/pool"
-"""Label of the nodes of a pool; the table of node pools has its value."""
+"""Label of the nodes of a pool; its value is in the table of node pools."""
 
 LEADER: Final = Host("0", "$LWS_LEADER_ADDRESS")
 FOLLOWER: Final = Host("$LWS_WORKER_INDEX", "$LWS_LEADER_ADDRESS")
 """Hosts of a LeaderWorkerSet, by the variables that its controller sets in every container. Source:
-lws.sigs.k8s.io, environment variables of a LeaderWorkerSet."""
+lws.sigs.k8s.io, environment variables of a LeaderWorkerSet.
+"""
 
 SHARED_MEMORY: Final[Mapping[str, object]] = {"name": "shared-memory", "emptyDir": {"medium": "Memory"}}
 SHARED_MEMORY_MOUNT: Final[Mapping[str, object]] = {"name": "shared-memory", "mountPath": "/dev/shm"}
-"""Memory through which ranks of a host pass tensors; a container's own is 64 MiB."""
+"""Memory through which ranks of a host exchange tensors; a container's default is 64 MiB."""
 
 
 def address_variables(started: Launch) -> dict[str, object]:
-    """Return what tells the server of a container the address of its pod; empty where it needs none."""
+    """Return the variable that gives a container's server the address of its pod; empty if not needed."""
     if started.own_address is None:
         return {}
     address = {"fieldRef": {"fieldPath": "status.podIP"}}
@@ -30,11 +31,11 @@ def address_variables(started: Launch) -> dict[str, object]:
 
 
 def commented(title: str, notes: Iterable[str]) -> str:
-    """Return lines of comments for the head of a YAML file; no text ends the comment that it stands in."""
+    """Return comment lines for the head of a YAML file; no text can end its comment."""
     lines = [title, *dict.fromkeys(notes)]
     return "".join(f"# {' '.join(line.split())}\n" for line in lines)
 
 
 def documents(title: str, notes: Iterable[str], objects: Iterable[object]) -> str:
-    """Return objects of Kubernetes as one YAML file, behind a head of comments."""
+    """Return Kubernetes objects as one YAML file with a head of comments."""
     return commented(title, notes) + "".join(yaml_text(each, explicit_start=True) for each in objects)

@@ -1,4 +1,4 @@
-"""The pools of a period as those see them who provide their nodes."""
+"""The pools of a period in terms of nodes."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class StandingPool:
     Attributes
     ----------
     name, region, hardware : str
-        As the plan has them.
+        Names in the plan.
     part : str
-        The part of the catalogue that it has, in hosts of any size; `hardware` for one of one's own.
+        Catalogue hardware, in hosts of any size; `hardware` for user-defined hardware.
     vendor : str
-        Empty for a kind that engine tables alone know.
+        Empty for hardware that only engine tables know.
     accelerators : int
-        Most that stand there in any moment of the period.
+        Maximum number over the moments of the period.
     accelerators_per_node : int
-        A node is a host; of a pool of single accelerators, as large as a host of their kind.
+        Accelerators of a node: a host, or for a pool of single accelerators a host of the same kind.
     kinds : frozenset[str]
-        How offers bring it: buy, rent, reserve, spot; empty for a pool of the fleet file.
+        Kinds of offers that supply it: buy, rent, reserve, spot; empty for a pool of the fleet file.
     owned : bool
         Whether it is written off rather than rented.
     """
@@ -50,25 +50,25 @@ class StandingPool:
 
     @property
     def resource(self) -> str:
-        """Resource of the device plug-in; empty where none is known."""
+        """Resource of the device plug-in; empty if unknown."""
         return tools().resources.get(self.vendor, "")
 
     @property
     def label(self) -> str:
-        """Value of the label of its nodes, and its name in Kubernetes."""
+        """Value of the node label, and name in Kubernetes."""
         return dns_name(self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class NotProvided:
-    """What a format cannot hold of a pool or a service, with the reason."""
+    """A pool or service that a format cannot express, with the reason."""
 
     label: str
     reason: str
 
 
 def standing_pools(plan: Plan, period: str | None) -> tuple[StandingPool, ...]:
-    """Return the pools in which something stands in a period; None is the first."""
+    """Return the non-empty pools of a period (None for the first)."""
     period = period or plan.periods[0]
     uses: dict[str, list[PoolUse]] = defaultdict(list)
     for use in plan.pools:

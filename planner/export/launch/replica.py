@@ -1,4 +1,4 @@
-"""How a replica is started: its command, what stands beside it, and its several hosts."""
+"""The launch of a replica: its command, files, notes and hosts."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ LOAD_BALANCERS: Final = {
     "sglang": "--enable-eplb with --ep-num-redundant-experts, and --moe-a2a-backend deepep",
     "trtllm": "moe_config.load_balancer with num_slots in the file",
 }
-"""What starts the load balancer of experts. Sources: vLLM, vllm/config/parallel.py (EPLBConfig); SGLang,
-Server Arguments; TensorRT-LLM, MoeConfig and MoeLoadBalancerConfig. Read in November 2026."""
+"""Options that start the load balancer of experts. Sources: vLLM, vllm/config/parallel.py (EPLBConfig);
+SGLang, Server Arguments; TensorRT-LLM, MoeConfig and MoeLoadBalancerConfig. Read in November 2026.
+"""
 
 BALANCED_EXPERTS: Final = (
     "experts over several hosts: unless techniques.experts.balance is none, the rates of the plan are those "
@@ -52,17 +53,17 @@ CROWDED: Final = (
 )
 
 COORDINATION_PORT: Final = 29500
-"""Where the hosts of a replica find each other: the documented default of torch.distributed."""
+"""Port at which the hosts of a replica meet: the documented default of torch.distributed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One host of a replica, as its command names it.
+    """One host of a replica, as named in its command.
 
     Attributes
     ----------
     rank : str
-        From 0 on, or what a shell or Kubernetes puts there.
+        Rank from 0 on, or the variable for it.
     leader : str
         Address of the host with rank 0.
     """
@@ -73,33 +74,33 @@ class Host:
 
 LEADER: Final = Host("0", "$LEADER_ADDRESS")
 FOLLOWER: Final = Host("$NODE_RANK", "$LEADER_ADDRESS")
-"""Hosts as a launch script names them: who starts it sets both variables."""
+"""Hosts in a launch script; the user sets both variables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How one replica is started.
+    """The launch of one replica.
 
     Attributes
     ----------
     framework : str
         vllm, sglang or trtllm.
     words : tuple[str, ...]
-        The command with its options, without those of a host.
+        Command with its options, without those specific to a host.
     config : Mapping[str, object]
-        What stands in the file that the command names; empty without one.
+        Content of the file that the command names; empty without one.
     notes : tuple[str, ...]
-        What the options do not say.
+        Conditions that the options do not express.
     hosts : int
-        Hosts of a replica.
+        Hosts per replica.
     on_host : Callable[[Host], tuple[str, ...]] or None
-        The whole command for one of several hosts; None where one command starts all of them.
+        Returns the command of one of several hosts; None if one command starts all of them.
     own_address : str or None
-        Variable that must hold the address of the host or pod; None where the server finds it itself.
+        Variable for the address of the host or pod; None if the server finds it.
     own_port : str or None
-        What sets the port at which servers of the other phase reach it.
+        Option or variable for the port at which servers of the other phase reach it.
     by_hand : tuple[str, ...]
-        What else there is to do without an operator that does it.
+        Further steps if no operator performs them.
     """
 
     framework: str
@@ -114,9 +115,9 @@ class Launch:
 
     @property
     def text(self) -> str:
-        """The commands as a shell takes them: one, or that of the first host and that of the others.
+        """Shell commands: one, or one for the first host and one for the others.
 
-        A server that listens on its own host alone unless told is told to answer others.
+        A server that listens only on its own host by default is told to accept others.
         """
         listening = tools().framework(self.framework).listening
         if self.hosts == 1 or self.on_host is None:
@@ -132,21 +133,21 @@ class Launch:
 
     @property
     def config_text(self) -> str:
-        """The file as YAML; empty without one."""
+        """Content of the file as YAML; empty without one."""
         return yaml_text(dict(self.config), sort_keys=True) if self.config else ""
 
 
 _VARIABLE: Final = re.compile(r"\$(LEADER_ADDRESS|NODE_RANK|LWS_LEADER_ADDRESS|LWS_WORKER_INDEX)(:[0-9]+)?")
-"""Words that a shell fills in, with the port that may follow."""
+"""Words that a shell expands, with an optional port."""
 
 
 def shell_line(words: tuple[str, ...]) -> str:
-    """One line of shell; the variables of a `Host` are left for the shell to fill in."""
+    """Return one line of shell; the variables of a `Host` stay for the shell to expand."""
     return " ".join(f'"{word}"' if _VARIABLE.fullmatch(word) else shlex.quote(word) for word in words)
 
 
 def length_and_notes(deployment: LaunchedGroup, framework: str) -> tuple[int, list[str]]:
-    """Return the tokens of the longest sequence, and the notes that every framework's command begins with.
+    """Return the maximum sequence length and the notes common to every framework's command. [tokens]
 
     Raises
     ------
@@ -173,7 +174,7 @@ def length_and_notes(deployment: LaunchedGroup, framework: str) -> tuple[int, li
 
 
 def _expert_notes(layout: Parallelism, framework: str) -> list[str]:
-    """What a layout needs whose experts the performance model balances by default."""
+    """Return a note for layouts whose experts the performance model balances by default."""
     if layout.ep == 1 or layout.ep * layout.ffn_tp <= USUAL_HOST_ACCELERATORS:
         return []
     return [BALANCED_EXPERTS.format(each=EXPERTS_PER_REDUNDANT, options=LOAD_BALANCERS[framework])]
@@ -185,7 +186,7 @@ def draft_of(deployment: LaunchedGroup) -> tuple[str, str | None, int] | None:
     Raises
     ------
     RefusedError
-        The fleet does not say what proposes tokens.
+        The fleet does not state the draft method.
     """
     service = deployment.service
     if service.draft_tokens is None or deployment.placement.phase == "prefill":

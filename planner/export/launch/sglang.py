@@ -1,4 +1,4 @@
-"""Launch commands of SGLang; its rules stand in tools.yaml."""
+"""Launch commands of SGLang; its rules are in tools.yaml."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ from fleetplan.planner.export.launch.replica import (
 from fleetplan.planner.export.launch.tools import tools
 
 FIRST_WITH_ATTENTION_DP = (0, 5, 23)
-"""From this version on attention data parallelism has an option of its own, and the older pair is deprecated.
-Source: sglang/srt/server_args.py of 0.5.21 and 0.5.23."""
+"""First version with a separate option for attention data parallelism, which deprecates the older pair.
+Source: sglang/srt/server_args.py of 0.5.21 and 0.5.23.
+"""
 
 
 def sglang(deployment: LaunchedGroup, version: str = "") -> Launch:
-    """The command of SGLang, whose tensor parallelism counts all ranks of a stage.
+    """Return the command of SGLang, whose tensor parallelism counts all ranks of a stage.
 
     Parameters
     ----------
     deployment : LaunchedGroup
-        What is started.
+        Deployment to launch.
     version : str
-        Whose options are written; empty is the version of tools.yaml.
+        Version of the options; empty for that in tools.yaml.
 
     Raises
     ------
     RefusedError
-        SGLang has no options for what was planned.
+        SGLang has no options for the planned configuration.
     """
     service, layout = deployment.service, deployment.layout
     length, notes = length_and_notes(deployment, "sglang")
@@ -82,7 +83,7 @@ def sglang(deployment: LaunchedGroup, version: str = "") -> Launch:
 
 
 def _shared_contexts(deployment: LaunchedGroup) -> list[str]:
-    """Ranks that share prompts, or in decode caches: those of attention, or those of tensor parallelism.
+    """Return the options for ranks that share prompts, or caches in decode: attention or tensor ranks.
 
     Sources: sglang 0.5.23, srt/arg_groups/parallel_hook.py (handle_context_parallelism), model_hook.py,
     model_overrides/deepseek_v2.py.
@@ -107,7 +108,7 @@ def _shared_contexts(deployment: LaunchedGroup) -> list[str]:
 
 def _scheduling(deployment: LaunchedGroup) -> list[str]:
     running, chunk = deployment.running_sequences, deployment.service.chunk_tokens
-    # SGLang counts the requests of the whole server and the tokens of its prompts, not those of a rank.
+    # SGLang counts the requests and prompt tokens of the whole server instead of a rank.
     ranks = deployment.layout.dp
     words = [] if running is None else ["--max-running-requests", str(running * ranks)]
     return [*words, "--chunked-prefill-size", str(-1 if chunk is None else chunk * ranks)]
@@ -121,7 +122,7 @@ def _draft(deployment: LaunchedGroup) -> list[str]:
     words = ["--speculative-algorithm", tools().sglang.draft_methods[method]]
     if model is not None:
         words += ["--speculative-draft-model-path", model]
-    # A chain of drafted tokens, and the model's own beside them.
+    # A chain of drafted tokens, plus the model's own token.
     return [
         *words,
         *("--speculative-num-steps", str(tokens)),

@@ -1,4 +1,4 @@
-"""The table of what stands: nodes by pool and moment."""
+"""The table of nodes by pool and moment."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fleetplan.planner.plan import Plan
 
 
 def node_pools(plan: Plan) -> pd.DataFrame:
-    """Return the nodes of each pool and period, with how many of them run something.
+    """Return the nodes of each pool and period, and how many of them run something.
 
-    A node is a host; of a pool of single accelerators, as many as a host of their kind holds.
+    A node is a host; for a pool of single accelerators, it has the size of a host of their kind.
     """
     hardware = {} if plan.inputs is None else {each.name: each for each in plan.inputs.hardware}
     rows = []

@@ -1,4 +1,4 @@
-"""Launch commands of TensorRT-LLM; what has no option stands in the file that the command names."""
+"""Launch commands of TensorRT-LLM; settings without an option go into the file that the command names."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ OPTIONS: Final = {
     "max_num_tokens": "--max_num_tokens",
     "max_seq_len": "--max_seq_len",
 }
-"""Options of trtllm-serve by the engine's argument that they set (tensorrt_llm/commands/serve.py)."""
+"""Options of trtllm-serve by the engine argument they set (tensorrt_llm/commands/serve.py)."""
 
 
 HELIX_BLOCK_TOKENS: Final = 32
-"""Tokens of a block of a cache that ranks share, which two settings must name alike. Source: TensorRT-LLM,
-docs/source/features/helix.md (NVIDIA/TensorRT-LLM@04c8822). [tokens]"""
+"""Block size of a cache shared by ranks, which must agree in two settings. Source: TensorRT-LLM,
+docs/source/features/helix.md (NVIDIA/TensorRT-LLM@04c8822). [tokens]
+"""
 
 
 def tensorrt_llm(deployment: LaunchedGroup) -> Launch:
-    """The command of TensorRT-LLM; over several hosts one command of Slurm starts all ranks.
+    """Return the command of TensorRT-LLM; on several hosts, one Slurm command starts all ranks.
 
     Raises
     ------
     RefusedError
-        TensorRT-LLM has no arguments for what was planned.
+        TensorRT-LLM has no arguments for the planned configuration.
     """
     engine = engine_arguments(deployment)
     words = ["trtllm-serve", "serve", launched(deployment)]
@@ -62,17 +63,17 @@ def engine_arguments(deployment: LaunchedGroup) -> dict[str, object]:
     Raises
     ------
     RefusedError
-        It would start something else than was planned.
+        The engine would start another configuration than planned.
     """
     online_quantisation(deployment, "trtllm")
     layout, service, phase = deployment.layout, deployment.service, deployment.placement.phase
-    # Its tensor parallelism counts the ranks of a stage that attention data parallelism shares out.
+    # Its tensor parallelism counts the ranks of a stage that attention data parallelism divides.
     engine: dict[str, object] = {"tensor_parallel_size": layout.tp * layout.dp}
     if layout.pp > 1:
         engine["pipeline_parallel_size"] = layout.pp
     cache: dict[str, object] = {"enable_block_reuse": service.prefix_caching}
     if layout.cp > 1:
-        # Without its kind, ranks that share a context would be those of Ulysses, which share prompts.
+        # Without a type, ranks that share a context would use Ulysses, which shares prompts.
         engine["context_parallel_size"] = layout.cp
         engine["cp_config"] = {"cp_type": "HELIX", "tokens_per_block": HELIX_BLOCK_TOKENS}
         cache["tokens_per_block"] = HELIX_BLOCK_TOKENS
@@ -85,7 +86,7 @@ def engine_arguments(deployment: LaunchedGroup) -> dict[str, object]:
     length, _ = longest_sequence(deployment)
     engine["max_seq_len"] = length
     if phase == "decode" and deployment.batch is not None:
-        # Of prompts a generation server receives the caches; memory for more tokens would be taken from them.
+        # A generation server receives the caches of prompts; memory for more tokens would reduce them.
         engine["max_num_tokens"] = deployment.batch * (1 + (service.draft_tokens or 0))
     elif service.chunk_tokens is not None:
         engine["enable_chunked_prefill"] = True
@@ -109,6 +110,6 @@ def engine_arguments(deployment: LaunchedGroup) -> dict[str, object]:
     if phase != "aggregated":
         engine["cache_transceiver_config"] = {"backend": "DEFAULT"}
     if phase == "prefill":
-        # The context server of disaggregated serving does not run under the overlap scheduler.
+        # The context server of disaggregated serving does not support the overlap scheduler.
         engine["disable_overlap_scheduler"] = True
     return engine

@@ -1,4 +1,4 @@
-"""What is bought, rented and retired as the JSON of a plan of Terraform, which policy engines read."""
+"""Purchases, rentals and retirements in the JSON format of a Terraform plan, for policy engines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORMAT_VERSION: Final = "1.2"
 """Version of Terraform's JSON output format (developer.hashicorp.com/terraform/internals/json-format)."""
 
 PROVIDER: Final = "fleetplan"
-"""Name in place of a provider's address: nothing applies this plan."""
+"""Name in place of a provider's address; this plan cannot be applied."""
 
 _BOUGHT: Final = {
     "period", "offer", "region", "pool", "hardware", "units", "unit", "accelerators", "capex_usd", "usd",
@@ -25,11 +25,11 @@ _RETIRED: Final = {"period", "pool", "region", "hardware", "hosts", "unit", "usd
 
 
 def purchase_changes(plan: Plan) -> str:
-    """Return purchases, rents and retirements as `terraform show -json` writes a plan.
+    """Return purchases, rentals and retirements in the format of `terraform show -json`.
 
-    OPA and conftest read `resource_changes` and `planned_values` of it. The keys `fleet`,
-    `plan_format_version` and `currency` are of this program; readers of Terraform's format pass over them.
-    Amounts are in the currency of the plan's report, whose code is then in their names: `capex_eur`.
+    OPA and conftest read its `resource_changes` and `planned_values`. The keys `fleet`, `plan_format_version`
+    and `currency` are extensions, which readers of Terraform's format ignore. Amounts are in the currency of
+    the plan's report, with its code in their names: `capex_eur`.
     """
     currency = currency_of(plan)
     if currency is not None:
@@ -94,7 +94,7 @@ def _resource(kind: str, name: str) -> dict[str, object]:
 def _change(
     before: dict[str, object] | None = None, after: dict[str, object] | None = None
 ) -> dict[str, object]:
-    """What comes (nothing before) or goes (nothing after)."""
+    """Return a creation (no `before`) or a deletion (no `after`)."""
     return {
         "actions": ["create" if before is None else "delete"],
         "before": before,

@@ -1,4 +1,4 @@
-"""What launching tools accept, by version: the table tools.yaml."""
+"""Options and rules of launch tools by version, from the table tools.yaml."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ class _Rules(BaseModel):
 
 
 class FrameworkRules(_Rules):
-    """What a framework accepts."""
+    """Options of a framework."""
 
     version: str
     source: str
     online_weights: Mapping[str, str]
-    """Option that quantises a BF16 checkpoint at load, by the weights' data type."""
+    """Option that quantises a BF16 checkpoint at load, by data type of the weights."""
     kv: Mapping[str, str]
-    """Name of the data type of the cache, by ours."""
+    """The framework's name of a cache data type, by ours."""
     draft_methods: Mapping[str, str]
-    """Name of what proposes tokens, by ours."""
+    """The framework's name of a draft method, by ours."""
     port: int
-    """Where its server listens unless told."""
+    """Default port of its server."""
     listening: tuple[str, ...] = ()
-    """Options without which a server answers its own host alone."""
+    """Options that make a server accept requests from other hosts."""
     own_address: str | None = None
-    """Variable with the address at which servers of another phase reach this one."""
+    """Variable for the address at which servers of another phase reach this one."""
     own_port: str | None = None
-    """What sets the port at which they do."""
+    """Option or variable for the port of that address."""
     batch: str
-    """Option that caps the sequences of a batch."""
+    """Option that limits the sequences of a batch."""
 
 
 class RuntimeRules(_Rules):
@@ -50,7 +50,7 @@ class RuntimeRules(_Rules):
 
 
 class DynamoRules(_Rules):
-    """What the operator of Dynamo accepts."""
+    """Rules of Dynamo's operator."""
 
     version: str
     source: str
@@ -59,12 +59,12 @@ class DynamoRules(_Rules):
     role_letters: int
     multihost_component_letters: int
     components: int
-    """Most components of a graph."""
+    """Maximum number of components of a graph."""
     frameworks: Mapping[str, RuntimeRules]
 
 
 class VendorRules(_Rules):
-    """Accelerators of a vendor in llm-d."""
+    """Rules for accelerators of a vendor in llm-d."""
 
     type: str
     image: str
@@ -73,22 +73,22 @@ class VendorRules(_Rules):
 
 
 class LlmDRules(_Rules):
-    """What the chart of llm-d accepts."""
+    """Rules of the llm-d chart."""
 
     version: str
     source: str
     framework: str
     sidecar: str
-    """Image of what routes requests to decode servers."""
+    """Image of the sidecar that routes requests to decode servers."""
     mooncake: str
-    """What it calls the handing over of caches by Mooncake."""
+    """Its name of the Mooncake cache transfer."""
     service_port: int
     proxied_port: int
     vendors: Mapping[str, VendorRules]
 
 
 class ObjectRules(_Rules):
-    """Objects of a Kubernetes controller, and the release whose schema they keep."""
+    """Objects of a Kubernetes controller, and the release with their schema."""
 
     version: str
     source: str
@@ -96,36 +96,36 @@ class ObjectRules(_Rules):
 
 
 class KueueRules(ObjectRules):
-    """What Kueue accepts."""
+    """Rules of Kueue."""
 
     flavors: int
-    """Most flavors of a group of a ClusterQueue."""
+    """Maximum number of flavors in a resource group of a ClusterQueue."""
 
 
 class TpuRules(_Rules):
     """A kind of TPU in Google Kubernetes Engine."""
 
     accelerator: str
-    """Value of the label of its nodes."""
+    """Value of its node label."""
     topologies: Mapping[int, str]
-    """How the chips of a slice are arranged, by their number."""
+    """Topology of a slice by its number of chips."""
     workload_policy: bool = False
-    """Whether its slices over several machines are made by a policy of their own."""
+    """Whether its multi-host slices need a workload policy."""
 
 
 class GkeTpuRules(_Rules):
-    """TPUs of Google Kubernetes Engine, and the labels that it gives their nodes."""
+    """TPUs of Google Kubernetes Engine, and their node labels."""
 
     source: str
     accelerator_label: str
     topology_label: str
     machine_chips: int
-    """Chips of a machine of a slice over several."""
+    """Chips per machine of a multi-host slice."""
     parts: Mapping[str, TpuRules]
 
 
 class Tools(_Rules):
-    """All launching tools."""
+    """All launch tools."""
 
     vllm: FrameworkRules
     sglang: FrameworkRules

@@ -1,4 +1,4 @@
-"""Slices of TPUs in Google Kubernetes Engine: those of wide replicas, and the labels of nodes."""
+"""TPU slices in Google Kubernetes Engine: slices of multi-host replicas, and node labels."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fleetplan.planner.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class TpuSlice:
-    """Chips that are linked with each other: a machine, or several that start and stop together.
+    """Linked chips: a machine, or several machines that start and stop together.
 
     Attributes
     ----------
     topology : str
-        How they are arranged, as in 2x4.
+        Topology, such as 2x4.
     machine : str
         Machine type of its nodes.
     nodes : int
-        Its nodes.
+        Number of nodes.
     """
 
     topology: str
@@ -38,13 +38,13 @@ class PoolSlices:
     Attributes
     ----------
     several : Mapping[TpuSlice, int]
-        Slices over several nodes, and how many of each there are.
+        Multi-host slices and their counts.
     single : TpuSlice
-        A node for all other replicas.
+        Slice of a single node, for all other replicas.
     singles : int
-        How many of those nodes hold the rest of the pool.
+        Number of single-node slices in the rest of the pool.
     refused : str
-        Why the slices cannot be made; empty if they can.
+        Why the slices cannot be created; empty if they can.
     """
 
     several: Mapping[TpuSlice, int]
@@ -54,15 +54,15 @@ class PoolSlices:
 
     @property
     def topologies(self) -> tuple[str, ...]:
-        """Topologies that the nodes of the pool are labelled with."""
+        """Topologies in the node labels of the pool."""
         found = [each.topology for each in self.several]
         return tuple(dict.fromkeys([*found, self.single.topology] if self.singles else found))
 
 
 def pool_slices(plan: Plan, pool: StandingPool, period: str) -> PoolSlices | None:
-    """Return the slices of a pool in its busiest moment of a period; None if it is none of GKE's TPUs.
+    """Return the slices of a pool in its busiest moment of a period; None if it has no GKE TPUs.
 
-    Busiest is the moment in which replicas over several hosts take most of the pool.
+    The busiest moment is that in which multi-host replicas occupy most of the pool.
     """
     single = _single(pool)
     if single is None:
@@ -86,7 +86,7 @@ def pool_slices(plan: Plan, pool: StandingPool, period: str) -> PoolSlices | Non
 
 
 def node_labels(pool: StandingPool, slices: PoolSlices) -> dict[str, str]:
-    """Return the labels that GKE gives all nodes of a pool, and that a pod has to select."""
+    """Return the labels that GKE gives all nodes of a pool, for the selector of a pod."""
     rules = tools().gke_tpu
     found = {rules.accelerator_label: rules.parts[pool.part].accelerator}
     if len(slices.topologies) == 1:
@@ -106,7 +106,7 @@ def _single(pool: StandingPool) -> TpuSlice | None:
 
 
 def _several(hardware: str, chips: int) -> TpuSlice | str:
-    """The slice of so many chips on several machines, or why there is none."""
+    """Return the slice of a number of chips on several machines, or why there is none."""
     rules = tools().gke_tpu
     part = rules.parts[hardware]
     topology = part.topologies.get(chips)

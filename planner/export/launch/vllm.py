@@ -1,4 +1,4 @@
-"""Launch commands of vLLM; its rules stand in tools.yaml."""
+"""Launch commands of vLLM; its rules are in tools.yaml."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from fleetplan.planner.export.launch.replica import (
 from fleetplan.planner.export.launch.tools import tools
 
 MOONCAKE: Final = "MooncakeConnector"
-"""Hands caches over between servers of any numbers of pipeline stages (vllm 0.33.0,
-kv_connector/v1/mooncake/mooncake_connector.py)."""
+"""Transfers caches between servers with any numbers of pipeline stages (vllm 0.33.0,
+kv_connector/v1/mooncake/mooncake_connector.py).
+"""
 
 MOONCAKE_PORT: Final = "VLLM_MOONCAKE_BOOTSTRAP_PORT"
-"""Variable of the port at which a prefill server is asked for its ranks (vllm/envs.py); 8998 unless set."""
+"""Variable for the port at which a prefill server answers queries for its ranks (vllm/envs.py); default 8998.
+"""
 
 MOONCAKE_CACHES: Final = (
     "servers in several pipeline stages hand caches over by Mooncake: the image needs "
@@ -40,16 +42,16 @@ PUSHED_CACHES: Final = (
 )
 
 LEAST_BATCHED_TOKENS = 2048
-"""Tokens that a decode server computes in a step at most, unless more sequences run: vLLM's least default."""
+"""Maximum tokens of a decode step, unless more sequences run: the smallest default of vLLM."""
 
 
 def vllm(deployment: LaunchedGroup) -> Launch:
-    """The command of vLLM; attention data parallelism and experts share the ranks of a stage.
+    """Return the command of vLLM; attention data parallelism and experts share the ranks of a stage.
 
     Raises
     ------
     RefusedError
-        vLLM has no options for what was planned.
+        vLLM has no options for the planned configuration.
     """
     service = deployment.service
     length, notes = length_and_notes(deployment, "vllm")
@@ -69,7 +71,7 @@ def vllm(deployment: LaunchedGroup) -> Launch:
     if (used := connector(deployment)) is not None:
         words += ["--kv-transfer-config", json.dumps(_transfer(deployment, used))]
         notes += {MOONCAKE: [MOONCAKE_CACHES], PUSHED: [PUSHED_CACHES]}.get(used, [])
-        # Mooncake finds the address of its host itself.
+        # Mooncake finds the address of its host.
         own_address = None if used == MOONCAKE else tools().vllm.own_address
         own_port = MOONCAKE_PORT if used == MOONCAKE else tools().vllm.own_port
     if deployment.hosts == 1:
@@ -85,11 +87,11 @@ def vllm(deployment: LaunchedGroup) -> Launch:
 
 
 def connector(deployment: LaunchedGroup) -> str | None:
-    """Return what hands the caches of a deployment over under vLLM; None where nothing does.
+    """Return the cache connector of a deployment under vLLM; None if it transfers no caches.
 
-    Decode servers read caches (NixlConnector), but the first of several pipeline stages alone. Where servers
-    have stages Mooncake takes its place. On parts for which vLLM's image lacks it prefill servers write
-    caches into decode servers of one stage. Source: vllm 0.33.0, kv_connector/v1/nixl (pull_worker.py,
+    With NixlConnector, decode servers read caches, but only from the first pipeline stage. Mooncake replaces
+    it for servers with several stages. On hardware without Mooncake in vLLM's image, prefill servers write
+    caches into single-stage decode servers. Source: vllm 0.33.0, kv_connector/v1/nixl (pull_worker.py,
     base_worker.py).
     """
     if deployment.placement.phase == "aggregated":
@@ -101,7 +103,7 @@ def connector(deployment: LaunchedGroup) -> str | None:
 
 
 def _transfer(deployment: LaunchedGroup, used: str) -> dict[str, str]:
-    """How caches are handed over; connectors call servers without a role of one phase deprecated."""
+    """Return the settings for cache transfer; connectors deprecate single-phase servers without a role."""
     prefills = deployment.placement.phase == "prefill"
     if deployment.staged and deployment.layout.cp > 1:
         raise RefusedError(
@@ -115,7 +117,7 @@ def _transfer(deployment: LaunchedGroup, used: str) -> dict[str, str]:
 def _layout(deployment: LaunchedGroup) -> list[str]:
     layout, facts = deployment.layout, deployment.facts
     prefills = deployment.placement.phase == "prefill"
-    # Each rank that shares the prompts of a dense model holds its feed-forward part: no groups of experts.
+    # Each rank that shares prompts of a dense model holds its feed-forward part: there are no expert groups.
     copies = prefills and layout.cp > 1 and layout.ep == layout.cp
     if layout.ep > 1 and layout.ffn_tp > 1 and not copies:
         raise RefusedError(f"vLLM splits experts over all ranks of a stage or none, not {layout.label}")
@@ -149,7 +151,7 @@ def _layout(deployment: LaunchedGroup) -> list[str]:
 
 
 def _check_decode_context(deployment: LaunchedGroup, tp: int, cp: int) -> None:
-    """Refuse decode context parallelism that vLLM refuses (config/model.py, config/vllm.py)."""
+    """Refuse decode context parallelism that vLLM does not support (config/model.py, config/vllm.py)."""
     facts = deployment.facts
     if facts.latent_attention:
         if deployment.placement.phase != "aggregated" and cp != tp:
@@ -172,7 +174,7 @@ def _check_decode_context(deployment: LaunchedGroup, tp: int, cp: int) -> None:
 
 
 def _scheduling(deployment: LaunchedGroup, length: int) -> list[str]:
-    """Sequences and tokens of a step. What vLLM counts as tokens of a step holds generated ones too."""
+    """Return the limits on sequences and tokens per step; vLLM counts generated tokens as well."""
     running, chunk = deployment.running_sequences, deployment.service.chunk_tokens
     words = [] if running is None else ["--max-num-seqs", str(running)]
     beside = 0 if running is None else running

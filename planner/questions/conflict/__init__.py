@@ -1,1 +1,1 @@
-"""Why a fleet has no plan: the requirements that conflict, and the least that would have to give."""
+"""Explain an infeasible fleet: the requirements in conflict, and the smallest changes that resolve it."""

@@ -1,4 +1,4 @@
-"""A smallest set of requirements that cannot hold together, found by halving and confirmed one by one."""
+"""Find a minimal conflict among requirements by bisection, and confirm it by deletion."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fleetplan.planner.questions.conflict.requirement import Requirement
 from fleetplan.planner.search import Verdict
 
 Oracle = Callable[[frozenset[str]], Verdict]
-"""What is known of the fleet that keeps these requirements, by name, and no others."""
+"""Feasibility of the fleet with only these requirements, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +19,9 @@ class Core:
     Attributes
     ----------
     requirements : tuple[Requirement, ...]
-        Together they have no plan.
+        Requirements that are infeasible together.
     minimal : bool
-        Whether each one left out was shown to let the others hold; otherwise time was short.
+        Whether the set is proven minimal: without any one requirement, the others are feasible.
     """
 
     requirements: tuple[Requirement, ...]
@@ -30,14 +30,14 @@ class Core:
 
 @dataclass(slots=True)
 class CoreSearch:
-    """Looks for cores; what was asked once is remembered.
+    """Searches for conflicts, with a cache of verdicts.
 
     Attributes
     ----------
     oracle : callable
-        Solves.
+        Decides the feasibility of a set of requirements.
     late : callable
-        Whether it had no time for some of what it was asked.
+        Returns whether some questions were left undecided for lack of time.
     """
 
     oracle: Oracle
@@ -45,7 +45,7 @@ class CoreSearch:
     _asked: dict[frozenset[str], Verdict] = field(default_factory=dict)
 
     def verdict(self, kept: Collection[str]) -> Verdict:
-        """Verdict on the fleet that keeps these requirements alone."""
+        """Return the verdict on the fleet with only these requirements."""
         key = frozenset(kept)
         if key not in self._asked:
             implied = self._implied(key)
@@ -53,11 +53,11 @@ class CoreSearch:
         return self._asked[key]
 
     def note(self, kept: Collection[str], verdict: Verdict) -> None:
-        """Remember what somebody else has found out."""
+        """Store a verdict found elsewhere."""
         self._asked[frozenset(kept)] = verdict
 
     def _implied(self, kept: frozenset[str]) -> Verdict | None:
-        """Verdict that follows from larger and smaller sets asked before."""
+        """Return the verdict implied by cached supersets and subsets, or None."""
         for other, verdict in self._asked.items():
             if verdict is Verdict.NO and other <= kept:
                 return Verdict.NO
@@ -66,10 +66,10 @@ class CoreSearch:
         return None
 
     def core(self, universe: Sequence[Requirement]) -> Core | None:
-        """A core among requirements, the first ones preferred.
+        """Return a minimal conflict among requirements, preferring the first ones.
 
-        None where they are not known to conflict, giving all of them up would not help, or the time was too
-        short to leave any of them out.
+        None if they are not known to conflict, if dropping all of them would not help, or if the time was too
+        short to drop any.
         """
         names = [requirement.name for requirement in universe]
         if self.verdict(names) is not Verdict.NO:
@@ -84,7 +84,7 @@ class CoreSearch:
         return Core(tuple(each for each in universe if each.name in kept), minimal)
 
     def _conflict(self, background: list[str], grown: bool, names: list[str]) -> list[str]:
-        """QuickXplain: what of `names` is needed beside the background for a conflict (Junker, AAAI 2004)."""
+        """Return the names that conflict with the background (QuickXplain: Junker, AAAI 2004)."""
         if grown and self.verdict(background) is Verdict.NO:
             return []
         if len(names) <= 1:
@@ -96,7 +96,7 @@ class CoreSearch:
         return of_first + of_second
 
     def _filtered(self, names: list[str]) -> list[str]:
-        """Deletion filter: leave out whatever the conflict does not need."""
+        """Remove every requirement that the conflict does not need (deletion filter)."""
         kept = list(names)
         for name in names:
             rest = [each for each in kept if each != name]

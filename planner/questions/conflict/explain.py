@@ -1,4 +1,4 @@
-"""The conflict of an infeasible fleet in full: core, ways out, and what each way out costs."""
+"""Explain an infeasible fleet: minimal conflict, resolutions, and the cost of each resolution."""
 
 from __future__ import annotations
 
@@ -19,29 +19,28 @@ from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.search import Deadline, Verdict, least_power
 
 SHARE_FOR_POWER: Final = 0.5
-"""Share of the time for the least power that would do, where power is short."""
+"""Share of the time for finding the least extra power, if power is short."""
 
 SHARE_FOR_CORE: Final = 0.5
-"""Share of the time left after which the core is taken as it is."""
+"""Share of the remaining time after which the minimisation of the conflict ends."""
 
 
 MOST_BUILDING_S: Final = 2.0
-"""What a question takes at the most but for its search, which ends in time. [s]"""
+"""Maximum time of a question in addition to its search, which obeys the time limit. [s]"""
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """The conflict of a fleet.
+    """The conflict of a fleet and its resolutions.
 
     Attributes
     ----------
     core : Core or None
-        What cannot hold together; None where the time was too short to find it.
+        Minimal conflict; None if the time was too short to find one.
     ways : tuple[tuple[WayOut, FleetAnswer], ...]
-        What could give, each with the plan that there is then; what serves everything first, then the
-        cheapest plan.
+        Resolutions, each with its plan: those that serve all demand first, then by cost.
     complete : bool
-        Whether the time was enough to look at everything.
+        Whether the time was enough to examine everything.
     """
 
     core: Core | None
@@ -49,7 +48,7 @@ class Explained:
     complete: bool
 
     def record(self) -> Conflict:
-        """As plan.json states it."""
+        """Return the conflict in the format of plan.json."""
         return Conflict(
             requirements=() if self.core is None else tuple(each.name for each in self.core.requirements),
             minimal=self.core is not None and self.core.minimal,
@@ -62,21 +61,21 @@ class Explained:
 
 @dataclass(slots=True)
 class _Clock:
-    """Feasibility until a deadline: what comes too late, or would end too late, is unknown."""
+    """Feasibility oracle with a deadline: a question that cannot finish in time has an unknown answer."""
 
     resolver: Resolver
     deadline: Deadline
     late: bool = False
     last_s: float = 0.0
-    """What the last question took; a fleet and its model have to be built for each. [s]"""
+    """Duration of the last question, including the construction of its fleet and model. [s]"""
 
     @property
     def own(self) -> Resolver:
-        """The resolver whose solves end by then."""
+        """The resolver with solves limited by the deadline."""
         return replace(self.resolver, limits=replace(self.resolver.limits, latest=self.deadline))
 
     def out_of_time(self) -> bool:
-        """Whether no question ends before the deadline, which is noted."""
+        """Return whether no further question can finish before the deadline, and record it."""
         late = self.deadline.left_s <= min(self.last_s, MOST_BUILDING_S)
         self.late = self.late or late
         return late
@@ -101,37 +100,37 @@ def explain_conflict(
     deadline: Deadline,
     proven: bool = False,
 ) -> Explained | None:
-    """Find the conflict of a fleet that is proven infeasible, and the ways out of it.
+    """Find the conflict of a fleet that is proven infeasible, and its resolutions.
 
     Parameters
     ----------
     fleet : Fleet
-        Infeasible while unmet demand is forbidden.
+        Fleet that is infeasible if all demand must be served.
     shortages : Sequence[Shortage]
-        What stays unserved at best: the first guess at where the conflict is.
+        Demand that remains unserved at best; the first guess at the location of the conflict.
     resolver : Resolver
-        Solves, with the limits of one solve.
+        Solves changed fleets, with the limits of one solve.
     deadline : Deadline
-        For everything together.
+        Deadline for the whole analysis.
     proven : bool
-        Whether it is known already that all requirements together have no plan.
+        Whether the full set of requirements is already known to be infeasible.
 
     Returns
     -------
     Explained or None
-        None where the time was too short for anything, or nothing that can be given up is in conflict.
+        None if the time was too short, or if no requirement that can be dropped is in conflict.
     """
     forbidden = replace(fleet, policy=replace(fleet.policy, unmet="forbid"))
     universe = requirements_of(forbidden)
     if forbidden.policy.must_use:
-        # What must be used serves demand: without the demand there is nothing to use it for.
+        # Must-use rules need demand to serve: without demand there is nothing to use the hardware for.
         universe = tuple(each for each in universe if each.kind is not RequirementKind.DEMAND)
     by_name = named(universe)
     clock = _Clock(resolver, deadline)
     ways = _Ways(forbidden, clock)
-    # Without any shortage not even what stands idle has its power.
+    # Without any shortage, even idle hardware exceeds the power limit.
     if not shortages or any(row.power_short_kw is not None for row in shortages):
-        # Nothing else is needed to say how much of it would do.
+        # No other requirement is needed to determine the least extra power.
         clock.deadline = deadline.share(SHARE_FOR_POWER)
         way = _more_power(forbidden, universe, clock)
         clock.deadline = deadline
@@ -153,7 +152,7 @@ def explain_conflict(
     core = core or cores.core(universe)
     clock.deadline = deadline
     if core is not None:
-        # Demand is given up last: where time is short, what money can lift is looked at.
+        # Demand is dropped last: with little time, requirements that money can lift come first.
         first = sorted(core.requirements, key=lambda each: each.kind is RequirementKind.DEMAND)
         for way in ways_out(forbidden, universe, first, cores, clock.feasible):
             ways.solve(way)
@@ -163,7 +162,7 @@ def explain_conflict(
 
 
 class _Ways:
-    """Ways out that are solved as they are found, each once."""
+    """Resolutions, each solved once when it is found."""
 
     def __init__(self, fleet: Fleet, clock: _Clock) -> None:
         self._fleet, self._clock = fleet, clock
@@ -171,11 +170,11 @@ class _Ways:
 
     @property
     def known(self) -> bool:
-        """Whether there is any with a plan."""
+        """Whether any resolution has a plan."""
         return any(answer.plan is not None for _, answer in self._solved.values())
 
     def solve(self, way: WayOut | None) -> None:
-        """Find the cheapest plan of a way out, unless there is one or no time."""
+        """Find the cheapest plan of a resolution, unless it is known or the time is over."""
         if way is None or self._clock.out_of_time():
             return
         given = frozenset(give.requirement.name for give in way.gives)
@@ -186,14 +185,14 @@ class _Ways:
                 self._solved[given] = way, resolver.solve(way.laid_on(self._fleet))
 
     def best_first(self) -> tuple[tuple[WayOut, FleetAnswer], ...]:
-        """What serves everything first, then the cheapest plan."""
+        """Return resolutions that serve all demand first, then by cost."""
         return tuple(
             sorted(self._solved.values(), key=lambda pair: (not pair[0].serves_everything, pair[1].most_usd))
         )
 
 
 def _more_power(fleet: Fleet, universe: Sequence[Requirement], clock: _Clock) -> WayOut | None:
-    """The fewest kilowatts more, all else as it is; None where no power is enough."""
+    """Return the least extra power that resolves the conflict; None if no power is enough."""
     limited = [each for each in universe if each.power_limit is not None]
     for requirement in limited:
         fleet = requirement.drop(fleet)
@@ -218,13 +217,13 @@ def _more_power(fleet: Fleet, universe: Sequence[Requirement], clock: _Clock) ->
 
 
 def with_conflict(outcome: Infeasible, fleet: Fleet, resolver: Resolver, deadline: Deadline) -> Infeasible:
-    """The outcome with its conflict, as far as that is found within the time."""
+    """Return the outcome with its conflict, if the time is enough to find it."""
     found = explain_conflict(fleet, outcome.shortages, resolver, deadline, proven=True)
     return outcome if found is None else outcome.model_copy(update={"conflict": found.record()})
 
 
 def _first_guess(universe: Sequence[Requirement], shortages: Sequence[Shortage]) -> list[Requirement]:
-    """What holds where demand stays unserved; the demand that does, and what money lifts, first."""
+    """Return requirements near the unserved demand, that demand first, then those that money can lift."""
     short = {(row.service, row.region) for row in shortages}
     regions = {region for _, region in short}
     unserved = {f"{service} in {region} is served" for service, region in short}

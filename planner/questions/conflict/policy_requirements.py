@@ -1,4 +1,4 @@
-"""Requirements of the policy: rules for every service and pool."""
+"""Requirements from the policy: rules for all services and pools."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from fleetplan.planner.questions.conflict.requirement import (
 
 
 def policy_requirements(fleet: Fleet) -> Iterator[Requirement]:
-    """Rules of the policy."""
+    """Yield the rules of the policy."""
     policy = fleet.policy
     reserve, configurations = policy.reserve_hosts_per_pool, policy.max_configs_per_service_region
     if reserve:
         yield _rule(
             f"{counted(reserve, 'host')} of each pool in reserve",
             lambda rules, n: replace(rules, reserve_hosts_per_pool=max(0, reserve - n)),
-            lambda n: f"{counted(n, 'reserve host')} of each pool less",
+            lambda n: f"{counted(n, 'reserve host')} fewer in each pool",
             reserve,
         )
     percent = policy.reserve_percent_per_pool
@@ -37,7 +37,7 @@ def policy_requirements(fleet: Fleet) -> Iterator[Requirement]:
         yield _rule(
             f"{percent:g} % of the hosts in use of each pool stay in reserve",
             lambda rules, n: replace(rules, reserve_percent_per_pool=eased_percent(percent, n)),
-            lambda n: f"{n} % reserve of each pool less",
+            lambda n: f"{n} % less reserve in each pool",
             math.ceil(percent),
         )
     if configurations is not None:
@@ -95,7 +95,7 @@ def _rule(
 
 
 def _kv_rules(fleet: Fleet) -> Iterator[Requirement]:
-    """Where KV caches may pass, and what links carry of them."""
+    """Yield the rules on KV transfer between hardware and on link capacities."""
     if fleet.policy.kv_pairs is not None:
         name = "KV caches pass only between compatible hardware"
         yield _kv_rule(name, lambda base: _rules(base, kv_pairs=None))
@@ -122,4 +122,4 @@ def _unlimited_link(index: int, base: Fleet) -> Fleet:
 
 
 UNLIMITED_GB_PER_S: Final = 1e9
-"""More than any link carries. [GB/s]"""
+"""Exceeds the capacity of any link. [GB/s]"""

@@ -1,7 +1,7 @@
-"""Requirements of a fleet file that could give way: the types, and the size of a step.
+"""Types for requirements of a fleet file that can be relaxed, and the size of a step.
 
-A requirement can be dropped, and most can be relaxed step by step. Steps are whole numbers, so that there is
-a least amount: hosts, a digit of a limit, a thousandth of a demand.
+A requirement can be dropped; most can also be relaxed step by step. Steps are integers, so that a least
+amount exists: hosts, a digit of a limit, a thousandth of a demand.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from fleetplan.planner.questions.fleet_edits import Edit
 from fleetplan.planner.search import PowerLimit
 
 STEP_DIGITS: Final = 3
-"""A step is one in the last of so many significant digits of a limit: 1 of 350, 0.1 of 40.0."""
+"""Significant digits of a limit; a step is one unit of the last digit: 1 of 350, 0.1 of 40.0."""
 
 
 SHARE_STEPS: Final = 100
-"""Steps of a share, from 0 to 1."""
+"""Number of steps of a share from 0 to 1."""
 
 
 class RequirementKind(StrEnum):
@@ -38,16 +38,16 @@ class RequirementKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """How a requirement gives way step by step.
+    """Stepwise relaxation of a requirement.
 
     Attributes
     ----------
     relax : callable
-        The fleet with the requirement relaxed by so many steps.
+        Returns the fleet with the requirement relaxed by a number of steps.
     text : callable
-        What so many steps are.
+        Describes a number of steps in words.
     most : int or None
-        Steps after which nothing is left of it; None where there is no end.
+        Number of steps that removes the requirement; None without a maximum.
     """
 
     relax: Callable[[Fleet, int], Fleet]
@@ -57,22 +57,22 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One thing that a fleet file asks for.
+    """One requirement of a fleet file.
 
     Attributes
     ----------
     name : str
-        With its value.
+        Description with the value.
     kind : RequirementKind
-        What it is about.
+        Kind of the requirement.
     drop : callable
-        The fleet without it.
+        Returns the fleet without it.
     places : frozenset[str]
-        Regions that it matters in; empty is everywhere.
+        Regions in which it matters; empty for all regions.
     steps : Steps or None
-        How it is relaxed; None where it holds or does not.
+        Stepwise relaxation; None if it can only be dropped.
     power_limit : PowerLimit or None
-        What it says where it is the power of a region.
+        The limit, for a requirement on the power of a region.
     """
 
     name: str
@@ -84,25 +84,25 @@ class Requirement:
 
 
 def step_of(limit: float) -> float:
-    """One in the last significant digit that counts of a limit, in its unit."""
+    """Return one unit in the last significant digit of a limit, in the unit of the limit."""
     return 10.0 ** (math.floor(math.log10(limit)) - STEP_DIGITS + 1) if limit > 0 else 1.0
 
 
 def moved(limit: float, steps: int, step: float) -> float:
-    """A limit after so many steps, without the dust of binary fractions."""
+    """Return a limit moved by a number of steps, without binary rounding noise."""
     return round(limit + steps * step, 9)
 
 
 def steps_of_share(share: float) -> int:
-    """Steps after which a share is all of it."""
+    """Return the number of steps that raises a share to 1."""
     return math.ceil((1 - share) * SHARE_STEPS)
 
 
 def more_of_share(share: float, steps: int) -> float:
-    """A share after so many steps, all of it at the most."""
+    """Return a share raised by a number of steps, at most 1."""
     return min(1.0, moved(share, steps, 1 / SHARE_STEPS))
 
 
 def eased_percent(percent: float, n: int) -> float:
-    """A reserve that is some whole per cent smaller, with no more decimals than a file has. [%]"""
+    """Return a reserve reduced by whole percentage points, with the decimals of a fleet file. [%]"""
     return max(0.0, round(percent - n, RESERVE_DECIMALS))

@@ -1,4 +1,4 @@
-"""Everything that a fleet file asks for and that could be given up, by the name that people call it."""
+"""List all requirements of a fleet file that can be dropped, with names for users."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fleetplan.planner.questions.conflict.supply_requirements import (
 
 
 def requirements_of(fleet: Fleet) -> tuple[Requirement, ...]:
-    """All requirements of a fleet that could be given up, those that money lifts first."""
+    """Return all requirements of a fleet that can be dropped; those that money can lift come first."""
     return (
         *supply_requirements(fleet),
         *power_requirements(fleet),

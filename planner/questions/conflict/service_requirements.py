@@ -1,4 +1,4 @@
-"""Requirements of services: latency limits, rules of their own, and that they are served."""
+"""Requirements of services: latency limits, service rules, and served demand."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from fleetplan.planner.questions.conflict.requirement import (
 )
 
 DEMAND_STEPS: Final = 1000
-"""Steps from all of a demand to none of it."""
+"""Number of steps from the full demand to none."""
 
 MOST_RELAXED: Final = 10.0
-"""Latency limits are relaxed to at most so many times what they are; beyond that they are dropped."""
+"""Maximum factor for relaxing a latency limit; beyond it the limit is dropped."""
 
 
 def latency_requirements(service: Service) -> Iterator[Requirement]:
-    """The latency limits of a service."""
+    """Yield the latency limits of a service."""
     for label, limit in (("TTFT", service.ttft_ms), ("TPOT", service.tpot_ms)):
         if limit is not None:
             yield _latency_limit(service, label, limit)
@@ -37,7 +37,7 @@ def _latency_limit(service: Service, label: str, limit_ms: float) -> Requirement
 
     def limited(base: Fleet, value_ms: float | None) -> Fleet:
         def change(given_ms: float) -> float | None:
-            # Limits under load move along; the one that is named becomes exactly what is said.
+            # Limits under load are scaled along; the named limit becomes exactly the stated value.
             return value_ms if value_ms is None or given_ms == limit_ms else given_ms * value_ms / limit_ms
 
         return fleet_edits.latency_limits_changed(
@@ -61,11 +61,11 @@ def _latency_limit(service: Service, label: str, limit_ms: float) -> Requirement
 
 
 BOTH_RUNTIMES: Final = ("disaggregated", "aggregated")
-"""What a service may run in where nothing says otherwise."""
+"""Runtimes of a service that names none."""
 
 
 def service_rules(fleet: Fleet) -> Iterator[Requirement]:
-    """Rules of services that hold or do not."""
+    """Yield the rules of services that can only be dropped."""
     for service in fleet.services:
         if service.allowed_hardware is not None:
             text = f"runs only on {', '.join(service.allowed_hardware)}"
@@ -95,7 +95,7 @@ def _service_rule(service: Service, text: str, change: Callable[[Service], Servi
 
 
 def demand_requirements(fleet: Fleet) -> Iterator[Requirement]:
-    """The demand of each service in each region."""
+    """Yield the demand of each service in each region."""
     for service in fleet.services:
         for region in sorted(_asked_regions(service)):
             yield _served(service, region, fleet.periods)
@@ -125,5 +125,5 @@ def _served(service: Service, region: str, periods: Sequence[str]) -> Requiremen
 
 
 def _asked_regions(service: Service) -> frozenset[str]:
-    """Regions that ask a service for anything."""
+    """Return the regions with demand for a service."""
     return frozenset(key[0] for key, rate in service.demand.peak.items() if rate > 0)

@@ -1,4 +1,4 @@
-"""Requirements that money lifts: hardware, power, budgets."""
+"""Requirements that money can lift: hardware, power and budgets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fleetplan.planner.search import PowerLimit
 
 
 def supply_requirements(fleet: Fleet) -> Iterator[Requirement]:
-    """Pools, maxima, lead times and shares of offers."""
+    """Yield pool sizes, reserves, offer maxima, lead times and spot shares."""
     yield from map(_pool, fleet.pools)
     yield from (_reserve(pool, pool.reserve_hosts) for pool in fleet.pools if pool.reserve_hosts)
     yield from (_percent(pool, pool.reserve_percent) for pool in fleet.pools if pool.reserve_percent)
@@ -65,7 +65,7 @@ def _reserve(pool: Pool, hosts: int) -> Requirement:
         kind=RequirementKind.POLICY,
         drop=lambda base: relax(base, hosts),
         places=frozenset([pool.region]),
-        steps=Steps(relax, lambda n: f"{counted(n, 'reserve host')} of {pool.name} less", hosts),
+        steps=Steps(relax, lambda n: f"{counted(n, 'reserve host')} fewer in {pool.name}", hosts),
     )
 
 
@@ -79,7 +79,7 @@ def _percent(pool: Pool, percent: float) -> Requirement:
         kind=RequirementKind.POLICY,
         drop=lambda base: relax(base, math.ceil(percent)),
         places=frozenset([pool.region]),
-        steps=Steps(relax, lambda n: f"{n} % reserve of {pool.name} less", math.ceil(percent)),
+        steps=Steps(relax, lambda n: f"{n} % less reserve in {pool.name}", math.ceil(percent)),
     )
 
 
@@ -141,7 +141,7 @@ def _spot_share(offer: Offer, share: float) -> Requirement:
 
 
 def power_requirements(fleet: Fleet) -> Iterator[Requirement]:
-    """Facility power of regions."""
+    """Yield the facility power of regions."""
     for region in fleet.regions:
         if region.power_kw is not None:
             yield _power_limit(region.name, region.power_kw)
@@ -165,7 +165,7 @@ def _power_limit(region: str, power_kw: tuple[float, ...]) -> Requirement:
 
 
 def budget_requirements(fleet: Fleet) -> Iterator[Requirement]:
-    """Spending limits."""
+    """Yield the budgets."""
     budget = fleet.budget
     if budget.capex_usd is not None:
         yield _budget("capex budget", budget.capex_usd, lambda base, usd: replace(base, capex_usd=usd))

@@ -1,4 +1,4 @@
-"""The least that would have to give: each amount is solved, and one step less is shown not to be enough."""
+"""Find resolutions of a conflict: solve each amount, and show that one step less is not enough."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from fleetplan.planner.questions.conflict.requirement import Requirement, Requir
 from fleetplan.planner.search import Verdict
 
 MOST_STEPS: Final = 2**20
-"""Steps that are tried of what has no end; a fleet that needs more of one thing needs something else."""
+"""Maximum number of steps tried for an unbounded requirement; needing more points to another conflict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Give:
-    """How far one requirement gives way.
+    """Relaxation of one requirement.
 
     Attributes
     ----------
     requirement : Requirement
-        What gives.
+        Relaxed requirement.
     steps : int
-        Steps that are enough; 0 where it is dropped as a whole.
+        Number of steps that is enough; 0 if the requirement is dropped.
     least : bool
-        Whether one step less was proven not to be enough.
+        Whether one step less is proven not to be enough.
     """
 
     requirement: Requirement
@@ -34,14 +34,14 @@ class Give:
     least: bool
 
     def laid_on(self, fleet: Fleet) -> Fleet:
-        """The fleet with the requirement relaxed."""
+        """Return the fleet with the requirement relaxed."""
         if self.requirement.steps is None or self.steps == 0:
             return self.requirement.drop(fleet)
         return self.requirement.steps.relax(fleet, self.steps)
 
     @property
     def text(self) -> str:
-        """Name the requirement that gives way, with the amount."""
+        """Name of the relaxed requirement, with the amount."""
         if self.requirement.steps is None or self.steps == 0:
             return f"without: {self.requirement.name}"
         return self.requirement.steps.text(self.steps)
@@ -49,30 +49,30 @@ class Give:
 
 @dataclass(frozen=True, slots=True)
 class WayOut:
-    """Requirements that give way together, after which there is a plan.
+    """Requirements that make a plan feasible when relaxed together.
 
     Attributes
     ----------
     gives : tuple[Give, ...]
-        What gives; none of them can be left out.
+        Relaxations, none of which can be left out.
     """
 
     gives: tuple[Give, ...]
 
     def laid_on(self, fleet: Fleet) -> Fleet:
-        """The fleet that this way out leads to."""
+        """Return the fleet after this resolution."""
         for give in self.gives:
             fleet = give.laid_on(fleet)
         return fleet
 
     @property
     def serves_everything(self) -> bool:
-        """Whether no demand is given up."""
+        """Whether all demand is still served."""
         return all(give.requirement.kind is not RequirementKind.DEMAND for give in self.gives)
 
     @property
     def least(self) -> bool:
-        """Whether no part of it can give less, all others alike."""
+        """Whether no relaxation can be smaller while the others stay the same."""
         return all(give.least for give in self.gives)
 
 
@@ -83,25 +83,25 @@ def ways_out(
     cores: CoreSearch,
     feasible: Callable[[Fleet], Verdict],
 ) -> Iterator[WayOut]:
-    """Yield ways out of an infeasible fleet, one for each requirement of its first core that leads to one.
+    """Yield resolutions of an infeasible fleet, at most one per requirement of the first conflict.
 
     Parameters
     ----------
     fleet : Fleet
-        Without a plan.
+        Infeasible fleet.
     universe : Sequence[Requirement]
-        All that could give.
+        All requirements that can be relaxed.
     first_core : Sequence[Requirement]
-        A core of them: every way out gives up something of it.
+        A conflict among them; every resolution relaxes one of its requirements.
     cores : CoreSearch
-        Asked for further cores where giving up one requirement is not enough.
+        Finds further conflicts if relaxing one requirement is not enough.
     feasible : callable
-        What is known of a fleet.
+        Decides the feasibility of a fleet.
 
     Yields
     ------
     WayOut
-        Those for which a plan is known, as soon as it is. Where time is short some are left out.
+        Resolutions with a known plan, as soon as it is known. Some may be missing if the time is short.
     """
     found: list[WayOut] = []
     for first in first_core:
@@ -118,7 +118,7 @@ def ways_out(
 def _enough(
     first: Requirement, universe: Sequence[Requirement], cores: CoreSearch
 ) -> list[Requirement] | None:
-    """Requirements to drop, this one first, until the others can hold; none of them for nothing."""
+    """Return requirements to drop, starting with this one, until the others are feasible."""
     picked = [first]
     while True:
         rest = [each for each in universe if each not in picked]
@@ -128,7 +128,7 @@ def _enough(
         core = None if verdict is Verdict.UNKNOWN else cores.core(rest)
         if core is None:
             return None
-        # What is of the same kind comes first: hosts with hosts, limits with limits; demand comes last.
+        # Prefer the same kind: hosts with hosts, limits with limits; demand comes last.
         picked.append(
             min(
                 core.requirements,
@@ -144,7 +144,7 @@ def _enough(
 
 
 def _least(fleet: Fleet, picked: Sequence[Requirement], feasible: Callable[[Fleet], Verdict]) -> WayOut:
-    """The least steps of each requirement in turn, the others as far as they have come."""
+    """Minimise the steps of each requirement in turn, with the others at their current steps."""
     gives = {each.name: Give(each, 0, each.steps is None) for each in picked}
     for requirement in picked:
         if requirement.steps is None:
@@ -158,26 +158,26 @@ def _least(fleet: Fleet, picked: Sequence[Requirement], feasible: Callable[[Flee
 
         steps, least = least_steps(verdict, requirement.steps.most)
         if steps is None:
-            # No amount that was tried is enough, giving it up as a whole is.
+            # No tried amount is enough, but dropping the requirement is.
             continue
         gives[requirement.name] = Give(requirement, steps, least)
     return WayOut(tuple(gives.values()))
 
 
 def least_steps(verdict: Callable[[int], Verdict], most: int | None) -> tuple[int | None, bool]:
-    """The fewest steps that are known to be enough, and whether one less is proven not to be.
+    """Return the fewest steps known to be enough, and whether one less is proven insufficient.
 
     Parameters
     ----------
     verdict : callable
-        What is known after so many steps; more steps never hurt, and none are not enough.
+        Verdict after a number of steps; more steps never hurt, and zero steps are not enough.
     most : int or None
-        Steps that are known to be enough; None where none are known.
+        Steps known to be enough, or None.
 
     Returns
     -------
     tuple[int or None, bool]
-        None where nothing up to `MOST_STEPS` is known to be enough.
+        None if no number of steps up to `MOST_STEPS` is known to be enough.
     """
     asked: dict[int, Verdict] = {0: Verdict.NO}
     low, high = 0, 1
@@ -201,7 +201,7 @@ def least_steps(verdict: Callable[[int], Verdict], most: int | None) -> tuple[in
 
 
 def named(universe: Sequence[Requirement]) -> Mapping[str, Requirement]:
-    """Requirements by their names, which are theirs alone."""
+    """Return requirements by name; names must be unique."""
     by_name = {requirement.name: requirement for requirement in universe}
     if len(by_name) != len(universe):
         raise ValueError("two requirements have one name")

@@ -1,1 +1,1 @@
-"""A fleet planned over a grid of values: every point once, in one table, also after an interrupt."""
+"""Sweep a grid of values: plan the fleet at every point, resumable after an interrupt."""

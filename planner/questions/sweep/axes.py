@@ -1,4 +1,4 @@
-"""Axes of a grid, as `--grid KEY=VALUE,VALUE` names them.
+"""Parse the axes of a grid from `--grid KEY=VALUE,VALUE`.
 
 services.chat.slo.ttft_ms=200,300,400      any key of the fleet file, list items by name; values are YAML
 scenario=base,growth                       scenarios of the file; `base` is the file as it is
@@ -23,22 +23,22 @@ from fleetplan.planner.questions import fleet_edits
 SCENARIO: Final = "scenario"
 BASE: Final = "base"
 ASSIGNED: Final = "--set"
-"""What the reader of a fleet file calls an assignment."""
+"""Prefix that the fleet file reader uses for assignments."""
 
 RATIO_AXES: Final = ("demand", "price", "slo")
-"""Axes whose values are ratios to what the file says."""
+"""Axes with values relative to the fleet file."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepAxis:
-    """One key of a grid and the values it takes.
+    """One key of a grid and its values.
 
     Attributes
     ----------
     key : str
-        As it was given.
+        Key as given by the user.
     values : tuple[str, ...]
-        As they were given, each once.
+        Distinct values as given by the user.
     """
 
     key: str
@@ -59,34 +59,34 @@ class SweepPoint:
 
     @property
     def scenarios(self) -> tuple[str, ...]:
-        """Scenarios to lay on the file."""
+        """Scenarios of the fleet file to apply."""
         return tuple(value for key, value in self.values if key == SCENARIO and value != BASE)
 
     @property
     def assignments(self) -> tuple[str, ...]:
-        """Assignments to lay on it after them."""
+        """Assignments to apply after the scenarios."""
         return tuple(
             f"{key}={value}" for key, value in self.values if key != SCENARIO and not _ratio_axis(key)
         )
 
     @property
     def text(self) -> str:
-        """The point in a line."""
+        """Description of the point in one line."""
         return ", ".join(f"{key}={value}" for key, value in self.values)
 
     def told(self, issues: Iterable[Issue]) -> Iterator[Issue]:
-        """Name the axis in what is wrong with an assignment of the point."""
+        """Yield issues of the point's assignments with the name of their axis."""
         labels = {f"{ASSIGNED} {each}": f"--grid {each}" for each in self.assignments}
         for issue in issues:
             yield replace(issue, path=labels.get(issue.path, issue.path))
 
     def edit(self, fleet: Fleet) -> Fleet:
-        """The fleet with the ratios of the point applied.
+        """Return the fleet with the ratios of the point applied.
 
         Raises
         ------
         InputError
-            If an axis names something that the fleet does not have.
+            An axis names something that the fleet does not have.
         """
         for key, value in self.values:
             if _ratio_axis(key):
@@ -95,12 +95,12 @@ class SweepPoint:
 
 
 def read_axes(texts: Sequence[str]) -> tuple[SweepAxis, ...]:
-    """The axes of a grid.
+    """Return the axes of a grid.
 
     Raises
     ------
     InputError
-        If one has no values, or a key is given twice.
+        An axis has no values, or a key occurs twice.
     """
     axes: list[SweepAxis] = []
     issues = []
@@ -120,12 +120,12 @@ def read_axes(texts: Sequence[str]) -> tuple[SweepAxis, ...]:
 
 
 def require_keys(axes: Sequence[SweepAxis]) -> None:
-    """Refuse axes that are neither a key of fleet files nor one of a grid's own.
+    """Raise an error for axes that are neither keys of fleet files nor special axes.
 
     Raises
     ------
     InputError
-        With what is allowed, and the nearest match.
+        Lists the allowed keys and the nearest match.
     """
     known = (*RATIO_AXES, SCENARIO, *FleetSpec.model_fields)
     issues = []
@@ -139,7 +139,7 @@ def require_keys(axes: Sequence[SweepAxis]) -> None:
 
 
 def split_values(text: str) -> list[str]:
-    """The values of an axis: commas within brackets and quotes belong to a value."""
+    """Return the values of an axis; commas within brackets and quotes are part of a value."""
     found, depth, quote = [""], 0, ""
     for character in text:
         if quote:
@@ -158,7 +158,7 @@ def split_values(text: str) -> list[str]:
 
 
 def grid_points(axes: Sequence[SweepAxis]) -> tuple[SweepPoint, ...]:
-    """Every combination of the values, the last axis running fastest."""
+    """Return every combination of the values; the last axis varies fastest."""
     keys = [axis.key for axis in axes]
     combinations = itertools.product(*(axis.values for axis in axes))
     return tuple(SweepPoint(tuple(zip(keys, values, strict=True))) for values in combinations)

@@ -1,4 +1,4 @@
-"""A sweep drawn: TCO over the grid, and the hardware behind it."""
+"""Plots of a sweep: TCO over the grid, and the hardware in use."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 TCO: Final = "tco"
 IN_USE: Final = "in use: "
 MOST_LINES: Final = 8
-"""Lines of a plot; a grid of more has its heat map."""
+"""Maximum number of lines in a plot; larger grids have a heat map."""
 
 
 def write_sweep_plots(axes: Sequence[SweepAxis], table: pd.DataFrame, folder: Path) -> list[Path]:
-    """Draw a table of a sweep.
+    """Write the plots of a sweep.
 
     Parameters
     ----------
     axes : Sequence[SweepAxis]
-        Of the grid; the first two are drawn, at the first value of all others.
+        Axes of the grid; plots use the first two, at the first value of the others.
     table : pandas.DataFrame
-        As `sweep_table` makes it.
+        Table from `sweep_table`.
     folder : Path
-        Created if it does not exist.
+        Output folder; created if it does not exist.
 
     Returns
     -------
     list[Path]
-        tco.svg with a line for each value of the second axis, hardware.svg over the first axis, and
-        heatmap.svg where there are two axes; nothing where no point has a plan.
+        tco.svg with a line per value of the second axis, hardware.svg over the first axis, and heatmap.svg
+        for two or more axes. Empty if no point has a plan.
     """
     solved = table[table["metric"] != ""]
     for axis in axes[2:]:
@@ -50,7 +50,7 @@ def write_sweep_plots(axes: Sequence[SweepAxis], table: pd.DataFrame, folder: Pa
 
 
 def tco_figure(axes: Sequence[SweepAxis], table: pd.DataFrame) -> Figure:
-    """TCO over the first axis, a line for each value of the second; shaded down to what is proven."""
+    """Return a figure of the TCO over the first axis, one line per value of the second, bounds shaded."""
     figure, (plot,) = new_figure(1)
     first = axes[0].key
     groups = [("", table)]
@@ -74,7 +74,7 @@ def tco_figure(axes: Sequence[SweepAxis], table: pd.DataFrame) -> Figure:
 
 
 def hardware_figure(axes: Sequence[SweepAxis], table: pd.DataFrame) -> Figure:
-    """Accelerators in use by hardware over the first axis, at the first value of the second."""
+    """Return a figure of accelerators by hardware over the first axis, at the first value of the second."""
     first = axes[0].key
     shown = table if len(axes) == 1 else table[table[axes[1].key] == table[axes[1].key].iloc[0]]
     figure, (plot,) = new_figure(1)
@@ -94,7 +94,7 @@ def hardware_figure(axes: Sequence[SweepAxis], table: pd.DataFrame) -> Figure:
 
 
 def heat_map_figure(axes: Sequence[SweepAxis], table: pd.DataFrame) -> Figure:
-    """TCO by the first two axes; blank where there is no plan."""
+    """Return a heat map of the TCO over the first two axes; points without a plan are blank."""
     first, second = axes[0].key, axes[1].key
     rows = table[table["metric"] == TCO]
     grid = rows.pivot_table(index=second, columns=first, values="value", sort=False) / 1e3
@@ -109,7 +109,7 @@ def heat_map_figure(axes: Sequence[SweepAxis], table: pd.DataFrame) -> Figure:
 
 
 def _places(values: pd.Series) -> list[float]:
-    """Where values stand on an axis: numbers where they are, anything else side by side."""
+    """Return the positions of values on an axis: numbers to scale, other values at equal distances."""
     if pd.api.types.is_numeric_dtype(values):
         return [float(value) for value in values]
     order = list(dict.fromkeys(values))

@@ -1,4 +1,4 @@
-"""Results of points: a file each, under a hash of all they depend on, and one long table of them."""
+"""Results of a sweep: one file per point, named by the hash of its inputs, and a long table of all."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from fleetplan.planner.search import SearchLimits
 
 _DEPENDENCIES: Final = ("fleetplan", "ortools", "numpy", "scipy", "pandas", "aiconfigurator-core")
 COLUMNS: Final = ("status", "metric", "unit", "value")
-"""Of the table, after one for each axis."""
+"""Columns of the table after those of the axes."""
 
 
 class Figure(BaseModel):
-    """One number of a point."""
+    """One figure of a point."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,7 +35,7 @@ class Figure(BaseModel):
 
 
 class PointResult(BaseModel):
-    """What solving a point gave; nothing in it depends on where or how fast it was solved."""
+    """Result of a point, independent of where and how fast it was solved."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,7 +46,7 @@ class PointResult(BaseModel):
 
 
 def figures_of(plan: Plan) -> tuple[Figure, ...]:
-    """The numbers of a plan that a table of plans compares."""
+    """Return the figures by which a table compares plans."""
     bought: Counter[str] = Counter()
     used = most_at_once(plan.placements, lambda row: row.hardware)
     for purchase in plan.purchases:
@@ -69,7 +69,7 @@ def figures_of(plan: Plan) -> tuple[Figure, ...]:
 
 
 def point_key(fleet: Fleet, point: SweepPoint, limits: SearchLimits) -> str:
-    """Hash of everything that the result of a point depends on."""
+    """Return the hash of everything that the result of a point depends on."""
     parts = [f"{name} {installed_version(name)}" for name in _DEPENDENCIES]
     parts.append(source_sha256("fleet", "perfmodel", "planner", "scenarios"))
     parts += [f"{name} {digest}" for name, digest in sorted(fleet.input_hashes.items())]
@@ -78,12 +78,12 @@ def point_key(fleet: Fleet, point: SweepPoint, limits: SearchLimits) -> str:
 
 
 def result_file(folder: Path, key: str) -> Path:
-    """Where the result of a point stands."""
+    """Return the path of a point's result."""
     return folder / "points" / f"{key}.json"
 
 
 def read_result(path: Path) -> PointResult | None:
-    """A result that was written before; None where there is none, or none that can be read."""
+    """Return a stored result, or None if it is missing or unreadable."""
     try:
         return PointResult.model_validate_json(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError):
@@ -91,12 +91,12 @@ def read_result(path: Path) -> PointResult | None:
 
 
 def write_result(path: Path, result: PointResult) -> None:
-    """Write a result, whole or not at all."""
+    """Write a result in full or not at all."""
     write_whole(path, result.model_dump_json(indent=1) + "\n")
 
 
 def sweep_table(axes: Sequence[SweepAxis], results: Sequence[PointResult]) -> pd.DataFrame:
-    """One row a point and metric: a column for each axis, `status`, `metric`, `unit`, `value`.
+    """Return one row per point and metric: a column per axis, `status`, `metric`, `unit`, `value`.
 
     A point without a plan has one row without a metric.
     """
@@ -108,13 +108,13 @@ def sweep_table(axes: Sequence[SweepAxis], results: Sequence[PointResult]) -> pd
         for figure in result.figures:
             rows.append([*place, result.status, figure.metric, figure.unit, figure.value])
     table = pd.DataFrame(rows, columns=[*(axis.key for axis in axes), *COLUMNS], dtype=object)
-    # A table of a part of the grid has the kind of numbers of the whole.
+    # A partial table has the same column types as the whole.
     kinds = {key: pd.Series(list(map(_number_or_text, texts))).dtype for key, texts in map(astuple, axes)}
     return table.astype({**kinds, "value": float})
 
 
 def _number_or_text(value: str) -> object:
-    """A value as it was given; numbers as numbers, so that a spreadsheet sorts them."""
+    """Return a value as given; numbers as numbers, so that a spreadsheet sorts them."""
     try:
         number = json.loads(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Solving the points of a grid, each of them a job."""
+"""Solve the points of a grid, each as a job."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fleetplan.planner.questions.sweep.results import (
 from fleetplan.planner.search import SearchLimits
 
 MOST_UNASKED: Final = 8
-"""Most points at a time where nobody says how many. Each takes a core and about 400 MB."""
+"""Default maximum of points solved in parallel. Each takes a core and about 400 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class SweepTask:
     Attributes
     ----------
     point : SweepPoint
-        Where in the grid.
+        Position in the grid.
     fleet : Fleet
-        Its fleet.
+        Fleet at the point.
     limits : SearchLimits
-        When to stop.
+        Limits of the solve.
     """
 
     point: SweepPoint
@@ -51,7 +51,7 @@ class SweepTask:
 
 
 def solve_point(resolver: Resolver, task: SweepTask) -> PointResult:
-    """The result of one point; runs in whatever process it is sent to."""
+    """Return the result of one point; runs in any process."""
     answer = resolver.solve(task.fleet)
     if answer.plan is not None:
         return PointResult(
@@ -62,34 +62,33 @@ def solve_point(resolver: Resolver, task: SweepTask) -> PointResult:
 
 
 def points_before(tasks: Sequence[SweepTask], folder: Path) -> list[PointResult | None]:
-    """Results of all points that a sweep before has written into a folder, in their order."""
+    """Return the results of points stored in a folder by an earlier sweep, None for missing ones."""
     return [read_result(result_file(folder, task.key)) for task in tasks]
 
 
 def run_sweep(
     tasks: Sequence[SweepTask], folder: Path, jobs: int | None, backend: str
 ) -> Iterator[tuple[int, PointResult]]:
-    """Solve points, and yield the number of each with its result as it is solved.
+    """Solve points, and yield the number and result of each as soon as it is solved.
 
     Parameters
     ----------
     tasks : Sequence[SweepTask]
         Points without a result.
     folder : Path
-        Holds a file for each result, written as soon as it is there: a sweep that was interrupted goes on
-        where it stopped.
+        Receives a file for each result as soon as it exists, so that an interrupted sweep can resume.
     jobs : int or None
-        Points solved at a time, in processes of their own; None for one a core, of which this process takes
-        some, so that short ones do not wait for others to start.
+        Number of points solved in parallel, in separate processes. None uses one per core and also solves
+        points in this process, so that short ones need not wait for others to start.
     backend : str
         `local`, or `dask://` with the address of a scheduler.
 
     Raises
     ------
     InputError
-        If there is no such backend, or none of that address.
+        The backend does not exist, or there is no scheduler at the address.
     BackendLostError
-        If the workers are gone; the results so far are written.
+        The workers are lost; the results so far are written.
     """
     if not tasks:
         return
@@ -99,7 +98,7 @@ def run_sweep(
 
 
 def at_a_time(points: int, jobs: int | None, backend: str) -> int:
-    """How many of so many points are solved at a time, as `run_sweep` is asked for them."""
+    """Return the number of points solved in parallel by `run_sweep`."""
     unasked = jobs is None and backend == LOCAL
     return min(usable_cores(), MOST_UNASKED, points) if unasked else jobs or usable_cores()
 
@@ -111,6 +110,6 @@ def _solved(
     here = jobs is None and backend == LOCAL
     with open_jobs(backend, at_a_time(len(tasks), jobs, backend), here) as run:
         own = replace(resolver, run=run)
-        # Points share what their fleets have in common; what a point has of its own is evaluated with it.
+        # Evaluate candidates that the fleets share first; each point evaluates the rest.
         own.candidates(tasks[0].fleet)
         yield from own.each(solve_point, tasks)

@@ -1,7 +1,7 @@
-"""How a plan went: what was measured beside what was planned, and the fleet file of the next plan.
+"""Compare a plan with actual figures, and write the fleet file of the next plan.
 
-In: plan.json and a table of what happened (`read_actuals`). Out: a `TrackReport` (`track`) with every
-variance in money, and the next fleet file (`next_fleet`).
+Inputs are plan.json and a table of measurements (`read_actuals`). Outputs are a `TrackReport` (`track`) with
+every variance in money, and the next fleet file (`next_fleet`).
 """
 
 from fleetplan.planner.questions.track.actuals import (

@@ -1,4 +1,4 @@
-"""What happened while a plan was in force: demand, load of replicas, latency and cost, from a table."""
+"""Read actual demand, replica load, latency and cost from a table."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ _MONTH: Final = len("2027-01")
 
 @dataclass(slots=True)
 class Mean:
-    """A mean by weight."""
+    """A weighted mean."""
 
     total: float = 0.0
     weight: float = 0.0
 
     def add(self, value: float | None, weight: float = 1.0) -> None:
-        """Count a value, if there is one."""
+        """Add a value to the mean, unless it is None."""
         if value is not None:
             self.total += value * weight
             self.weight += weight
 
     @property
     def value(self) -> float | None:
-        """The mean; None of nothing."""
+        """Mean of the values; None without any."""
         return self.total / self.weight if self.weight else None
 
 
 @dataclass(slots=True)
 class ServedLoad:
-    """Replicas of a service in a pool: the requests that they served, and how busy they were with them.
+    """Load of a service's replicas in a pool: served requests and busy accelerators.
 
     Attributes
     ----------
     requests : float
-        Sum of requests/s over the rows. [1/s]
+        Sum of requests/s over the rows. [requests/s]
     busy_accelerators : float
         Sum of accelerators times utilisation over the same rows.
     """
@@ -61,28 +61,28 @@ class ServedLoad:
 
     @property
     def rate(self) -> float | None:
-        """Requests/s of an accelerator at full load; None where none was busy. [1/s]"""
+        """Rate of an accelerator at full load; None if no accelerator was busy. [requests/s]"""
         return self.requests / self.busy_accelerators if self.busy_accelerators else None
 
 
 @dataclass(frozen=True, slots=True)
 class Actuals:
-    """What was measured, by period of the plan.
+    """Measurements by period of the plan.
 
     Attributes
     ----------
     periods : tuple[str, ...]
         Periods with rows, in the order of the plan.
     demand : Mapping of (service, region, period)
-        The largest requests/s of the rows. [1/s]
+        Largest rate of the rows. [requests/s]
     loads : Mapping of (service, pool, period)
-        What replicas served.
+        Load of the replicas.
     ttft_ms, tpot_ms : Mapping of (service, period)
         Means over the rows. [ms]
     utilisation : Mapping of (pool, period)
         Mean over the rows, 0 to 1.
     accelerators : Mapping of (pool, period)
-        Mean over the rows of the pool alone.
+        Mean over the rows that name only the pool.
     usd : Mapping of (pool, period)
         Sum over the rows. [USD]
     """
@@ -99,7 +99,7 @@ class Actuals:
 
 @dataclass(slots=True)
 class GatheredActuals:
-    """What sources have said so far, by the keys of `Actuals`."""
+    """Measurements collected from several sources, by the keys of `Actuals`."""
 
     demand: dict[tuple[str, str, str], float] = field(default_factory=dict)
     loads: dict[tuple[str, str, str], ServedLoad] = field(default_factory=lambda: defaultdict(ServedLoad))
@@ -112,13 +112,13 @@ class GatheredActuals:
     """Periods with measurements."""
 
     def add_demand(self, service: str, region: str, period: str, requests_per_s: float) -> None:
-        """Count a demand; the largest of a period is that of the period. [1/s]"""
+        """Add a demand; the largest one of a period counts. [requests/s]"""
         key = (service, region, period)
         self.demand[key] = max(requests_per_s, self.demand.get(key, 0.0))
         self.periods.add(period)
 
     def actuals(self, plan: Plan) -> Actuals:
-        """Return all of it, periods in the order of the plan."""
+        """Return the collected measurements, with periods in the order of the plan."""
 
         def means(values: dict[tuple[str, str], Mean]) -> dict[tuple[str, str], float]:
             return {key: mean.value for key, mean in values.items() if mean.value is not None}
@@ -136,23 +136,23 @@ class GatheredActuals:
 
 
 def read_actuals(path: Path, plan: Plan, into: GatheredActuals) -> list[str]:
-    """Add what a table says of the periods of a plan; return how costs of single months were read.
+    """Add the measurements in a table; return notes on how costs of single months were scaled.
 
     Parameters
     ----------
     path : Path
-        A CSV file of `COLUMNS`. A row is of a period, or of a date within one. With a service alone it states
-        demand and latency, with service and pool the load of replicas, with a pool alone its size, use and
-        cost.
+        CSV file with `COLUMNS`. Each row belongs to a period, or to a date within one. A row with only a
+        service states demand and latency, one with service and pool the load of replicas, one with only a
+        pool its size, use and cost.
     plan : Plan
-        The plan that was in force.
+        Plan in force.
     into : GatheredActuals
-        What other sources have said.
+        Measurements from other sources, to which the table is added.
 
     Raises
     ------
     InputError
-        With every line that cannot be used.
+        Lists every unusable line.
     """
     table = read_text_table(path, COLUMNS, ())
     when = [name for name in ("period", "date") if name in table.columns]
@@ -168,7 +168,7 @@ def read_actuals(path: Path, plan: Plan, into: GatheredActuals) -> list[str]:
 
 
 def period_dates(plan: Plan) -> dict[str, tuple[date, date]]:
-    """First day of each period that has a date, and the day after; plans of older versions have quarters."""
+    """Return the first day of each dated period and the day after; older plans imply quarters by name."""
     if plan.inputs is not None and plan.inputs.periods:
         return {each.name: (each.first_day, each.day_after) for each in plan.inputs.periods}
     dated = {name: QUARTERS.dates(name) for name in plan.periods}
@@ -176,7 +176,7 @@ def period_dates(plan: Plan) -> dict[str, tuple[date, date]]:
 
 
 def _whole_periods(rows: Sequence[TextRow], plan: Plan, into: GatheredActuals) -> list[str]:
-    """Scale costs of a period that a table states for some of its months alone to all of them."""
+    """Scale costs stated for only some months of a period to the whole period; return notes."""
     months: dict[tuple[str, str], set[str]] = defaultdict(set)
     for row in rows:
         period = _period(row, plan) if row.cells.get("usd") and "service" not in row.cells else None
@@ -194,7 +194,7 @@ def _whole_periods(rows: Sequence[TextRow], plan: Plan, into: GatheredActuals) -
 
 
 class _Names:
-    """Names that rows may have."""
+    """Names of services, regions and pools that rows may use."""
 
     def __init__(self, plan: Plan) -> None:
         demand = () if plan.inputs is None else plan.inputs.demand
@@ -204,14 +204,14 @@ class _Names:
 
 
 def _take(row: TextRow, plan: Plan, names: _Names, into: GatheredActuals) -> str | None:
-    """Add a row, and return its period; None with an issue noted where it is outside the plan."""
+    """Add a row and return its period; note an issue and return None if it is outside the plan."""
     period = _period(row, plan)
     service = row.name("service", "service", names.services)
     pool = row.name("pool", "pool", names.pools)
     region = row.name("region", "region", names.regions)
     numbers = {name: row.number(name) for name in COLUMNS[5:]}
     if "service" not in row.cells and "pool" not in row.cells:
-        row.note("service", "is missing, and so is the pool")
+        row.note("service", "is missing, as is the pool")
     used = numbers["utilisation"]
     if used is not None and used > 1:
         row.note("utilisation", f"must be from 0 to 1, not {used:g}")
@@ -223,7 +223,7 @@ def _take(row: TextRow, plan: Plan, names: _Names, into: GatheredActuals) -> str
         if region is None and "region" not in row.cells:
             region = names.regions[0] if len(names.regions) == 1 else None
             if region is None:
-                row.note("region", "is missing: there are several")
+                row.note("region", "is missing; the plan has several")
         if region is not None and (rate := numbers["requests_per_s"]) is not None:
             into.add_demand(service, region, period, rate)
     elif pool is not None:
@@ -247,10 +247,10 @@ def _take_load(
         into.loads[key].busy_accelerators += accelerators * used
     elif any(given):
         row.note(
-            "utilisation", "a service in a pool has requests_per_s, accelerators and utilisation together"
+            "utilisation", "a service in a pool needs requests_per_s, accelerators and utilisation together"
         )
     if numbers["usd"] is not None:
-        row.note("usd", "is of a pool, not of a service in it")
+        row.note("usd", "belongs to a pool, not to a service in it")
 
 
 def _period(row: TextRow, plan: Plan) -> str | None:

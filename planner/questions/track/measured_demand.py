@@ -1,4 +1,4 @@
-"""Demand of the next plan: the figures of a fleet file as they go on from what was measured."""
+"""Demand of the next plan: update the figures of a fleet file from measured demand."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _DIGITS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """From the horizon of the plan to the next one.
+    """Shift from the horizon of the plan to the next horizon.
 
     Attributes
     ----------
     before, after : tuple[str, ...]
-        Periods of both.
+        Periods of the two horizons.
     periods : int
-        Between their first periods.
+        Number of periods between their first periods.
     calendar : Calendar
-        Of both.
+        Calendar of both horizons.
     """
 
     before: tuple[str, ...]
@@ -37,7 +37,7 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class DemandScale:
-    """What demand is multiplied by: measured over planned by region, else of all regions, and growth."""
+    """Factor on demand: ratio of measured to planned demand (by region or overall), and growth."""
 
     shift: Shift
     regions: Sequence[str]
@@ -46,14 +46,14 @@ class DemandScale:
     growth: Mapping[str, float] | float
 
     def factor(self, region: str | None, periods: int) -> float:
-        """Return the factor in a region, so many periods after the figure."""
+        """Return the factor in a region, a number of periods after the figure."""
         ratio = self.by_region.get(region, self.overall) if region else self.overall
         growth = self.growth if isinstance(self.growth, float) else self.growth.get(region or "", 1.0)
         return (ratio if is_off(ratio) else 1.0) * growth**periods
 
 
 def growths(stated: object, calendar: Calendar) -> Mapping[str, float] | float:
-    """Return the growth that a service states, as a factor a period: by region, or one."""
+    """Return the growth stated by a service as a factor per period, by region or one for all."""
     if isinstance(stated, Mapping):
         return {region: _growth(str(text), calendar) for region, text in stated.items()}
     return 1.0 if stated is None else _growth(str(stated), calendar)
@@ -64,10 +64,10 @@ def _growth(text: str, calendar: Calendar) -> float:
 
 
 def demand_from_now(node: object, scale: DemandScale, region: str | None, period: str | None) -> object:
-    """Return demand as it goes on from what was measured: the same tree without the periods that are over."""
+    """Return a tree of demand figures scaled to the measured demand, without past periods."""
     shift = scale.shift
     if not isinstance(node, Mapping):
-        # A figure without a period is that of the first one, and grows from it.
+        # A figure without a period belongs to the first period and grows from there.
         return times(node, scale.factor(region, shift.periods if period is None else 0))
     if node and all(key in shift.before for key in node):
         return _demand_by_period(node, scale, region)
@@ -78,14 +78,14 @@ def demand_from_now(node: object, scale: DemandScale, region: str | None, period
 
 
 def _demand_by_period(node: Mapping[str, object], scale: DemandScale, region: str | None) -> object:
-    """Return the periods that are left; the first of them goes on from the last one that is over."""
+    """Return the remaining periods; the first of them continues the last past period."""
     shift = scale.shift
     index = {period: k for k, period in enumerate(shift.before)}
     kept = {key: _scaled(node[key], scale, region, 0) for key in node if key in shift.after}
     over = [key for key in node if index[key] < shift.periods]
     if shift.after[0] not in kept and over:
         latest = max(over, key=lambda key: index[key])
-        # Growth goes on after the last period that is given.
+        # Growth starts after the last stated period.
         periods = 0 if kept else shift.periods - index[latest]
         kept = {shift.after[0]: _scaled(node[latest], scale, region, periods), **kept}
     return kept[shift.after[0]] if set(kept) == {shift.after[0]} else kept
@@ -112,10 +112,10 @@ def times(value: object, ratio: float) -> object:
 
 
 def rounded(value: float) -> float:
-    """Return a figure with the digits that a fleet file shows."""
+    """Return a figure rounded to the digits of a fleet file."""
     return float(f"{value:.{_DIGITS}g}")
 
 
 def is_off(ratio: float) -> bool:
-    """Whether a measured ratio is worth a change of the file."""
+    """Return whether a measured ratio is large enough to change the file."""
     return abs(ratio - 1) >= NOTABLE_RATIO

@@ -1,4 +1,4 @@
-"""Files that a fleet file names, as a fleet file in another folder names them."""
+"""Translate file references of a fleet file for a fleet file in another folder."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Final
 from fleetplan.fleet.document import Document, KeyPath, Node
 
 FILE_KEYS: Final = frozenset({"calibration", "engines", "lengths", "model", "optables"})
-"""Keys whose value may be a file, relative to the file that it stands in."""
+"""Keys whose value may be a file name, relative to the file that contains it."""
 _CONFIG: Final = ".json"
-"""How a model ends that is a file and no name."""
+"""Suffix of a model that is a file instead of a name."""
 
 
 def moved_files(document: Document, folder: Path) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the path of every value that names a file, and how a file in `folder` names it.
+    """Yield the path of each value that names a file, with the file name relative to `folder`.
 
-    Values that name the same file from there are left out.
+    Values that stay the same are left out.
 
     Parameters
     ----------
     document : Document
-        A fleet file with its imports: each value knows the file that it stands in.
+        A fleet file with its imports; each value records the file that contains it.
     folder : Path
-        Where the new file is.
+        Folder of the new file.
     """
     yield from _moved(document.root, (), folder.resolve())
 

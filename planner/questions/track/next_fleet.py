@@ -1,4 +1,4 @@
-"""The fleet file of the next plan: from today's state, with what was measured, its comments kept."""
+"""Write the fleet file of the next plan from the current state and measurements, keeping comments."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ from fleetplan.planner.questions.track.moved_files import moved_files
 from fleetplan.planner.questions.track.variances import TrackReport
 
 _ENDS: Final = {"max_hosts": 0, "max_accelerators": 0, "maintenance_hosts": {}}
-"""What a table of periods becomes when none of them is left; any other keeps its last value."""
+"""Values of period tables without remaining periods; all other tables keep their last value."""
 
 
 def next_fleet(
     document: Document, text: str, fleet: Fleet, plan: Plan, report: TrackReport, folder: Path
 ) -> str:
-    """Return a fleet file that begins after the last period that was measured.
+    """Return a fleet file that begins after the last measured period.
 
-    The horizon is what is left of the plan's, or as many periods more where nothing is. Demand is that of
-    the file times what was measured over what was planned, growth going on from there. Measured rates are in
-    `rate_ratio`. What the plan bought, still rents for a term, and retired until then is in the pools. Files
-    that it names are named from where it will be.
+    The horizon is the rest of the plan's horizon, or the same number of further periods if nothing is left.
+    Demand is the file's demand times the ratio of measured to planned demand, with growth from there.
+    Measured rates go into `rate_ratio`. Pools include purchases, running rental terms and retirements up to
+    that period. File references are relative to the new folder.
 
     Parameters
     ----------
     document : Document
-        The fleet file with its imports, scenarios and assignments.
+        Fleet file with its imports, scenarios and assignments.
     text : str
-        The file itself; it is not used where something is laid on it, and comments are then lost.
+        Text of the fleet file. With imports, scenarios or assignments it is not used, and comments are lost.
     fleet : Fleet
-        What it resolves to.
+        Resolved fleet.
     plan : Plan
-        The plan that was in force.
+        Plan in force.
     report : TrackReport
-        What was measured.
+        Measurements compared with the plan.
     folder : Path
-        Where the new file will be.
+        Folder of the new file.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def next_fleet(
 
 
 def _gone_pools(fleet: Fleet, shift: Shift) -> list[str]:
-    """Pools whose life or lease is over when the next horizon begins: the reader takes none of them."""
+    """Return the pools whose life or lease ends before the next horizon; the fleet reader rejects them."""
     first = shift.calendar.index(shift.after[0])
     gone = []
     for pool in fleet.pools:
@@ -105,7 +105,7 @@ def _gone_pools(fleet: Fleet, shift: Shift) -> list[str]:
 def _links_left(
     plain: Mapping[str, Any], fleet: Fleet, plan: Plan, shift: Shift, gone: Sequence[str]
 ) -> dict[str, object]:
-    """Return `kv_links` without those of pools that are gone, where there are any; rents may keep a name."""
+    """Return `kv_links` without those of ended pools, if any; a rental may have taken over the name."""
     taken_over = {str(item["name"]) for item in _new_pools(fleet, plan, shift, gone)}
     links = plain.get("kv_links") or []
     left = [
@@ -129,7 +129,7 @@ def _shift(periods: Sequence[str], last: str, calendar: Calendar) -> Shift:
 
 
 def _tables(node: object, above: KeyPath, shift: Shift) -> list[tuple[KeyPath, object]]:
-    """Return every table by period outside the demand with the periods of the next horizon."""
+    """Return every period table outside the demand, with the periods of the next horizon."""
     if isinstance(node, Mapping):
         if node and all(key in shift.before for key in node):
             return [(above, _table(node, str(above[-1]), shift))]
@@ -200,7 +200,7 @@ def _put_services(
 
 
 def _overall_of_leaders(report: TrackReport, leaders: Sequence[Mapping[str, Any]]) -> float:
-    """Actual over planned of what services bring to one that follows them.
+    """Return the actual over planned demand that other services induce in one that follows them.
 
     Ratios by class count with their mean.
     """
@@ -235,7 +235,7 @@ def _put_prices(edited: YamlText, plain: Mapping[str, object], report: TrackRepo
 
 
 def _put_pools(edited: YamlText, fleet: Fleet, plan: Plan, shift: Shift, gone: Collection[str]) -> None:
-    """Put what the plan bought, rents for a term, and retired before the next horizon into the pools."""
+    """Update the pools with purchases, running rental terms and retirements before the next horizon."""
     over = set(plan.periods) - set(shift.after)
     fewer: dict[str, int] = defaultdict(int)
     for retired in plan.retirements:
@@ -245,14 +245,14 @@ def _put_pools(edited: YamlText, fleet: Fleet, plan: Plan, shift: Shift, gone: C
         if fewer[pool.name]:
             counted_in = "accelerators" if edited.has(("pools", pool.name, "accelerators")) else "hosts"
             left = pool.hosts - fewer[pool.name]
-            edited.put(("pools", pool.name, counted_in), left, ["less those that were retired"])
+            edited.put(("pools", pool.name, counted_in), left, ["without retired ones"])
     items = _new_pools(fleet, plan, shift, gone)
     if items:
         edited.append(("pools",), items)
 
 
 def _new_pools(fleet: Fleet, plan: Plan, shift: Shift, gone: Collection[str]) -> list[dict[str, object]]:
-    """Return the pools that the plan's purchases have become, under names of their own."""
+    """Return the pools created by the plan's purchases, with unique names."""
     over = set(plan.periods) - set(shift.after)
     taken = {pool.name for pool in fleet.pools if pool.name not in gone}
     offers = {offer.name: offer for offer in fleet.offers}
@@ -268,7 +268,7 @@ def _new_pools(fleet: Fleet, plan: Plan, shift: Shift, gone: Collection[str]) ->
 
 
 def _pool_of(purchase: Purchase, offer: Offer, plan: Plan, shift: Shift) -> dict[str, object] | None:
-    """Return the pool that a purchase has become; None for a rental that is over."""
+    """Return the pool created by a purchase, or None for an ended rental."""
     calendar = shift.calendar
     ordered, first = calendar.index(purchase.period), calendar.index(shift.after[0])
     if ordered is None or first is None:
@@ -295,7 +295,7 @@ def _pool_of(purchase: Purchase, offer: Offer, plan: Plan, shift: Shift) -> dict
         elif offer.residual_ratio:
             owned["residual_ratio"] = offer.residual_ratio
         pool |= {"hosts": purchase.units, "owned": owned}
-        # Ordered and not there yet: out of service until then, its write-off charged from the first period.
+        # Ordered but not delivered: out of service until delivery, with write-off from the first period.
         away = [period for k, period in enumerate(shift.after) if first + k < start]
         if away:
             pool["maintenance_hosts"] = dict.fromkeys(away, purchase.units)

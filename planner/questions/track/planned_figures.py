@@ -1,4 +1,4 @@
-"""What a plan says of demand, load and cost, in the shape of what was measured."""
+"""Planned demand, load and cost in the structure of the measurements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fleetplan.planner.questions.track.actuals import ServedLoad
 
 
 class PlannedFigures:
-    """Figures of the plan in the shape of the actuals; of several demand scenarios, the most likely one's."""
+    """Figures of the plan in the structure of the actuals, for the most likely demand scenario."""
 
     def __init__(self, plan: Plan) -> None:
         likely = max(plan.demand_scenarios, key=lambda row: row.probability, default=None)
@@ -37,7 +37,7 @@ class PlannedFigures:
         }
 
     def usd_by_origin(self, service: str, period: str) -> dict[str, dict[str, float]]:
-        """Return what a service costs in a period, by pool and by region of its requests. [USD]"""
+        """Return the cost of a service in a period, by pool and by region of its requests. [USD]"""
         found: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         for row in self.all_placements:
             if (row.service, row.period) == (service, period):
@@ -50,7 +50,7 @@ class PlannedFigures:
 
 
 def _planned_loads(placements: list[Placement]) -> dict[tuple[str, str, str], ServedLoad]:
-    """Load of a service's replicas in a pool over the day; prefill and decode serve the same requests."""
+    """Return the load of a service's replicas in a pool; prefill and decode serve the same requests."""
     requests: dict[tuple[str, str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     found: dict[tuple[str, str, str], ServedLoad] = defaultdict(ServedLoad)
     for row in placements:

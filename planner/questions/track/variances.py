@@ -1,8 +1,8 @@
-"""Variances of demand, rates and prices of each service, in money, by the method of standard costs.
+"""Variances of demand, rates and prices of each service in money, by standard costing.
 
-A service's planned cost is flexed step by step to what was measured: first to its demand, then to the rates
-of its replicas, then to the prices of its pools. Each step is one variance, and they add up to what the plan
-would have cost for what happened. What the fleet cost besides is capacity: bought more or less, or idle.
+The planned cost of a service is flexed step by step to the measurements: first to its demand, then to the
+rates of its replicas, then to the prices of its pools. Each step is one variance; together they lead to the
+flexed cost. The remaining difference to the actual cost is capacity: bought differently, or idle.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from fleetplan.planner.questions.track.planned_figures import PlannedFigures
 Assumption = Literal["demand", "rates", "price"]
 
 NOTABLE_RATIO: Final = 0.02
-"""Least error of a figure that is reported; less is rounding and chance."""
+"""Smallest relative deviation that is reported; smaller ones are rounding and chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A variance: an assumption, and what its error changes.
+    """A variance: the deviation of one assumption, and its effect on cost.
 
     Attributes
     ----------
     assumption : {"demand", "rates", "price"}
-        Which one.
+        Deviating assumption.
     service, period : str
-        Whose and when.
+        Service and period.
     place : str
-        Regions of demand, hardware of rates, the pool of a price.
+        Regions of a demand, hardware of a rate, or pool of a price.
     ratio : float
         Actual over planned.
     usd : float
-        What it changes of the service's cost in the period: the plan's cost, flexed. [USD]
+        Change in the flexed cost of the service in the period. [USD]
     """
 
     assumption: Assumption
@@ -49,13 +49,13 @@ class Finding:
 
     @property
     def is_notable(self) -> bool:
-        """Whether it is off by more than `NOTABLE_RATIO`."""
+        """Whether the deviation reaches `NOTABLE_RATIO`."""
         return abs(self.ratio - 1) >= NOTABLE_RATIO
 
 
 @dataclass(frozen=True, slots=True)
 class DemandRow:
-    """Demand of a service in a region and period. [1/s]"""
+    """Demand of a service in a region and period. [requests/s]"""
 
     service: str
     region: str
@@ -66,7 +66,7 @@ class DemandRow:
 
 @dataclass(frozen=True, slots=True)
 class LatencyRow:
-    """A latency of a service in a period, the worst that was planned, and its limit. [ms]"""
+    """A latency of a service in a period: worst planned value, actual value and limit. [ms]"""
 
     service: str
     period: str
@@ -78,7 +78,7 @@ class LatencyRow:
 
 @dataclass(frozen=True, slots=True)
 class PoolRow:
-    """A pool in a period: accelerators, their use, and cost; None where nothing was measured. [USD]"""
+    """A pool in a period: accelerators, utilisation and cost; None without a measurement. [USD]"""
 
     pool: str
     period: str
@@ -92,16 +92,16 @@ class PoolRow:
 
 @dataclass(frozen=True, slots=True)
 class PeriodCost:
-    """Cost of all pools of a period. [USD]
+    """Cost of all pools in a period. [USD]
 
     Attributes
     ----------
     planned : float
-        Of the plan.
+        Planned cost.
     actual : float or None
-        Measured; None unless every pool has its cost.
+        Measured cost; None unless it is known for every pool.
     flexed : float
-        What the plan would have cost for the demand, rates and prices that were measured.
+        Planned cost at the measured demand, rates and prices.
     """
 
     period: str
@@ -111,24 +111,24 @@ class PeriodCost:
 
     @property
     def capacity(self) -> float | None:
-        """What the fleet cost beyond that: more or less capacity than the load asked for. [USD]"""
+        """Actual less flexed cost: more or less capacity than the load requires. [USD]"""
         return None if self.actual is None else self.actual - self.flexed
 
 
 @dataclass(frozen=True, slots=True)
 class TrackReport:
-    """A plan beside what happened.
+    """A plan compared with actual figures.
 
     Attributes
     ----------
     fleet : str
-        Its name.
+        Name of the fleet.
     periods : tuple[str, ...]
         Periods with measurements.
     findings : tuple[Finding, ...]
-        Every variance, those of most money first.
+        Variances, largest amount first.
     demand, latencies, pools, costs : tuple of rows
-        What was measured.
+        Plan and measurements by subject.
     rate_ratio : Mapping[str, Mapping[str, float]]
         Measured over planned rates by service and hardware.
     demand_ratio : Mapping[str, Mapping[str, float]]
@@ -150,14 +150,14 @@ class TrackReport:
 
 
 def track(plan: Plan, actuals: Actuals) -> TrackReport:
-    """Return a plan beside what happened.
+    """Compare a plan with actual figures.
 
     Parameters
     ----------
     plan : Plan
-        What was planned; of several demand scenarios the most likely one is the plan.
+        The plan; of several demand scenarios, the most likely one counts.
     actuals : Actuals
-        What was measured.
+        Measurements.
     """
     planned = PlannedFigures(plan)
     demand = tuple(
@@ -202,7 +202,7 @@ def track(plan: Plan, actuals: Actuals) -> TrackReport:
 
 
 def _rate_ratios(planned: PlannedFigures, actuals: Actuals) -> dict[str, dict[str, float]]:
-    """Measured over planned rates, by service and hardware: what was busy for the requests served."""
+    """Return measured over planned rates by service and hardware: expected over actual busy accelerators."""
     expected: dict[tuple[str, str], float] = defaultdict(float)
     busy: dict[tuple[str, str], float] = defaultdict(float)
     for (service, pool, period), load in actuals.loads.items():
@@ -227,7 +227,7 @@ def _findings(
     asked: dict[tuple[str, str], list[DemandRow]] = defaultdict(list)
     for row in demand:
         asked[row.service, row.period].append(row)
-    # What nobody measured of a service is as planned; its rates and prices may be known all the same.
+    # Unmeasured demand counts as planned, because rates and prices may be measured without it.
     keys = {(row.service, row.period): None for row in planned.all_placements if row.period in periods}
     for service, period in {**dict.fromkeys(asked), **keys}:
         rows = asked[service, period]
@@ -250,7 +250,7 @@ def _findings(
 
 
 def _growth(rows: list[DemandRow]) -> dict[str, float]:
-    """Return actual over planned demand by region; of all together where one was planned without any."""
+    """Return actual over planned demand by region; one overall ratio if a region had no planned demand."""
     planned = sum(row.planned for row in rows)
     if planned and any(row.actual and not row.planned for row in rows):
         return dict.fromkeys((row.region for row in rows), sum(row.actual for row in rows) / planned)
@@ -264,7 +264,7 @@ def _demand_findings(
     growth: dict[str, float],
     by_pool: dict[str, dict[str, float]],
 ) -> Iterator[Finding]:
-    """Return what more or less demand costs: regions together where they are off alike, else each."""
+    """Yield the cost of demand deviations: one for all regions if their ratios agree, else one per region."""
     more = {
         region: (ratio - 1) * sum(by_origin.get(region, 0.0) for by_origin in by_pool.values())
         for region, ratio in growth.items()

@@ -1,1 +1,1 @@
-"""Why something is not in a plan: the reason, what it would cost there, and what would bring it in."""
+"""Explain why an item is not in a plan: the reason, its cost, and the changes that would include it."""

@@ -1,4 +1,4 @@
-"""The whole answer to `--why-not`: reasons, the cost of forcing it in, and what would bring it in."""
+"""Answer `--why-not`: reasons, the cost of forcing the item in, and break-even price, speed and latency."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from fleetplan.planner.search import Deadline, Verdict, Verge
 
 @dataclass(frozen=True, slots=True)
 class LatencyNeeded:
-    """What a service's latency limit would have to be for the first configuration of it.
+    """Latency limit at which a service has its first configuration with the item.
 
     Attributes
     ----------
     service : str
-        The service.
+        Name of the service.
     text : str
-        The limit now and then.
+        Present and required limit.
     extra : Extra or None
-        What a plan with it under that limit costs more than the plan does today; None where there is none.
+        Extra cost of a plan with the item under that limit; None without such a plan.
     """
 
     service: str
@@ -48,7 +48,7 @@ class LatencyNeeded:
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """What a plan with it costs more than one without, between two amounts that the gaps leave. [USD]"""
+    """Range of the extra cost of a plan with the item, from the optimality gaps. [USD]"""
 
     least_usd: float
     most_usd: float
@@ -56,32 +56,32 @@ class Extra:
 
 @dataclass(frozen=True, slots=True)
 class WhyNot:
-    """The answer.
+    """Answer on one item.
 
     Attributes
     ----------
     subject : Subject
-        What was asked about.
+        The item.
     used : tuple[Placement, ...]
-        Placements that are it: then it is in the plan, and `extra` is what doing without costs.
+        Placements with the item. If there are any, `extra` is the cost of excluding it.
     reasons : tuple[Reason, ...]
-        What stands against it.
+        Reasons against the item.
     extra : Extra or None
-        What forcing it in costs; None where that is impossible or undecided.
+        Extra cost of forcing the item in; None if impossible or undecided.
     forced : Plan or None
-        The cheapest plan with it (without it where it is used).
+        Cheapest plan with the item (without it if the plan uses it).
     conflict : Explained or None
-        What forbids it, where limits do.
+        Conflict that forbids the item, if limits do.
     price : BreakEven or None
-        Ratio of its price at which it belongs in.
+        Break-even ratio of its price.
     priced : tuple[Offer, ...]
-        The offers whose prices that ratio scales.
+        Offers whose prices the ratio scales.
     speed : BreakEven or None
-        Ratio of its rates at which it belongs in.
+        Break-even ratio of its rates.
     latency : tuple[LatencyNeeded, ...]
-        Limits that it would need.
+        Latency limits that would admit it.
     proven : bool
-        Whether it is proven that no plan does without what is used.
+        Whether it is proven that every plan needs the used item.
     """
 
     subject: Subject
@@ -99,18 +99,18 @@ class WhyNot:
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """Something of which it is asked why it is not in a plan.
+    """Question why an item is not in a plan.
 
     Attributes
     ----------
     plan : Plan
-        The plan, which serves everything at the least TCO.
+        Plan that serves all demand at the lowest TCO.
     fleet : Fleet
-        What it was made for.
+        Fleet of the plan.
     subject : Subject
-        What is asked about.
+        The item.
     time_box_s : float
-        For a conflict with the limits, if there is one. [s]
+        Time limit for analysing a conflict with the limits. [s]
     """
 
     plan: Plan
@@ -130,20 +130,20 @@ def _answered(resolver: Resolver, asked: Absence) -> WhyNot:
 
 
 def why_not(plan: Plan, fleet: Fleet, subject: Subject, resolver: Resolver, time_box_s: float) -> WhyNot:
-    """Answer why something is not in a plan.
+    """Answer why an item is not in a plan.
 
     Parameters
     ----------
     plan : Plan
-        The plan, which serves everything at the least TCO.
+        Plan that serves all demand at the lowest TCO.
     fleet : Fleet
-        What it was made for.
+        Fleet of the plan.
     subject : Subject
-        What is asked about.
+        The item.
     resolver : Resolver
-        Solves; keeps the configurations of the subject.
+        Solves changed fleets; keeps the configurations of the item.
     time_box_s : float
-        For a conflict with the limits, if there is one. [s]
+        Time limit for analysing a conflict with the limits. [s]
     """
     used = subject.used_in(plan)
     if used or _bought(subject, plan):
@@ -159,10 +159,10 @@ def _bought(subject: Subject, plan: Plan) -> bool:
 def _worth(
     plan: Plan, fleet: Fleet, subject: Subject, resolver: Resolver, used: tuple[Placement, ...]
 ) -> WhyNot:
-    """It is in the plan: what the fleet would cost without it."""
+    """Answer for an item in the plan: the cost of the fleet without it."""
     if subject.kind is SubjectKind.REGION:
         return WhyNot(subject, used, ())
-    # Plans without it are among those of the fleet, at the same cost.
+    # Plans without it are also plans of the fleet, at the same cost.
     asked = FleetQuestion(fleet, begin=plan, bound=bound_of(plan, fleet))
     if subject.kind is SubjectKind.OFFER:
         asked = replace(asked, fleet=fleet_edits.maximum_set(fleet, subject.name, 0))
@@ -177,7 +177,7 @@ def _worth(
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Everything that the steps of an answer share."""
+    """State shared by the steps of an answer."""
 
     plan: Plan
     fleet: Fleet
@@ -187,7 +187,7 @@ class _Stage:
 
     @property
     def without(self) -> Without:
-        """The plan does without it, so no fleet without it needs to cost more; none at all costs less."""
+        """Cost without the item: the present plan excludes it, so its cost and bound apply."""
         return Without(self.plan.bound_usd, self.plan.objective_usd)
 
     @property
@@ -201,7 +201,7 @@ class _Stage:
         if not any(map(self.subject.matches, candidates.candidates)):
             return replace(found, latency=tuple(self.latency_needed(reasons)))
         self.resolver.say(f"solving with {self.subject.name}")
-        # Plans with it are among those of the fleet, unless the fleet has it by an offer that is assumed.
+        # Plans with it are also plans of the fleet, unless the fleet only has it through an assumed offer.
         bound = bound_of(self.plan, self.fleet) if self.subject.supplied else None
         forced = self.force(self.fleet, bound=bound)
         if forced.plan is None:
@@ -229,7 +229,7 @@ class _Stage:
         bound: KnownBound | None = None,
         verge: Verge | None = None,
     ) -> FleetAnswer:
-        """The cheapest plan with it, its rates times a ratio."""
+        """Return the cheapest plan with the item, with its rates scaled by a ratio."""
         forced = fleet_edits.with_policy(
             fleet, lambda policy: replace(policy, must_use=(self.subject.must_use,))
         )
@@ -243,16 +243,16 @@ class _Stage:
         return self.resolver.answer(FleetQuestion(forced, change, self.plan, bound, verge))
 
     def at_speed(self, ratio: float, verge: Verge | None) -> FleetAnswer:
-        """The same, as far as it tells whether it belongs in."""
+        """Return the cheapest plan with the item at other rates, until the threshold is decided."""
         return self.force(self.fleet, ratio, verge=verge)
 
     def at_price(self, ratio: float, verge: Verge | None) -> FleetAnswer:
-        """The cheapest plan with it at another price."""
+        """Return the cheapest plan with the item at another price."""
         priced = fleet_edits.price_scaled(self.fleet, ratio, self.priced_offers)
         return self.force(priced, verge=verge)
 
     def extra(self, forced: FleetAnswer) -> Extra:
-        """What a plan with it costs more; what the fleet has already, no plan with it can save."""
+        """Return the extra cost of forcing the item in; at least 0 if the fleet already has it."""
         least = 0.0 if self.subject.supplied else -float("inf")
         return Extra(
             max(least, forced.least_usd - self.plan.objective_usd),
@@ -260,7 +260,7 @@ class _Stage:
         )
 
     def price(self, forced: FleetAnswer) -> BreakEven:
-        """Break-even of the prices of the offers that bring it."""
+        """Return the break-even of the prices of its offers."""
         self.resolver.say(f"searching for the break-even price of {self.subject.name}")
         today = self.unit_prices(1.0)
         gift = self.unit_prices(0.0)
@@ -281,7 +281,7 @@ class _Stage:
         return price_break_even(self.at_price, priced_usd, self.without, forced, highest)
 
     def unit_prices(self, ratio: float) -> dict[tuple[str, str], tuple[float, ...]]:
-        """Cost of a unit of each priced offer, by pool and offer, by the period of its order. [USD]"""
+        """Return the unit cost of each priced offer, by pool and offer, for each period of order. [USD]"""
         fleet = fleet_edits.price_scaled(self.fleet, ratio, self.priced_offers)
         return {
             (pool.name, acquisition.offer.name): acquisition.unit_usd
@@ -290,7 +290,7 @@ class _Stage:
         }
 
     def forbidden(self, found: WhyNot, forced: FleetAnswer) -> WhyNot:
-        """No plan has it: what forbids that."""
+        """Complete the answer for an item that no plan can contain."""
         if not forced.infeasible:
             reason = Reason(Cause.LIMITS, None, f"undecided: {'; '.join(forced.reasons)}")
             return replace(found, reasons=(*found.reasons, reason))
@@ -306,7 +306,7 @@ class _Stage:
         return replace(found, reasons=(*found.reasons, Reason(Cause.LIMITS, None, text)), conflict=explained)
 
     def latency_needed(self, reasons: tuple[Reason, ...]) -> Iterator[LatencyNeeded]:
-        """Latency limits at which a service has its first configuration of it, one limit at a time."""
+        """Yield the latency limits at which a service first has a configuration with the item, each alone."""
         late = {reason.service for reason in reasons if reason.cause is Cause.LATENCY}
         for service in (each for each in self.fleet.services if each.name in late):
             for requirement in latency_requirements(service):
@@ -331,7 +331,7 @@ class _Stage:
 
 
 def _price_reason(extra: Extra) -> str:
-    """What the extra cost says."""
+    """Return the conclusion from the extra cost."""
     if extra.least_usd > 0:
         return "every plan that contains it costs more"
     if extra.most_usd < 0:

@@ -1,4 +1,4 @@
-"""Hardware that a fleet cannot get, as if it could: an offer at a price from which the search starts."""
+"""Assumed offers: supply hardware that a fleet cannot get, at a price from the price book."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from fleetplan.fleet.inventory.power import hardware_kind
 from fleetplan.planner.questions.why_not.subject import Subject, SubjectKind
 
 MOST_ASSUMED_PRICE: Final = 16.0
-"""Up to so many times the assumed price the break-even is looked for."""
+"""Maximum factor on the assumed price in the search for the break-even."""
 
 ASSUMED_OFFER: Final = "assumed offer"
-"""Name of the offer of hardware that the fleet cannot get: rent by the host, in every region, without end."""
+"""Name of the assumed offer: rental by the host, in every region, without a maximum."""
 
 UNKNOWN_PRICE_USD_PER_HOUR: Final = 1.0
-"""Rent of a card that no price book knows; only the break-even price that follows says anything. [USD/h]"""
+"""Assumed rent of hardware without a known price; the break-even price does not depend on it. [USD/h]"""
 
 
 def supplied(fleet: Fleet, subject: Subject) -> Fleet:
-    """The fleet, with an offer of hardware that it cannot get."""
+    """Return the fleet with an offer of hardware that it cannot get."""
     if subject.kind is not SubjectKind.HARDWARE or subject.supplied:
         return fleet
     part = accelerators()[subject.name]
@@ -45,7 +45,7 @@ def supplied(fleet: Fleet, subject: Subject) -> Fleet:
 
 
 def reference_price(hardware: str) -> tuple[float, str]:
-    """The lowest price of a part in the price book, and what it is. [USD/h]"""
+    """Return the lowest price of a part in the price book, and its source. [USD/h]"""
     found = [
         (price.usd_per_accelerator_hour, f"price book, {column}, {price.as_of}")
         for column, price in price_book().get(hardware, {}).items()
@@ -54,7 +54,7 @@ def reference_price(hardware: str) -> tuple[float, str]:
 
 
 def price_text(offer: Offer, ratio: float) -> str:
-    """The price of an offer times a ratio, as the fleet file states it."""
+    """Return the price of an offer times a ratio, in the units of the fleet file."""
     if offer.rent_usd_per_accelerator_hour is not None:
         prices = dict.fromkeys(offer.rent_usd_per_accelerator_hour)
         return " / ".join(f"{ratio * usd:.4g}" for usd in prices) + " USD/h"

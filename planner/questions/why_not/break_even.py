@@ -1,8 +1,8 @@
-"""From which price, speed or supply on something belongs in the cheapest plan: brackets that solves prove.
+"""Bracket the price, speed or supply at which an item enters the cheapest plan, proven by solves.
 
-What is asked about is forced into the plan (`F`), and beside it stands a plan that does without (`W`). It
-belongs in where F's optimum is below W's. Both optima are known only between a bound and a plan, so there is
-a last value that is proven in and a first one that is proven out; between the two the gaps decide nothing.
+Compare the fleet with the item forced in (`F`) and without it (`W`). The item belongs in the plan if the
+optimum of F is below that of W. Each optimum is only known between a bound and a plan. So there is a last
+value proven in and a first value proven out, and the gaps leave values between them undecided.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from fleetplan.planner.questions.fleet_question import FleetAnswer
 from fleetplan.planner.search import Verge
 
 Force = Callable[[float, Verge | None], FleetAnswer]
-"""The cheapest plan with what is asked about at a ratio, as far as it tells on which side of a gap its cost
-lies."""
+"""Solves for the cheapest plan with the item at a ratio, until a threshold on its cost is decided."""
 
 MOST_PRICE_SOLVES: Final = 8
-"""Solves after which the break-even price is taken as it is; a plan of another shape takes one more each."""
+"""Maximum number of solves for the break-even price; each plan with other quantities takes one more."""
 
 SAVING_SHARE: Final = 0.25
-"""Share of what it saves as a gift, from which on a plan at another price is good enough to go on from."""
+"""Share of the saving at a price of zero that makes a plan at another price good enough to continue."""
 
 MOST_SPEED: Final = 16.0
-"""Speed from which on nobody would call it the same hardware."""
+"""Speed ratio above which it would no longer be the same hardware."""
 
 SPEED_RESOLUTION: Final = 1.02
-"""Ratio of speeds that are told apart."""
+"""Ratio between speeds that are distinguished."""
 
 UNDECIDED_RESOLUTION: Final = 1.1
-"""The same where a solve ended at its limit without deciding. Three runs for L40S on `quarterly.yaml` ended
-between 8.45 and 9.21 times its speed: closer, a solve tells about its search and not about the hardware."""
+"""The same after a solve that ended undecided at its limit. Repeated runs for one fleet differ by 9 %; a
+finer ratio would measure the search instead of the hardware.
+"""
 
 MONEY_RESOLUTION: Final = 1e-6
-"""Relative difference of costs that is rounding."""
+"""Relative difference of costs that counts as rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """What the fleet costs without what is asked about.
+    """Cost of the fleet without the item.
 
     Attributes
     ----------
     least_usd, most_usd : float
-        Between these lies the optimum. [USD]
+        Lower and upper bound on the optimum. [USD]
     """
 
     least_usd: float
@@ -54,23 +54,23 @@ class Without:
 
     @property
     def verge(self) -> Verge:
-        """Cost below which a plan with it proves that it belongs in, and bound that proves the contrary."""
+        """Cost below which a plan with the item proves it in, and bound that proves it out."""
         # The model rounds costs.
         return Verge(self.least_usd * (1 - 2 * MONEY_RESOLUTION), self.most_usd)
 
 
 @dataclass(frozen=True, slots=True)
 class BreakEven:
-    """Where something begins to belong in the plan, as a ratio to what it is today.
+    """Ratio to the present value at which an item enters the plan.
 
     Attributes
     ----------
     proven_in : float or None
-        At this ratio it is proven to belong in; None where it is at no ratio that was tried.
+        Ratio proven in; None if no tried ratio is.
     proven_out : float or None
-        At this one it is proven not to; None where the gaps leave even today's value open.
+        Ratio proven out; None if the gaps leave even the present value undecided.
     solves : int
-        Fleets that were solved.
+        Number of solved fleets.
     """
 
     proven_in: float | None
@@ -85,29 +85,29 @@ def price_break_even(
     today: FleetAnswer,
     highest: float = 1.0,
 ) -> BreakEven:
-    """The highest ratio of a price at which something belongs in, 1 being today's price.
+    """Return the highest ratio of a price at which the item belongs in the plan; 1 is the present price.
 
     Parameters
     ----------
     force : callable
-        The cheapest plan with it at a ratio of its price.
+        Solves for the cheapest plan with the item at a ratio of its price.
     priced_usd : callable
-        What a plan pays at today's price for what the ratio scales; the rest of its cost does not depend on
-        it. [USD]
+        Returns the part of a plan's cost that the ratio scales, at the present price; the rest is constant.
+        [USD]
     without : Without
-        The fleet without it.
+        The fleet without the item.
     today : FleetAnswer
-        The cheapest plan with it at today's price.
+        Cheapest plan with the item at the present price.
     highest : float
-        Ratio up to which is looked.
+        Maximum ratio.
 
     Notes
     -----
-    The least cost with it is concave in the price, as every plan's cost is a line. So the line of the
-    cheapest plan at a price below the break-even meets `without` at a price that is still not above it:
-    going there again and again (Newton's method) ends at the break-even, from below. On the way there a plan
-    need not be the cheapest: one that saves a good part of what the gift saves leads on. Lower bounds at two
-    prices hold on the chord between them, which gives the price that is proven too high.
+    The least cost with the item is concave in the price, because the cost of each plan is linear. The line of
+    the cheapest plan at a price below the break-even therefore meets `without` at a price that is not above
+    it. Repeating this (Newton's method) converges to the break-even from below. Intermediate plans need not
+    be the cheapest: a plan that saves a good part of the saving at a price of zero is enough. Lower bounds at
+    two prices hold on the chord between them, which gives the price proven too high.
     """
     ratio, solved = 0.0, []
     proven_in: float | None = None
@@ -133,14 +133,14 @@ def price_break_even(
         if meets >= highest or meets <= ratio * (1 + MONEY_RESOLUTION):
             break
         if plan.objective_usd >= without.least_usd * (1 + MONEY_RESOLUTION):
-            # It is not proven in at this price, so it will not be at a higher one.
+            # Not proven in at this price, so not at a higher one either.
             break
         ratio = meets
     return BreakEven(proven_in, _first_out([*solved, (highest, dearest)], without), len(solved) + 1)
 
 
 def _first_out(solved: Sequence[tuple[float, FleetAnswer]], without: Without) -> float | None:
-    """The lowest price at which the bounds prove that the fleet without it is cheaper."""
+    """Return the lowest price at which the bounds prove that the fleet without the item is cheaper."""
     points = sorted((ratio, answer.least_usd) for ratio, answer in solved)
     (high, high_usd) = points[-1]
     if high_usd < without.most_usd * (1 - MONEY_RESOLUTION):
@@ -156,22 +156,22 @@ def _first_out(solved: Sequence[tuple[float, FleetAnswer]], without: Without) ->
 
 
 def speed_break_even(force: Force, without: Without, today: FleetAnswer) -> BreakEven:
-    """The least speed at which something belongs in, 1 being what the rates say today.
+    """Return the lowest speed ratio at which the item belongs in the plan; 1 is the present speed.
 
     Parameters
     ----------
     force : callable
-        The cheapest plan with it at a ratio of its rates: faster is never dearer.
+        Solves for the cheapest plan with the item at a ratio of its rates; faster never costs more.
     without : Without
-        The fleet without it.
+        The fleet without the item.
     today : FleetAnswer
-        The cheapest plan with it at its speed of today.
+        Cheapest plan with the item at its present speed.
     """
     tried: dict[float, FleetAnswer] = {1.0: today}
     side = without.verge
     if today.least_usd < without.most_usd:
-        # Where not even today's speed is proven not to pay, none above it will be: a bound at which no plan
-        # can prove that it pays is all that is asked.
+        # If even the present speed is not proven out, no higher speed will be. It is then enough to bound the
+        # cost at the level where no plan can prove the item in.
         side = replace(side, above_usd=without.least_usd)
 
     def belongs(ratio: float) -> bool:

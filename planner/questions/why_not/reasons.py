@@ -1,4 +1,4 @@
-"""What stands against something, as far as the candidates show it."""
+"""Reasons against an item that follow from supply and from the candidates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fleetplan.planner.questions.why_not.subject import RUNTIME_PHASES, Subject,
 
 
 class Cause(StrEnum):
-    """What kind of thing stands against it."""
+    """Kind of a reason."""
 
     SUPPLY = "supply"
     MEMORY = "memory"
@@ -40,16 +40,16 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One thing that stands against it.
+    """One reason against an item.
 
     Attributes
     ----------
     cause : Cause
-        What kind of thing.
+        Kind of the reason.
     service : str or None
-        For which service; None for all.
+        Affected service; None for all.
     text : str
-        In words, with figures.
+        Explanation with figures.
     """
 
     cause: Cause
@@ -68,11 +68,11 @@ CAUSES: Final = {
     NO_SUPPLY: Cause.SUPPLY,
     DOMINATED: Cause.DOMINATED,
 }
-"""By the reason of a rejection; memory and runtimes have several each."""
+"""Cause by reason for exclusion; memory and runtimes have several reasons each."""
 
 
 def cause_of(rejection: str) -> Cause:
-    """What kind of thing a reason of a rejection is."""
+    """Return the cause of a reason for exclusion."""
     if rejection.startswith("memory"):
         return Cause.MEMORY
     if rejection.startswith("runtime"):
@@ -81,16 +81,16 @@ def cause_of(rejection: str) -> Cause:
 
 
 def standing_reasons(subject: Subject, fleet: Fleet, candidates: CandidateSet) -> Iterator[Reason]:
-    """What stands against something before any price is looked at.
+    """Yield the reasons against an item that do not depend on price.
 
     Parameters
     ----------
     subject : Subject
-        What is asked about.
+        The item.
     fleet : Fleet
-        Where it is supplied, if only for the question.
+        Fleet that supplies the item, if necessary by an assumed offer.
     candidates : CandidateSet
-        Of that fleet; a configuration that is asked about is among them though others dominate it.
+        Candidates of that fleet, including the configurations of the item even if dominated.
     """
     if not subject.supplied:
         yield Reason(Cause.SUPPLY, None, f"no pool or offer supplies {subject.name}")
@@ -140,7 +140,7 @@ def _region_reasons(subject: Subject, fleet: Fleet) -> Iterator[Reason]:
 
 
 def _wanted_types(service: Service) -> str:
-    """Say which data types a service wants where hardware has none of them: A100 has no FP8, for instance."""
+    """Return the data types that a service needs and the hardware lacks; A100 has no FP8, for example."""
     own = service.precision
     wanted = {(each.weights, each.kv) for each in service.variants} or {(own.weights, own.kv)}
     types = " or ".join(f"weights in {weights} and a KV cache in {kv}" for weights, kv in sorted(wanted))
@@ -148,14 +148,14 @@ def _wanted_types(service: Service) -> str:
 
 
 def _rejected(subject: Subject, service: Service, candidates: CandidateSet) -> Iterator[Reason]:
-    """Why a service has no configuration of it: what most configurations fail at comes first."""
+    """Yield why a service has no configuration with the item, most frequent reason first."""
     if subject.kind is SubjectKind.RUNTIME and subject.name not in service.runtimes:
         yield Reason(Cause.POLICY, service.name, f"uses only the runtime {', '.join(service.runtimes)}")
         return
     one_token = service.engines is None and service.ends_with_prompts
     if subject.kind is SubjectKind.RUNTIME and subject.name == "disaggregated" and one_token:
-        # Its prefill replicas count as aggregated; a table of one's own may have rates of both phases.
-        yield Reason(Cause.SHAPE, service.name, "its requests of one token leave nothing to decode")
+        # Its prefill replicas count as aggregated; user tables may have rates of both phases.
+        yield Reason(Cause.SHAPE, service.name, "its requests of one token need no decode")
         return
     counts: Counter[str] = Counter()
     for row in candidates.rejections:
@@ -175,7 +175,7 @@ def _rejected(subject: Subject, service: Service, candidates: CandidateSet) -> I
 
 
 def _dominators(matching: Sequence[Candidate], own: Sequence[Candidate], fleet: Fleet) -> Iterator[Reason]:
-    """Configurations that can stand wherever it does and carry at least as much at no more power."""
+    """Yield configurations that fit wherever the item does, with at least its rate at no more power."""
     for candidate in matching:
         per_host = fleet.hardware[candidate.hardware].accelerators_per_host
         for other in own:

@@ -1,4 +1,4 @@
-"""What a text after `--why-not` names: hardware, an offer, a runtime, a configuration or a region."""
+"""Parse the text of `--why-not`: hardware, an offer, a runtime, a configuration or a region."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUNTIME_PHASES: Final = {"disaggregated": ("prefill", "decode"), "aggregated": (
 
 
 class SubjectKind(StrEnum):
-    """What is asked about."""
+    """Kind of the item."""
 
     HARDWARE = "hardware"
     OFFER = "offer"
@@ -34,24 +34,24 @@ class SubjectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is asked about.
+    """The item of a question.
 
     Attributes
     ----------
     kind : SubjectKind
-        What it is.
+        Kind of the item.
     name : str
-        Its name.
+        Name of the item.
     must_use : MustUse
-        What brings it into a plan.
+        Condition that forces the item into a plan.
     offers : frozenset[str]
-        Offers that bring it alone; their prices decide about it.
+        Offers that supply only the item; their prices decide whether it is used.
     configurations : frozenset[ConfigurationKey]
-        Of a configuration: what must be a candidate even where others dominate it.
+        For a configuration: keys that stay candidates even if dominated.
     supplied : bool
-        Whether the fleet has or can get it.
+        Whether the fleet has the item or can get it.
     refused : tuple[tuple[str, str], ...]
-        Of a configuration that cannot run: services, and why not.
+        For a configuration that cannot run: services and reasons.
     """
 
     kind: SubjectKind
@@ -63,7 +63,7 @@ class Subject:
     refused: tuple[tuple[str, str], ...] = ()
 
     def matches(self, candidate: Candidate) -> bool:
-        """Whether a candidate is, or could run on, what is asked about."""
+        """Return whether a candidate is the item, or could run on it."""
         wanted = self.must_use
         return (
             wanted.hardware in (None, candidate.hardware)
@@ -73,7 +73,7 @@ class Subject:
         )
 
     def used_in(self, plan: Plan) -> tuple[Placement, ...]:
-        """Placements of a plan that are what is asked about."""
+        """Return the placements of a plan that contain the item."""
         wanted = self.must_use
         if self.kind is SubjectKind.OFFER:
             pools = {purchase.pool for purchase in plan.purchases if purchase.offer == self.name}
@@ -90,22 +90,22 @@ class Subject:
 
 
 def read_subject(text: str, fleet: Fleet, share: float) -> Subject:
-    """What a text names in a fleet.
+    """Return the item that a text names in a fleet.
 
     Parameters
     ----------
     text : str
-        A name, or `kind:name` where a name is that of two kinds. A configuration is its label, or
-        `service/label`, or `service/hardware/label`.
+        A name, or `kind:name` for a name of two kinds. A configuration is its label, `service/label`, or
+        `service/hardware/label`.
     fleet : Fleet
-        Of the plan.
+        Fleet of the plan.
     share : float
-        Least part of a class that it must serve to be in a plan, 0 to 1.
+        Minimum share of a class that the item must serve to be in a plan, 0 to 1.
 
     Raises
     ------
     InputError
-        If it names nothing, or several things.
+        The text names nothing, or several items.
     """
     kind, colon, name = text.partition(":")
     wanted = [SubjectKind(kind)] if colon and kind in set(SubjectKind) else list(SubjectKind)
@@ -157,7 +157,7 @@ def _configuration(name: str, fleet: Fleet) -> Iterator[Subject]:
     service = places[0] if places and places[0] in services else None
     hardware = places[-1] if places and places[-1] in fleet.hardware else None
     if len(places) != (service is not None) + (hardware is not None):
-        # A label may hold a slash itself: the name of a variant comes first.
+        # A label may contain a slash: the name of a variant comes first.
         service, hardware, label = None, None, name
     wanted = MustUse(name, service=service, hardware=hardware, config=label)
     subject = Subject(SubjectKind.CONFIGURATION, name, wanted)
@@ -173,7 +173,7 @@ def _configuration(name: str, fleet: Fleet) -> Iterator[Subject]:
 def _refusals(
     label: str, services: Sequence[Service], hardware: str | None, fleet: Fleet
 ) -> Iterator[tuple[str, str]]:
-    """Why a configuration cannot run, by service; nothing where it can, or where it is none."""
+    """Yield why a configuration cannot run, by service; nothing if it can, or if the label is invalid."""
     try:
         layout = Configuration.parse(label).layout
     except ValueError:
@@ -195,7 +195,7 @@ def _refusals(
 
 
 def _configurations(fleet: Fleet) -> tuple[Candidate, ...]:
-    """Every configuration within the limits, also those that others dominate."""
+    """Return every configuration within the limits, including dominated ones."""
     return build_candidates(fleet, lambda _: None, EVERYTHING).candidates
 
 
@@ -209,7 +209,7 @@ _READERS: Final[dict[SubjectKind, Callable[[str, Fleet], Iterator[Subject]]]] = 
 
 
 class _Everything(Collection[ConfigurationKey]):
-    """Holds every configuration, so that none is left out because another one dominates it."""
+    """Contains every configuration, so that none is left out as dominated."""
 
     def __contains__(self, _: object) -> bool:
         return True
@@ -222,7 +222,7 @@ class _Everything(Collection[ConfigurationKey]):
 
 
 EVERYTHING: Final = _Everything()
-"""All configurations there are."""
+"""All configurations."""
 
 
 def _mistake(text: str, message: str, hint: str) -> InputError:

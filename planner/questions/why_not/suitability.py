@@ -1,4 +1,4 @@
-"""What stands against something in a fleet that has no plan which could have it."""
+"""Explain what speaks against an item in an infeasible fleet."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from fleetplan.planner.questions.why_not.subject import Subject
 
 @dataclass(frozen=True, slots=True)
 class Suitability:
-    """What may be said of something where there is no plan that could have it.
+    """Suitability of an item for a fleet without a plan.
 
     Attributes
     ----------
     subject : Subject
-        What is asked about.
+        The item.
     reasons : tuple[Reason, ...]
-        What stands against it.
+        Reasons against the item.
     services : tuple[str, ...]
-        Services with configurations that run on it, or are it, and keep their limits.
+        Services with configurations that use the item and meet their limits.
     """
 
     subject: Subject
@@ -31,16 +31,16 @@ class Suitability:
 
 
 def suitability(fleet: Fleet, subject: Subject, resolver: Resolver) -> Suitability:
-    """Say what stands against something in a fleet that has no plan.
+    """Return the reasons against an item in an infeasible fleet.
 
     Parameters
     ----------
     fleet : Fleet
-        That has no plan.
+        Infeasible fleet.
     subject : Subject
-        What is asked about.
+        The item.
     resolver : Resolver
-        Evaluates; keeps the configurations of the subject.
+        Evaluates candidates; keeps the configurations of the item.
     """
     offered = supplied(fleet, subject)
     candidates = replace(resolver, keep=subject.configurations).candidates(offered)

@@ -98,7 +98,7 @@ def test_why_nothing_is_decoded_is_said(tmp_path: Path) -> None:
     fleet = load_fleet(fleet_file(tmp_path, 1, "null"))
     subject = read_subject("disaggregated", fleet, 0.1)
     reasons = list(standing_reasons(subject, fleet, build_candidates(fleet, lambda _: None)))
-    assert [each.text for each in reasons] == ["its requests of one token leave nothing to decode"]
+    assert [each.text for each in reasons] == ["its requests of one token need no decode"]
 
 
 def test_other_reasons_against_servers_of_one_token_are_their_own(tmp_path: Path) -> None:

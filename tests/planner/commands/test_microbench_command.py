@@ -159,7 +159,7 @@ def test_two_tables_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
             ("a.csv", "packaged:vlm", "--hardware", "H200-SXM"),
             "'vlm' is not a framework; .*did you mean 'vllm'",
         ),
-        (("a.csv", "packaged:vllm", "--hardware", "MI300X"), "the package has no tables of this part"),
+        (("a.csv", "packaged:vllm", "--hardware", "MI300X"), "the package has no tables for this hardware"),
     ],
 )
 def test_tables_that_cannot_be_compared(

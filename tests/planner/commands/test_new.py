@@ -122,7 +122,7 @@ def test_existing_files_are_left_alone_unless_forced(capsys: pytest.CaptureFixtu
     for name in ("fleet.yaml", "fleet.schema.json"):
         Path(name).write_text("mine", encoding="utf-8")
     assert run("new", "fleet.yaml") == 2
-    assert capsys.readouterr().err == "fleet.yaml: there is such a file already; --force writes over it\n"
+    assert capsys.readouterr().err == "fleet.yaml: the file already exists; --force overwrites it\n"
     assert run("new", "other.yaml") == 0
     for name in ("fleet.yaml", "fleet.schema.json"):
         assert Path(name).read_text("utf-8") == "mine"

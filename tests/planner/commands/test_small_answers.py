@@ -50,7 +50,7 @@ def test_nothing_is_worth_anything_where_nothing_is_limited(
     plan: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("explain", plan, "--marginal") == 0
-    assert "Nothing of the fleet is limited" in capsys.readouterr().out
+    assert "The fleet has no limits" in capsys.readouterr().out
 
 
 def test_cases_of_stress_that_do_not_arise_are_named(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,7 +75,7 @@ def test_a_replay_of_nothing_confirms_nothing(plan: Path, capsys: pytest.Capture
 
 def test_a_script_without_a_command_is_not_written(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("export", plan, "--as", "launch", "--out", "launch") == 2
-    assert "launch can hold nothing of the plan" in capsys.readouterr().err
+    assert "launch cannot express any part of the plan" in capsys.readouterr().err
     assert not Path("launch").exists()
 
 

@@ -225,8 +225,8 @@ def test_purchases_are_a_plan_as_terraform_writes_it() -> None:
     [
         (["--as", "gke", "--location", "here"], "is not REGION=LOCATION"),
         (["--as", "gke", "--location", "her=us-east4"], "did you mean 'here'"),
-        (["--as", "kueue", "--location", "here=us-east4"], "kueue names no locations"),
-        (["--as", "karpenter"], "can hold nothing of the plan"),
+        (["--as", "kueue", "--location", "here=us-east4"], "kueue has no locations"),
+        (["--as", "karpenter"], "cannot express any part of the plan"),
     ],
 )
 def test_mistakes_are_named(

@@ -19,7 +19,7 @@ def test_all_files_are_written(tmp_path: Path) -> None:
 
 def test_none_is_written_where_one_is_there(tmp_path: Path) -> None:
     (tmp_path / "second.csv").write_text("mine")
-    with pytest.raises(InputError, match=r"second\.csv.*there is such a file already"):
+    with pytest.raises(InputError, match=r"second\.csv.*the file already exists"):
         write_new_files(tmp_path, TEXTS, over=False)
     assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"second.csv": "mine"}
     write_new_files(tmp_path, TEXTS, over=True)

@@ -135,7 +135,7 @@ def test_the_fleet_file_has_the_demand_and_keeps_the_rest(capsys: pytest.Capture
     table("requests_per_s", rows(weekly_rates()), rows(weekly_rates(level=5.0), region="eu"))
     assert run("forecast", "history.csv", "fleet.yaml", "--out", "new.yaml", "--json") == 0
     printed = capsys.readouterr()
-    assert "no history, demand as it was: batch" in printed.err
+    assert "no history, demand unchanged: batch" in printed.err
     found = json.loads(printed.out)
     text = Path("new.yaml").read_text("utf-8")
     for comment in ("# half a year", "# People wait for it.", "# ours", "off by"):
@@ -160,7 +160,7 @@ def test_the_fleet_file_has_the_demand_and_keeps_the_rest(capsys: pytest.Capture
     assert chat.demand.peak["us", "2027Q2", "all"] == pytest.approx(estimates["us", "2027Q2"]["high"])
     # A second forecast writes over the first one, if it may.
     assert run("forecast", "history.csv", "new.yaml", "--out", "new.yaml") == 2
-    assert "--force writes over it" in capsys.readouterr().err
+    assert "--force overwrites it" in capsys.readouterr().err
     assert run("forecast", "history.csv", "new.yaml", "--out", "new.yaml", "--force") == 0
     assert Path("new.yaml").read_text("utf-8").count("uncertainty:") == 1
 
@@ -224,7 +224,7 @@ def test_a_service_of_an_imported_file_is_refused(capsys: pytest.CaptureFixture[
     Path("top.yaml").write_text("imports: [fleet.yaml]\nname: top\n", "utf-8")
     table("requests_per_s", rows(weekly_rates()))
     assert run("forecast", "history.csv", "top.yaml", "--out", "new.yaml") == 2
-    assert "fleet.yaml:8:11: services.chat: stands in an imported file" in capsys.readouterr().err
+    assert "fleet.yaml:8:11: services.chat: is in an imported file" in capsys.readouterr().err
 
 
 def test_classes_without_shares_are_refused_before_anything_is_written(

@@ -226,11 +226,11 @@ def test_rows_that_are_not_asked_for_are_told_with_what_there_is(
     words = ("import", "cloud-prices", "azure", path, "--out", tmp_path / "offers.yaml")
     assert run(*words, "--region", "us-east") == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert "2 rows: skipped: --region does not ask for eastus" in said
+    assert "2 rows: skipped: --region excludes eastus" in said
     assert "0 rows taken, 2 not" in said
     assert run(*words, "--hardware", "H200-SXM") == 0
     said = " ".join(capsys.readouterr().err.split())
-    assert "1 row: skipped: --hardware does not ask for H100-SXM" in said
+    assert "1 row: skipped: --hardware excludes H100-SXM" in said
     assert "1 row taken, 1 not" in said
 
 

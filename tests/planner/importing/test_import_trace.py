@@ -80,7 +80,7 @@ def test_prefixes_and_sessions_are_told(tmp_path: Path) -> None:
     assert run(str(path), "--service", "agent", "--out", str(tmp_path)) == 0
     text = (tmp_path / "agent.yaml").read_text(encoding="utf-8")
     assert "512 tokens begin most of them" in text
-    assert "# Sessions: 4 of at least two requests, 2.0 requests in the mean." in text
+    assert "# Sessions: 4 of at least two requests, 2.0 requests on average." in text
 
 
 def test_files_that_are_there_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,7 +88,7 @@ def test_files_that_are_there_are_kept(tmp_path: Path, capsys: pytest.CaptureFix
     arguments = (str(path), "--service", "chat", "--out", str(tmp_path))
     assert run(*arguments) == 0
     assert run(*arguments) == 2
-    assert "--force writes over it" in capsys.readouterr().err
+    assert "--force overwrites it" in capsys.readouterr().err
     assert run(*arguments, "--force") == 0
 
 

@@ -215,7 +215,7 @@ def test_cards_of_intel_ask_for_their_kind() -> None:
     document = listed(node("arc", {}, {"gpu.intel.com/xe": "4"}))
     found = kubernetes_pools(document, "nodes.json", OPTIONS)
     assert [each.reason for each in found.rejected] == [
-        "4 gpu.intel.com/xe without a label that says which: give --hardware"
+        "4 gpu.intel.com/xe without a label for their kind: give --hardware"
     ]
     given = kubernetes_pools(document, "nodes.json", replace(OPTIONS, hardware="Arc-Pro-B60"))
     assert pools(given.text)["arc-pro-b60-x4"]["hosts"] == 1
@@ -238,7 +238,7 @@ def test_one_price_for_several_kinds_is_told() -> None:
     )
     priced = replace(OPTIONS, capex_usd_per_host=297_000.0)
     found = kubernetes_pools(document, "nodes.json", priced)
-    assert found.notes == ("one price for 2 kinds of hosts: change it where it is not theirs",)
+    assert found.notes == ("one price for 2 kinds of hosts: change it for those with another price",)
     assert kubernetes_pools(NODES, "nodes.json", priced).notes == ()
 
 
@@ -257,5 +257,5 @@ def test_a_day_that_is_none_is_refused_before_anything_is_read(
     path.write_text(json.dumps(NODES), encoding="utf-8")
     for day in ("yesterday", "2026-02-30"):
         assert run("import", "kubernetes", path, "--as-of", day, "--out", tmp_path / "pools.yaml") == 2
-        assert f"--as-of: {day!r} is no date" in " ".join(capsys.readouterr().err.split())
+        assert f"--as-of: {day!r} is not a date" in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "pools.yaml").exists()

@@ -126,10 +126,10 @@ def test_the_output_of_dcgmi_dmon_is_read_with_the_kind_of_its_cards(
     )
     assert done == 0
     said = " ".join(capsys.readouterr().err.split())
-    assert "H100-SXM: 3 readings whose power or utilisation is no number" in said
+    assert "H100-SXM: 3 readings whose power or utilisation is not a number" in said
     text = (tmp_path / "power.yaml").read_text(encoding="utf-8")
     assert "699 W a card at full load (120 readings)" in text
-    assert "120 W a card that runs nothing (120 readings)" in text
+    assert "120 W an idle card (120 readings)" in text
 
 
 def test_dmon_asks_for_the_kind_of_its_cards_and_for_both_columns(
@@ -163,7 +163,7 @@ def test_pages_of_the_exporter_are_read_one_after_another(tmp_path: Path) -> Non
     assert run("import", "dcgm", tmp_path / "metrics.txt", "--out", tmp_path / "power.yaml") == 0
     text = (tmp_path / "power.yaml").read_text(encoding="utf-8")
     assert "698 W a card at full load (150 readings)" in text
-    assert "118 W a card that runs nothing (150 readings)" in text
+    assert "118 W an idle card (150 readings)" in text
 
 
 def test_a_card_is_one_whichever_pods_run_on_it(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_card_is_one_whichever_pods_run_on_it(tmp_path: Path) -> None:
     assert run("import", "dcgm", source, "--out", tmp_path / "power.yaml") == 0
     text = (tmp_path / "power.yaml").read_text(encoding="utf-8")
     assert "640 W a card at full load (600 readings)" in text
-    assert "71 W a card that runs nothing (300 readings)" in text
+    assert "71 W an idle card (300 readings)" in text
     assert "2026-11-18 to 2026-11-19: import it" in text
 
 

@@ -82,7 +82,7 @@ def test_bursts_are_told_by_steps_of_a_minute_or_less(burstiness: float) -> None
     ("change", "said"),
     [
         ({"requests": "{"}, "test requests:1:2: is not JSON"),
-        ({"requests": "[]"}, "is no answer to a range query"),
+        ({"requests": "[]"}, "is not an answer to a range query"),
         ({"requests": json.dumps({"status": "error", "error": "bad query at 3"})}, "bad query at 3"),
         ({"requests": matrix(({"job": "x"}, flat(1.0)))}, "no series with requests has the label model_name"),
         ({"requests": matrix(({"model_name": "m"}, flat(0.0)))}, "no series with requests"),
@@ -159,7 +159,7 @@ def test_a_folder_of_answers_becomes_part_of_a_fleet(
     )
     for wrong, said in (
         ((*words,), "--out"),
-        ((*words, "--out", out), "there is such a file already"),
+        ((*words, "--out", out), "the file already exists"),
         ((*words, "--slices", 5, "--out", tmp_path / "x"), "no whole hours"),
         ((*words[:2], tmp_path / "none", *words[3:], "--out", tmp_path / "x"), "cannot be read"),
         ((*words[:4], "vlm", "--out", tmp_path / "x"), "did you mean 'vllm'"),

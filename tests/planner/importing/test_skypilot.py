@@ -126,10 +126,10 @@ def test_rows_of_clouds_that_write_otherwise(tmp_path: Path) -> None:
         "tpu-v5p-8": ("TPU-v5p", 4.2),
     }
     assert {each.place: each.reason for each in found.rejected} == {
-        "line 4": "A100-80GB of 1x_A100-80GB is a PCIe card, another part than A100-SXM-80GB",
-        "line 5": "H200 has 96 GiB, and H200-SXM 140",
+        "line 4": "A100-80GB of 1x_A100-80GB is a PCIe card, which differs from A100-SXM-80GB",
+        "line 5": "H200 has 96 GiB, but H200-SXM has 140",
         "line 9": "its accelerators have no price in its zone",
-        "line 13": "is the price of accelerators without their machine",
+        "line 13": "is a price of accelerators without their machine",
         "line 16": "tpu-v6e-64 is a slice of several hosts or of a part of one",
         "line 17": "has no price",
     }
@@ -177,8 +177,8 @@ def test_zones_of_a_machine_are_rows_of_one_offer(vms: Path) -> None:
     wanted = read(vms, OfferOptions("2026-11", {"us-east-1": "east"}, frozenset({"H100-SXM"})))
     assert (found.taken, wanted.taken) == (7, 2)
     assert {each.place: each.reason for each in wanted.rejected if "does not ask" in each.reason} == {
-        "2 rows": "--region does not ask for eu-west-1, us-west-2",
-        "4 rows": "--hardware does not ask for H100-NVL, H200-SXM",
+        "2 rows": "--region excludes eu-west-1, us-west-2",
+        "4 rows": "--hardware excludes H100-NVL, H200-SXM",
     }
 
 

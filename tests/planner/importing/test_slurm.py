@@ -35,7 +35,7 @@ def test_a_node_of_several_partitions_counts_once() -> None:
     }
     odd = {"nodes": [{"name": "n", "gres": "gpu:h100:8x", "state": "idle"}, SLURM_NODES["nodes"][0]]}
     (rejected,) = slurm_pools(odd, "sinfo.json", OPTIONS).rejected
-    assert rejected.reason == "gres 'gpu:h100:8x' is not understood"
+    assert rejected.reason == "gres 'gpu:h100:8x' is not supported"
     told = PoolOptions("2026-11-24", hardware="b200")
     assert "B200-SXM" in slurm_pools(SINFO, "sinfo.json", told).text
 
@@ -85,4 +85,4 @@ def test_parts_of_cards_in_gres_are_no_other_hardware(kind: str) -> None:
         "gres": {"total": f"gpu:{kind}:56(S:0-1)"},
     }
     (rejected,) = slurm_pools({"sinfo": [row]}, "sinfo.json", OPTIONS).rejected
-    assert rejected.reason == f"{kind}: parts of a card (MIG) are no accelerators of the catalogue"
+    assert rejected.reason == f"{kind}: parts of a card (MIG) are not accelerators in the catalogue"

@@ -85,7 +85,7 @@ def test_rows_that_a_fleet_file_would_not_take_are_rejected_with_their_reason(tm
         "not '2025Q9'",
         "owned.price_as_of: there is no such day",
         "name: is not a name: 'c c'; names contain no blanks, commas, brackets or bars",
-        "name holds the character U+001B, which steers a terminal",
+        "name contains the control character U+001B",
     ]
     prices = "name,hardware,per,capex_usd_per_host,price_as_of\nb,H200-SXM,host,5,2026-13\n"
     assert [each.reason for each in import_prices(written(prices, tmp_path)).rejected] == [
@@ -107,7 +107,7 @@ def test_columns_that_nothing_reads_are_named_and_refuse_no_file(tmp_path: Path)
     found = import_inventory(written(text, tmp_path))
     assert [pool["name"] for pool in read_yaml(found.text)["pools"]] == ["a"]
     assert (found.taken, found.rejected) == (1, ())
-    assert found.notes == ("columns that are not read: 'serial', 'cost centre'",)
+    assert found.notes == ("ignored columns: 'serial', 'cost centre'",)
     assert f"# {found.notes[0]}" in found.text
     with pytest.raises(InputError, match="did you mean 'capex_usd_per_host'"):
         import_inventory(written("name,hardware,hosts,capex_usd_host\na,H200-SXM,1,1\n", tmp_path))

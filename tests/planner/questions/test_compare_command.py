@@ -59,7 +59,7 @@ def test_the_command_prints_a_line_for_each_and_writes_their_plans(
     printed = capsys.readouterr().out
     assert "homogeneous (B)" in printed
     assert "+$17.52 k (+25.0%)" in printed
-    assert "another demand: 240 for 120" in printed
+    assert "a different demand: 240 instead of 120" in printed
     assert "accelerators in use: A 0 -> 12, B 16 -> 6" in printed
     plans = {path.parent.name: Plan.read(path) for path in sorted(out.glob("*/plan.json"))}
     assert {name: hourly(plan) for name, plan in plans.items()} == pytest.approx(

@@ -136,7 +136,9 @@ def test_candidates_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(evaluated) == 1
     more, both = found.rows[-2:]
     assert [hourly(chosen_plan(row)) for row in (more, both)] == [pytest.approx(48.0)] * 2
-    assert more.notes == ("it serves another demand: 240 for 120 requests/s over all services and periods",)
+    assert more.notes == (
+        "it serves a different demand: 240 instead of 120 requests/s over all services and periods",
+    )
     assert both.notes == ()
     slower = {key: rate / 2 for key, rate in RATES.items()}
     halved = replace(question, services=(chat(rates=slower),))

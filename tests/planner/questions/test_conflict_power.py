@@ -170,4 +170,4 @@ def test_steps_of_a_reserve_in_per_cent_have_no_more_decimals_than_a_file(percen
 
 def test_a_reserve_gives_way() -> None:
     found = explained(one_kind(80.0, policy={"reserve_hosts_per_pool": 1}))
-    assert "1 reserve host of each pool less" in ways(found)
+    assert "1 reserve host fewer in each pool" in ways(found)

@@ -120,7 +120,7 @@ def test_marginal_values_are_printed_written_and_drawn(plan_file: Path, tmp_path
         "more_of,amount,unit,worth_least_usd,worth_most_usd,price_usd"
     ]
     assert plot.read_text(encoding="utf-8").startswith("<?xml")
-    assert out == ("Nothing of the fleet is limited, so that one more unit of anything is worth nothing.\n")
+    assert out == ("The fleet has no limits, so one more unit of any resource has no value.\n")
 
 
 def test_options_that_have_nothing_to_act_on_are_refused(

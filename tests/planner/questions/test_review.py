@@ -68,12 +68,12 @@ def test_what_moves_is_told_by_service(tmp_path: Path) -> None:
 
 def test_risks_are_those_of_the_new_plan(tmp_path: Path) -> None:
     found = reviewed(tmp_path, plan_for(4.0, 1.0, "A"), plan_for(4.0, 1.0, "B"))
-    assert [risk for risk in found.risks if "is used up" in risk]
+    assert [risk for risk in found.risks if "is binding" in risk]
     whole = whole_plan().plan
     assert whole is not None
     risks = reviewed(tmp_path, plan_for(4.0, 1.0, "A"), whole).risks
     owed = sum(row.usd for row in whole.commitments)
-    assert f"{money(owed)} is owed after 2027Q3, whatever is decided then." in risks
+    assert f"{money(owed)} is owed after 2027Q3, independent of later decisions." in risks
 
 
 STRESS = """\

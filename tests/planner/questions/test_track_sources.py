@@ -124,13 +124,13 @@ def test_pools_of_one_kind_and_region_share_what_was_paid(capsys: pytest.Capture
     # What is rented by the hour joins one of them; of what is committed, one has two hosts and one has one.
     assert pools["east-lease"]["actual_usd"] == pytest.approx(2 * 20 * 2190)
     assert pools["east-old"]["actual_usd"] == pytest.approx(20 * 2190)
-    assert "is shared out to" in capsys.readouterr().err
+    assert "is divided between" in capsys.readouterr().err
 
 
 def test_a_bill_of_nothing_planned_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     bill({("eu-west-1", "Standard"): (1, 32.0)})
     assert run("track", "q4/plan.json", "bill.csv", "--out", "track") == 2
-    assert "bill.csv:1:1: pays for nothing of the plan" in capsys.readouterr().err
+    assert "bill.csv:1:1: has no costs of the plan" in capsys.readouterr().err
     assert not Path("track").exists()
 
 
@@ -168,7 +168,7 @@ def test_monitoring_names_the_region_that_asked_for_more(capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ((), "--system: is missing: whose metrics saved has"),
+        ((), "--system: is missing: name the system whose metrics saved has"),
         (("--system", "vllm"), "chat: a series without a region, and the plan has east, west"),
     ],
 )

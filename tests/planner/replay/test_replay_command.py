@@ -62,7 +62,7 @@ def test_a_trace_file_is_replayed(
     ("options", "message"),
     [
         (["--poisson", "--mmpp"], "choose one of"),
-        (["--mmpp", "--busy-ratio", "9"], "more than all requests"),
+        (["--mmpp", "--busy-ratio", "9"], "exceeds all requests"),
         (["--router", "rondom"], "did you mean 'random'"),
         (["--trace", "none.csv"], "cannot be read"),
         (["--service", "chart"], "did you mean 'chat'"),

@@ -54,7 +54,7 @@ def test_rounding_is_no_shortage(requests_per_s: float, is_short: bool) -> None:
 
 
 LIMITS_LEAVE_NO_PLAN = "the limits leave no plan even if no demand is served"
-TOO_SHORT = "the time was too short to find what is short"
+TOO_SHORT = "the time was too short to find the shortages"
 
 
 def infeasible(periods: int, complete: bool = True) -> Infeasible:
@@ -109,7 +109,7 @@ def test_many_shortages_for_one_reason_are_one_line_with_the_largest() -> None:
     [
         (0, True, LIMITS_LEAVE_NO_PLAN, TOO_SHORT),
         (0, False, TOO_SHORT, LIMITS_LEAVE_NO_PLAN),
-        (1, False, "the time was too short to find what else is short", LIMITS_LEAVE_NO_PLAN),
+        (1, False, "the time was too short to find more shortages", LIMITS_LEAVE_NO_PLAN),
         (1, True, "missing: hardware", "too short"),
     ],
 )
@@ -139,4 +139,4 @@ def test_the_page_has_unmet_demand_by_service() -> None:
 def test_shortages_that_may_be_smaller_say_so() -> None:
     outcome = infeasible(1).model_copy(update={"shortages_least": False})
     for text in ("\n".join(infeasible_lines(outcome)), infeasible_page(outcome)):
-        assert "the time was too short to prove that no plan leaves less unserved" in text.lower()
+        assert "the time was too short to prove that the unserved demand is minimal" in text.lower()

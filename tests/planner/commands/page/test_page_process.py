@@ -104,7 +104,7 @@ def test_a_port_that_is_taken_is_said_in_one_sentence(
             main(["serve", str(write_fleet(tmp_path)), "--port", str(taken.getsockname()[1])])
     assert ended.value.code == 2
     said = capsys.readouterr().err
-    assert "cannot be listened on: Address already in use" in said.splitlines()[-1]
+    assert "cannot listen here: Address already in use" in said.splitlines()[-1]
 
 
 @pytest.mark.parametrize("missing", ["starlette", "uvicorn"])
