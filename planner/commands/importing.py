@@ -196,7 +196,7 @@ def prometheus(
     ] = 99.0,
     slices: Annotated[int, typer.Option(help="equal parts of the day, in UTC", min=1, max=24)] = 1,
     region_label: Annotated[str | None, typer.Option(help="label that names the region")] = None,
-    region: Annotated[str | None, typer.Option(help="region of series without such a label")] = None,
+    region: Annotated[str | None, typer.Option(help="region of series without a region label")] = None,
     token_file: Token = None,
     save: Annotated[Path | None, typer.Option(help="folder in which to save a server's answers")] = None,
     queries: Annotated[bool, typer.Option("--queries", help="print the range queries and exit")] = False,

@@ -40,7 +40,7 @@ Deterministic = Annotated[
 
 Workers = Annotated[
     int | None,
-    typer.Option(help="parallel searches; as many as cores if absent", metavar="N", min=1, max=MOST_WORKERS),
+    typer.Option(help="parallel searches (default: one per core)", metavar="N", min=1, max=MOST_WORKERS),
 ]
 
 

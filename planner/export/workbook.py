@@ -249,11 +249,11 @@ def _services(plan: Plan, bill: Bill) -> Sheet:
         )
         for q in range(width)
     ]
-    rows.append(_with_total(len(rows), "paid by no service alone", rest))
+    rows.append(_with_total(len(rows), "not paid by a single service", rest))
     rows.append(_with_total(len(rows), "TCO", spent))
     left = bill.by_period.get("")
     if left is not None:
-        rows.append(("of no period alone", *([None] * width), left.as_formula))
+        rows.append(("not in a single period", *([None] * width), left.as_formula))
     return Sheet("Services", ("USD", *plan.periods, "horizon"), rows, widths=(34, *([16] * (width + 1))))
 
 

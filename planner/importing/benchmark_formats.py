@@ -2,19 +2,19 @@
 
 Supported formats, with their documented units (November 2026):
 
-* vllm: `vllm bench serve --save-result`, latencies in ms; the rate that was reached, or
-  the cap on concurrency (`max_concurrency`) where it binds.
+* vllm: `vllm bench serve --save-result`, latencies in ms; the load is the rate reached, or the
+  concurrency cap (`max_concurrency`) if it is binding.
 * sglang: JSON lines of `python -m sglang.benchmark.serving --output-file` (formerly bench_serving), as
-  vllm, with what the server says of itself.
+  vllm, plus the deployment that the server reports.
 * aiperf: `profile_export_aiperf.json` (NVIDIA AIPerf 0.13) and `profile_export_genai_perf.json` of its
   predecessor GenAI-Perf (0.0.16), every metric with its unit.
 * guidellm: JSON of `guidellm run`, a list of benchmarks with `*_ms` metrics of successful requests. TPOT is
-  its inter-token latency: its own time per output token holds the first one.
+  its inter-token latency, because its time per output token includes the first token.
 * inference-perf: `stage_N_lifecycle_metrics.json` (kubernetes-sigs/inference-perf 0.7), latencies in seconds.
-* mlperf: `mlperf_log_summary.txt` of LoadGen 6.0, latencies in ns, runs with latencies of tokens; prompts are
-  those of the task's data set, which the file does not state.
-* inferencex: rows of InferenceX (formerly InferenceMAX) as its runs write them and as its site answers,
-  latencies in seconds; nominal lengths, of which requests take 0.8 to 1, so that the mean is nine tenths.
+* mlperf: `mlperf_log_summary.txt` of LoadGen 6.0, latencies in ns, runs with token latencies; prompts
+  are those of the task's data set, whose lengths the file does not state.
+* inferencex: rows of InferenceX (formerly InferenceMAX) from its runs or its site, latencies in seconds,
+  nominal lengths; requests have 0.8 to 1 times these lengths, 0.9 on average.
 """
 
 from __future__ import annotations

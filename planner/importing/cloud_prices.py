@@ -2,13 +2,13 @@
 
 Supported documents (November 2026):
 
-* aws: the price list of AmazonEC2, as an offer file (CSV or JSON) or as `aws pricing get-products` prints it.
-  Linux on shared tenancy, no blocks of capacity; terms are standard reservations without upfront.
-* azure: pages of the Retail Prices API (prices.azure.com/api/retail/prices) with `Items`. A reservation's
-  price is that of its whole term, a savings plan's (`savingsPlan` of the preview version) by the hour. Meters
-  that are not primary are billed to nobody.
-* gcp: pages of the Cloud Billing Catalog API with `skus` of Compute Engine. Google Cloud sells most machines
-  by their parts: cloud_prices.yaml says which. Local SSDs are not counted.
+* aws: the price list of AmazonEC2, an offer file (CSV or JSON) or the output of `aws pricing get-products`.
+  Linux on shared tenancy, no capacity blocks; terms are standard reservations without upfront payment.
+* azure: pages of the Retail Prices API (prices.azure.com/api/retail/prices) with `Items`. Prices of
+  reservations cover the whole term, those of savings plans (`savingsPlan` of the preview version) one hour.
+  Non-primary meters are never billed.
+* gcp: pages of the Cloud Billing Catalog API with `skus` of Compute Engine. Google Cloud prices most machines
+  by their parts, listed in cloud_prices.yaml. Local SSDs are not included.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def gcp_offers(document: object, path: str, options: OfferOptions) -> ImportedSu
         except RejectedRowError as reason:
             fragment.reject(f"row {line}", str(reason))
     fragment.says.append(
-        f"Cloud Billing Catalog of Google Cloud, {options.as_of}; local SSDs are not counted; no other than "
-        "spot prices of machines that start as spot capacity alone (fleet/catalog/hardware_names.yaml)."
+        f"Cloud Billing Catalog of Google Cloud, {options.as_of}; without local SSDs; only spot prices "
+        "for machines that only start as spot capacity (fleet/catalog/hardware_names.yaml)."
     )
     take_prices(fragment, _gcp_machines(parts, fragment, options), options)
     return fragment.done()

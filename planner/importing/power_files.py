@@ -2,10 +2,9 @@
 
 Supported files, as documented and written by DCGM 4 and dcgm-exporter 4 (November 2026):
 
-* `dcgmi dmon -e 155,203`: a header (`#Entity  POWER  GPUTL`) that comes again every few lines, a line of
-  units, and a line a card and sample (`GPU 0  70.512  0`), with N/A where there is no value. Cards have no
-  name there.
-* pages of dcgm-exporter's /metrics, one after another in a file:
+* `dcgmi dmon -e 155,203`: a header (`#Entity  POWER  GPUTL`) repeated every few lines, a line of units, and
+  a line per card and sample (`GPU 0  70.512  0`), with N/A for missing values. It does not name the cards.
+* successive pages of dcgm-exporter's /metrics in one file:
   `DCGM_FI_DEV_POWER_USAGE{gpu="0",...} 70.512`.
 """
 

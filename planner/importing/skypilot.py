@@ -4,11 +4,11 @@ Input is a file of 2026 (skypilot-org/skypilot-catalog, catalogs/v8/CLOUD/vms.cs
 AcceleratorName, AcceleratorCount, Price and SpotPrice of a machine [USD/h], Region, AvailabilityZone and
 GpuInfo. Clouds differ:
 
-* Google Cloud has a row for a machine without its accelerators and another for the accelerators of a zone;
-  a machine costs both. A slice of TPUs (tpu-v6e-8) is a row without a machine.
-* RunPod writes gigabytes where others write MiB, and the form of a card in GpuInfo alone ('A100 PCIe').
-* Verda writes GpuInfo as JSON, the others as Python does.
-* Vast writes 0.00 where it has no spot price.
+* Google Cloud has separate rows for a machine and for the accelerators of a zone; the price is their sum. A
+  slice of TPUs (tpu-v6e-8) is a row without a machine.
+* RunPod writes gigabytes instead of MiB, and the form factor of a card only in GpuInfo ('A100 PCIe').
+* Verda writes GpuInfo as JSON, the others as a Python literal.
+* Vast writes 0.00 for a missing spot price.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Conflict(Record):
 
     @property
     def other_conflicts(self) -> bool:
-        """Whether dropping a single requirement was not enough in any resolution."""
+        """Return whether dropping a single requirement was not enough in any resolution."""
         return bool(self.ways_out) and all(len(way.gives) > 1 for way in self.ways_out)
 
 

@@ -75,7 +75,7 @@ class ServiceInput(InputRecord):
 
     @property
     def ends_with_prompts(self) -> bool:
-        """Whether all requests end with their first token, and so have no time per output token."""
+        """Return whether all requests end with their first token, and so have no time per output token."""
         return bool(self.classes) and all(each.output_tokens == 1 for each in self.classes)
 
 

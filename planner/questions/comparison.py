@@ -30,13 +30,13 @@ class Saving:
 
     @property
     def proven(self) -> bool:
-        """Whether the gaps leave no doubt about the sign of the saving, or about a saving of zero."""
+        """Return whether the gaps leave no doubt about the sign of the saving, or about a saving of zero."""
         nothing = max(abs(self.least_usd), abs(self.most_usd)) < COST_TOLERANCE_USD
         return nothing or self.least_usd > 0 or self.most_usd < 0
 
     @property
     def nothing(self) -> bool:
-        """Whether the two plans cost the same."""
+        """Return whether the two plans cost the same."""
         return abs(self.usd) < COST_TOLERANCE_USD
 
     def ratio(self, usd: float) -> float:

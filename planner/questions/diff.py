@@ -110,7 +110,7 @@ class CostChange:
 
     @property
     def same(self) -> bool:
-        """Whether the costs differ only by rounding."""
+        """Return whether the costs differ only by rounding."""
         return math.isclose(self.before_usd, self.after_usd, rel_tol=1e-9, abs_tol=COST_TOLERANCE_USD)
 
 
@@ -142,7 +142,7 @@ class PlanDiff:
 
     @property
     def differs(self) -> bool:
-        """Whether any line or any cost differs."""
+        """Return whether any line or any cost differs."""
         costs = (self.tco, *self.cost_by_kind, *self.cost_by_service)
         return bool(self.changes) or not all(cost.same for cost in costs)
 

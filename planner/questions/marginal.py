@@ -1,4 +1,4 @@
-"""What one more of something is worth: the fleet is solved again with one more, no dual is asked."""
+"""Marginal values: solve the fleet again with one more unit of each resource and report the saving."""
 
 from __future__ import annotations
 
@@ -26,38 +26,39 @@ from fleetplan.planner.search import Verge
 from fleetplan.planner.search.result import OPTIMAL_GAP
 
 KILOWATTS: Final = (1.0, 10.0)
-"""Amounts of power that are added, each by itself: a kilowatt is less than most replicas draw. [kW]"""
+"""Increments of power, each solved separately; most replicas draw more than one kilowatt. [kW]"""
 
 MILLISECONDS: Final = (1.0, 10.0)
-"""Amounts that a latency limit is lifted by, each by itself. [ms]"""
+"""Increments of a latency limit, each solved separately. [ms]"""
 
 BUDGET_RATIOS: Final = (0.01,)
-"""Shares of a budget that are added, beside one dollar."""
+"""Increments of a budget as shares of it, besides one dollar."""
 
 UNITS_OF_SUPPLY: Final = ("host", "accelerator")
 """Units of the maximum of an offer."""
 
 ALSO_HIDDEN: Final = 0.1
-"""Share of the asked gap by which several things together may save more than the gap, and none of them is
-asked for alone: what the gap hides is then told as this much more."""
+"""Share of the optimality gap by which a group may save more than the gap without a solve for each member.
+The range of each member then widens by that amount.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class More:
-    """One more of something.
+    """One more unit of a resource.
 
     Attributes
     ----------
     name : str
-        Of what.
+        Name of the resource.
     amount : float
-        How much more.
+        Size of the increment.
     unit : str
-        Of the amount.
+        Unit of the increment.
     edit : callable
-        The fleet with it.
+        Returns the fleet with the increment.
     is_limit : bool
-        Whether it is room within a limit, which costs nothing by itself: every plan stays one.
+        Whether it relaxes a limit at no cost of its own, so that every plan remains feasible.
     """
 
     name: str
@@ -68,25 +69,25 @@ class More:
 
     @property
     def amount_text(self) -> str:
-        """How much more, with its unit."""
+        """Increment with its unit."""
         return f"{figure(self.amount)} {self.unit}"
 
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """What it is worth.
+    """Marginal value of a resource.
 
     Attributes
     ----------
     more : More
-        One more of what.
+        Increment of the resource.
     least_usd, most_usd : float
-        The TCO falls by an amount between these, excluding the price of the unit itself. [USD]
+        Range of the saving in TCO, excluding the price of the unit itself. [USD]
     price_usd : float
-        What the thing itself costs over the horizon, as far as it stands whether used or not; what an offer
-        brings is paid in the plan and is 0 here. [USD]
+        Fixed cost of the unit over the horizon, whether used or not; 0 for offers, which the plan pays for.
+        [USD]
     plan : Plan or None
-        With it; None where the time was too short for one, and the plan before still holds.
+        Plan with the increment; None if the time was too short, and the old plan still holds.
     """
 
     more: More
@@ -97,12 +98,12 @@ class Worth:
 
     @property
     def proven(self) -> bool:
-        """Whether it is worth anything for certain."""
+        """Return whether the saving is proven to be positive."""
         return self.least_usd > 0
 
 
 def one_more(fleet: Fleet) -> Iterator[More]:
-    """Everything of which a fleet could have one more."""
+    """Yield every resource of a fleet that can be increased."""
     for pool in fleet.pools:
         name = pool.name
 
@@ -184,24 +185,25 @@ def _latency(fleet: Fleet) -> Iterator[More]:
 
 
 def worths(every: Sequence[More], plan: Plan, fleet: Fleet, resolver: Resolver) -> Iterator[Worth]:
-    """Yield what one more of each thing is worth, as it is solved.
+    """Yield the marginal value of each increment, as soon as it is solved.
 
     Parameters
     ----------
     every : Sequence[More]
-        One more of what.
+        Increments to value.
     plan : Plan
-        Of the fleet as it is, which still holds with one more; serves everything at the least TCO.
+        Plan of the unchanged fleet that serves all demand at the lowest TCO; it holds with every increment.
     fleet : Fleet
-        As it is.
+        Unchanged fleet.
     resolver : Resolver
-        Solves, at most once for each that changes the integer program, and once for each group of them.
+        Solves changed fleets, at most once per increment that changes the integer program, and once per
+        group.
     """
     before = resolver.problem(fleet)[1]
     program = program_sha256(before) if counts_cost_alone(fleet) else ""
     asked = [FleetQuestion(more.edit(fleet), begin=plan, program=program) for more in every]
     if not resolver.side_by_side:
-        # What is evaluated for the loosest latency limits answers for all others.
+        # Candidates evaluated for the loosest latency limits cover all tighter ones.
         with suppress(NoPlanFoundError):
             resolver.problem_in_time(with_all([more for more in every if more.unit == "ms"], fleet))
     if not program:
@@ -226,19 +228,19 @@ def worths(every: Sequence[More], plan: Plan, fleet: Fleet, resolver: Resolver) 
 def _limits_together(
     limits: Sequence[More], plan: Plan, before: Problem, resolver: Resolver
 ) -> Iterator[Worth]:
-    """Yield what room within limits is worth, of several at once where one bound answers them.
+    """Yield the marginal values of limits, in groups that one lower bound decides.
 
-    No plan with room within one limit is cheaper than the cheapest with room within several, or with more
-    room within it. Where that is within the asked gap of the plan, or little beyond it, every one of them is;
-    else parts are asked for.
+    A plan with one relaxed limit costs at least as much as the optimum with several relaxed limits. If that
+    optimum is within the gap of the plan, or little below it, no member saves more; otherwise the group is
+    split.
     """
     fleet, gap_ratio = before.fleet, max(resolver.limits.gap_ratio, OPTIMAL_GAP)
-    # The bound of the plan itself is often just within the gap: that of a wider fleet rarely is.
+    # The bound of the plan is often just within its gap; the bound of a wider fleet is rarely tighter.
     hidden_usd = plan.objective_usd * gap_ratio
     enough_usd = min(plan.objective_usd - hidden_usd, plan.bound_usd) - ALSO_HIDDEN * hidden_usd
     side = Verge(math.nextafter(enough_usd, -math.inf), enough_usd)
-    # Limits of a kind first: some kinds are worth nothing, and one that is worth something spoils its group.
-    # Limits of latency save little by themselves, and several of them together always something.
+    # Group limits of one kind first: some kinds have no value, and one valuable limit spoils its group.
+    # Single latency limits save little, but several of them together always save something.
     kinds = groupby(limits, key=_kind_of)
     level: list[tuple[Sequence[More], KnownBound | None]] = [(list(kind), None) for _, kind in kinds]
     while level:
@@ -264,19 +266,19 @@ def _limits_together(
 
 
 def _kind_of(more: More) -> str:
-    """What limits are asked for together."""
+    """Return the kind by which limits are grouped."""
     if more.unit in UNITS_OF_SUPPLY:
         return "supply"
     return more.name if more.unit == "ms" else more.unit
 
 
 def _is_mixed(group: Sequence[More]) -> bool:
-    """Whether a group is of several things, not amounts of one."""
+    """Return whether a group contains several resources instead of increments of one."""
     return len({more.name for more in group}) > 1
 
 
 def _parts(group: Sequence[More], told: bool) -> list[Sequence[More]]:
-    """The parts of a group that are asked for next: halves, or each thing where the time was over."""
+    """Return the next parts of a group: halves, or single resources if the time ran out."""
     if told and _is_mixed(group):
         middle = len(group) // 2
         return [group[:middle], group[middle:]]
@@ -284,7 +286,7 @@ def _parts(group: Sequence[More], told: bool) -> list[Sequence[More]]:
 
 
 def with_all(every: Sequence[More], fleet: Fleet) -> Fleet:
-    """The fleet with one more of everything, and of the same thing as much as is asked at most."""
+    """Return the fleet with the largest increment of every resource."""
     most = {more.name: more for more in sorted(every, key=lambda more: more.amount)}
     for more in most.values():
         fleet = more.edit(fleet)
@@ -307,12 +309,12 @@ def _worth(more: More, plan: Plan, before: Problem, answer: FleetAnswer) -> Wort
 
 
 def by_worth(rows: Iterable[Worth]) -> list[Worth]:
-    """What is worth most for certain first."""
+    """Return marginal values sorted by proven saving."""
     return sorted(rows, key=lambda row: (-row.least_usd, -row.most_usd))
 
 
 def marginal_table(rows: Sequence[Worth]) -> pd.DataFrame:
-    """One row for each thing: what, amount, unit, worth between two amounts, its own price. [USD]"""
+    """Return one row per increment: resource, amount, unit, range of the saving, and price. [USD]"""
     return pd.DataFrame(
         [
             {

@@ -1,4 +1,4 @@
-"""What another figure costs: plans along the frontier of TCO against energy, carbon, latency or headroom."""
+"""Trace the Pareto frontier of TCO against energy, carbon, accelerators, latency or headroom."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.taken_over import bound_of
 
 ALLOWANCES: Final = (0.0, 0.01, 0.02, 0.05, 0.1)
-"""What the TCO may be above that of the plan, as a share of it, one point each."""
+"""Allowances above the TCO of the plan, as shares of it, one point each."""
 
 ROUNDING: Final = 1e-6
-"""The model rounds costs: at its own TCO a plan still has to fit."""
+"""Tolerance on caps: the model rounds costs, and a plan must fit a cap at its own TCO."""
 
 LATENCY_RATIOS: Final = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
-"""Latency limits of all services over what they are, one point each."""
+"""Factors on the latency limits of all services, one point each."""
 
 HEADROOMS_MORE: Final = (0.0, 0.05, 0.1, 0.2, 0.3)
-"""Headroom of all services above what it is, one point each."""
+"""Increases of the headroom of all services, one point each."""
 
 MINIMISED: Final = ("energy", "carbon", "accelerators")
-"""Figures that are minimised below a cap on TCO; of the others a value is asked and TCO minimised."""
+"""Figures minimised below a cap on TCO; for the others, TCO is minimised at a given value."""
 
 AGAINST: Final = (*MINIMISED, "latency", "headroom")
-"""All figures that TCO is held against."""
+"""All figures that can be compared with TCO."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +46,16 @@ class ParetoPoint:
     Attributes
     ----------
     asked : str
-        What was asked for.
+        Constraint of the point.
     usd, bound_usd : float or None
-        TCO of the plan, and what none costs less that is as good; None where there is no plan, the bound
-        also where a plan of an earlier point is the best one that is known. [USD]
+        TCO of the plan, and its lower bound; None without a plan, the bound also if the plan comes from
+        another point. [USD]
     value : float or None
-        The other figure.
+        Value of the other figure.
     unit : str
-        Of the figure.
+        Unit of the figure.
     proven_value : float or None
-        What no plan within the cap is below, where the figure is minimised.
+        Lower bound on the figure within the cap, if it is minimised.
     """
 
     asked: str
@@ -67,23 +67,23 @@ class ParetoPoint:
 
 
 def pareto(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> Iterator[ParetoPoint]:
-    """Yield plans along a frontier, one a point, as they are solved.
+    """Yield the plans along a frontier, one per point, as soon as they are solved.
 
     Parameters
     ----------
     plan : Plan
-        Of the fleet; serves everything at the least TCO.
+        Plan of the fleet that serves all demand at the lowest TCO.
     fleet : Fleet
-        What it was made for.
+        Fleet of the plan.
     against : str
         One of `AGAINST`.
     resolver : Resolver
-        Solves, once a point.
+        Solves changed fleets, one per point.
 
     Raises
     ------
     InputError
-        If there is no such figure, or the fleet lacks what it is made of.
+        The figure does not exist, or the fleet lacks its inputs.
     """
     if against in MINIMISED:
         return _minimised(plan, fleet, against, resolver)
@@ -92,12 +92,12 @@ def pareto(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> Iterat
 
 
 def require_figures(fleet: Fleet, against: str) -> None:
-    """Refuse what is no figure of a plan, energy without power figures, and carbon without the grid's.
+    """Raise an error for an unknown figure, energy without power figures, and carbon without grid data.
 
     Raises
     ------
     InputError
-        If there is no such figure, or the fleet lacks what it is made of.
+        The figure does not exist, or the fleet lacks its inputs.
     """
     if against not in AGAINST:
         hint = names_hint(against, AGAINST)
@@ -126,15 +126,15 @@ def _has_limits(service: Service) -> bool:
 
 
 def point_count(against: str) -> int:
-    """Points of a frontier."""
+    """Return the number of points of a frontier."""
     counts = {"latency": len(LATENCY_RATIOS), "headroom": len(HEADROOMS_MORE)}
     return counts.get(against, len(ALLOWANCES))
 
 
 def _minimised(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> Iterator[ParetoPoint]:
-    """Each search begins with the best plan before it, or with the plan where points are not to wait.
+    """Start each search from the best earlier plan, or from the given plan if points run in parallel.
 
-    No plan below a cap costs less than the plan's lower bound: where that is near, its TCO is not searched.
+    The plan's lower bound on TCO holds below every cap, so a TCO near it needs no search.
     """
     known = [plan]
     bound = bound_of(plan, fleet)
@@ -151,7 +151,7 @@ def _minimised(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> It
             point = replace(point, value=goal.value, proven_value=goal.bound)
         best = _figure(answer.problem, known[-1], against)
         if best is not None and (point.value is None or best < point.value):
-            # Caps rise, so the best plan of the points before is within this one too.
+            # Caps increase, so the best plan of the earlier points is within this cap too.
             point = replace(point, usd=known[-1].objective_usd, bound_usd=None, value=best)
         elif answer.plan is not None:
             known.append(answer.plan)
@@ -159,16 +159,16 @@ def _minimised(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> It
 
 
 def known_from_later(points: Sequence[ParetoPoint], against: str) -> list[ParetoPoint]:
-    """Return the points with what plans of later ones do better.
+    """Return the points, improved by plans of later points.
 
     Parameters
     ----------
     points : Sequence[ParetoPoint]
-        In the order in which they are solved, each within the asked gap.
+        Points in the order of their solves, each within the requested gap.
     against : str
-        Their figure. A plan that costs no more than that of an earlier point is within its cap. One with more
-        headroom or tighter limits keeps what an earlier point asks for. What is proven of all plans within a
-        cap holds for those within an earlier, lower one.
+        Figure of the points. A plan that costs no more than that of an earlier point is within its cap. One
+        with more headroom or tighter limits satisfies the constraint of an earlier point. A bound on all plans
+        within a cap also holds within an earlier, lower cap.
     """
     found: list[ParetoPoint] = []
     best: ParetoPoint | None = None
@@ -190,7 +190,7 @@ def known_from_later(points: Sequence[ParetoPoint], against: str) -> list[Pareto
 
 
 def _is_better(one: ParetoPoint, other: ParetoPoint) -> bool:
-    """Whether a point of less TCO has no more of the other figure, and is not the same but for rounding."""
+    """Return whether a cheaper point has no higher figure, and differs by more than rounding."""
     if one.usd is None or other.usd is None or one.value is None or other.value is None:
         return False
     same = isclose(one.usd, other.usd, rel_tol=ROUNDING) and isclose(one.value, other.value, rel_tol=ROUNDING)
@@ -198,17 +198,17 @@ def _is_better(one: ParetoPoint, other: ParetoPoint) -> bool:
 
 
 def _capped(plan: Plan, fleet: Fleet, against: str, allowance: float) -> Fleet:
-    """The fleet with another figure to minimise, below a cap on TCO."""
-    # Where sales of hosts bring more than all else costs, a TCO is below zero.
+    """Return the fleet with another objective below a cap on TCO."""
+    # TCO is negative if sales of hosts exceed all costs.
     cap_usd = plan.objective_usd + abs(plan.objective_usd) * (allowance + ROUNDING)
     limit = fleet.budget.tco_usd
     budget = replace(fleet.budget, tco_usd=cap_usd if limit is None else min(limit, cap_usd))
-    # A regret would come before the figure.
+    # A regret objective would take precedence over the figure.
     return replace(fleet, objective=against, demand_objective="expected-cost", budget=budget)
 
 
 def _figure(problem: Problem, plan: Plan, against: str) -> float | None:
-    """What a plan has of a figure; None where it runs a configuration that is none of the problem."""
+    """Return the figure of a plan, or None if a configuration of the plan is unknown to the problem."""
     if any(find_candidate(problem, row) is None for row in plan.placements):
         return None
     return figure_of(problem, against, plan.placements, plan.pools)
@@ -217,10 +217,10 @@ def _figure(problem: Problem, plan: Plan, against: str) -> float | None:
 def _asked_for(
     plan: Plan, fleet: Fleet, against: str, ratios: Sequence[float], resolver: Resolver
 ) -> Iterator[ParetoPoint]:
-    """Points at which a value is asked for and TCO minimised, each tighter than the one before.
+    """Yield points that minimise TCO at given values, each tighter than the one before.
 
-    The plans of a point are among those of the point before, whose lower bound is one of theirs. Where points
-    are not to wait, it is that of the plan.
+    Plans of a point are feasible for the point before, so its lower bound applies. If points run in parallel,
+    the bound of the given plan applies.
     """
     edit: Callable[[Fleet, float], Fleet] = _with_headroom
     text, unit = "headroom {:+.0%} of demand", "of demand"
@@ -242,7 +242,7 @@ def _asked_for(
 def _tighter(
     answer: FleetAnswer, fleet: Fleet, before: Plan, bound: KnownBound | None
 ) -> tuple[Plan, KnownBound | None]:
-    """Where a search among some plans of a point begins, and what none of them costs less than."""
+    """Return the start of the next search and its lower bound, from the answer of a looser point."""
     if answer.plan is None:
         return before, bound
     own = bound_of(answer.plan, fleet)
@@ -261,7 +261,7 @@ def _point(asked: str, answer: FleetAnswer, unit: str) -> ParetoPoint:
 
 
 def pareto_table(points: Sequence[ParetoPoint]) -> pd.DataFrame:
-    """One row a point. [USD; unit of the figure]"""
+    """Return one row per point. [USD; unit of the figure]"""
     return pd.DataFrame(
         [
             {

@@ -1,4 +1,4 @@
-"""Changed fleets solved again: each way to run a service is evaluated once, each plan is verified."""
+"""Solve changed fleets: evaluate each distinct service once, and verify each plan."""
 
 from __future__ import annotations
 
@@ -39,12 +39,13 @@ _ResultT = TypeVar("_ResultT")
 
 
 KNOWN_OF_A_SERVICE: Final = 16
-"""Ways to run a service whose candidates a resolver keeps, those found last; the cache folder has the others.
-About a hundred candidates of 1 kB each, and the fleet."""
+"""Candidate sets kept in memory per service, most recent first; the cache folder has the others. Each has
+about 100 candidates of 1 kB, and the fleet.
+"""
 
 
 def quiet(text: str) -> None:
-    """Say nothing."""
+    """Ignore a progress message."""
     del text
 
 
@@ -55,17 +56,17 @@ class Resolver:
     Attributes
     ----------
     limits : SearchLimits
-        Of each fleet: candidates and solve together.
+        Limits for each fleet, including the evaluation of candidates.
     say : callable
-        Told what is being done.
+        Receives progress messages.
     watch : callable or None
-        Told of every better plan and bound.
+        Receives every better plan and bound.
     baseline : Plan or None
-        The plan in force, against which changes count.
+        Plan in force, the reference for changes.
     keep : frozenset[ConfigurationKey]
-        Configurations that stay candidates even where others dominate them.
+        Configurations that stay candidates even if dominated.
     run : callable
-        Runs solves and evaluations that do not depend on each other.
+        Runs independent solves and evaluations.
     """
 
     limits: SearchLimits
@@ -79,7 +80,7 @@ class Resolver:
     _latest: str = ""
 
     def know(self, fleet: Fleet, found: CandidateSet) -> None:
-        """Take over the candidates of a fleet that somebody else has built."""
+        """Store the candidates of a fleet built elsewhere."""
         for service in fleet.services:
             own = replace(
                 found,
@@ -89,24 +90,24 @@ class Resolver:
             self._know(fleet, service, own)
 
     def _know(self, fleet: Fleet, service: Service, own: CandidateSet) -> None:
-        """Take over the candidates of one service."""
+        """Store the candidates of one service."""
         known = self._known.setdefault(service.name, deque(maxlen=KNOWN_OF_A_SERVICE))
         known.append((fleet, service, own))
 
     def candidates(self, fleet: Fleet, late: Callable[[], bool] | None = None) -> CandidateSet:
-        """Candidates of a fleet; a service that runs as in a fleet before is not evaluated again.
+        """Return the candidates of a fleet; evaluate only services that differ from earlier fleets.
 
         Parameters
         ----------
         fleet : Fleet
-            What is planned.
+            Fleet to plan.
         late : callable, optional
-            Says whether the time for candidates is over; by default the limits do.
+            Returns whether the time for candidates is over; by default the limits decide.
 
         Raises
         ------
         OutOfTimeError
-            If the limits would be over before another one is evaluated.
+            The limits would pass before another evaluation is complete.
         """
         missing = tuple(service for service in fleet.services if self._found(fleet, service) is None)
         if len(missing) > 1:
@@ -114,7 +115,7 @@ class Resolver:
         return _joined([self._of_service(fleet, service, late) for service in fleet.services])
 
     def _know_together(self, fleet: Fleet, late: Callable[[], bool] | None) -> None:
-        """Take over what a command before has built for services, or evaluate them side by side."""
+        """Load candidates that an earlier command stored, or evaluate the services in parallel."""
         if (found := found_before(fleet, self._kept)) is not None:
             self.know(fleet, found)
         elif self.side_by_side:
@@ -128,19 +129,19 @@ class Resolver:
                     raise OutOfTimeError(f"{done} of {services} evaluated and kept")
         elif math.isinf(self.limits.latest.ends):
             self.know(fleet, kept_candidates(fleet, self.say, self._kept, late or (lambda: False)))
-        # Where a deadline limits all questions together, a service is begun only if one more fits.
+        # With a common deadline for all questions, start a service only if it can finish.
 
     @property
     def side_by_side(self) -> bool:
-        """Whether jobs run elsewhere, several at a time."""
+        """Return whether jobs run in other processes, several at a time."""
         return self.run is not run_here
 
     def each(
         self, function: Callable[[Resolver, _ArgumentT], _ResultT], arguments: Sequence[_ArgumentT]
     ) -> Iterator[tuple[int, _ResultT]]:
-        """Yield numbered results of a function of a resolver and an argument, as they are done.
+        """Yield numbered results of a function of a resolver and an argument, as they finish.
 
-        Here the resolver is this one; elsewhere it is a copy that is silent and runs its jobs where it is.
+        Jobs in this process use this resolver; jobs elsewhere use a silent copy that runs its jobs locally.
         """
         if not self.side_by_side:
             return ((number, function(self, argument)) for number, argument in enumerate(arguments))
@@ -160,13 +161,13 @@ class Resolver:
                 following += 1
 
     def answers(self, asked: Sequence[FleetQuestion]) -> Iterator[FleetAnswer]:
-        """Yield what solving fleets gives, in their order; raises as `answer`."""
+        """Yield the answers to questions, in their order; raises as `answer`."""
         return self.in_order(Resolver.answer, asked)
 
     def problem(
         self, fleet: Fleet, change: Change | None = None, late: Callable[[], bool] | None = None
     ) -> tuple[CandidateSet, Problem]:
-        """Candidates and problem of a fleet, with what a question changes about them; as `candidates`."""
+        """Return candidates and problem of a fleet with the changes of a question; raises as `candidates`."""
         candidates = self.candidates(fleet, late)
         if change is not None:
             changed = (change(candidate) for candidate in candidates.candidates)
@@ -178,16 +179,16 @@ class Resolver:
         return candidates, problem
 
     def solve(self, fleet: Fleet, change: Change | None = None, begin: Plan | None = None) -> FleetAnswer:
-        """The cheapest plan of a fleet, or that there is none; raises as `answer`."""
+        """Return the cheapest plan of a fleet, if there is one; raises as `answer`."""
         return self.answer(FleetQuestion(fleet, change, begin))
 
     def answer(self, asked: FleetQuestion) -> FleetAnswer:
-        """What solving a fleet gives.
+        """Return the answer to a question.
 
         Raises
         ------
         KeyboardInterrupt
-            At Ctrl-C: it ends the question, not one of its solves.
+            Ctrl-C ends the whole question, not only one of its solves.
         """
         if not asked.with_baseline and self.baseline is not None:
             return replace(self, baseline=None).answer(replace(asked, with_baseline=True))
@@ -200,7 +201,7 @@ class Resolver:
         return replace(self, limits=left)._solved(asked, candidates, problem)
 
     def is_known(self, asked: FleetQuestion) -> bool:
-        """Whether the program of a fleet is the one that is named, so that nothing is to be solved."""
+        """Return whether the program of a fleet equals the named one, so that no solve is needed."""
         try:
             (_, problem), _ = self.problem_in_time(asked.fleet, asked.change)
         except NoPlanFoundError:
@@ -210,9 +211,9 @@ class Resolver:
     def problem_in_time(
         self, fleet: Fleet, change: Change | None = None
     ) -> tuple[tuple[CandidateSet, Problem], SearchLimits]:
-        """Candidates and problem of a fleet, and the limits that they leave; raises as `evaluate_within`.
+        """Return candidates, problem and remaining limits; raises as `evaluate_within`.
 
-        Where a deadline limits all questions together, it is theirs.
+        A common deadline for all questions also limits this one.
         """
         if not math.isinf(self.limits.latest.ends):
             return self.problem(fleet, change), self.limits
@@ -238,14 +239,14 @@ class Resolver:
         return FleetAnswer(problem, outcome, False)
 
     def feasible(self, fleet: Fleet, change: Change | None = None) -> Verdict:
-        """Whether a fleet has any plan that serves everything."""
+        """Return whether a fleet has a plan that serves all demand."""
         _, problem = self.problem(fleet, change)
         if unservable(problem):
             return Verdict.NO
         return feasibility(problem, self.limits)
 
     def _found(self, fleet: Fleet, service: Service) -> CandidateSet | None:
-        """Candidates of a service that are known."""
+        """Return the known candidates of a service, or None."""
         for known_fleet, known, found in self._known.get(service.name, ()):
             if not runs_alike(known, service):
                 continue
@@ -258,7 +259,7 @@ class Resolver:
     def _of_service(self, fleet: Fleet, service: Service, late: Callable[[], bool] | None) -> CandidateSet:
         if (known := self._found(fleet, service)) is not None:
             return known
-        # One that would be cut short is not begun: it takes about as long as others before it.
+        # Start an evaluation only if one of typical duration can finish.
         if self.limits.latest.left_s <= max(self._took_s, default=0.0):
             raise OutOfTimeError(f"{service.name} is not evaluated")
         left_s = self.limits.latest.left_s
@@ -283,7 +284,7 @@ class Resolver:
 
 @dataclass(frozen=True, slots=True)
 class _Job(Generic[_ArgumentT, _ResultT]):
-    """What a resolver does elsewhere."""
+    """A call of a function with a resolver, to run in another process."""
 
     resolver: Resolver
     function: Callable[[Resolver, _ArgumentT], _ResultT]
@@ -295,7 +296,7 @@ def _done(job: _Job[_ArgumentT, _ResultT]) -> _ResultT:
 
 
 def _joined(parts: Sequence[CandidateSet]) -> CandidateSet:
-    """The candidates of all services as if they had been built together."""
+    """Return the candidates of all services as a single set."""
     return CandidateSet(
         candidates=tuple(each for part in parts for each in part.candidates),
         rejections=tuple(each for part in parts for each in part.rejections),

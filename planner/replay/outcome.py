@@ -101,7 +101,7 @@ class PlaceOutcome(_RequestRecord):
 
     @property
     def holds(self) -> bool:
-        """Whether every limit holds that the plan ensures under load."""
+        """Return whether every limit holds that the plan ensures under load."""
         return all(check.holds for check in self.limits if check.planned_under_load)
 
 
@@ -125,7 +125,7 @@ class ReplayOutcome(_RequestRecord):
 
     @property
     def holds(self) -> bool:
-        """Whether every limit holds everywhere that the plan ensures under load."""
+        """Return whether every limit holds everywhere that the plan ensures under load."""
         return all(place.holds for place in self.places)
 
 

@@ -34,7 +34,7 @@ def check_simplicity(check: PlanCheck) -> Iterator[Violation]:
     configurations = {(row.key, row.region) for row in rows}
     flows = {(row.service, origin, row.region) for row in rows for origin in row.requests_per_s_by_origin}
     if (stated.flows is None) != (stated.flows_before is None):
-        yield Violation("simplicity", "flows between regions are stated of one plan alone")
+        yield Violation("simplicity", "flows between regions are stated for only one plan")
     for name, count, found in (
         ("kinds of hardware", stated.hardware_kinds, len(kinds)),
         ("configurations", stated.configurations, len(configurations)),

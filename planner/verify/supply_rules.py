@@ -54,7 +54,7 @@ class FleetPool:
 
     @property
     def energy_included(self) -> bool:
-        """Whether rent includes energy and hosting for this pool."""
+        """Return whether rent includes energy and hosting for this pool."""
         if self.existing is not None:
             return self.existing.rented is not None and self.existing.rented.energy_included
         return any(offer.energy_included for offer in self.offers.values())

@@ -84,5 +84,5 @@ class PlannerProcess:
 
     @staticmethod
     def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-        assert pipe is not None, "both pipes were asked for"
+        assert pipe is not None, "both pipes were requested"
         return pipe

@@ -99,8 +99,8 @@ def gke_pools(
         location = locations.get(pool.region, pool.region)
         if GCP_LOCATION.fullmatch(location) is None:
             # Quoted for a shell, because names may contain special characters.
-            hint = f"give it: --location {shlex.quote(f'{pool.region}=us-east4')}"
-            text = f"{location!r} is no region or zone of Google Cloud"
+            hint = f"add --location {shlex.quote(f'{pool.region}=us-east4')}"
+            text = f"{location!r} is not a region or zone of Google Cloud"
             raise InputError([Issue("command line", 0, 0, "--location", text, hint)])
         slices = pool_slices(plan, pool, period or plan.periods[0])
         if slices is not None:
@@ -113,8 +113,8 @@ def gke_pools(
 
     rules = tools().config_connector
     notes = [
-        "clusterRef is the ContainerCluster of the region, and of that name",
-        "in a region nodeCount would be that of each zone: the autoscaler holds those of all together",
+        "clusterRef is the ContainerCluster with the name of the region",
+        "in a region, nodeCount would apply to each zone, so the autoscaler sets the total instead",
     ]
     return _by_region(plan, period, "gcp", node_pool, f"Config Connector {rules.version}", notes)
 
@@ -152,7 +152,7 @@ def _tpus(pool: StandingPool, slices: PoolSlices, location: str) -> _Written:
         return slices.refused
     if slices.several and not _in_a_zone(location):
         return (
-            f"a slice of several hosts stands in one zone, and {location} is a region: "
+            f"a slice of several hosts must be in one zone, and {location} is a region: "
             f"--location {pool.region}={location}-b"
         )
     found = []

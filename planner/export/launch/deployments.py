@@ -84,7 +84,7 @@ class LaunchedGroup:
 
     @property
     def fills_hosts_evenly(self) -> bool:
-        """Whether all hosts of a replica hold the same number of its accelerators."""
+        """Return whether all hosts of a replica hold the same number of its accelerators."""
         return self.layout.accelerators % self.hosts == 0
 
     @property
@@ -96,7 +96,7 @@ class LaunchedGroup:
 
     @property
     def staged(self) -> bool:
-        """Whether it transfers caches between servers, of which some have several pipeline stages."""
+        """Return whether it transfers caches between servers, of which some have several pipeline stages."""
         phased = self.placement.phase != "aggregated"
         return phased and max(self.prompt_stages | self.answer_stages | {self.layout.pp}) > 1
 

@@ -52,7 +52,9 @@ def dynamo_graphs(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple
     most = tools().dynamo.components - 1
     for key, parts in groups.items():
         if len(parts) > most:
-            reason = f"a graph of Dynamo holds {most} sets of replicas beside its frontend, not {len(parts)}"
+            reason = (
+                f"a Dynamo graph has room for {most} sets of replicas plus its frontend, not {len(parts)}"
+            )
             refused += [NotLaunched(each.placement, reason) for each, _ in parts]
             continue
         letters[key] = _letters(parts)

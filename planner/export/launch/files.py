@@ -106,7 +106,7 @@ def _block(each: LaunchedGroup, started: Launch) -> str:
     if each.placement.phase != "aggregated" and not started.by_hand:
         lines.append(f"# {ROUTED}")
     if started.own_address is not None:
-        lines.append(f"# {started.own_address} holds the address at which the other phase reaches this host")
+        lines.append(f"# {started.own_address} must be the address for the other phase to reach this host")
     return "\n".join([*lines, started.text])
 
 

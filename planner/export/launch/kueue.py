@@ -48,7 +48,7 @@ def kueue_quotas(plan: Plan, period: str | None) -> tuple[dict[str, str], tuple[
     for region, pools in found.items():
         if len(pools) > most:
             reason = (
-                f"a ClusterQueue of Kueue holds {counted(most, 'flavor')}, and the region has "
+                f"a ClusterQueue of Kueue has at most {counted(most, 'flavor')}, and the region has "
                 f"{counted(len(pools), 'pool')}"
             )
             left_out.append(NotProvided(region, reason))

@@ -45,15 +45,16 @@ def longest_sequence(deployment: LaunchedGroup) -> tuple[int, str]:
     if not mean:
         raise RefusedError("the plan states no lengths of requests")
     if facts.longest_request_tokens is None:
-        wanted, why = MEANS_TO_LONGEST * mean, f"{MEANS_TO_LONGEST} times the mean, as no lengths are known"
+        why = f"{MEANS_TO_LONGEST} times the mean, because only means are known"
+        wanted = MEANS_TO_LONGEST * mean
     else:
         wanted, why = facts.longest_request_tokens, "the longest request of the workload"
     wanted = -(-wanted // BLOCK_TOKENS) * BLOCK_TOKENS
     limits = [(wanted, why)]
     if facts.max_context_tokens is not None:
-        limits.append((facts.max_context_tokens, "what the model's config allows"))
+        limits.append((facts.max_context_tokens, "the limit of the model's config"))
     if facts.sequence_tokens:
         room = facts.sequence_tokens // BLOCK_TOKENS * BLOCK_TOKENS
-        limits.append((room, "what memory beside the weights holds"))
+        limits.append((room, "the memory left beside the weights"))
     tokens, reason = min(limits)
     return tokens, f"sequences of up to {counted(tokens, 'token')}: {reason} (mean {mean})"

@@ -69,7 +69,7 @@ def llm_d_values(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[
             if isinstance(started, NotLaunched):
                 refused.append(started)
             elif not HUB_NAME.fullmatch(launched(each)):
-                reason = f"llm-d takes checkpoints of a hub, not the folder {launched(each)}"
+                reason = f"llm-d needs a checkpoint on a hub, not the folder {launched(each)}"
                 refused.append(NotLaunched(each.placement, reason))
             else:
                 texts[f"{each.name}.llm-d.yaml"] = _text(each, started, vendor)
@@ -79,18 +79,18 @@ def llm_d_values(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[
 def _handing_over_problem(each: LaunchedGroup, vendor: VendorRules) -> str:
     """Return why the sidecar or the image of llm-d cannot transfer caches as planned; empty if it can."""
     used = connector(each)
-    without = "`search: {pipeline_stages: [1]}` of the service plans without"
+    without = "set `search: {pipeline_stages: [1]}` of the service to plan without"
     if used == PUSHED:
         return (
-            "on these parts vLLM hands over caches of several pipeline stages by NixlPushConnector alone, "
-            f"which {tools().llm_d.sidecar} does not know: {without}"
+            "on this hardware vLLM transfers caches of several pipeline stages only by NixlPushConnector, "
+            f"which {tools().llm_d.sidecar} does not support: {without}"
         )
     several, own = each.answer_stages - {1}, tuple(int(part) for part in vendor.vllm.split("."))
     alike = not several or (several == each.prompt_stages and len(several) == 1)
     if used == MOONCAKE and own < FIRST_WITH_UNLIKE_STAGES and not alike:
         return (
-            f"the image has vLLM {vendor.vllm}, which hands caches over to as many pipeline stages as "
-            f"computed the prompt, or to one: {without}"
+            f"the image has vLLM {vendor.vllm}, which transfers caches to the same number of pipeline stages "
+            f"as in prefill, or to one: {without}"
         )
     return ""
 

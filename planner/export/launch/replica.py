@@ -29,26 +29,26 @@ SGLang, Server Arguments; TensorRT-LLM, MoeConfig and MoeLoadBalancerConfig. Rea
 """
 
 BALANCED_EXPERTS: Final = (
-    "experts over several hosts: unless techniques.experts.balance is none, the rates of the plan are those "
-    "of a load balancer that copies one expert in {each}, or as many as redundant_experts says; add {options}"
+    "experts over several hosts: unless techniques.experts.balance is none, the plan assumes a load balancer "
+    "that copies one expert in {each}, or the number in redundant_experts; add {options}"
 )
 
 OWN_BATCHES: Final = (
-    "each class of requests was planned with a batch of its own ({batches}): {option} holds the largest, as "
-    "`plan replay` does; a replica that serves more of the others than planned takes longer a token"
+    "each class of requests was planned with a separate batch ({batches}): {option} is the largest one, as "
+    "in `plan replay`; a replica that serves more of the other classes than planned has a higher TPOT"
 )
 
 UNKNOWN_BATCHES: Final = (
-    "each class of requests was planned with a batch of its own, which a plan of this format does not state: "
-    "without {option} a burst may take more sequences, and longer a token; solve it again"
+    "each class of requests was planned with a separate batch, which a plan of this format does not state: "
+    "without {option}, bursts may run more sequences at a higher TPOT; solve it again"
 )
 
-ROUTED: Final = "prefill and decode servers meet behind a router that sends each request to a pair of them"
+ROUTED: Final = "prefill and decode servers need a router that sends each request to a pair of them"
 
-MOMENTS: Final = "replicas by moment: {moments}; the largest number is written: scale it"
+MOMENTS: Final = "replicas by moment: {moments}; the largest number is set here: scale it"
 
 CROWDED: Final = (
-    "{accelerators} more than pool {pool} has are asked for by the replicas that are written, as they are "
+    "the replicas need {accelerators} more than pool {pool} has, because they are "
     "busiest at different moments"
 )
 

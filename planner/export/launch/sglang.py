@@ -93,14 +93,14 @@ def _shared_contexts(deployment: LaunchedGroup) -> list[str]:
         return []
     if deployment.placement.phase != "prefill":
         if sparse and deployment.placement.phase == "decode":
-            raise RefusedError("SGLang splits no caches of sparse attention behind a transfer of caches")
+            raise RefusedError("SGLang does not split caches of sparse attention after a cache transfer")
         return ["--dcp-size", str(layout.cp)]
     ranks = layout.accelerators_per_stage
     if deployment.facts.latent_attention and (layout.tp > 1 or layout.ep != ranks):
         raise RefusedError(
-            f"SGLang shares prompts of latent attention (MLA) out over all {counted(ranks, 'rank')} of a "
-            f"stage, each with experts of its own, not {layout.label}: `search: {{context_ranks: [1]}}` of "
-            f"the service plans without"
+            f"SGLang distributes prompts of latent attention (MLA) over all {counted(ranks, 'rank')} of a "
+            f"stage, each with separate experts, not {layout.label}: set `search: {{context_ranks: [1]}}` of "
+            f"the service to plan without"
         )
     strategy = "interleave" if sparse else "zigzag"
     return ["--attn-cp-size", str(layout.cp), "--enable-prefill-cp", "--cp-strategy", strategy]

@@ -112,7 +112,7 @@ def _several(hardware: str, chips: int) -> TpuSlice | str:
     topology = part.topologies.get(chips)
     (machine, *_) = instances_of(hardware, "gcp", rules.machine_chips)
     if topology is None:
-        return f"a replica takes {chips} {hardware} together, and GKE has no slice of as many"
+        return f"a replica needs a slice of {chips} {hardware}, which GKE does not have"
     if part.workload_policy:
         return f"slices of {hardware} over several hosts need a workload policy, which Config Connector lacks"
     return TpuSlice(topology, machine.name, chips // rules.machine_chips)

@@ -29,9 +29,9 @@ MOONCAKE_PORT: Final = "VLLM_MOONCAKE_BOOTSTRAP_PORT"
 """
 
 MOONCAKE_CACHES: Final = (
-    "servers in several pipeline stages hand caches over by Mooncake: the image needs "
-    "mooncake-transfer-engine (vLLM's own for CUDA has it), and a router beside those of Dynamo and llm-d an "
-    "option of its own (vllm-router: --kv-connector mooncake)"
+    "servers with several pipeline stages transfer caches by Mooncake: the image needs "
+    "mooncake-transfer-engine (vLLM's CUDA image has it); routers other than those of Dynamo and llm-d "
+    "need an option (vllm-router: --kv-connector mooncake)"
 )
 
 PUSHED: Final = "NixlPushConnector"
@@ -107,9 +107,9 @@ def _transfer(deployment: LaunchedGroup, used: str) -> dict[str, str]:
     prefills = deployment.placement.phase == "prefill"
     if deployment.staged and deployment.layout.cp > 1:
         raise RefusedError(
-            "vLLM hands caches over between servers of several pipeline stages alone where no ranks share "
-            f"contexts, not {deployment.layout.label}: `search: {{context_ranks: [1]}}` of the service plans "
-            "without"
+            "vLLM transfers caches between servers with several pipeline stages only if no ranks share "
+            f"contexts, not {deployment.layout.label}: set `search: {{context_ranks: [1]}}` of the service "
+            "to plan without"
         )
     return {"kv_connector": used, "kv_role": "kv_producer" if prefills else "kv_consumer"}
 
@@ -128,8 +128,8 @@ def _layout(deployment: LaunchedGroup) -> list[str]:
         )
     if prefills and layout.cp > 1 and not facts.latent_attention:
         raise RefusedError(
-            f"vLLM {tools().vllm.version} shares prompts out over ranks for latent attention (MLA) alone, "
-            f"not {layout.label}: `search: {{context_ranks: [1]}}` of the service plans without"
+            f"vLLM {tools().vllm.version} distributes prompts over ranks only for latent attention (MLA), "
+            f"not {layout.label}: set `search: {{context_ranks: [1]}}` of the service to plan without"
         )
     # Context parallelism of decode shares the ranks of tensor parallelism; that of prefill has its own.
     decode_cp = 1 if prefills else layout.cp
@@ -156,14 +156,14 @@ def _check_decode_context(deployment: LaunchedGroup, tp: int, cp: int) -> None:
     if facts.latent_attention:
         if deployment.placement.phase != "aggregated" and cp != tp:
             raise RefusedError(
-                f"behind a transfer of caches vLLM splits contexts over all {counted(tp, 'rank')} "
+                f"after a cache transfer, vLLM splits contexts over all {counted(tp, 'rank')} "
                 f"or none, not {cp}"
             )
         return
     if deployment.placement.phase != "aggregated":
-        raise RefusedError("behind a transfer of caches vLLM splits contexts of latent attention (MLA) alone")
+        raise RefusedError("after a cache transfer, vLLM splits contexts only of latent attention (MLA)")
     if facts.heads is None or facts.kv_heads is None:
-        raise RefusedError("vLLM splits the contexts of models whose layers have the same heads alone")
+        raise RefusedError("vLLM splits contexts only of models whose layers have the same heads")
     largest, shared = tp // facts.kv_heads, facts.heads // facts.kv_heads
     if cp > largest or shared % cp:
         raise RefusedError(

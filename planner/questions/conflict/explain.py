@@ -170,7 +170,7 @@ class _Ways:
 
     @property
     def known(self) -> bool:
-        """Whether any resolution has a plan."""
+        """Return whether any resolution has a plan."""
         return any(answer.plan is not None for _, answer in self._solved.values())
 
     def solve(self, way: WayOut | None) -> None:

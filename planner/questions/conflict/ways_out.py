@@ -67,12 +67,12 @@ class WayOut:
 
     @property
     def serves_everything(self) -> bool:
-        """Whether all demand is still served."""
+        """Return whether all demand is still served."""
         return all(give.requirement.kind is not RequirementKind.DEMAND for give in self.gives)
 
     @property
     def least(self) -> bool:
-        """Whether no relaxation can be smaller while the others stay the same."""
+        """Return whether no relaxation can be smaller while the others stay the same."""
         return all(give.least for give in self.gives)
 
 

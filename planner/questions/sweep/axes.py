@@ -1,10 +1,10 @@
 """Parse the axes of a grid from `--grid KEY=VALUE,VALUE`.
 
-services.chat.slo.ttft_ms=200,300,400      any key of the fleet file, list items by name; values are YAML
-scenario=base,growth                       scenarios of the file; `base` is the file as it is
-demand=0.8,1,1.25    demand.chat=1,1.5     times the demand, of all services or one
-price=0.9,1          price.H200-SXM=0.8,1  times the price of all offers, of one hardware or one offer
-slo.chat=0.8,1                             times the latency limits of a service
+services.chat.slo.ttft_ms=200,300,400      any key of the fleet file, with list items by name and YAML values
+scenario=base,growth                       scenarios of the file; `base` is the unchanged file
+demand=0.8,1,1.25    demand.chat=1,1.5     factor on the demand of all services or of one
+price=0.9,1          price.H200-SXM=0.8,1  factor on the price of all offers, of one hardware or of one offer
+slo.chat=0.8,1                             factor on the latency limits of a service
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Finding:
 
     @property
     def is_notable(self) -> bool:
-        """Whether the deviation reaches `NOTABLE_RATIO`."""
+        """Return whether the deviation reaches `NOTABLE_RATIO`."""
         return abs(self.ratio - 1) >= NOTABLE_RATIO
 
 

@@ -154,7 +154,7 @@ def test_slices_of_tpus_have_their_topology() -> None:
 @pytest.mark.parametrize(
     ("name", "chips", "location", "why"),
     [
-        ("TPU-v6e", 16, "us-east5", "stands in one zone"),
+        ("TPU-v6e", 16, "us-east5", "must be in one zone"),
         ("TPU-v6e", 24, "us-east5-b", "takes 24 TPU-v6e together"),
     ],
 )

@@ -215,7 +215,7 @@ def test_ranks_that_share_prompts_are_those_of_latent_attention_and_no_groups_of
     shared = replace(prefill, layout=parse_parallelism("TP8CP4-TP8EP4"))
     refused = launch(shared, "vllm")
     assert isinstance(refused, NotLaunched)
-    assert "for latent attention (MLA) alone" in refused.reason
+    assert "only for latent attention (MLA)" in refused.reason
     started = launch(
         replace(shared, facts=shared.facts.model_copy(update={"latent_attention": True})), "vllm"
     )

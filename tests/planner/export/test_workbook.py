@@ -115,7 +115,7 @@ def test_services_and_idle_capacity_are_the_whole_cost() -> None:
         FORMULA,
         "idle capacity",
         "hosts that leave: book value less sale",
-        "paid by no service alone",
+        "not paid by a single service",
         "TCO",
     }
     for column in range(len(PERIODS) + 1):
