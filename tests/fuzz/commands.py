@@ -20,7 +20,7 @@ FOUND, BAD_INPUT, INFEASIBLE, LIMIT, DIFFERENT = 0, 2, 3, 4, 5
 TIME_LIMIT_S = "1"
 SOLVES = ("--time-limit", TIME_LIMIT_S)
 
-NO_COST = "its cost says little|the question is about its cost"
+NO_COST = "its cost is not comparable|the question is about its cost"
 """Of plans that leave demand unserved, or are best at something else."""
 
 NOTHING_TO_EXPORT = "cannot express any part of the plan"

@@ -1,4 +1,4 @@
-"""The bill: its lines are the whole cost, and each follows its price as the planner's own costs do."""
+"""The lines of the bill add up to the cost, and each follows its price as in the planner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which budgets a plan uses up: those that the cheapest thing that could still be had does not fit in."""
+"""Binding budgets: those without room for the cheapest available lot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is owed beyond the horizon, what hosts are worth then, and where buying breaks even, by hand."""
+"""Obligations after the horizon, book values and break-evens, against hand calculations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Costs by kind, as a plan states them."""
+"""Costs by kind as stated in a plan."""
 
 from __future__ import annotations
 

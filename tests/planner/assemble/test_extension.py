@@ -1,4 +1,4 @@
-"""A horizon that is extended for terms: another plan than of the periods alone, and its parts told apart."""
+"""An extended horizon changes the plan, which states the parts separately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cost as finance computes it, against spreadsheets written out here."""
+"""Cost against spreadsheet calculations written out here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Income tax by hand: the shield of a faster write-off, another decision by it, and what a plan states."""
+"""Income tax against hand calculations: tax shield, changed decisions, and stated figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts whose lease ends are returned: nobody decides to retire them."""
+"""Hosts return at the end of their lease without a decision to retire them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the solver's units become rates."""
+"""Conversion of solver units to rates."""
 
 from __future__ import annotations
 

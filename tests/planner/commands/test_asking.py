@@ -1,4 +1,4 @@
-"""Rows of a question as they are solved: told, written, and kept whatever ends it."""
+"""Rows of a question are printed, written and kept however the command ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plan solve --baseline` and `plan verify --baseline`: changes are counted against the plan in force."""
+"""`plan solve --baseline` and `plan verify --baseline`: changes against the plan in force."""
 
 from __future__ import annotations
 

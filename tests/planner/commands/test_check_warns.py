@@ -1,4 +1,4 @@
-"""`plan check` warns of what makes a plan impossible or doubtful before any time is spent on it."""
+"""`plan check` warns early about inputs that make a plan impossible or doubtful."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plan landscape`: what it prints, writes, draws and explains, and how it refuses."""
+"""The command `plan landscape`: output, files, plots, explanations and errors."""
 
 import itertools
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`plan optables measure` and `compare`: refusals, interruption, and a plan from a table of this CPU."""
+"""`plan optables measure` and `compare`: errors, interruption, and a plan from a table of this CPU."""
 
 from __future__ import annotations
 

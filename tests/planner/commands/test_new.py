@@ -1,4 +1,4 @@
-"""`plan new` and `plan schema`, shell completion, and an example in every command's help."""
+"""`plan new` and `plan schema`, shell completion, and the example in every command's help."""
 
 from __future__ import annotations
 

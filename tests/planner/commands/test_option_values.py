@@ -1,4 +1,4 @@
-"""Values that options cannot take: each is quoted, with what is allowed."""
+"""Errors for invalid option values quote the value and state what is allowed."""
 
 from __future__ import annotations
 

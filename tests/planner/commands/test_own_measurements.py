@@ -1,4 +1,4 @@
-"""The commands that bring in measurements of one's own, and plans that rest on them."""
+"""Commands that import user measurements, and plans based on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of progress: dimmed where somebody watches, as they are elsewhere."""
+"""Progress lines: dimmed on a terminal, plain otherwise."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Questions whose answer is that there is little to say: each says so, and none counts a card twice."""
+"""Questions with little or nothing to report, and counts without duplicates."""
 
 from __future__ import annotations
 

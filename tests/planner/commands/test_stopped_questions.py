@@ -1,4 +1,4 @@
-"""Whatever question SIGINT or SIGTERM stops in a search, the rows that it has are printed and kept."""
+"""After SIGINT or SIGTERM, every question prints and keeps its finished rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings on the first screen are short, and say where they are whole."""
+"""Warnings on the first screen are short and refer to their full text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans for clusters of clouds, and the objects that are made of them."""
+"""Plans for cloud clusters, and the objects exported from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans of one service as exports see them, and the documented options of a command."""
+"""Plans of one service for exports, and the documented options of commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replicas as exports start them, or the reason why they do not."""
+"""Launched replicas, or the reasons why they cannot be launched."""
 
 from __future__ import annotations
 

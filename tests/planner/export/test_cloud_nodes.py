@@ -1,4 +1,4 @@
-"""Machines that Karpenter, GKE and other clouds start, also slices of TPUs."""
+"""Machines for Karpenter, GKE and other clouds, including TPU slices."""
 
 from __future__ import annotations
 
@@ -81,10 +81,10 @@ def test_gke_counts_nodes_and_names_the_accelerator() -> None:
     assert (spec["location"], count) == (LOCATIONS[pool.region], pool.nodes)
     assert spec["nodeConfig"]["machineType"] == "a3-highgpu-8g"
     assert spec["nodeConfig"]["guestAccelerator"] == [{"type": "nvidia-h100-80gb", "count": 8}]
-    with pytest.raises(InputError, match="no region or zone of Google Cloud") as refused:
+    with pytest.raises(InputError, match="not a region or zone of Google Cloud") as refused:
         gke_pools(whole, "2027Q2", {})
     # The option that it names is one word of a shell, whatever signs the region holds.
-    _, named = shlex.split(str(refused.value.issues[0].hint).removeprefix("give it: "))
+    _, named = shlex.split(str(refused.value.issues[0].hint).removeprefix("add "))
     assert named == f"{pool.region}=us-east4"
 
 
@@ -155,7 +155,7 @@ def test_slices_of_tpus_have_their_topology() -> None:
     ("name", "chips", "location", "why"),
     [
         ("TPU-v6e", 16, "us-east5", "must be in one zone"),
-        ("TPU-v6e", 24, "us-east5-b", "takes 24 TPU-v6e together"),
+        ("TPU-v6e", 24, "us-east5-b", "needs a slice of 24 TPU-v6e"),
     ],
 )
 def test_slices_that_gke_does_not_make_are_left_out(name: str, chips: int, location: str, why: str) -> None:

@@ -1,4 +1,4 @@
-"""Objects for Kueue and LeaderWorkerSet, names in all of them; purchases as Terraform's plan."""
+"""Objects for Kueue and LeaderWorkerSet with unique names, and purchases as a Terraform plan."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_pools_without_a_known_resource_and_crowded_regions_have_no_quota() -> N
     use = whole.pools[0]
     many = tuple(use.model_copy(update={"pool": f"pool-{n}", "accelerators": 4}) for n in range(65))
     _, (crowded,) = kueue_quotas(whole.model_copy(update={"pools": many}), use.period)
-    assert "holds 64 flavors, and the region has 65 pools" in crowded.reason
+    assert "has at most 64 flavors, and the region has 65 pools" in crowded.reason
 
 
 def test_a_leader_worker_set_has_a_pod_a_host_with_its_rank() -> None:

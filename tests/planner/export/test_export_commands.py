@@ -1,4 +1,4 @@
-"""`plan report`, `plan export` and `plan dump` from the command line."""
+"""The commands `plan report`, `plan export` and `plan dump`."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def test_manifests_of_before_are_named_and_left_alone(
     out = tmp_path / "out"
     asked = ("export", str(plan_file), "--as", "kueue", "--out", str(out))
     assert run(*asked) == 0
-    assert "from before" not in capsys.readouterr().err
+    assert "an earlier export" not in capsys.readouterr().err
     for name in ("chat.dynamo.yaml", "notes.txt", *(f"z{number}.yaml" for number in range(5))):
         (out / name).write_text("kept", encoding="utf-8")
     assert run(*asked) == 0
     said = " ".join(capsys.readouterr().err.split())
-    assert "from before: chat.dynamo.yaml, z0.yaml, z1.yaml, z2.yaml, z3.yaml and 1 more" in said
+    assert "an earlier export: chat.dynamo.yaml, z0.yaml, z1.yaml, z2.yaml, z3.yaml and 1 more" in said
     assert "notes.txt" not in said
     assert (out / "chat.dynamo.yaml").read_text("utf-8") == "kept"
 
@@ -64,7 +64,7 @@ def test_manifests_of_before_are_named_and_left_alone(
         (["--as", "launch", "--framework", "vlm"], "vllm"),
         (["--as", "launch", "--period", "2027Q9"], "2027Q"),
         (["--as", "workbook", "--period", "2027Q1"], "whole horizon"),
-        (["--as", "dynamo", "--framework", "vllm"], "each service's own"),
+        (["--as", "dynamo", "--framework", "vllm"], "the framework of each service"),
     ],
 )
 def test_mistakes_are_named(

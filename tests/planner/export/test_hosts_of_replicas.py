@@ -1,4 +1,4 @@
-"""Replicas on several hosts: ranks and addresses of each, in scripts, Dynamo and llm-d."""
+"""Replicas on several hosts: ranks and addresses in scripts, Dynamo and llm-d."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launch commands: options that are documented, degrees that make up the replica."""
+"""Launch commands: documented options, and degrees that match the replica."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_of_several_moments_the_one_with_most_replicas_counts() -> None:
     started = launch(found[0], "vllm")
     assert isinstance(started, Launch)
     assert [note for note in started.notes if "by moment" in note] == [
-        'replicas by moment: "night" 4, "day" 9; the largest number is written: scale it'
+        'replicas by moment: "night" 4, "day" 9; the largest number is set here: scale it'
     ]
 
 
@@ -166,13 +166,13 @@ def test_what_is_busiest_at_different_moments_may_ask_for_more_than_a_pool_has()
     sliced = whole.model_copy(update={"placements": (day, night), "pools": pools})
     script = export_launch(sliced, ExportOptions()).files["launch.sh"].decode()
     assert '"day" 3, "night" 0' in script
-    assert f"# 8 accelerators more than pool {json.dumps(row.pool)} has are asked for" in script
+    assert f"# the replicas need 8 accelerators more than pool {json.dumps(row.pool)} has" in script
     # What is always there, and what has room, needs no note.
     alone = whole.model_copy(update={"placements": (row,)})
     assert "by moment" not in export_launch(alone, ExportOptions()).files["launch.sh"].decode()
     roomy = tuple(each.model_copy(update={"accelerators": 40}) for each in pools)
     sliced = whole.model_copy(update={"placements": (day, night), "pools": roomy})
-    assert "asked for" not in export_launch(sliced, ExportOptions()).files["launch.sh"].decode()
+    assert "the replicas need" not in export_launch(sliced, ExportOptions()).files["launch.sh"].decode()
 
 
 def test_rates_of_ones_own_have_no_command() -> None:

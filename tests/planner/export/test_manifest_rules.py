@@ -1,4 +1,4 @@
-"""Every manifest of every scenario against the rules of who reads it, as data: no network, no cluster."""
+"""Every manifest of every scenario against the rules of its reader, without network or cluster."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_graph_of_dynamo_holds_no_more_components_than_the_api() -> None:
     texts, refused = dynamo_graphs(many)
     assert not texts
     assert len(refused) == len(many)
-    assert refused[0].reason == "a graph of Dynamo holds 24 sets of replicas beside its frontend, not 25"
+    assert refused[0].reason == "a Dynamo graph has room for 24 sets of replicas plus its frontend, not 25"
     texts, refused = dynamo_graphs(many[:-1])
     assert not refused
     assert [*refusals(texts)] == []
@@ -142,7 +142,7 @@ def test_a_server_that_hands_over_caches_knows_the_address_of_its_pod() -> None:
             alone = {key: value for key, value in container.items() if key != "env"}
             assert bool([*judge.address_differences(alone)]) is known
     script = export_launch(plan(), ExportOptions(framework="vllm")).files["launch.sh"].decode()
-    assert "# VLLM_NIXL_SIDE_CHANNEL_HOST holds the address" in script
+    assert "# VLLM_NIXL_SIDE_CHANNEL_HOST must be the address" in script
 
 
 def test_ranks_of_a_pod_of_llm_d_share_memory() -> None:

@@ -1,4 +1,4 @@
-"""Manifests of clusters: Dynamo graphs, llm-d values, node pools and changes of them."""
+"""Cluster manifests: Dynamo graphs, llm-d values, node pools, and changes to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of the user's own: written whole, all of them or none, and never over others unasked."""
+"""User files are written in full, all or none, and replaced only on request."""
 
 from __future__ import annotations
 

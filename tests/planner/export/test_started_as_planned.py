@@ -1,4 +1,4 @@
-"""Exports start what was planned, or say why they cannot: rules of the tools, by what they refuse."""
+"""Exports launch the planned configuration or state why they cannot, by the tools' own rules."""
 
 from __future__ import annotations
 
@@ -255,11 +255,11 @@ def test_the_largest_batch_of_a_class_is_the_limit_and_all_are_told(framework: s
     assert any("a plan of this format does not state" in note and option in note for note in unknown.notes)
     own = started(replace(stored_in_fp8("TP2", batch=96), own_batches={"chat": 96, "code": 40}), framework)
     assert own.words == started(stored_in_fp8("TP2", batch=96), framework).words
-    (note,) = (each for each in own.notes if "batch of its own" in each)
-    assert f'("chat" 96, "code" 40): {option} holds the largest' in note
+    (note,) = (each for each in own.notes if "separate batch" in each)
+    assert f'("chat" 96, "code" 40): {option} is the largest one' in note
     for batches in ({}, {"chat": 96, "code": 96}):
         one = started(replace(stored_in_fp8("TP2", batch=96), own_batches=batches), framework)
-        assert not any("batch of its own" in each for each in one.notes)
+        assert not any("separate batch" in each for each in one.notes)
 
 
 def shared_contexts(label: str, phase: str, model: str, **facts: object) -> LaunchedGroup:
@@ -287,8 +287,8 @@ def test_ranks_of_sglang_share_caches_in_decode_and_prompts_in_prefill() -> None
     [
         # SGLang would turn the ranks of tensor parallelism into ones that share prompts.
         ("TP2CP4-EP8", "prefill", "deepseek-v3", "all 8 ranks of a stage"),
-        ("CP8-TP8", "prefill", "deepseek-v3", "experts of its own"),
-        ("CP8-EP8", "decode", "deepseek-v3.2", "no caches of sparse attention"),
+        ("CP8-TP8", "prefill", "deepseek-v3", "separate experts"),
+        ("CP8-EP8", "decode", "deepseek-v3.2", "not split caches of sparse attention"),
     ],
 )
 def test_contexts_that_sglang_would_share_otherwise_are_refused(

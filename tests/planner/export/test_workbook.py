@@ -1,4 +1,4 @@
-"""The workbook: recomputed by a formula engine, it costs what the planner says."""
+"""The workbook, recomputed by a formula engine, has the planner's costs."""
 
 from __future__ import annotations
 

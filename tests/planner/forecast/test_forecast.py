@@ -1,4 +1,4 @@
-"""`plan forecast`: what it finds of a known process, and how far its low and high hold."""
+"""`plan forecast` on known processes: estimates, and coverage of low and high."""
 
 from __future__ import annotations
 

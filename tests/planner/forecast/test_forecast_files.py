@@ -100,7 +100,7 @@ HEAD = "date,service,region,tokens"
         ("date,service,rate\n", "rate: unknown column"),
         ("date,service,region\n2026-01-01,chat,us\n", "needs a column of values; one of requests_per_s"),
         (HEAD + ",requests\n2026-01-01,chat,us,1,1\n", "several columns of values: requests, tokens"),
-        ("date,service,tokens\n2026-01-01,chat,1\n", "region: is a column that is needed"),
+        ("date,service,tokens\n2026-01-01,chat,1\n", "region: is a required column"),
         (HEAD + "\n", "has a header and no rows"),
         (HEAD + "\n2026-13-01,chat,us,1\n", "history.csv:2:1: date: is not a date: '2026-13-01'"),
         (HEAD + "\n2026-01-01,cat,us,1\n", "there is no service 'cat'"),
@@ -138,7 +138,7 @@ def test_the_fleet_file_has_the_demand_and_keeps_the_rest(capsys: pytest.Capture
     assert "no history, demand unchanged: batch" in printed.err
     found = json.loads(printed.out)
     text = Path("new.yaml").read_text("utf-8")
-    for comment in ("# half a year", "# People wait for it.", "# ours", "off by"):
+    for comment in ("# half a year", "# People wait for it.", "# ours", "median error"):
         assert comment in text
     read: Any = read_yaml(text)
     before: Any = read_yaml(FLEET)
@@ -288,7 +288,7 @@ def test_a_server_with_a_login_gets_the_token_of_a_file(capsys: pytest.CaptureFi
     Path("token").write_text("two words", encoding="utf-8")
     asked = ("forecast", "http://127.0.0.1:9", "fleet.yaml", "--system", "vllm", "--out", "next.yaml")
     assert run(*asked, "--token-file", "token") == 2
-    assert "holds no token" in capsys.readouterr().err
+    assert "contains no token" in capsys.readouterr().err
     Path("token").write_text("secret\n", encoding="utf-8")
     assert run(*asked, "--token-file", "token") == 2
     said = capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Results of one run as each benchmark tool writes them."""
+"""Results of one run in the format of each benchmark tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Price lists of AWS and Azure, and what the command makes of a list."""
+"""Price lists of AWS and Azure, and their import by the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes as Kubernetes and Slurm list them."""
+"""Nodes in the format of Kubernetes and Slurm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fleet file around what an import wrote."""
+"""A fleet file that includes an imported fragment."""
 
 from __future__ import annotations
 

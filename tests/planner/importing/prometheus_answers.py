@@ -1,4 +1,4 @@
-"""Answers of a Prometheus that saw a service for a day."""
+"""Answers of Prometheus for one day of a service."""
 
 from __future__ import annotations
 

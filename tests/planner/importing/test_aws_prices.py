@@ -1,4 +1,4 @@
-"""Price lists of AWS as offers: offer files and products, in the forms that its documentation gives."""
+"""AWS price lists as offers: offer files and products in the documented formats."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_products_and_the_offer_file_say_the_same(tmp_path: Path) -> None:
         "Tenancy is Dedicated",
         "MarketOption is CapacityBlock",
         "PricePerUnit is 0",
-        "no instance type",
+        "not an instance type",
     ):
         assert reason in reasons(found)
     assert "commits to a term" in reasons(aws_offers(aws_products(), "", replace(OPTIONS, terms=False)))

@@ -1,4 +1,4 @@
-"""`plan import benchmark`: units and names of each tool's files, and a reason for every row left out."""
+"""`plan import benchmark`: units and names of each format, and a reason for every rejected row."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_summary_that_loadgen_wrote_is_a_run_at_the_rate_that_was_reached() ->
     ("field", "value", "said"),
     [
         ("Scenario", "Offline", "no steady load"),
-        ("Mode", "AccuracyOnly", "those of PerformanceOnly"),
+        ("Mode", "AccuracyOnly", "only PerformanceOnly"),
         ("Result is", "INVALID", "calls the result INVALID"),
         ("Mean First Token latency (ns)", None, "Mean First Token latency is missing"),
     ],

@@ -1,4 +1,4 @@
-"""`plan import benchmark`: which load a run was under, and which runs are left out for it."""
+"""`plan import benchmark`: the load of a run, and runs rejected for their load."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_phases_of_aiperf_0_10_state_what_is_left_out_and_not_their_kind(load: d
     assert row["concurrency"] == load.get("concurrency")
     warmed = {**AIPERF, "request_count": {"unit": "requests", "avg": 16.0}, "input_config": config}
     (rejected,) = import_benchmarks("aiperf", warmed, GIVEN).rejected
-    assert "those of the warm-up" in rejected.reason
+    assert "belong to the warm-up" in rejected.reason
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_phases_of_aiperf_0_10_state_what_is_left_out_and_not_their_kind(load: d
 )
 def test_a_trace_that_aiperf_plays_back_is_no_closed_loop(config: dict[str, object]) -> None:
     (rejected,) = import_benchmarks("aiperf", {**AIPERF, "input_config": config}, GIVEN).rejected
-    assert "as a trace has them" in rejected.reason
+    assert "follow a trace" in rejected.reason
 
 
 def test_a_run_of_guidellm_that_rises_to_its_load_is_left_out() -> None:
@@ -174,7 +174,7 @@ SPECULATIVE, FAILED, UNFILLED = "speculative decoding", "8 of 40 requests failed
         ("aiperf-0.13.0-capped", "closed_loop"),
         ("aiperf-0.13.0-failing", FAILED),
         ("aiperf-0.13.0-drafted", SPECULATIVE),
-        ("aiperf-0.13.0-warm", "those of the warm-up"),
+        ("aiperf-0.13.0-warm", "belong to the warm-up"),
         ("guidellm-0.8.1-capped", "closed_loop"),
         ("guidellm-0.8.1-failing", FAILED),
         ("inference-perf-0.7.0-failing", FAILED),

@@ -1,4 +1,4 @@
-"""Whatever stands in the place of a value, a document is read, left out with a reason, or refused."""
+"""Documents with any changed value are read, rejected with a reason, or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table that was saved, packed, edited or cut is the same rows or an error; no row is lost in silence."""
+"""Saved, compressed, edited or truncated tables give the same rows or an error; no row is lost silently."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_a_sample_of_the_exporter_is_read_or_told(sample: str) -> None:
     assert np.array_equal(values, [np.nan if "NaN" in sample else 70.5] * 2, equal_nan=True)
     for broken in ("", " ", " 70.5x", " 70.5\0"):
         text = f"{line}\nDCGM_FI_DEV_POWER_USAGE{labels}{broken}\n{line}\n"
-        with pytest.raises(InputError, match=r"metrics:2:1: DCGM_FI_DEV_POWER_USAGE: is no sample"):
+        with pytest.raises(InputError, match=r"metrics:2:1: DCGM_FI_DEV_POWER_USAGE: is not a sample"):
             readings_of(text, "metrics", None)
 
 

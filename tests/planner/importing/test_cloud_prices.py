@@ -1,4 +1,4 @@
-"""Price lists of Azure and Google Cloud as offers, and what holds for those of all clouds."""
+"""Price lists of Azure and Google Cloud as offers, and rules common to all clouds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_prices_of_azure_are_by_the_hour_also_those_of_a_term() -> None:
     assert by_name["standard_nd96isr_h100_v5"]["regions"] == ["east"]
     assert by_name["standard_nd96isr_h100_v5-spot"]["max_share"] == 0.3
     assert by_name["standard_nd96isr_h100_v5-12q"]["term_quarters"] == 12
-    for reason in ("Windows", "Low Priority", "is a price in EUR", "no instance type"):
+    for reason in ("Windows", "Low Priority", "is a price in EUR", "not an instance type"):
         assert reason in reasons(found)
 
 
@@ -74,7 +74,7 @@ def test_savings_plans_of_azure_are_by_the_hour_and_meters_that_nobody_is_billed
         "standard_nd96isr_h100_v5-4q": (8.0, 4),
         "standard_nd96isr_h100_v5-12q": (6.0, 12),
     }
-    assert "not primary" in reasons(found)
+    assert "non-primary" in reasons(found)
     untermed = azure_offers({"Items": items}, "prices.json", replace(OPTIONS, terms=False))
     assert len(offers(untermed)) == 2
 
@@ -118,9 +118,9 @@ def test_machines_of_google_are_the_sum_of_their_parts() -> None:
     }
     assert offers(found)["a3-highgpu-8g"]["regions"] == ["us-central1"]
     for reason in (
-        "us-east4 and 1 more: has no price of the cores",
+        "us-east4 and 1 more: has no price for the cores",
         "usage type Commit1Yr",
-        "no part of a machine",
+        "not a part of a known machine",
     ):
         assert reason in reasons(found)
 
@@ -151,7 +151,7 @@ def test_h200_and_h100_mega_of_google_have_names_of_their_own() -> None:
     }
     assert by_name["a3-ultragpu-8g"]["hardware"] == "H200-SXM"
     assert by_name["a3-megagpu-8g"]["hardware"] == "H100-SXM"
-    assert "no part of a machine" in reasons(found)
+    assert "not a part of a known machine" in reasons(found)
 
 
 @pytest.mark.parametrize("cloud", ["aws", "azure", "gcp"])

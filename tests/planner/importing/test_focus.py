@@ -37,7 +37,7 @@ def test_a_bill_is_prices_paid_and_capacity_that_is_held(tmp_path: Path, form: s
     assert "2026-10-01 to 2026-10-01 (4 hours)" in found.text
     said = " ".join(each.reason for each in found.rejected)
     for reason in ("spot-max-share", "names no instance type", "Tax", "EUR", "'GB'", "EffectiveCost",
-                   "RegionId is missing", "no time such as"):  # fmt: skip
+                   "RegionId is missing", "not a time such as"):  # fmt: skip
         assert reason in said
     spot = offers(read(path, OfferOptions("2026-11-24", spot_max_share=0.2)))["p5.48xlarge-spot-us-east-1"]
     assert spot["rent_usd_per_accelerator_hour"] == 1.0

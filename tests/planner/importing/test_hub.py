@@ -1,4 +1,4 @@
-"""Configs of published models: the real library against a hub on this machine, and without the library."""
+"""Configs of published models: the real library against a local hub, and without the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plan import` as a command: what it says, what it writes and what it refuses."""
+"""The command `plan import`: output, files and errors."""
 
 from __future__ import annotations
 

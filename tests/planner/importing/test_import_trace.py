@@ -1,4 +1,4 @@
-"""`plan import trace`: what is written can be planned with, and says what the trace says."""
+"""`plan import trace`: its output can be planned and states the statistics of the trace."""
 
 import gzip
 import io

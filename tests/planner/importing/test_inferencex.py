@@ -1,4 +1,4 @@
-"""`plan import benchmark inferencex`: rows of its database, and what is no layout of ours."""
+"""`plan import benchmark inferencex`: rows of its database, and unsupported layouts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_inferencex_is_in_seconds_with_nominal_lengths() -> None:
     assert (row["hardware"], row["tp"], row["dp"], row["weights"]) == ("H200-SXM", 2, 1, "fp8")
     reasons = [each.reason for each in found.rejected]
     assert [each.place for each in found.rejected] == ["row 2", "row 3", "row 4"]
-    assert "no one layout" in reasons[0]
+    assert "not have a single layout" in reasons[0]
     assert "acceptance" in reasons[1]
     assert "h2000" in reasons[2]
 
@@ -53,7 +53,7 @@ def test_answers_of_the_site_of_inferencex_are_rows() -> None:
     (taken,) = found.rows
     assert (taken["hardware"], taken["tp"], taken["dp"], taken["ep"]) == ("H200-SXM", 2, 1, 1)
     assert (taken["concurrency"], taken["ttft_ms"], taken["tpot_ms"]) == (16, 95.5, 11.25)
-    assert ["no one layout" in each.reason for each in found.rejected] == [True]
+    assert ["not have a single layout" in each.reason for each in found.rejected] == [True]
 
 
 def test_cores_of_a_tpu_are_no_chips() -> None:

@@ -1,4 +1,4 @@
-"""Nodes of Kubernetes as pools."""
+"""Kubernetes nodes as pools."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_nodes_that_are_alike_are_one_pool() -> None:
         ("cpu1 and 1 more", "has no accelerators")
     ]
     assert "2026-11-24: 6 nodes with accelerators, 1 of them out of service" in found.text
-    assert "is yours to fill in" in found.text
+    assert "Fill in the cost of each pool" in found.text
 
 
 def test_hosts_of_another_size_are_a_kind_of_their_own() -> None:
@@ -117,7 +117,7 @@ def test_other_ways_of_telling_the_kind(item: object, hardware: str, accelerator
         (nvidia("mig", "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", 56), "MIG"),
         (nvidia("pcie", "NVIDIA-H200-NVL", 8), "is a PCIe card"),
         (nvidia("new", "NVIDIA-H999", 8), "allowed: one of"),
-        (nvidia("many", "NVIDIA-H200", 10**9), "no host has so many"),
+        (nvidia("many", "NVIDIA-H200", 10**9), "no host has that many"),
         (node("bare", {}, {"nvidia.com/gpu": "8"}), "give --hardware"),
         # Parts of cards, as the plugins of NVIDIA (strategy mixed), GKE and AMD (single, mixed) count them.
         (

@@ -1,4 +1,4 @@
-"""Power readings of the DCGM exporter, in the form of its labels and of Prometheus' answers."""
+"""Power readings of the DCGM exporter, in its own format and that of Prometheus."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_dmon_asks_for_the_kind_of_its_cards_and_for_both_columns(
     assert f"{file}:1:1" in " ".join(capsys.readouterr().err.split())
     file.write_text("nothing\n", encoding="utf-8")
     assert run("import", "dcgm", file, "--out", out) == 2
-    assert "holds no readings" in " ".join(capsys.readouterr().err.split())
+    assert "contains no power readings" in " ".join(capsys.readouterr().err.split())
 
 
 def test_pages_of_the_exporter_are_read_one_after_another(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`plan import prometheus` from saved answers: rates, lengths, bursts, the shape of the day."""
+"""`plan import prometheus` from saved answers: rates, lengths, burstiness and daily profile."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def test_slices_without_a_reading_are_named() -> None:
     asked = options(slices=4)
     (service,) = observed_services(parse_answers({"requests": json.dumps(found)}, "test"), asked)
     assert service.unread == (0, 3)
-    assert "Nothing was read in h00, h18, whose demand is 0" in demand_fragment((service,), asked)
-    assert "Nothing was read" not in demand_fragment(
+    assert "No readings in h00, h18, whose demand is 0" in demand_fragment((service,), asked)
+    assert "No readings" not in demand_fragment(
         observed_services(parse_answers(saved(), "test"), asked), asked
     )
 
@@ -86,9 +86,9 @@ def test_bursts_are_told_by_steps_of_a_minute_or_less(burstiness: float) -> None
         ({"requests": json.dumps({"status": "error", "error": "bad query at 3"})}, "bad query at 3"),
         ({"requests": matrix(({"job": "x"}, flat(1.0)))}, "no series with requests has the label model_name"),
         ({"requests": matrix(({"model_name": "m"}, flat(0.0)))}, "no series with requests"),
-        ({"requests": matrix(({"model_name": "m\x1b[2J"}, flat(1.0)))}, "steers a terminal"),
+        ({"requests": matrix(({"model_name": "m\x1b[2J"}, flat(1.0)))}, "control character"),
         ({"requests": matrix(({"model_name": "a b"}, flat(1.0)), ({"model_name": "a/b"}, flat(1.0)))},
-         "differ in punctuation"),
+         "differ only in punctuation"),
         ({"requests": matrix(({"model_name": "a"}, flat(1.0)),
                              ({"model_name": "a", "region": "e"}, flat(1.0)))}, "have no label region"),
         ({"prompt_tokens": json.dumps({"status": "success", "data": {"resultType": "matrix",
@@ -160,7 +160,7 @@ def test_a_folder_of_answers_becomes_part_of_a_fleet(
     for wrong, said in (
         ((*words,), "--out"),
         ((*words, "--out", out), "the file already exists"),
-        ((*words, "--slices", 5, "--out", tmp_path / "x"), "no whole hours"),
+        ((*words, "--slices", 5, "--out", tmp_path / "x"), "not a whole number of hours"),
         ((*words[:2], tmp_path / "none", *words[3:], "--out", tmp_path / "x"), "cannot be read"),
         ((*words[:4], "vlm", "--out", tmp_path / "x"), "did you mean 'vllm'"),
     ):

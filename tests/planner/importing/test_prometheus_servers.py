@@ -1,4 +1,4 @@
-"""`plan import prometheus` from a server of a test with its logins, and from a Prometheus that scrapes."""
+"""`plan import prometheus` from a test server with logins, and from a real Prometheus."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_bearer_token_goes_to_the_server_and_not_beside_a_password(
         for text in ("", "two words", "a\nb", "\u00e9"):
             token.write_text(text, encoding="utf-8")
             assert run("import", "prometheus", url, *words, "--force") == 2
-            assert "holds no token" in capsys.readouterr().err
+            assert "contains no token" in capsys.readouterr().err
         token.unlink()
         assert run("import", "prometheus", url, *words, "--force") == 2
         assert "No such file" in capsys.readouterr().err

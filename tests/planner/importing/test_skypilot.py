@@ -1,4 +1,4 @@
-"""SkyPilot's catalogue as offers, and as part of a fleet with a bill in FOCUS."""
+"""SkyPilot's catalogue as offers, and in a fleet together with a FOCUS bill."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_zones_of_a_machine_are_rows_of_one_offer(vms: Path) -> None:
     # Three rows of p5.48xlarge in the United States and one in Europe, and two boxes.
     wanted = read(vms, OfferOptions("2026-11", {"us-east-1": "east"}, frozenset({"H100-SXM"})))
     assert (found.taken, wanted.taken) == (7, 2)
-    assert {each.place: each.reason for each in wanted.rejected if "does not ask" in each.reason} == {
+    assert {each.place: each.reason for each in wanted.rejected if "excludes" in each.reason} == {
         "2 rows": "--region excludes eu-west-1, us-west-2",
         "4 rows": "--hardware excludes H100-NVL, H200-SXM",
     }

@@ -1,4 +1,4 @@
-"""Nodes of Slurm as pools."""
+"""Slurm nodes as pools."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def test_a_node_of_several_partitions_counts_once() -> None:
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ({"nodes": {"nodes": ["gpu[01-04]"]}, "node": {"state": ["IDLE"]}}, "stands for several nodes"),
-        ({"nodes": {"nodes": [], "total": 4}, "node": {"state": ["IDLE"]}}, "stands for several nodes"),
-        ({"nodes": {"nodes": ["c1"]}, "node": {"state": ["IDLE", "CLOUD", "POWERED_DOWN"]}}, "of a cloud"),
+        ({"nodes": {"nodes": ["gpu[01-04]"]}, "node": {"state": ["IDLE"]}}, "represents several nodes"),
+        ({"nodes": {"nodes": [], "total": 4}, "node": {"state": ["IDLE"]}}, "represents several nodes"),
+        ({"nodes": {"nodes": ["c1"]}, "node": {"state": ["IDLE", "CLOUD", "POWERED_DOWN"]}}, "cloud machine"),
         ({"nodes": {"nodes": ["c1"]}, "node": {"state": ["FUTURE"]}}, "FUTURE"),
     ],
 )

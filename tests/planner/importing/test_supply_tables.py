@@ -1,4 +1,4 @@
-"""`plan import inventory` and `plan import prices`: pools, offers, and a reason for every row left out."""
+"""`plan import inventory` and `plan import prices`: pools, offers and a reason for every rejected row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What traces say, and that the memory for it does not grow with them."""
+"""Statistics of traces, in bounded memory."""
 
 import gc
 import json

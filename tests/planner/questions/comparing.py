@@ -1,4 +1,4 @@
-"""Fleets of two kinds of hardware, and what `plan compare` says of them."""
+"""Fleets with two kinds of hardware, and their comparisons."""
 
 from __future__ import annotations
 

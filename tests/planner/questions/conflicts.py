@@ -1,4 +1,4 @@
-"""Conflicts of infeasible fleets, as tests ask for them."""
+"""Infeasible fleets, and questions about their conflicts."""
 
 from __future__ import annotations
 

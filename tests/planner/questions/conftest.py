@@ -1,4 +1,4 @@
-"""What several tests of a question look at."""
+"""Fixtures shared by tests of questions."""
 
 from __future__ import annotations
 

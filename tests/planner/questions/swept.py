@@ -1,4 +1,4 @@
-"""A sweep of the scenario that brings its own rates, and its table."""
+"""A sweep of the scenario with its own rates, and its table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alternatives and frontiers of small fleets, by hand and by trying every set of hardware."""
+"""Alternatives and frontiers of small fleets, against hand calculations and all sets of hardware."""
 
 from __future__ import annotations
 

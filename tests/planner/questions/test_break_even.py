@@ -1,4 +1,4 @@
-"""The price and the speed at which something joins a plan, against closed forms and new solves."""
+"""Break-even price and speed of hardware, against closed forms and new solves."""
 
 from __future__ import annotations
 

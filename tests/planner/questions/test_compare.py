@@ -1,4 +1,4 @@
-"""`plan compare`: counterfactuals worked out by hand, each one's rule holding in its plan."""
+"""`plan compare`: counterfactuals against hand calculations, each with its rule satisfied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plan compare` as a command: what it prints and writes, and its exit codes."""
+"""The command `plan compare`: output, files and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The saving that `plan compare` states: its interval, the options that it needs no search for."""
+"""The saving in `plan compare`: its range, and options that need no search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Infeasible fleets: the core is one, ways out lead to plans and nothing smaller does, by brute force."""
+"""Minimal conflicts and resolutions of infeasible fleets, against brute force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Infeasible fleets that lack power, or whose reserve or spot share stands in the way."""
+"""Conflicts about power, reserves and spot shares."""
 
 from __future__ import annotations
 

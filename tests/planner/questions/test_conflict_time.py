@@ -1,4 +1,4 @@
-"""Infeasible fleets are explained within the time of the command."""
+"""The analysis of a conflict stays within the time limit of the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plan diff`: every difference is a line, every dollar of the difference is in a cost."""
+"""`plan diff`: every difference has a line, and every dollar of difference a cost."""
 
 from __future__ import annotations
 

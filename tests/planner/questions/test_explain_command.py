@@ -1,4 +1,4 @@
-"""`plan explain` and what `plan solve` says of an infeasible fleet, from the command line."""
+"""The command `plan explain`, and the output of `plan solve` for an infeasible fleet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one more is worth equals the difference of two optima by brute force."""
+"""Marginal values equal the difference of two optima by brute force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a solve takes over from others holds: bounds, plans, candidates, and programs that are equal."""
+"""Bounds, plans, candidates and equal programs reused between solves are valid."""
 
 from __future__ import annotations
 

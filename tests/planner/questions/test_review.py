@@ -1,4 +1,4 @@
-"""The page for reviewers: what a plan does, why, what it costs and risks, and which files were reviewed."""
+"""The review page: changes, reasons, costs, risks and file hashes of a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What breaks under stress and what keeping it costs, worked out by hand."""
+"""Broken promises under stress and the cost of keeping them, against hand calculations."""
 
 from __future__ import annotations
 

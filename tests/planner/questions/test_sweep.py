@@ -1,4 +1,4 @@
-"""`plan sweep`: every point is the plan of its fleet, grids, tables, and points solved again."""
+"""`plan sweep`: points, grids, tables and repeated points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plan sweep` on several processes and a Dask cluster, stopped, killed and gone on with."""
+"""`plan sweep` on several processes and a Dask cluster: interruption, loss and resumption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plan track`: a year from history to the next plan, and what differs from the plan, by cause."""
+"""`plan track`: variances by cause, over a year of consecutive plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plan track` writes the fleet file of what comes next, from what was planned and what was measured."""
+"""`plan track --next`: the fleet file of the next plan, from plan and measurements."""
 
 from __future__ import annotations
 

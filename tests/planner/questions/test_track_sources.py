@@ -1,4 +1,4 @@
-"""`plan track` of a FOCUS bill and of Prometheus: figures worked out by hand."""
+"""`plan track` with a FOCUS bill and Prometheus, against hand calculations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why something is not in a plan: reasons by hand."""
+"""Reasons of `--why-not`, against hand calculations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random tiny fleets with engine tables, so that a changed fleet can be solved again."""
+"""Random tiny fleets with engine tables, for solving changed fleets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan of three quarters, and what happened in one of them."""
+"""A plan of three quarters, and measurements of one quarter."""
 
 from __future__ import annotations
 

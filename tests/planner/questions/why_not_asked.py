@@ -1,4 +1,4 @@
-"""Small fleets that are asked why something is not in their plan."""
+"""Small fleets for questions of `--why-not`."""
 
 from __future__ import annotations
 

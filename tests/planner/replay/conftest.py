@@ -1,4 +1,4 @@
-"""A small fleet whose plan is replayed."""
+"""A small fleet with a plan to replay."""
 
 from __future__ import annotations
 

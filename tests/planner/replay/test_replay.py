@@ -1,4 +1,4 @@
-"""`plan replay` of a plan and its fleet: what it finds, tells and draws."""
+"""`plan replay` of a plan and its fleet: outcome, messages and plots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `plan replay`: what it prints, writes and refuses."""
+"""The command `plan replay`: output, files and errors."""
 
 from __future__ import annotations
 

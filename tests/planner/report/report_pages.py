@@ -1,4 +1,4 @@
-"""Report pages as tests read them."""
+"""Parsed report pages for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan of many moments fits one screen; the figures are those of its rows."""
+"""A plan of many moments fits on one screen, with figures that match its rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `plan check` prints fits a screen; `--full` leaves nothing out."""
+"""The output of `plan check` fits on a screen; `--full` omits nothing."""
 
 from __future__ import annotations
 

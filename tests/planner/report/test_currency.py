@@ -1,4 +1,4 @@
-"""One currency, with its rate said once, on the screen, the page, in the workbook and the CSV files."""
+"""Console, page, workbook and CSV files use one currency and state its rate once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan in one sentence, and figures as people read them."""
+"""The decision of a plan in one sentence, and number formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of `plan explain` say when what they list happens."""
+"""Answers of `plan explain` state the moments of their rows."""
 
 from __future__ import annotations
 

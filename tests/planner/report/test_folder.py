@@ -1,4 +1,4 @@
-"""A run is whole in its folder or not there, whenever the disk is full."""
+"""An output folder is complete or absent, at any point where the disk is full."""
 
 from __future__ import annotations
 

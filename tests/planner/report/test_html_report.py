@@ -1,4 +1,4 @@
-"""The page of the report: everything in it, nothing from outside, names kept as text."""
+"""The report page is complete, self-contained, and escapes names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Idle capacity by its parts, and why unused hosts stay."""
+"""Idle capacity by cause, and the reasons why unused hosts are not sold."""
 
 from __future__ import annotations
 

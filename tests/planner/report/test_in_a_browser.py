@@ -1,6 +1,6 @@
-"""The report in a real browser: quiet, from no network, as wide as the window at 400 and 1400 pixels.
+"""The report in a browser: no console errors, no network, and full width at 400 and 1400 pixels.
 
-Skipped where there is no browser.
+Skipped without a browser.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Latencies that leave queueing out are said to do so, and others are not."""
+"""The report marks latencies that exclude queueing, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of the report: what they show, their legends and their names."""
+"""Figures of the report: content, legends and element names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unmet demand below the rounding of the model is no shortage; many shortages fit a screen."""
+"""Unmet demand within rounding is not a shortage; many shortages fit on a screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The code of templates is kept, and only what it is made of decides what is taken."""
+"""The cache of template code depends only on the inputs of that code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps of a waterfall: the largest, and one for all others."""
+"""Steps of a waterfall: the largest ones, and one for the rest."""
 
 from __future__ import annotations
 

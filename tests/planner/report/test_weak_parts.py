@@ -1,4 +1,4 @@
-"""Parts on which predictions were far off are named before anything that rests on them."""
+"""Hardware with large prediction errors is named before results that depend on it."""
 
 import io
 from collections.abc import Mapping

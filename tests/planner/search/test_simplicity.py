@@ -182,7 +182,7 @@ def test_a_false_price_or_count_of_simplicity_is_noticed() -> None:
         ({"hardware_kinds": 2}, "2 kinds of hardware stated, 1 found"),
         ({"configurations": 3}, "3 configurations stated, 1 found"),
         ({"flows": 2}, "2 flows between regions stated, 0 found"),
-        ({"flows_before": None}, "of one plan alone"),
+        ({"flows_before": None}, "for only one plan"),
     ):
         wrong = found.model_copy(update={"simplification": found.simplification.model_copy(update=change)})
         (violation, *_) = verify(solved.problem, wrong)

@@ -1,4 +1,4 @@
-"""Small plans that have between them every kind of row that a plan document can have."""
+"""Small plans that together contain every kind of row of a plan document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every single-field change of a plan document: numbers, names, signs, rows that are dropped or doubled."""
+"""Every single-field change of a plan document: numbers, names, signs, missing and duplicate rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verifier knows no solver, nothing that made the plan, and no formula of the model's prices."""
+"""The verifier imports no solver, no plan assembly and no price formulas of the model."""
 
 from __future__ import annotations
 

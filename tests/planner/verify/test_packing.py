@@ -1,4 +1,4 @@
-"""Packing of replicas into hosts: exact against trying everything, and quick however many there are."""
+"""Packing of replicas into hosts: exact against brute force, and fast for many replicas."""
 
 import random
 import time

@@ -1,4 +1,4 @@
-"""What is rounding, and what is not."""
+"""Tolerances of the verifier: rounding passes, real differences fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan document in which any one field was changed does not hold."""
+"""Verification fails for a plan document with any one field changed."""
 
 from __future__ import annotations
 

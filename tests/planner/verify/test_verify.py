@@ -1,4 +1,4 @@
-"""The verifier finds every way to tamper with a plan."""
+"""The verifier detects each kind of violation."""
 
 from __future__ import annotations
 

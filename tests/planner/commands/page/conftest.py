@@ -1,4 +1,4 @@
-"""A page of a tiny fleet. The process that plans for it begins where its modules are imported."""
+"""A page of a tiny fleet, with a planning process that starts from imported modules."""
 
 from __future__ import annotations
 

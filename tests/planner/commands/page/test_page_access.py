@@ -1,4 +1,4 @@
-"""Who may ask the page of `plan serve`, and what runs in the browser that does."""
+"""Access control and content security policy of the page of `plan serve`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of `plan serve` in a real browser: changed, planned, compared, saved, without a mouse too."""
+"""The page of `plan serve` in a browser: change, plan, compare and save, also by keyboard alone."""
 
 from __future__ import annotations
 

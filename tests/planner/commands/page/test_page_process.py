@@ -1,4 +1,4 @@
-"""`plan serve` as a process: its address, how it ends, and what it says where it cannot begin."""
+"""`plan serve` as a process: its address, its end, and errors at the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of `plan serve` by its requests: plans, refusals, cancelling, saving."""
+"""Requests to the page of `plan serve`: plans, refusals, cancellation and saving."""
 
 from __future__ import annotations
 

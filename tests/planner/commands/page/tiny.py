@@ -1,4 +1,4 @@
-"""A fleet that is planned in a moment, and the page of it."""
+"""A fleet that solves quickly, and its page."""
 
 from __future__ import annotations
 
