@@ -127,8 +127,8 @@ def limited_to(fleet: Fleet, plan: Plan, problem: Problem) -> Fleet:
 def region_lost(fleet: Fleet, region: str) -> Fleet:
     """Return the fleet without a region's hardware, with its demand distributed in proportion to the others'.
 
-    Demand of a service that no other region has stays in the lost region. Policy no longer requires services to
-    survive the loss of a further region.
+    Demand of a service that no other region has stays in the lost region. Services need not survive the loss
+    of a further region.
     """
 
     def moved(rates: DemandRates) -> DemandRates:

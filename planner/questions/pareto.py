@@ -167,8 +167,8 @@ def known_from_later(points: Sequence[ParetoPoint], against: str) -> list[Pareto
         Points in the order of their solves, each within the requested gap.
     against : str
         Figure of the points. A plan that costs no more than that of an earlier point is within its cap. One
-        with more headroom or tighter limits satisfies the constraint of an earlier point. A bound on all plans
-        within a cap also holds within an earlier, lower cap.
+        with more headroom or tighter limits satisfies the constraint of an earlier point. A bound on all
+        plans within a cap also holds within an earlier, lower cap.
     """
     found: list[ParetoPoint] = []
     best: ParetoPoint | None = None

@@ -118,7 +118,7 @@ def test_stages_of_sglang_take_caches_of_as_many_stages() -> None:
     assert started(replace(decode, prompt_stages=frozenset({2})), "sglang")
     for stages in ({1}, {2, 4}):
         found = reason(replace(decode, prompt_stages=frozenset(stages)), "sglang")
-        assert "the same number of pipeline stages" in found
+        assert "as many pipeline stages" in found
         assert found.startswith("sglang 0.5.23 cannot run PP2-TP2 for decode")
     one = with_phase(deployment(), "decode")
     assert started(replace(one, prompt_stages=frozenset({1, 4})), "sglang")
