@@ -183,21 +183,17 @@ def cache_limit(evaluator: Evaluator, load: Load, share: FloatArray) -> tuple[In
     """Return how many of `share` sequences a rank and micro-batch can hold, and whether it can hold one."""
     many = np.clip(np.ceil(share), 2, LARGEST_BATCH).astype(np.int64)
     one, together = (resident_memory(evaluator, load, each) for each in (np.ones_like(many), many))
-    allowed = _whole_sequences(resident_sequences(one, together, many))
+    fitting = np.floor(resident_sequences(one, together, many))
+    allowed: IntArray = np.clip(fitting, 1, LARGEST_BATCH).astype(np.int64)
+    high = np.clip(allowed, 2, many)
+    over = one.fits & (allowed > 1) & ~resident_memory(evaluator, load, high).fits
     # Prompts of an iteration stop growing at its limit, so fewer fit than on a straight line to all of them.
-    while True:
-        tried = np.clip(allowed, 2, many)
-        memory = resident_memory(evaluator, load, tried)
-        over = one.fits & ~memory.fits & (allowed > 1)
-        if not over.any():
-            return allowed, one.fits
-        fewer = _whole_sequences(resident_sequences(one, memory, tried))
-        allowed = np.where(over, np.minimum(fewer, tried - 1), allowed)
-
-
-def _whole_sequences(sequences: FloatArray) -> IntArray:
-    whole: IntArray = np.clip(np.floor(sequences), 1, LARGEST_BATCH).astype(np.int64)
-    return whole
+    low = np.ones_like(high)
+    while (over & (high - low > 1)).any():
+        middle = (low + high) // 2
+        fits = resident_memory(evaluator, load, middle).fits
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+    return np.where(over, low, allowed), one.fits
 
 
 def _held_output(load: Load) -> IntArray:

@@ -277,6 +277,17 @@ def test_a_server_that_holds_one_request_fits_however_many_are_sent(mode: str) -
     assert found["memory_gib_per_accelerator"].max() <= capacity_gib
 
 
+@pytest.mark.parametrize("mode", ["burst", "closed_loop"])
+def test_what_fits_does_not_depend_on_how_many_wait(mode: str) -> None:
+    row = {"model": "mistralai/Mistral-Small-24B-Base-2501", "hardware": "MI350X", "tp": 4, "mode": mode}
+    row |= {"backend": "trtllm", "weights": "mxfp4", "input_tokens": 3078, "output_tokens": 500}
+    clients = [2000, 2500, 3000, 4096, 6000]
+    found = predict(pd.DataFrame([row | {"case_id": each, "concurrency": each} for each in clients]))
+    assert found["fits"].all()
+    memory_gib = found["memory_gib_per_accelerator"]
+    assert memory_gib.to_numpy() == pytest.approx(memory_gib[0], rel=1e-3)
+
+
 def test_a_static_batch_names_what_its_prompts_wait_for() -> None:
     """Prompts under SGLang wait for their launches, generation does not: its names were one too few."""
     row = {"case_id": "a", "model": "meta-llama/Llama-2-13b-hf", "hardware": "MI300X", "weights": "bf16"}
