@@ -75,6 +75,8 @@ class Stages:
         self.started = started
         self.deadline = time.monotonic() + limits.time_limit_s
         self.deterministic_time = 0.0
+        # Time kept for later stages. [s]
+        self.reserved_s = 0.0
         self.label = ""
         self.watch: Watcher = lambda _: None
         self.goal = goal_of(part.problem)
@@ -90,8 +92,8 @@ class Stages:
     def time_left_s(self) -> float:
         """Return the time until the limit, counted as work in reproducible runs. [s]"""
         if self.limits.reproducible:
-            return self.limits.time_limit_s - self.deterministic_time
-        return self.deadline - time.monotonic()
+            return self.limits.time_limit_s - self.deterministic_time - self.reserved_s
+        return self.deadline - time.monotonic() - self.reserved_s
 
     def seconds_left(self) -> float:
         """Return the time until the limit; infinite in reproducible runs. [s]"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -15,13 +16,16 @@ from fleetplan.planner.formulation import (
     unmet_units,
 )
 from fleetplan.planner.plan import UNMET_GAP_RATIO
+from fleetplan.planner.problem.independent_parts import Component
 from fleetplan.planner.search.blocks.solve import decomposed
 from fleetplan.planner.search.most_served import MostServed, value_of
 from fleetplan.planner.search.result import (
     LeastUnmet,
+    SearchLimits,
     SearchResult,
 )
 from fleetplan.planner.search.solvers.cpsat import hint, hint_values
+from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.proofs import Proof
 from fleetplan.planner.search.solvers.request import (
     ModelOutcome,
@@ -46,6 +50,12 @@ the search keeps the whole limit."""
 
 UNMET_SHARE_OF_TIME = 0.4
 """Share of the remaining time for the unmet demand of each priority."""
+
+AGAIN_SHARE_OF_TIME = 0.05
+"""Share of the time limit that must be left to minimise unmet demand once more from a cheaper plan."""
+
+CHEAPER_SHARE_OF_TIME = 0.2
+"""Share of the remaining time to minimise cost before unmet demand is minimised once more."""
 
 PATIENCE_ROUNDS = 3
 """Block rounds after which a large fleet without a plan that serves all demand may leave some unmet: feasible
@@ -77,6 +87,11 @@ def _bound_from_above(limits: Iterable[tuple[cp_model.IntVar, int]]) -> None:
 class UnmetStages(Stages):
     """Stages of a part that may leave demand unmet."""
 
+    def __init__(self, part: Component, limits: SearchLimits, started: float, stop: Stop) -> None:
+        super().__init__(part, limits, started, stop)
+        # Least unmet demand found, of each priority that was minimised. [units of unmet demand]
+        self._unmet_left: dict[int, int] = {}
+
     def serve_most(self) -> tuple[PlanningModel, ModelOutcome]:
         """Return the cheapest plan that serves all demand, or else one with the least unmet demand."""
         lenient = build_model(self.problem, allow_unmet=True)
@@ -88,7 +103,55 @@ class UnmetStages(Stages):
         outcome = self.minimise(strict, "cost", patience, self.known)
         if outcome.values is not None:
             return strict, outcome
-        return lenient, self.minimise_unmet(lenient) or self.minimise(lenient, "cost of served demand")
+        return self.minimise_unmet_and_cost(lenient)
+
+    def minimise_unmet_and_cost(self, planning: PlanningModel) -> tuple[PlanningModel, ModelOutcome]:
+        """Minimise unmet demand, then cost, and again from that plan while unmet demand falls.
+
+        The cheaper plan leaves supply and budget unused, which may serve more.
+        """
+        stage = "cost of served demand"
+        outcome = self.minimise_unmet(planning)
+        if outcome is not None or self._unmet_proven():
+            return planning, outcome or self.minimise(planning, stage)
+        outcome = self._cheaper(planning, stage)
+        while outcome.values is not None and self._has_time():
+            before, again = dict(self._unmet_left), build_model(self.problem, allow_unmet=True)
+            hint(again.model, outcome.values)
+            if self.minimise_unmet(again) is not None or self._unmet_left == before:
+                break
+            cheaper = self._cheaper(again, stage)
+            if cheaper.values is None:
+                break
+            planning, outcome = again, cheaper
+            if self._unmet_proven():
+                break
+        if outcome.values is None or self.time_left_s() <= 0:
+            return planning, outcome
+        hint(planning.model, outcome.values)
+        last = self.minimise(planning, stage)
+        return planning, outcome if last.values is None else last
+
+    def _cheaper(self, planning: PlanningModel, stage: str) -> ModelOutcome:
+        """Minimise cost in a share of the time, to serve more with what is saved."""
+        self.reserved_s = (1 - CHEAPER_SHARE_OF_TIME) * self.time_left_s()
+        try:
+            return self.minimise(planning, stage)
+        finally:
+            self.reserved_s = 0.0
+
+    def _has_time(self) -> bool:
+        """Return whether enough time is left to minimise unmet demand once more."""
+        wanted = not self.stop.requested and not self.limits.latest.passed
+        return wanted and self.time_left_s() > AGAIN_SHARE_OF_TIME * self.limits.time_limit_s
+
+    def _unmet_proven(self) -> bool:
+        """Return whether no plan leaves less unmet, within the rounding of unmet demand."""
+        return all(self._is_least(priority) for priority in self._unmet_left)
+
+    def _is_least(self, priority: int) -> bool:
+        left = self._unmet_left.get(priority, math.inf)
+        return left - self.unmet_bounds.get(priority, 0.0) <= UNMET_GAP_RATIO * left < math.inf
 
     def serve_most_in_blocks(self, planning: PlanningModel) -> ModelOutcome:
         """Do the same for a large fleet, without the search for full service if a relaxation excludes it."""
@@ -160,9 +223,16 @@ class UnmetStages(Stages):
     def minimise_unmet(self, planning: PlanningModel) -> ModelOutcome | None:
         """Minimise unmet demand priority by priority and fix it; return an outcome only if no plan exists."""
         model, variables = planning.model, planning.variables
+        proven = True
         for priority in self.priorities:
             unmet = unmet_demand(self.problem, variables, priority)
             if isinstance(unmet, int):
+                continue
+            limit = f"unmet_limit[{priority}]"
+            # Below a priority that may fall, others may rise.
+            proven = proven and self._is_least(priority)
+            if proven:
+                model.add(unmet <= self._unmet_left[priority]).with_name(limit)
                 continue
             model.minimize(unmet)
             stage = f"unmet demand of priority {priority}"
@@ -179,9 +249,11 @@ class UnmetStages(Stages):
             if outcome.values is None:
                 return outcome
             hint(model, outcome.values)
-            self.unmet_bounds[priority] = max(outcome.bound or 0.0, 0.0)
+            # A bound of an earlier search, which allowed more unmet demand of higher priorities, still holds.
+            self.unmet_bounds[priority] = max(outcome.bound or 0.0, self.unmet_bounds.get(priority, 0.0))
             # Sums exceed 2^53, and the solver's objective is a float: evaluate the sum instead.
-            model.add(unmet <= outcome.values.value(unmet)).with_name(f"unmet_limit[{priority}]")
+            self._unmet_left[priority] = outcome.values.value(unmet)
+            model.add(unmet <= self._unmet_left[priority]).with_name(limit)
         return None
 
     def with_unmet(self, result: SearchResult) -> SearchResult:

@@ -99,6 +99,11 @@ class Best:
                 return False
             return self.proofs.calls_infeasible(CPSAT) or self._closes(self.proofs.claimed)
 
+    def calls_infeasible(self) -> bool:
+        """Return whether HiGHS claims that there is no plan."""
+        with self.lock:
+            return self.proofs.calls_infeasible(HIGHS)
+
     def needs_other_proof(self) -> bool:
         """Return whether CP-SAT should go on without presolve: all is claimed, or a claim was false."""
         with self.lock:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from typing import Final
 
 from ortools.sat.python import cp_model
 
@@ -19,7 +20,7 @@ from fleetplan.planner.search.solvers.highs_race import HighsRace
 from fleetplan.planner.search.solvers.hinted import offer_hinted_plan
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.proofs import CPSAT, HIGHS, WITHOUT_PRESOLVE
-from fleetplan.planner.search.solvers.request import Enough, Listener, ModelOutcome, SolverLimits
+from fleetplan.planner.search.solvers.request import Enough, Listener, ModelOutcome, Patience, SolverLimits
 
 ALONE_S = 0.1
 """Time for CP-SAT alone: most small models are proven optimal before HiGHS has started. [s]"""
@@ -48,6 +49,10 @@ FIRST_PLAN_GRACE_S = 10.0
 LEAST_CONFIRMATION_S = 0.5
 """Time for CP-SAT without presolve to confirm a claim, past the limit too: for nine of ten small fleets it
 takes as long as the claim, some hundredths of a second. [s]"""
+
+CONFIRMATION_RATIO: Final = 1.0
+"""Time for a second proof that there is no plan, over that of the first claim, where some demand may stay
+unmet: least unmet demand is proven instead."""
 
 LEAST_SEARCH_S = 0.05
 """Least remaining time to start a search. [s]"""
@@ -172,14 +177,15 @@ def _race(
     room = cores > SEARCHES_OF_HIGHS and limits.workers > 1
     searches = SEARCHES_OF_HIGHS if room else 1
     beside = replace(limits, workers=min(limits.workers, max(1, cores - searches)))
-    patience_s = max(limits.patience.seconds - (time.monotonic() - started), 0.0)
     left = deadline - time.monotonic()
     with (
         HighsRace(model, continuous, left, gap, on_answer, searches, known) as race,
-        _impatience(best, patience_s),
+        _impatience(best, limits.patience, started) as given_up,
         nullcontext() if room else _making_way(best, race),
     ):
         spent = _search(model, beside, best, deadline)
+        if given_up.is_set():
+            return spent
         if not best.gave_way or best.values is None:
             patient_until = deadline if best.values is not None else started + limits.patience.seconds
             _wait_for(race, best, limits.stop, min(deadline, patient_until))
@@ -194,20 +200,38 @@ def _race(
 
 
 @contextmanager
-def _impatience(best: Best, seconds: float) -> Iterator[None]:
-    """End a search that has found no plan within a time."""
+def _impatience(best: Best, patience: Patience, started: float) -> Iterator[threading.Event]:
+    """End a search that has found no plan within a time, sooner after a claim that there is none.
 
-    def give_up() -> None:
-        if best.objective is None:
-            best.stop_cpsat()
+    Yields
+    ------
+    threading.Event
+        Set when the search was ended.
+    """
+    over, ended = threading.Event(), threading.Event()
 
-    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), give_up)
-    timer.daemon = True
-    timer.start()
+    def look() -> None:
+        until_s = patience.seconds
+        while not over.wait(TURN_S):
+            passed_s = time.monotonic() - started
+            if best.calls_infeasible():
+                until_s = min(until_s, passed_s * (1 + CONFIRMATION_RATIO))
+            if best.objective is not None:
+                return
+            if passed_s > until_s:
+                ended.set()
+                best.stop_cpsat()
+                return
+
+    thread = threading.Thread(target=look, daemon=True)
+    if patience.seconds < math.inf:
+        thread.start()
     try:
-        yield
+        yield ended
     finally:
-        timer.cancel()
+        over.set()
+        if thread.ident is not None:
+            thread.join()
 
 
 @contextmanager

@@ -131,7 +131,7 @@ def test_without_the_best_of_a_scenario_there_is_no_least_regret(monkeypatch: py
     """It was a plan at least cost, which does not hold."""
     monkeypatch.setattr(uncertain_demand, "with_scenario_optima", lambda problem, *_: (problem, {}))
     monkeypatch.setattr(uncertain_demand, "wrong_forecasts", lambda *_: ((), {}))
-    with pytest.raises(NoPlanFoundError, match="one of them has none within"):
+    with pytest.raises(NoPlanFoundError, match="one scenario has no plan within"):
         planned(question("least-regret"))
     assert planned(question()).objective_usd > 0
 

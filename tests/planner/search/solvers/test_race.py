@@ -14,11 +14,13 @@ from tests.planner.solving import solve
 
 from fleetplan.planner.search import stages
 from fleetplan.planner.search.solvers import race, reproducible
+from fleetplan.planner.search.solvers.best import Best
 from fleetplan.planner.search.solvers.highs_program import (
     HighsAnswer,
 )
 from fleetplan.planner.search.solvers.highs_race import HighsRace
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.proofs import HIGHS, Proofs
 from fleetplan.planner.search.solvers.race import solve_model
 from fleetplan.planner.search.solvers.reproducible import solve_reproducibly
 from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus, Patience, SolverLimits
@@ -35,6 +37,16 @@ def test_a_solve_without_a_plan_gives_up_when_its_patience_ends() -> None:
     )
     assert outcome.status is ModelStatus.UNKNOWN
     assert PATIENCE_S <= time.monotonic() - started < LIMIT_S / 3
+
+
+def test_a_claim_that_there_is_no_plan_ends_patience_sooner() -> None:
+    """HiGHS claimed it after 7 s of 180, and 52 s more went by without a second proof."""
+    best = Best(lambda *_: False, lambda _: None, Proofs(least=0.0))
+    claimed_s = 0.2
+    with race._impatience(best, Patience(seconds=LIMIT_S), time.monotonic() - claimed_s) as given_up:
+        assert not given_up.wait(3 * race.TURN_S)
+        best.offer_infeasible(HIGHS)
+        assert given_up.wait(LIMIT_S / 3)
 
 
 def test_a_solve_with_a_plan_goes_on() -> None:

@@ -123,7 +123,7 @@ def test_a_job_that_kills_each_process_is_given_up(monkeypatch: pytest.MonkeyPat
         raise ProcessLostError
 
     monkeypatch.setattr(HighsProcess, "ask", killed)
-    with Workers(ProcessSeats(1)) as workers, pytest.raises(SeatsLostError, match="3 processes"):
+    with Workers(ProcessSeats(1)) as workers, pytest.raises(SeatsLostError, match="3 solver processes"):
         workers.solve(jobs(1.0))
 
 
