@@ -5,56 +5,33 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.constraints import (
-    budgets,
-    capacity,
-    configurations,
-    coverage,
-    kv_transfer,
-    must_use,
-    offline,
-    placement,
-    power,
-    purchases,
-    quality,
-    region_loss,
-    regret,
-    replica_load,
-    retirement,
-    tidal,
-    transitions,
-)
+from fleetplan.planner.formulation import constraints
+from fleetplan.planner.formulation.constraints import capacity
 from fleetplan.planner.formulation.create import create_variables
 from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.formulation.objective.tco import total_cost
 from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.problem import Problem
 
-FAMILIES: Final[tuple[ModuleType, ...]] = (
-    coverage,
-    replica_load,
-    capacity,
-    kv_transfer,
-    power,
-    budgets,
-    purchases,
-    retirement,
-    transitions,
-    tidal,
-    configurations,
-    region_loss,
-    placement,
-    quality,
-    offline,
-    must_use,
-    regret,
-)
-"""Constraint families, in the order of planner/formulation/FORMULATION.md."""
+
+def _families() -> tuple[ModuleType, ...]:
+    found = (
+        import_module(f"{constraints.__name__}.{each.name}") for each in iter_modules(constraints.__path__)
+    )
+    families = [module for module in found if hasattr(module, "FAMILY")]
+    return tuple(sorted(families, key=lambda family: (family.FAMILY, family.__name__)))
+
+
+FAMILIES: Final = _families()
+"""The constraint families: modules of their folder that have a number, `FAMILY`, in its order; those of one
+number by name. The rows of planner/formulation/FORMULATION.md have the same order."""
 
 
 @dataclass(frozen=True)

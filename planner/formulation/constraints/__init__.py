@@ -1,1 +1,1 @@
-"""One constraint family per module, with its formula in the docstring."""
+"""One constraint family per module: formula in the docstring, number in `FAMILY`, rows in `add`."""

@@ -37,6 +37,8 @@ from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.capacity_costs import CAPITAL_KINDS
 from fleetplan.planner.units import exact
 
+FAMILY = 6
+
 ROUNDING_RATIO: Final = 1e-7
 """Relative tolerance of a limit, for rates in whole units and for floats: a plan's own cost is a valid
 limit."""

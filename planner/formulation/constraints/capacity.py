@@ -52,6 +52,8 @@ from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.problem.places_in_file import item_issue
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
+FAMILY = 3
+
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
     """Add the capacity rows of every pool and moment."""

@@ -16,6 +16,8 @@ from fleetplan.planner.formulation.bounds import served_cells
 from fleetplan.planner.formulation.variables import Variables, replica_label
 from fleetplan.planner.problem import Problem
 
+FAMILY = 9
+
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
     """Add the rows if the policy limits the number of configurations."""

@@ -25,6 +25,8 @@ from fleetplan.planner.formulation.variables import Variables, cell_label, with_
 from fleetplan.planner.problem import Phase, Problem, Slot
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
+FAMILY = 1
+
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
     """Add the coverage rows of every cell and class."""

@@ -22,6 +22,8 @@ from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.units import exact
 
+FAMILY = 4
+
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
     """Add one row for every link and moment that requests may use."""

@@ -28,6 +28,8 @@ from fleetplan.planner.formulation.variables import LoadKey, Variables, cell_lab
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, exact
 
+FAMILY = 14
+
 Place = tuple[int, int, Phase]
 """Cell index, class index, phase."""
 

@@ -20,6 +20,8 @@ from fleetplan.planner.formulation.rates import hours_of_day, rate_scales
 from fleetplan.planner.formulation.variables import CellClassKey, Variables, cell_label
 from fleetplan.planner.problem import Problem
 
+FAMILY = 13
+
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
     """Add both rows for every cell and class of the offline services."""

@@ -34,6 +34,8 @@ from fleetplan.planner.formulation.variables import LoadKey, Variables
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, exact
 
+FAMILY = 11
+
 MOST_SETS: Final = 64
 """Most pool sets with `elsewhere` rows per part of the traffic, small sets first; others have only
 `share`."""

@@ -21,6 +21,8 @@ from fleetplan.planner.formulation.scaling import watts_ceil, watts_floor, watts
 from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.problem import Problem
 
+FAMILY = 5
+
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
     """Add one row for every region and moment with a power limit."""

@@ -28,6 +28,8 @@ from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.problem.load_units import load_units
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, exact
 
+FAMILY = 12
+
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
     """Add one row for every cell of a service with an average floor."""

@@ -37,6 +37,8 @@ from fleetplan.planner.problem.kv_pairs import surviving_pairs
 from fleetplan.planner.problem.region_loss import joint_cells
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
+FAMILY = 10
+
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
     """Add the rows of every region that may be lost."""

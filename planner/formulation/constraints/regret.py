@@ -17,6 +17,8 @@ from fleetplan.planner.formulation.scaling import usd_units
 from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.problem import Problem
 
+FAMILY = 15
+
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
     """Add one row for every demand scenario."""

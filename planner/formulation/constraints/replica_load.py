@@ -38,6 +38,8 @@ from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.load_units import load_parts
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
+FAMILY = 2
+
 LineVariables = Sequence[tuple[cp_model.IntVar, cp_model.IntVar]]
 """For each line: whether it is chosen, and the replicas to which it applies."""
 

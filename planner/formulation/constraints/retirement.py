@@ -14,6 +14,8 @@ from ortools.sat.python import cp_model
 from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.problem import Problem
 
+FAMILY = 7
+
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
     """Add the rows of every pool from which units may leave."""

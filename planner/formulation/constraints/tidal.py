@@ -22,6 +22,8 @@ from fleetplan.planner.formulation.variables import Variables, replica_label
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.units import exact
 
+FAMILY = 8
+
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
     """Add one row for every set of replicas, and one for every pool and moment where changes are limited."""

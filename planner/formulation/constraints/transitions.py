@@ -16,6 +16,8 @@ from ortools.sat.python import cp_model
 from fleetplan.planner.formulation.variables import Variables, replica_label
 from fleetplan.planner.problem import Problem
 
+FAMILY = 8
+
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
     """Add one row for every set of replicas with an earlier moment."""
