@@ -32,8 +32,8 @@ class FleetQuestion:
         Threshold of the lowest TCO; the search ends once its side is decided.
     shown : bool
         Whether the plan is shown to the user; it is then simplified to few configurations.
-    program : str
-        Hash of an integer program with a known optimum; an equal program is not solved.
+    same_as : Problem or None
+        Problem with a known optimum; a fleet with the same integer program is not solved.
     with_baseline : bool
         Whether changes are counted from the plan in force.
     """
@@ -44,7 +44,7 @@ class FleetQuestion:
     bound: KnownBound | None = None
     verge: Verge | None = None
     shown: bool = False
-    program: str = ""
+    same_as: Problem | None = None
     with_baseline: bool = True
 
 
@@ -63,7 +63,7 @@ class FleetAnswer:
     reasons : tuple[str, ...]
         Reasons for no plan, as far as known without analysis, or that the time was short.
     known : bool
-        Whether the program equals the named one, so that nothing was solved.
+        Whether the program equals that of the named problem, so that nothing was solved.
     """
 
     problem: Problem

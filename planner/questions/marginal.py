@@ -21,7 +21,7 @@ from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.fleet_edits import Edit
 from fleetplan.planner.questions.fleet_question import FleetAnswer, FleetQuestion
 from fleetplan.planner.questions.resolving import Resolver
-from fleetplan.planner.questions.taken_over import bound_of, counts_cost_alone, program_sha256
+from fleetplan.planner.questions.taken_over import bound_of, counts_cost_alone
 from fleetplan.planner.search import Verge
 from fleetplan.planner.search.result import OPTIMAL_GAP
 
@@ -200,13 +200,13 @@ def worths(every: Sequence[More], plan: Plan, fleet: Fleet, resolver: Resolver) 
         group.
     """
     before = resolver.problem(fleet)[1]
-    program = program_sha256(before) if counts_cost_alone(fleet) else ""
-    asked = [FleetQuestion(more.edit(fleet), begin=plan, program=program) for more in every]
+    same_as = before if counts_cost_alone(fleet) else None
+    asked = [FleetQuestion(more.edit(fleet), begin=plan, same_as=same_as) for more in every]
     if not resolver.side_by_side:
         # Candidates evaluated for the loosest latency limits cover all tighter ones.
         with suppress(NoPlanFoundError):
             resolver.problem_in_time(with_all([more for more in every if more.unit == "ms"], fleet))
-    if not program:
+    if same_as is None:
         for more, answer in zip(every, resolver.answers(asked), strict=True):
             yield _worth(more, plan, before, answer)
         return

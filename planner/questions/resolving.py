@@ -28,9 +28,9 @@ from fleetplan.planner.questions.taken_over import (
     counts_cost_alone,
     has_hardware_of,
     on_hardware,
-    program_sha256,
     runs_alike,
     same_hardware,
+    same_program,
 )
 from fleetplan.planner.search import SearchLimits, Verdict, Watcher, feasibility
 
@@ -196,17 +196,17 @@ class Resolver:
             (candidates, problem), left = self.problem_in_time(asked.fleet, asked.change)
         except NoPlanFoundError as error:
             return FleetAnswer(build_problem(asked.fleet, ()), None, False, (str(error),))
-        if asked.program and program_sha256(problem) == asked.program:
+        if asked.same_as is not None and same_program(problem, asked.same_as):
             return FleetAnswer(problem, asked.begin, False, known=True)
         return replace(self, limits=left)._solved(asked, candidates, problem)
 
     def is_known(self, asked: FleetQuestion) -> bool:
-        """Return whether the program of a fleet equals the named one, so that no solve is needed."""
+        """Return whether a fleet has the program of the named problem, so that no solve is needed."""
         try:
             (_, problem), _ = self.problem_in_time(asked.fleet, asked.change)
         except NoPlanFoundError:
             return False
-        return bool(asked.program) and program_sha256(problem) == asked.program
+        return asked.same_as is not None and same_program(problem, asked.same_as)
 
     def problem_in_time(
         self, fleet: Fleet, change: Change | None = None

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import fields, replace
+from typing import Final
 
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.candidates import CandidateSet, supplied_hardware
 from fleetplan.planner.formulation import build_model, fixed_usd
 from fleetplan.planner.plan import Plan, Rejections
 from fleetplan.planner.problem import KnownBound, Problem
+from fleetplan.planner.problem.kv_pairs import cell_pairs
+from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.search import LEAST_REGRET
 
 
@@ -57,11 +61,60 @@ def bound_of(plan: Plan, fleet: Fleet) -> KnownBound | None:
     return KnownBound(plan.bound_usd, plan.solve.bound_source)
 
 
+@memoised
 def program_sha256(problem: Problem) -> str:
     """Return the hash of the integer program for least cost; equal programs have the same optimum."""
     planning = build_model(problem, allow_unmet=False)
     planning.model.minimize(planning.total_cost)
     return hashlib.sha256(f"{fixed_usd(problem)!r}{planning.model.proto}".encode()).hexdigest()
+
+
+def same_program(one: Problem, other: Problem) -> bool:
+    """Whether two problems have the same integer program, so that their optimum is the same.
+
+    Models are built and compared only where what they are made of differs.
+    """
+    if [each.label for each in one.candidates] != [each.label for each in other.candidates]:
+        # Variables are named after candidates. Where none of them has any, an equal program is solved again.
+        return False
+    return states_the_same(one, other) or program_sha256(one) == program_sha256(other)
+
+
+def states_the_same(one: Problem, other: Problem) -> bool:
+    """Whether two problems state the same except for latency limits that decide nothing.
+
+    A program depends on these limits by the candidates that keep them, and by the regions and pairs of phases
+    that the time left allows. Both are compared.
+    """
+    plain = [_without_latency_limits(each) for each in (one, other)]
+    if any(getattr(plain[0], each) != getattr(plain[1], each) for each in STATED):
+        return False
+    changed = {name for name, service in one.services.items() if service != other.services[name]}
+    return _reached(one, changed) == _reached(other, changed)
+
+
+STATED: Final = tuple(each.name for each in fields(Problem) if each.name not in ("begins_with", "bounded_by"))
+"""Fields of a problem that its program is made of."""
+
+
+def _without_latency_limits(problem: Problem) -> Problem:
+    services = {name: replace(each, ttft_ms=None, tpot_ms=None) for name, each in problem.services.items()}
+    # The fleet has the same services.
+    return replace(problem, services=services, fleet=replace(problem.fleet, services=()))
+
+
+def _reached(problem: Problem, services: Collection[str]) -> object:
+    """Return where candidates of some services may serve, and which pairs of phases they form."""
+    part = replace(problem, cells=tuple(each for each in problem.cells if each.service in services))
+    served = [
+        [
+            part.may_serve(slot, k, cell.region)
+            for slot in part.slots(cell)
+            for k in range(len(cell.requests_per_s))
+        ]
+        for cell in part.cells
+    ]
+    return served, cell_pairs(part)
 
 
 def runs_alike(one: Service, other: Service) -> bool:

@@ -24,6 +24,7 @@ from fleetplan.planner.problem.independent_parts import Component
 from fleetplan.planner.search.blocks.columns import ColumnMemory
 from fleetplan.planner.search.blocks.request import WarmStart
 from fleetplan.planner.search.blocks.solve import LEAST_VARIABLES, decomposed, solve_in_blocks
+from fleetplan.planner.search.blocks.whole_first import solve_whole_first, worth_solving_whole
 from fleetplan.planner.search.cluster_seats import ClusterSeats
 from fleetplan.planner.search.remembered import program_key
 from fleetplan.planner.search.result import (
@@ -249,7 +250,10 @@ class Stages:
         if parts is not None:
             reproducible = self.limits.reproducible
             warm_start = WarmStart(self.memory, row_duals)
-            outcome = solve_in_blocks(planning, parts, limits, enough, on_step, reproducible, warm_start)
+            # Overtime is for unmet demand at prices beside which HiGHS's tolerances hide the cost.
+            whole_first = overtime is None and worth_solving_whole(planning)
+            search = solve_whole_first if whole_first else solve_in_blocks
+            outcome = search(planning, parts, limits, enough, on_step, reproducible, warm_start)
         elif self.limits.reproducible:
             outcome = solve_reproducibly(planning.model, planning.continuous, limits, enough)
         else:

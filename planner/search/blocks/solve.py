@@ -205,15 +205,23 @@ def _without_a_plan(
         outcome = solve_reproducibly(model, continuous, limits, enough, impossible_by)
     else:
         outcome = solve_model(model, continuous, limits, enough, on_step, impossible_by)
+    known = Proof(found.bound + model.proto.objective.offset, found.bound_source)
+    return with_known_bound(outcome, known, on_step)
+
+
+def with_known_bound(outcome: ModelOutcome, known: Proof, on_step: Listener) -> ModelOutcome:
+    """Return what was found of a model, with a bound that is known of it where that is better.
+
+    One that the plan contradicts is withdrawn.
+    """
     if outcome.objective is None or outcome.bound is None:
         return outcome
-    bound = found.bound + planning.model.proto.objective.offset
-    if contradicted(bound, outcome.objective):
-        on_step(Step(found.bound_source, WITHDRAWN, outcome.objective, outcome.bound))
+    if contradicted(known.bound, outcome.objective):
+        on_step(Step(known.source, WITHDRAWN, outcome.objective, outcome.bound))
         return outcome
-    if bound <= outcome.bound:
+    if known.bound <= outcome.bound:
         return outcome
-    return replace(outcome, bound=min(bound, outcome.objective), bound_source=found.bound_source)
+    return replace(outcome, bound=min(known.bound, outcome.objective), bound_source=known.source)
 
 
 def _values(solver: cp_model.CpSolver) -> IntArray:

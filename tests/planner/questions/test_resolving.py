@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from tests.cache_home import own_cache_home
 from tests.parts import first_parts
 from tests.planner.builders import fleet, hardware, rent_offer, service
+from tests.planner.formulation import two_regions
 from tests.planner.questions.tiny import EXACT, engine_table, with_engine_tables
 from tests.planner.random_fleets import tiny_case
 
@@ -23,15 +25,15 @@ from fleetplan.planner.api import Planned
 from fleetplan.planner.candidates import CandidateSet, build_candidates, kept_candidates
 from fleetplan.planner.jobs import open_jobs
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.problem import KnownBound, Problem
-from fleetplan.planner.questions import resolving
+from fleetplan.planner.problem import KnownBound, Problem, build_problem
+from fleetplan.planner.questions import fleet_edits, resolving
 from fleetplan.planner.questions.alternatives import OnHardwareAlone, alternatives
 from fleetplan.planner.questions.fleet_question import FleetQuestion
 from fleetplan.planner.questions.marginal import marginal_table, one_more, worths
 from fleetplan.planner.questions.pareto import pareto, pareto_table
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.stress import Stress, cases_of, stress_table, stressed
-from fleetplan.planner.questions.taken_over import bound_of, program_sha256
+from fleetplan.planner.questions.taken_over import bound_of, program_sha256, states_the_same
 from fleetplan.planner.search import Verge
 from fleetplan.planner.search import run as search_run
 from fleetplan.scenarios.load import load_fleet
@@ -150,12 +152,15 @@ def test_one_more_that_leaves_the_program_as_it_is_is_worth_nothing_and_not_solv
     same, other = 0, 0
     for question, plan in planned(seeds):
         resolver = Resolver(EXACT)
-        before = program_sha256(resolver.problem(question)[1])
+        before = resolver.problem(question)[1]
         for more in one_more(question):
             changed = more.edit(question)
             solved.clear()
             (found,) = worths([more], plan, question, resolver)
-            if before == program_sha256(resolver.problem(changed)[1]):
+            after = resolver.problem(changed)[1]
+            equal = program_sha256(before) == program_sha256(after)
+            assert equal or not states_the_same(before, after)
+            if equal:
                 assert solved == []
                 assert (found.least_usd, found.most_usd) == (0.0, 0.0)
                 assert resolver.solve(changed).most_usd == pytest.approx(plan.objective_usd)
@@ -164,6 +169,29 @@ def test_one_more_that_leaves_the_program_as_it_is_is_worth_nothing_and_not_solv
                 other += len(solved)
     assert same >= 3
     assert other >= 5 * len(seeds) // 12
+
+
+@pytest.mark.parametrize(("sign", "ttft_ms"), [(1, 250.0), (-1, 230.0)], ids=("looser", "tighter"))
+def test_limits_on_ttft_state_the_same_until_another_region_is_in_reach(sign: int, ttft_ms: float) -> None:
+    """The way takes 60 ms, and the limit of 300 ms leaves 50 ms for it, or 70 ms."""
+    fleet_of, runs = two_regions.question(), [two_regions.timed(1.0, ttft_ms, "x1")]
+    before, told = build_problem(fleet_of, runs), []
+    for more_ms in (sign * 0.5, sign * 60.0):
+        changed = fleet_edits.latency_limits_changed(
+            fleet_of, "chat", partial(operator.add, more_ms), ttft=True, tpot=True
+        )
+        after = build_problem(changed, runs)
+        told.append(states_the_same(before, after))
+        assert told[-1] == (program_sha256(before) == program_sha256(after))
+    assert told == [True, False]
+
+
+def test_one_host_more_does_not_state_the_same() -> None:
+    fleet_of, runs = two_regions.question(), [two_regions.timed(1.0, 250.0, "x1")]
+    before = build_problem(fleet_of, runs)
+    more = build_problem(fleet_edits.maximum_changed(fleet_of, "cheap", partial(operator.add, 1)), runs)
+    assert states_the_same(before, build_problem(fleet_of, runs))
+    assert not states_the_same(before, more)
 
 
 @pytest.mark.parametrize("fleets", first_parts((2, 12), 1))
