@@ -62,7 +62,7 @@ def test_mistakes_and_impossible_fleets_are_told_apart() -> None:
     broken = {**mapping(), "pols": []}
     with pytest.raises(InputError, match="pools"):
         fleetplan.solve(broken)
-    with pytest.raises(InputError, match="files alone"):
+    with pytest.raises(InputError, match="work only in files"):
         fleetplan.solve({**mapping(), "imports": ["tiny.yaml"]})
     with pytest.raises(fleetplan.InfeasibleFleetError, match="cannot be served") as found:
         fleetplan.solve(TINY, assignments=["services.chat.slo.ttft_ms=0.5"])

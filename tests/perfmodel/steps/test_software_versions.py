@@ -114,7 +114,7 @@ def test_dynamic_scales_are_known_of_one_framework_in_fp8() -> None:
     found = predict(pd.DataFrame(rows), Path())
     assert found["status"].tolist() == ["ok", "ok", "rejected", "rejected", "rejected"]
     assert found["reason"][2] == found["reason"][3]
-    assert "trtllm with weights fp8 alone" in found["reason"][2]
+    assert "trtllm with weights fp8 only" in found["reason"][2]
     assert "'sometimes' is not known" in found["reason"][4]
     # Without tables there is nothing to take off.
     assert (found["ttft_ms"][0] != found["ttft_ms"][1]) == (data_folder() is not None)

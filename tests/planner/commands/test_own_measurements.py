@@ -153,7 +153,7 @@ def test_a_calibration_that_holds_for_nothing_is_warned_of() -> None:
     assert run("calibrate", "--measurements", "bench.csv", "--out", "calibration.yaml") == 0
     found = planned("--calibration", "calibration.yaml", "--set", "services.chat.framework=sglang")
     assert found["calibrations"] == []
-    assert any("holds for no service" in str(warning) for warning in found["warnings"])  # type: ignore[attr-defined]
+    assert any("applies to no service" in str(warning) for warning in found["warnings"])  # type: ignore[attr-defined]
 
 
 def test_predict_takes_a_calibration() -> None:
