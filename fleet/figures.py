@@ -15,7 +15,7 @@ LEAST_USD = 0.005
 """Smallest amount that is not shown as zero. [USD]"""
 
 
-class Shown(Protocol):
+class DisplayCurrency(Protocol):
     """A currency with its exchange rate."""
 
     @property
@@ -43,13 +43,13 @@ class _Dollar:
     source: str = ""
 
 
-USD: Final[Shown] = _Dollar()
+USD: Final[DisplayCurrency] = _Dollar()
 
-_SHOWN: ContextVar[Shown] = ContextVar("shown", default=USD)
+_SHOWN: ContextVar[DisplayCurrency] = ContextVar("shown", default=USD)
 
 
 @contextmanager
-def shown_in(currency: Shown | None) -> Iterator[None]:
+def shown_in(currency: DisplayCurrency | None) -> Iterator[None]:
     """Show amounts in a currency within a block; None is USD.
 
     A report states the rate once. Computations stay in USD.
@@ -71,7 +71,7 @@ def in_shown(usd: float) -> float:
     return usd / _SHOWN.get().usd_per_unit
 
 
-def rate_text(currency: Shown) -> str:
+def rate_text(currency: DisplayCurrency) -> str:
     """Format the rate of a currency with its date and source."""
     return (
         f"1 {currency.code} = {currency.usd_per_unit:.6g} USD ({currency.as_of}, {currency.source}); "

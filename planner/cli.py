@@ -23,13 +23,13 @@ from typer.models import CommandInfo, TyperInfo
 
 from fleetplan.fleet.input_files import is_file
 from fleetplan.fleet.printable import printable
-from fleetplan.planner.commands.bad_values import say_allowed
 from fleetplan.planner.commands.calibrate import calibrate_measurements
 from fleetplan.planner.commands.check import check, verify
 from fleetplan.planner.commands.explain import explain
 from fleetplan.planner.commands.export import dump, export, report
 from fleetplan.planner.commands.forecast import forecast
 from fleetplan.planner.commands.importing import import_app
+from fleetplan.planner.commands.invalid_values import say_allowed
 from fleetplan.planner.commands.landscape import landscape
 from fleetplan.planner.commands.merge import merge
 from fleetplan.planner.commands.new import new_fleet_file, print_schema

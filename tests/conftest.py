@@ -123,11 +123,11 @@ def warm_solvers() -> Iterator[None]:
 
     Imported here: the process that hands the tests out runs none.
     """
-    from fleetplan.planner.candidates import ahead  # noqa: PLC0415
+    from fleetplan.planner.candidates import parallel_evaluation  # noqa: PLC0415
     from fleetplan.planner.search.solvers import highs_process, highs_race  # noqa: PLC0415
 
     # All cores have tests to run.
-    os.environ.setdefault(ahead.SWITCH, "off")
+    os.environ.setdefault(parallel_evaluation.SWITCH, "off")
     with pytest.MonkeyPatch.context() as patched:
         for module in (highs_process, highs_race):
             patched.setattr(module, "started_child", warm_solver)

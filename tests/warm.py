@@ -40,7 +40,7 @@ PLAN: Final = (
     "fleetplan.planner.export.workbook",
     "fleetplan.planner.questions.solve_outcome",
     "fleetplan.planner.questions.sweep.run",
-    "fleetplan.planner.questions.story",
+    "fleetplan.planner.questions.service_history",
     "fleetplan.planner.report.console",
     "fleetplan.planner.report.explain_console",
     "fleetplan.planner.report.folder",

@@ -29,7 +29,7 @@ from fleetplan.fleet.inventory.policy import (
     Tidal,
 )
 from fleetplan.fleet.inventory.service import (
-    Follows,
+    FollowedServices,
     LayoutSearch,
     OutsideLatency,
     Precision,
@@ -62,7 +62,7 @@ __all__ = [
     "ExpertRouting",
     "Finance",
     "Fleet",
-    "Follows",
+    "FollowedServices",
     "Hardware",
     "IncomeTax",
     "KvLink",

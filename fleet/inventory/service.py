@@ -101,7 +101,7 @@ class OutsideLatency:
 
 
 @dataclass(frozen=True, slots=True)
-class Follows:
+class FollowedServices:
     """Services that a service follows.
 
     Attributes
@@ -172,7 +172,7 @@ class Service:
         Other regions that may serve the demand of a region, by region.
     mb_per_request : float
         Data of a request and its answer, sent if another region serves it. [MB]
-    follows : Follows or None
+    follows : FollowedServices or None
         Services that it follows; None for a service with its own demand.
     offline : Offline or None
         Deadline of offline work; None for an online service.
@@ -207,7 +207,7 @@ class Service:
     variants: tuple[ModelVariant, ...] = ()
     quality_floor: float | None = None
     allowed_regions: tuple[str, ...] | None = None
-    follows: Follows | None = None
+    follows: FollowedServices | None = None
     offline: Offline | None = None
     served_weight: float = 1.0
     serve_from: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from fleetplan.fleet.schema.demand import (
 from fleetplan.fleet.schema.finance import FinanceSpec
 from fleetplan.fleet.schema.horizon import HorizonSpec
 from fleetplan.fleet.schema.network import KvLinkSpec, KvPairs, QualityFloor, ServeFrom
-from fleetplan.fleet.schema.service_parts import Follows, FollowsSpec, OutsideSpec, SearchSpec
+from fleetplan.fleet.schema.service_parts import FollowedServices, FollowsSpec, OutsideSpec, SearchSpec
 from fleetplan.fleet.schema.supply import HardwareSpec, OfferSpec, PoolSpec, RegionSpec
 from fleetplan.fleet.schema.techniques import TechniquesSpec
 from fleetplan.fleet.schema.traffic import SloSpec, TrafficSpec
@@ -148,7 +148,7 @@ class ServiceSpec(Spec):
     figure is repeated."""
     offline: OfflineSpec | None = None
     """Instead of a demand: work without latency limits that is served when capacity is free."""
-    follows: Follows | None = None
+    follows: FollowedServices | None = None
     """Instead of a demand: the service whose requests cause requests of this one, or a list of such services,
     which then share its replicas."""
     headroom: Annotated[float, Field(ge=0, le=10)] = 0.0

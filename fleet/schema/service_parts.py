@@ -40,7 +40,7 @@ def _follows_form(value: object) -> str:
     return f"{TAG_MARK}several" if isinstance(value, list) else f"{TAG_MARK}one"
 
 
-Follows: TypeAlias = Annotated[
+FollowedServices: TypeAlias = Annotated[
     Annotated[FollowsSpec, Tag(f"{TAG_MARK}one")]
     | Annotated[list[FollowsSpec], Field(min_length=1), Tag(f"{TAG_MARK}several")],
     Discriminator(_follows_form),

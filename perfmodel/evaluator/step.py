@@ -45,7 +45,7 @@ CHUNK_CONFIGURATIONS: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class AskedStep:
+class PendingStep:
     """A step over a cross product whose operators are queued for look-up.
 
     Attributes
@@ -151,7 +151,7 @@ class StepEvaluator(ModelMemory):
 
         return found
 
-    def _detailed(self, asked: AskedStep) -> StepTimes:
+    def _detailed(self, asked: PendingStep) -> StepTimes:
         """Return the times of a step over a cross product in full detail, the last axis fastest."""
         checkpoint()
         flat, shape = asked.shape.flattened(), asked.shape.crossed
@@ -159,7 +159,7 @@ class StepEvaluator(ModelMemory):
             return self._chunk(flat)
         return self._finished(flat, asked.crossed.all_operators(shape), asked.crossed.all_detail(shape))
 
-    def asked_step(self, shape: StepShape, lookups: SharedLookups) -> AskedStep:
+    def asked_step(self, shape: StepShape, lookups: SharedLookups) -> PendingStep:
         """Ask for the operators of one step over a cross product, which wait for a look-up.
 
         Raises
@@ -169,13 +169,13 @@ class StepEvaluator(ModelMemory):
         """
         checkpoint()
         if self._overlaps_halves(shape):
-            return AskedStep(shape, [], None)
+            return PendingStep(shape, [], None)
         operators = list(self.operators(shape))
         overlap = self.techniques.expert_overlap
         crossed = CrossedStep.of(operators, self._routed_source, self.accelerator, overlap, lookups)
-        return AskedStep(shape, operators, crossed)
+        return PendingStep(shape, operators, crossed)
 
-    def time_of(self, asked: AskedStep) -> StepTimes:
+    def time_of(self, asked: PendingStep) -> StepTimes:
         """Return the time of a queued step; raises as `step` and `detail` do."""
         checkpoint()
         if asked.crossed is None:

@@ -64,7 +64,7 @@ def evaluate_block(
 
 
 @dataclass(frozen=True, slots=True)
-class AskedBlock:
+class PendingBlock:
     """A block whose rows that cannot run are known, and whose operators wait for a look-up.
 
     Attributes
@@ -144,7 +144,7 @@ class AskedBlock:
 
 def ask_block(
     option: Option, place: GridPlace, axes: Axes, lookups: SharedLookups, whole: bool = False
-) -> AskedBlock:
+) -> PendingBlock:
     """Find the rows of a block that may run, and let their operators wait for a look-up.
 
     Parameters
@@ -168,7 +168,7 @@ def ask_block(
             steps.ask(asked_shapes(evaluator, phase, part), lookups)
         elif scheduling is not None:
             loops = keep_loops(evaluator, part, scheduling, lookups)
-    return AskedBlock(option, place, axes, whole, memory, excluded, kept, steps, loops)
+    return PendingBlock(option, place, axes, whole, memory, excluded, kept, steps, loops)
 
 
 def _part(axes: Axes, kept: tuple[IntArray, IntArray]) -> ConfigurationBatch:

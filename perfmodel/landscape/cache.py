@@ -32,9 +32,9 @@ from fleetplan.fleet.files import cache_key, forget_oldest, is_cache_on, user_ca
 from fleetplan.fleet.packages import installed_version, source_sha256
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.landscape.landscape import (
-    AskedLandscape,
     Landscape,
     LandscapeQuestion,
+    PendingLandscape,
     ask_landscape,
 )
 from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
@@ -43,7 +43,7 @@ from fleetplan.perfmodel.optables import OperatorSource, TableSource
 from fleetplan.perfmodel.serving import Scheduling
 from fleetplan.perfmodel.steps.shared_lookups import SharedLookups
 
-KEPT_FILES: Final = 512
+CACHED_FILES: Final = 512
 """Most landscapes that are kept; the ones that were used longest ago go first. About half a MB each."""
 
 MOST_REMEMBERED: Final = 256
@@ -117,7 +117,7 @@ class WaitingLandscape:
             if is_cache_on()
             else None
         )
-        self._asked: AskedLandscape | None = None
+        self._asked: PendingLandscape | None = None
         self._found = self._known()
         if self._found is None:
             self._asked = ask_landscape(question, lookups)
@@ -153,7 +153,7 @@ class WaitingLandscape:
         # A full disk or a folder that cannot be written costs time, not the answer.
         with contextlib.suppress(OSError):
             _write(found, read, self._path(self._family))
-            forget_oldest(self._place, "*.npz", KEPT_FILES)
+            forget_oldest(self._place, "*.npz", CACHED_FILES)
         return found
 
     def _path(self, family: str) -> Path:

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fleetplan.perfmodel.evaluator import Engines, Evaluator
-from fleetplan.perfmodel.landscape.blocks import AskedBlock, ask_block
+from fleetplan.perfmodel.landscape.blocks import PendingBlock, ask_block
 from fleetplan.perfmodel.landscape.grid import GridBlock, Option
 from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
 from fleetplan.perfmodel.landscape.points import points_of
@@ -162,19 +162,19 @@ class LandscapeQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedLandscape:
+class PendingLandscape:
     """A landscape whose operators wait for a look-up.
 
     Attributes
     ----------
     whole : SweepSpace
         Its space.
-    blocks : tuple[AskedBlock, ...]
+    blocks : tuple[PendingBlock, ...]
         Its parts.
     """
 
     whole: SweepSpace
-    blocks: tuple[AskedBlock, ...]
+    blocks: tuple[PendingBlock, ...]
 
     def evaluated(self, usable_alone: bool = False) -> Landscape:
         """Return the landscape with its numbers; `usable_alone` as in `service_landscape`."""
@@ -193,14 +193,14 @@ class AskedLandscape:
         return Landscape(_table(parts), _counted(excluded), late)
 
 
-def ask_landscape(question: LandscapeQuestion, lookups: SharedLookups) -> AskedLandscape:
+def ask_landscape(question: LandscapeQuestion, lookups: SharedLookups) -> PendingLandscape:
     """Queue the operators of a landscape for look-up, with those of others."""
     of = question
     stages = of.space.pipeline_stages
     option = Option("", of.evaluator, None, None, of.framework, of.scheduling, stages)
     whole = SweepSpace((option,), (of.request,), of.target, of.space)
     blocks = (ask_block(option, task.place, task.axes, lookups) for task in tasks_of(whole))
-    return AskedLandscape(whole, tuple(blocks))
+    return PendingLandscape(whole, tuple(blocks))
 
 
 def _counted(excluded: ByteArray) -> dict[str, int]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fleetplan.perfmodel.evaluator import Evaluator
-from fleetplan.perfmodel.evaluator.step import AskedStep
+from fleetplan.perfmodel.evaluator.step import PendingStep
 from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.steps import StepShape, StepTimes
 from fleetplan.perfmodel.steps.folding import Places
@@ -35,7 +35,7 @@ class NotedSteps:
     evaluator: Evaluator
     layouts: IntArray
     batches: IntArray
-    _asked: list[AskedStep] = field(default_factory=list)
+    _asked: list[PendingStep] = field(default_factory=list)
 
     def ask(self, shapes: Sequence[StepShape], lookups: SharedLookups) -> None:
         """Queue the operators of steps over the cross product of the block for look-up."""

@@ -108,7 +108,7 @@ class PrefillPool:
 
 
 @dataclass(frozen=True, slots=True)
-class Prefilled:
+class PrefillTimes:
     """Times at which prompts are computed and handed over, each array of shape (n_requests,). [ms].
 
     Attributes
@@ -125,7 +125,7 @@ class Prefilled:
     busy_ms: float
 
 
-def run_prefill(pool: PrefillPool, requests: Requests) -> Prefilled:
+def run_prefill(pool: PrefillPool, requests: Requests) -> PrefillTimes:
     """Compute prompts in the order of their arrival, each batch by the replica that is free first."""
     count = len(requests)
     arrival = requests.arrival_ms.tolist()
@@ -157,7 +157,7 @@ def run_prefill(pool: PrefillPool, requests: Requests) -> Prefilled:
             arrived[each] = link + pool.way_ms
         link_free[number] = link
         i = end
-    return Prefilled(np.array(start), np.array(computed), np.array(arrived), busy_ms)
+    return PrefillTimes(np.array(start), np.array(computed), np.array(arrived), busy_ms)
 
 
 def _longest_chunk_ms(pool: PrefillPool, requests: Requests) -> FloatArray:

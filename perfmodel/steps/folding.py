@@ -72,7 +72,7 @@ class Folds:
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class FoldedOperator:
     """An operator with its equal layouts and equal requests folded into one.
 
     Attributes
@@ -90,7 +90,7 @@ class Folded:
     shape: Shape
 
 
-def folded(operator: Operator) -> Folded:
+def folded(operator: Operator) -> FoldedOperator:
     """Fold an operator, whose dimensions and count have all three axes."""
     dims, count = operator.dims, operator.count
     if any(array.ndim != CROSSED_AXES for array in (count, *dims.values())):
@@ -103,7 +103,7 @@ def folded(operator: Operator) -> Folded:
             count = _slices(count, first, axis)
     shape = np.broadcast_shapes(*(array.shape for array in dims.values()))
     folds = Folds(codes[_LAYOUTS], codes[_REQUESTS])
-    return Folded(replace(operator, dims=dims, count=count), folds, shape)
+    return FoldedOperator(replace(operator, dims=dims, count=count), folds, shape)
 
 
 def _distinct_slices(arrays: list[Any], axis: int) -> tuple[IntArray | None, IntArray | None]:

@@ -19,7 +19,7 @@ import numpy as np
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.fleet.inventory.techniques import ExpertOverlap
 from fleetplan.perfmodel.operators import FloatArray, Operator, Provenance
-from fleetplan.perfmodel.steps.folding import CROSSED_AXES, Folded, Folds, Places, Shape, folded
+from fleetplan.perfmodel.steps.folding import CROSSED_AXES, FoldedOperator, Folds, Places, Shape, folded
 from fleetplan.perfmodel.steps.latency import (
     FoundTimes,
     OperatorTimesSource,
@@ -27,7 +27,7 @@ from fleetplan.perfmodel.steps.latency import (
     overhead_ms_per_kernel,
 )
 from fleetplan.perfmodel.steps.overlap import TRAVELLING, covering_share, occupied_ms, visible_ms
-from fleetplan.perfmodel.steps.shared_lookups import AskedOperators, SharedLookups
+from fleetplan.perfmodel.steps.shared_lookups import PendingOperators, SharedLookups
 from fleetplan.perfmodel.steps.times import StepTimes
 
 
@@ -72,8 +72,8 @@ class CrossedStep:
 
     accelerator: Accelerator
     overlap: ExpertOverlap
-    _folded: list[Folded]
-    _asked: AskedOperators
+    _folded: list[FoldedOperator]
+    _asked: PendingOperators
 
     @classmethod
     def of(

@@ -13,7 +13,7 @@ import numpy as np
 
 from fleetplan.perfmodel.operators import DIMENSIONS, WEIGHT_KINDS, IntArray, OperatorKind
 from fleetplan.perfmodel.optables import OperatorTimes, UnsupportedDtype
-from fleetplan.perfmodel.steps.folding import Folded, Shape
+from fleetplan.perfmodel.steps.folding import FoldedOperator, Shape
 from fleetplan.perfmodel.steps.latency import OperatorTimesSource
 
 _Table = tuple[OperatorKind, str]
@@ -26,11 +26,11 @@ class SharedLookups:
     """
 
     def __init__(self) -> None:
-        self._waiting: list[AskedOperators] = []
+        self._waiting: list[PendingOperators] = []
 
-    def ask(self, operators: Sequence[Folded], source: OperatorTimesSource) -> AskedOperators:
+    def ask(self, operators: Sequence[FoldedOperator], source: OperatorTimesSource) -> PendingOperators:
         """Queue the operators of a step for look-up in a source."""
-        asked = AskedOperators(self, operators, source)
+        asked = PendingOperators(self, operators, source)
         self._waiting.append(asked)
         return asked
 
@@ -42,7 +42,7 @@ class SharedLookups:
         WorkInterruptedError
             The time of an interruptible computation is over.
         """
-        sharing: dict[tuple[OperatorTimesSource, _Table], list[AskedOperators]] = {}
+        sharing: dict[tuple[OperatorTimesSource, _Table], list[PendingOperators]] = {}
         for asked in self._waiting:
             for table in asked.by_table:
                 sharing.setdefault((asked.source, table), []).append(asked)
@@ -53,7 +53,7 @@ class SharedLookups:
         self._waiting = []
 
 
-class AskedOperators:
+class PendingOperators:
     """Operators of one step, by the tables that hold their times.
 
     Parameters
@@ -67,7 +67,7 @@ class AskedOperators:
     ----------
     source : OperatorTimesSource
         Source of the tables.
-    by_table : dict[tuple[OperatorKind, str], list[Folded]]
+    by_table : dict[tuple[OperatorKind, str], list[FoldedOperator]]
         Operators by kind and data type, in the order of their first use.
     answers : dict[tuple[OperatorKind, str], list[OperatorTimes]]
         Times of the operators of each table, after look-up.
@@ -76,17 +76,17 @@ class AskedOperators:
     """
 
     def __init__(
-        self, lookups: SharedLookups, operators: Sequence[Folded], source: OperatorTimesSource
+        self, lookups: SharedLookups, operators: Sequence[FoldedOperator], source: OperatorTimesSource
     ) -> None:
         self._lookups = lookups
         self.source = source
-        self.by_table: dict[_Table, list[Folded]] = {}
+        self.by_table: dict[_Table, list[FoldedOperator]] = {}
         for each in operators:
             self.by_table.setdefault((each.operator.kind, each.operator.dtype), []).append(each)
         self.answers: dict[_Table, list[OperatorTimes]] = {}
         self.error: UnsupportedDtype | None = None
 
-    def found(self) -> list[tuple[Folded, OperatorTimes]]:
+    def found(self) -> list[tuple[FoldedOperator, OperatorTimes]]:
         """Return each operator with its times in its own shape, table by table.
 
         Raises
@@ -112,7 +112,7 @@ def _cannot_fail(asked: tuple[OperatorTimesSource, _Table]) -> bool:
     return kind not in WEIGHT_KINDS
 
 
-def _answer(source: OperatorTimesSource, table: _Table, together: list[AskedOperators]) -> None:
+def _answer(source: OperatorTimesSource, table: _Table, together: list[PendingOperators]) -> None:
     """Look up the operators of one table for all steps that ask for it."""
     if not together:
         return

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from fleetplan.planner.assemble.costs import placed_kwh
-from fleetplan.planner.formulation import Goal, Reached, grid_kg_per_kwh
+from fleetplan.planner.formulation import Goal, ReachedGoal, grid_kg_per_kwh
 from fleetplan.planner.plan import DemandScenarioCost, Placement, PoolUse, StatedGoal, Unmet
 from fleetplan.planner.problem import Problem, find_candidate
 
@@ -16,7 +16,7 @@ NOISE_RATIO: Final = 1e-12
 
 def reached_goal(
     problem: Problem,
-    reached: Reached | None,
+    reached: ReachedGoal | None,
     rows: Sequence[Placement],
     uses: Sequence[PoolUse],
     unmet: Sequence[Unmet],
@@ -28,7 +28,7 @@ def reached_goal(
     ----------
     problem : Problem
         Sets and data.
-    reached : Reached or None
+    reached : ReachedGoal or None
         Result of the solver, with its bound.
     rows, uses : Sequence[Placement], Sequence[PoolUse]
         Placements and pools of the plan.

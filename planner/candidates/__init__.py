@@ -12,12 +12,11 @@ from fleetplan.fleet.packages import imported_when_asked
 if TYPE_CHECKING:
     from fleetplan.planner.candidates.build import build_candidates
     from fleetplan.planner.candidates.calibrations import Calibrator
+    from fleetplan.planner.candidates.candidate_cache import found_before, kept_candidates
     from fleetplan.planner.candidates.candidate_set import CandidateSet
     from fleetplan.planner.candidates.dominance import replaces
     from fleetplan.planner.candidates.figures import supplied_hardware
-    from fleetplan.planner.candidates.kept import found_before, kept_candidates
     from fleetplan.planner.candidates.load_question import front_end_of, request_kind
-    from fleetplan.planner.candidates.out_of_time import OutOfTimeError
     from fleetplan.planner.candidates.preparation import prepare
     from fleetplan.planner.candidates.published_errors import model_errors
     from fleetplan.planner.candidates.rejections import (
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
         service_scheduling,
         service_space,
     )
+    from fleetplan.planner.candidates.time_limit_error import OutOfTimeError
     from fleetplan.planner.candidates.variants import service_variants
 else:
     __getattr__ = imported_when_asked(__name__)

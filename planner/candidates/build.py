@@ -13,12 +13,12 @@ from fleetplan.fleet.inventory import Fleet, Hardware
 from fleetplan.fleet.tables import once_per_table
 from fleetplan.perfmodel.evaluator import maturity_in_force
 from fleetplan.perfmodel.optables.measured.folders import MISSING_TABLES, table_roots
-from fleetplan.planner.candidates.ahead import evaluating_ahead
 from fleetplan.planner.candidates.assumptions import assumptions, feed_forward_weights
 from fleetplan.planner.candidates.candidate_set import CandidateSet
 from fleetplan.planner.candidates.dominance import prune_dominated
 from fleetplan.planner.candidates.engine import engine_candidates, engine_rows
 from fleetplan.planner.candidates.evaluations import Evaluations
+from fleetplan.planner.candidates.parallel_evaluation import evaluating_in_parallel
 from fleetplan.planner.candidates.remote import require_caches, ways_in_time, ways_ms
 from fleetplan.planner.problem import Candidate, ConfigurationKey
 
@@ -55,7 +55,7 @@ def build_candidates(
     found: list[Candidate] = []
     warnings: dict[str, None] = {}
     rows_in = once_per_table(engine_rows)
-    with evaluating_ahead(fleet, evaluations.steps) as about_to_evaluate:
+    with evaluating_in_parallel(fleet, evaluations.steps) as about_to_evaluate:
         for service, evaluated in evaluations.by_service(about_to_evaluate):
             own = evaluated
             if service.engines is not None:

@@ -1,7 +1,7 @@
 """Evaluation of a fleet's services by the performance model, one hardware after the other.
 
 All services of a step are evaluated on one hardware before the next, so one process reads its operator
-tables, whichever processes evaluate other steps (`fleetplan.planner.candidates.ahead`).
+tables, whichever processes evaluate other steps (`fleetplan.planner.candidates.parallel_evaluation`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from fleetplan.perfmodel.landscape import runs_on
 from fleetplan.perfmodel.steps.shared_lookups import SharedLookups
 from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.figures import supplied_hardware
-from fleetplan.planner.candidates.out_of_time import OutOfTimeError
 from fleetplan.planner.candidates.rejections import NO_FRAMEWORK, NOT_ALLOWED, RejectionLog
 from fleetplan.planner.candidates.remote import candidates_over_ways
+from fleetplan.planner.candidates.time_limit_error import OutOfTimeError
 from fleetplan.planner.candidates.variants import service_variants
 from fleetplan.planner.candidates.waiting_service import WaitingService, waiting_service
 from fleetplan.planner.plan import StatedTable
 from fleetplan.planner.problem import Candidate
-from fleetplan.planner.problem.places_in_file import service_issue
+from fleetplan.planner.problem.file_positions import service_issue
 
 SERVICES_OF_A_STEP: Final = 16
 """Largest number of services evaluated on one hardware before the next. Their results are held until all

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.candidates.candidate_cache import kept_candidates
 from fleetplan.planner.candidates.candidate_set import CandidateSet
-from fleetplan.planner.candidates.kept import kept_candidates
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem, build_problem
-from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline
+from fleetplan.planner.problem.current_plan import configurations_in_force, with_baseline
 
 
 def prepare(

@@ -31,8 +31,8 @@ from fleetplan.perfmodel.queueing import (
 from fleetplan.perfmodel.replay import EnginePool, LoadTarget, deployed_engine
 from fleetplan.perfmodel.serving import RequestKind
 from fleetplan.perfmodel.steps import ConfigurationBatch
-from fleetplan.planner.candidates.kept_rates import kept_rate_per_s
 from fleetplan.planner.candidates.load_question import LoadQuestion
+from fleetplan.planner.candidates.rate_cache import cached_rate_per_s
 
 CARRIED: Final = "carried_per_s"
 """Column: requests/s of one replica in a pool that serves the largest demand within the limits. [1/s]"""
@@ -231,7 +231,7 @@ def _simulated_rates(
     rates: dict[int, float] = {}
     for replicas in sorted(sizes):
         pool = EnginePool(engine.costs, engine.limits, replicas * engines_each)
-        rate = kept_rate_per_s(pool, target, _RATE_SEARCH * mean_rate * replicas)
+        rate = cached_rate_per_s(pool, target, _RATE_SEARCH * mean_rate * replicas)
         # A larger pool carries no less per replica; simulation noise must not contradict that.
         rates[replicas] = max([rate / replicas, *rates.values()])
     return rates

@@ -14,8 +14,8 @@ from fleetplan.planner.candidates.rejections import RejectionLog
 from fleetplan.planner.candidates.waiting_service import WaitingService
 from fleetplan.planner.plan import StatedTable
 from fleetplan.planner.problem import Candidate, ConfigurationKey, Phase
+from fleetplan.planner.problem.file_positions import service_issue
 from fleetplan.planner.problem.memo import memoised
-from fleetplan.planner.problem.places_in_file import service_issue
 
 
 def ways_ms(fleet: Fleet, service: Service) -> tuple[float, ...]:

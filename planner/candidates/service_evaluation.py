@@ -15,7 +15,7 @@ from fleetplan.perfmodel.serving import Scheduling, default_scheduling
 from fleetplan.perfmodel.steps import expert_kernels, state_slots
 from fleetplan.perfmodel.techniques import technique_problem
 from fleetplan.planner.candidates.load_question import front_end_of
-from fleetplan.planner.problem.places_in_file import service_issue
+from fleetplan.planner.problem.file_positions import service_issue
 
 EVERYTHING: Final = SearchSpace()
 """Search space without restrictions."""

@@ -13,7 +13,7 @@ from fleetplan.fleet.document.records import Table
 from fleetplan.fleet.errors import InputError, Issue, brief
 from fleetplan.fleet.units import HOURS_PER_MONTH, MONTHS_PER_YEAR, SECONDS_PER_HOUR
 from fleetplan.planner.importing.focus import FOCUS_COLUMNS, charged_time, usage_of, without_nulls
-from fleetplan.planner.importing.records import Rejected, RejectedRowError
+from fleetplan.planner.importing.records import RejectedRowError, RejectedRows
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.track import GatheredActuals, period_dates
 
@@ -35,7 +35,7 @@ class TakenActuals:
     """Number of accepted rows or series of a source, rejected ones, and notes on their interpretation."""
 
     taken: int
-    rejected: tuple[Rejected, ...]
+    rejected: tuple[RejectedRows, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -89,7 +89,7 @@ def bill_actuals(
         paid[key].usd += usd
         paid[key].accelerator_hours += hours * instance.accelerators
     rejected = tuple(
-        Rejected(first[why] if many == 1 else f"{first[why]} and {many - 1} more", brief(why), many)
+        RejectedRows(first[why] if many == 1 else f"{first[why]} and {many - 1} more", brief(why), many)
         for why, many in reasons.items()
     )
     if not taken:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fleetplan.planner.commands.asking import (
+from fleetplan.planner.commands.many_solves import (
     Backend,
     Deterministic,
     FleetOfPlan,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from fleetplan.fleet.inventory import Service
-    from fleetplan.planner.questions.asked_plan import AskedPlan
+    from fleetplan.planner.questions.loaded_plan import LoadedPlan
     from fleetplan.planner.questions.resolving import Resolver
     from fleetplan.planner.questions.why_not.subject import Subject
 
@@ -121,7 +121,7 @@ def _refuse_without_plan(options: Mapping[str, object]) -> None:
 
 
 def _explain_suitability(
-    asked: AskedPlan, texts: Sequence[str], share: float, resolver: Resolver, out: Console
+    asked: LoadedPlan, texts: Sequence[str], share: float, resolver: Resolver, out: Console
 ) -> None:
     """Print the reasons against each item in an infeasible fleet."""
     from fleetplan.planner.questions.why_not.suitability import suitability
@@ -131,7 +131,7 @@ def _explain_suitability(
         print_suitability(suitability(asked.fleet, subject, resolver), out)
 
 
-def _explain_conflict(asked: AskedPlan, resolver: Resolver, out: Console) -> None:
+def _explain_conflict(asked: LoadedPlan, resolver: Resolver, out: Console) -> None:
     """Explain why a fleet is infeasible, or why its plan leaves demand unmet."""
     from fleetplan.planner.plan import Infeasible
     from fleetplan.planner.questions.conflict.explain import explain_conflict
@@ -152,7 +152,7 @@ def _explain_conflict(asked: AskedPlan, resolver: Resolver, out: Console) -> Non
     print_conflict(found.record(), out)
 
 
-def _named_service(asked: AskedPlan, name: str) -> Service:
+def _named_service(asked: LoadedPlan, name: str) -> Service:
     from fleetplan.fleet.errors import InputError, Issue, names_hint
 
     services = {service.name: service for service in asked.fleet.services}
@@ -162,14 +162,14 @@ def _named_service(asked: AskedPlan, name: str) -> Service:
     return services[name]
 
 
-def _explain_service(asked: AskedPlan, service: Service, resolver: Resolver, out: Console) -> None:
-    from fleetplan.planner.questions.story import story
+def _explain_service(asked: LoadedPlan, service: Service, resolver: Resolver, out: Console) -> None:
+    from fleetplan.planner.questions.service_history import story
     from fleetplan.planner.report.explain_console import print_story
 
     print_story(story(asked.plan, asked.fleet, service, resolver), out)
 
 
-def _subjects(asked: AskedPlan, texts: Sequence[str], share: float) -> list[Subject]:
+def _subjects(asked: LoadedPlan, texts: Sequence[str], share: float) -> list[Subject]:
     """Return the items that `--why-not` names."""
     from fleetplan.planner.questions.why_not.subject import read_subject
 
@@ -177,15 +177,15 @@ def _subjects(asked: AskedPlan, texts: Sequence[str], share: float) -> list[Subj
 
 
 def _explain_absences(
-    asked: AskedPlan, subjects: Sequence[Subject], resolver: Resolver, out: Console
+    asked: LoadedPlan, subjects: Sequence[Subject], resolver: Resolver, out: Console
 ) -> None:
-    from fleetplan.planner.questions.asked_plan import require_current
-    from fleetplan.planner.questions.why_not.answer import Absence, absences
+    from fleetplan.planner.questions.loaded_plan import require_current
+    from fleetplan.planner.questions.why_not.answer import AbsentItem, absences
     from fleetplan.planner.report.explain_console import print_why_not
 
     if not subjects:
         return
     asked = require_current(asked, resolver)
     box_s = CONFLICT_SOLVES * resolver.limits.time_limit_s
-    for found in absences([Absence(asked.plan, asked.fleet, each, box_s) for each in subjects], resolver):
+    for found in absences([AbsentItem(asked.plan, asked.fleet, each, box_s) for each in subjects], resolver):
         print_why_not(found, out)

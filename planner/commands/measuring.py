@@ -47,7 +47,7 @@ _TENSOR_PARALLEL: Final = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MeasureOptions:
     """Options of `plan optables measure`.
 
     Attributes
@@ -104,7 +104,7 @@ class Measured:
 
 
 def measure_machine(
-    wanted: Wanted,
+    wanted: MeasureOptions,
     goal: MeasuringGoal,
     effort: TimingEffort,
     progress: MeasuringProgress,
@@ -174,7 +174,7 @@ def _need_torch() -> None:
 
 
 def _groups(
-    wanted: Wanted,
+    wanted: MeasureOptions,
     journal: Journal,
     part: Accelerator,
     goal: MeasuringGoal,
@@ -202,14 +202,14 @@ def _groups(
     )
 
 
-def _kept_on_cores(wanted: Wanted) -> AbstractContextManager[object]:
+def _kept_on_cores(wanted: MeasureOptions) -> AbstractContextManager[object]:
     """Pin the threads of a CPU to their cores; the later processes of collectives are not pinned."""
     from fleetplan.perfmodel.microbench.device import Pinned
 
     return Pinned(wanted.threads) if wanted.device == "cpu" else nullcontext()
 
 
-def _splits(wanted: Wanted) -> list[int]:
+def _splits(wanted: MeasureOptions) -> list[int]:
     """Return the degrees of tensor parallelism to measure for."""
     return [size for size in _TENSOR_PARALLEL if size <= max(1, wanted.ranks)]
 
@@ -218,7 +218,7 @@ def _standard_sites(device: Device) -> list[Site]:
     return standard_sites([dtype for dtype in ("bf16", "fp8") if not device.missing(dtype)])
 
 
-def _models(wanted: Wanted) -> list[tuple[ModelArchitecture, Precision]]:
+def _models(wanted: MeasureOptions) -> list[tuple[ModelArchitecture, Precision]]:
     """Return the models of the fleet with their precisions, or an empty list without a fleet."""
     if wanted.fleet is None:
         return []
@@ -239,7 +239,7 @@ def _models(wanted: Wanted) -> list[tuple[ModelArchitecture, Precision]]:
     return [(load_architecture(model, folder), precision) for model, precision in sorted(models, key=str)]
 
 
-def _part(wanted: Wanted, figures: MeasuredFigures) -> Accelerator:
+def _part(wanted: MeasureOptions, figures: MeasuredFigures) -> Accelerator:
     """Return the hardware with its figures: from the fleet, from the catalogue, or as measured."""
     known = None if wanted.fleet is None else wanted.fleet.hardware.get(wanted.hardware)
     if known is not None and known.accelerator is not None:

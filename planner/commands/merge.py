@@ -11,7 +11,7 @@ import typer
 from fleetplan.planner.commands.terminal import console
 
 
-class Preferred(enum.StrEnum):
+class PreferredSide(enum.StrEnum):
     """Version that wins a conflict."""
 
     MINE = "mine"
@@ -23,7 +23,7 @@ def merge(
     mine: Annotated[Path, typer.Argument(help="one version; its comments are kept", metavar="MINE.yaml")],
     theirs: Annotated[Path, typer.Argument(help="the other version", metavar="THEIRS.yaml")],
     out: Annotated[Path, typer.Option(help="fleet file to write", metavar="FLEET.yaml")],
-    prefer: Annotated[Preferred | None, typer.Option(help="version that wins conflicts")] = None,
+    prefer: Annotated[PreferredSide | None, typer.Option(help="version that wins conflicts")] = None,
     force: Annotated[bool, typer.Option("--force", help="overwrite an existing file")] = False,
 ) -> None:
     """Merge two versions of a fleet file, key by key.

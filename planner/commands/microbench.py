@@ -50,13 +50,13 @@ def measure(
     from fleetplan.perfmodel.microbench.sites import Extent
     from fleetplan.perfmodel.microbench.timing import TimingEffort
     from fleetplan.planner.commands.measure_progress import MeasureProgress
-    from fleetplan.planner.commands.measuring import Wanted, measure_machine
+    from fleetplan.planner.commands.measuring import MeasureOptions, measure_machine
     from fleetplan.planner.commands.shared import load
     from fleetplan.planner.commands.terminal import console
 
     errors = console(stderr=True)
     fleet = None if fleet_file is None else load(fleet_file, None, None, errors)
-    wanted = Wanted(hardware, out, device, threads, allow_busy, ranks, fleet)
+    wanted = MeasureOptions(hardware, out, device, threads, allow_busy, ranks, fleet)
     budget_s = None if budget_minutes is None else budget_minutes * 60
     goal = MeasuringGoal(target, budget_s, Extent(step_tokens))
     try:

@@ -15,7 +15,7 @@ from fleetplan.planner.commands.bill_actuals import TakenActuals
 from fleetplan.planner.importing.demand import DemandOptions, observed_rates
 from fleetplan.planner.importing.fragments import plain_name
 from fleetplan.planner.importing.prometheus import LATENCIES, Answers, Series
-from fleetplan.planner.importing.records import Rejected
+from fleetplan.planner.importing.records import RejectedRows
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.track import GatheredActuals, Mean, period_dates
 
@@ -42,7 +42,7 @@ def monitored_actuals(
         found = _region(service, region, regions, options)
         place = service if region is None else f"{service} in {region}"
         if found is None:
-            rejected.append(Rejected(place, f"the plan has {', '.join(regions)}"))
+            rejected.append(RejectedRows(place, f"the plan has {', '.join(regions)}"))
             continue
         days = dict(_days(plan, time_s, rate, options.percentile))
         for period, per_s in days.items():
@@ -50,7 +50,7 @@ def monitored_actuals(
         taken += bool(days)
         if not days:
             rejected.append(
-                Rejected(place, f"is outside the periods of the plan ({', '.join(plan.periods)})")
+                RejectedRows(place, f"is outside the periods of the plan ({', '.join(plan.periods)})")
             )
     if not taken:
         says = "; ".join(f"{each.place}: {each.reason}" for each in rejected) or "has no requests"

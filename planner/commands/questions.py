@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fleetplan.planner.commands.asking import Seed, SolveGap, collected, expected
 from fleetplan.planner.commands.calibrate import CalibrationFile, calibration_assignment
+from fleetplan.planner.commands.many_solves import Seed, SolveGap, collected, expected
 from fleetplan.planner.commands.shared import (
     Assignments,
     BaselineFile,
@@ -100,13 +100,13 @@ def compare(
     from fleetplan.planner.commands.run_compare import read_counterfactuals, write_comparison
     from fleetplan.planner.plan import PLAN_FILE, Infeasible, Plan, read_plan
     from fleetplan.planner.questions.compare import comparisons
-    from fleetplan.planner.questions.waited import Waited
+    from fleetplan.planner.questions.time_estimates import RemainingTime
     from fleetplan.planner.report.compare_console import compared_text, print_comparison
     from fleetplan.planner.report.infeasible_console import print_infeasible
     from fleetplan.planner.report.progress import ProgressLine
-    from fleetplan.planner.search import Remembered, SearchLimits, default_workers
+    from fleetplan.planner.search import ProgramCache, SearchLimits, default_workers
 
-    limits = SearchLimits(time_limit, ratio(gap), seed, default_workers(), remembered=Remembered())
+    limits = SearchLimits(time_limit, ratio(gap), seed, default_workers(), program_cache=ProgramCache())
     errors = console(stderr=True)
     assignment = [*(assignment or []), *calibration_assignment(calibration)]
     fleet = load(fleet_file, scenario, assignment, errors)
@@ -124,7 +124,7 @@ def compare(
         if out is not None:
             written[:] = write_comparison([first, *found][-1], out)
 
-    waited = Waited(0, 0.0)
+    waited = RemainingTime(0, 0.0)
     if isinstance(first.outcome, Plan):
         solves = sum(len(each.options) for each in others)
         waited = expected(len(others), first.outcome, limits, "alternative fleet", solves)

@@ -34,7 +34,7 @@ from fleetplan.planner.importing.fragments import ImportedSupply, file_date
 from fleetplan.planner.importing.hub import published_config
 from fleetplan.planner.importing.offers import OfferOptions
 from fleetplan.planner.importing.progress import reading
-from fleetplan.planner.importing.records import Rejected, read_json, read_summary
+from fleetplan.planner.importing.records import RejectedRows, read_json, read_summary
 
 
 def run_benchmarks(
@@ -268,7 +268,7 @@ def describe_model(reference: str, console: Console, named: str | None = None) -
     )
 
 
-def say_taken(place: str, what: str, taken: int, rejected: Sequence[Rejected], errors: Console) -> None:
+def say_taken(place: str, what: str, taken: int, rejected: Sequence[RejectedRows], errors: Console) -> None:
     """Print how many rows of a source were accepted, and why others were not.
 
     Parameters
@@ -279,7 +279,7 @@ def say_taken(place: str, what: str, taken: int, rejected: Sequence[Rejected], e
         Noun for the rows, in the singular.
     taken : int
         Number of accepted rows.
-    rejected : Sequence[Rejected]
+    rejected : Sequence[RejectedRows]
         Rejected rows.
     errors : Console
         Output console.

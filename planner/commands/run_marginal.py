@@ -10,11 +10,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleetplan.fleet.figures import money, money_range
-from fleetplan.planner.commands.asking import collected, expected, table_writer
+from fleetplan.planner.commands.many_solves import collected, expected, table_writer
 from fleetplan.planner.commands.shared import ExitCode
 from fleetplan.planner.drawing import add_legend, drawn_name, new_figure, save
-from fleetplan.planner.questions.asked_plan import AskedPlan, require_current
-from fleetplan.planner.questions.marginal import Worth, by_worth, marginal_table, one_more, worths
+from fleetplan.planner.questions.loaded_plan import LoadedPlan, require_current
+from fleetplan.planner.questions.marginal import UnitValue, by_worth, marginal_table, one_more, unit_values
 from fleetplan.planner.questions.resolving import Resolver
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ INCHES_PER_BAR = 0.28
 
 
 def run_marginal(
-    asked: AskedPlan, resolver: Resolver, plot: Path | None, csv: Path | None, console: Console
+    asked: LoadedPlan, resolver: Resolver, plot: Path | None, csv: Path | None, console: Console
 ) -> ExitCode:
     """Compute the marginal values; return LIMIT if some are not solved.
 
     Parameters
     ----------
-    asked : AskedPlan
+    asked : LoadedPlan
         Plan and its fleet.
     resolver : Resolver
         Solves changed fleets.
@@ -43,7 +43,7 @@ def run_marginal(
     asked = require_current(asked, resolver)
     every = list(one_more(asked.fleet))
     rows, code = collected(
-        worths(every, asked.plan, asked.fleet, resolver),
+        unit_values(every, asked.plan, asked.fleet, resolver),
         expected(len(every), asked.plan, resolver.limits),
         worth_text,
         table_writer(csv, lambda rows: marginal_table(by_worth(rows))),
@@ -55,13 +55,13 @@ def run_marginal(
     return code
 
 
-def worth_text(row: Worth) -> str:
+def worth_text(row: UnitValue) -> str:
     """Return a marginal value in one line."""
     worth = money_range(row.least_usd, row.most_usd, signed=True)
     return f"{row.more.amount_text} of {row.more.name}: {worth}"
 
 
-def print_marginal(rows: list[Worth], console: Console) -> None:
+def print_marginal(rows: list[UnitValue], console: Console) -> None:
     """Print a table of marginal values; increments proven to have no value share one line."""
     if not rows:
         console.print("The fleet has no limits, so one more unit of any resource has no value.")
@@ -88,7 +88,7 @@ def print_marginal(rows: list[Worth], console: Console) -> None:
         )
 
 
-def marginal_figure(rows: list[Worth]) -> Figure:
+def marginal_figure(rows: list[UnitValue]) -> Figure:
     """Return a bar chart of the proven values, with the rest of each range."""
     shown = [row for row in rows if row.most_usd >= 1.0][::-1]
     figure, (axes,) = new_figure(1, width=7.0, height=1.2 + INCHES_PER_BAR * len(shown))

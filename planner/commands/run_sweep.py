@@ -15,21 +15,21 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.figures import counted, money
 from fleetplan.fleet.files import write_whole
 from fleetplan.planner.cells import csv_text
-from fleetplan.planner.commands.asking import collected
+from fleetplan.planner.commands.many_solves import collected
 from fleetplan.planner.commands.shared import ExitCode
 from fleetplan.planner.commands.terminal import console, progress
 from fleetplan.planner.questions.sweep.axes import SweepAxis, grid_points, read_axes, require_keys
 from fleetplan.planner.questions.sweep.plots import write_sweep_plots
 from fleetplan.planner.questions.sweep.results import PointResult, sweep_table
 from fleetplan.planner.questions.sweep.run import SweepTask, at_a_time, points_before, run_sweep
-from fleetplan.planner.questions.waited import Waited
+from fleetplan.planner.questions.time_estimates import RemainingTime
 from fleetplan.planner.report.headline import status_words
 from fleetplan.planner.search import SearchLimits
 from fleetplan.scenarios.load import load_fleet
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweptGrid:
     """A sweep with the results so far.
 
     Attributes
@@ -48,7 +48,7 @@ class Swept:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class GridBase:
     """Base of a grid: a fleet file with scenarios and assignments."""
 
     path: Path
@@ -56,7 +56,7 @@ class Ground:
     assignments: tuple[str, ...]
 
 
-def tasks_of(ground: Ground, axes: Sequence[SweepAxis], limits: SearchLimits) -> list[SweepTask]:
+def tasks_of(ground: GridBase, axes: Sequence[SweepAxis], limits: SearchLimits) -> list[SweepTask]:
     """Return a task with the fleet of every point, so that all mistakes show before the first solve.
 
     Raises
@@ -85,13 +85,13 @@ def tasks_of(ground: Ground, axes: Sequence[SweepAxis], limits: SearchLimits) ->
 
 
 def sweep(
-    ground: Ground, grid: Sequence[str], limits: SearchLimits, folder: Path, workers: tuple[int | None, str]
-) -> tuple[Swept, ExitCode]:
+    ground: GridBase, grid: Sequence[str], limits: SearchLimits, folder: Path, workers: tuple[int | None, str]
+) -> tuple[SweptGrid, ExitCode]:
     """Solve a grid, and write its table after each point, and its plots at the end.
 
     Parameters
     ----------
-    ground : Ground
+    ground : GridBase
         Base of the grid.
     grid : Sequence[str]
         Values of `--grid`.
@@ -134,16 +134,16 @@ def sweep(
     results = in_order(found)
     if code is ExitCode.FOUND:
         written += write_sweep_plots(axes, sweep_table(axes, results), folder / "plots")
-    return Swept(axes, tuple(results), tuple(written)), code
+    return SweptGrid(axes, tuple(results), tuple(written)), code
 
 
-def _awaited(count: int, limits: SearchLimits, workers: tuple[int | None, str]) -> Waited:
+def _awaited(count: int, limits: SearchLimits, workers: tuple[int | None, str]) -> RemainingTime:
     """Return an estimate in which every point takes its full time limit, with all workers busy."""
     rounds = math.ceil(count / at_a_time(count, *workers)) if count else 0
-    return Waited(count, rounds * limits.time_limit_s / max(count, 1), "point", at_most=True)
+    return RemainingTime(count, rounds * limits.time_limit_s / max(count, 1), "point", at_most=True)
 
 
-def print_sweep(swept: Swept, out: RichConsole) -> None:
+def print_sweep(swept: SweptGrid, out: RichConsole) -> None:
     """Print one line per point: TCO, gap, and accelerators in use by hardware."""
     table = Table(box=None, pad_edge=False)
     for axis in swept.axes:

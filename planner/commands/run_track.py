@@ -15,13 +15,13 @@ from fleetplan.fleet.figures import shown_in
 from fleetplan.fleet.files import FileNotWrittenError, write_whole, written_together
 from fleetplan.fleet.input_files import read_text
 from fleetplan.planner.cells import csv_text
-from fleetplan.planner.commands.actuals_of import MeasuredSources, actuals_of
+from fleetplan.planner.commands.actuals_sources import MeasuredSources, actuals_of
 from fleetplan.planner.commands.fleet_file import write_fleet_file
 from fleetplan.planner.commands.solve import solve
 from fleetplan.planner.commands.terminal import console, echo_json, say_written
 from fleetplan.planner.plan import Plan, currency_of, read_plan
-from fleetplan.planner.questions.asked_plan import read_asked_plan
-from fleetplan.planner.questions.track import Finding, TrackReport, next_fleet, track
+from fleetplan.planner.questions.loaded_plan import read_asked_plan
+from fleetplan.planner.questions.track import TrackReport, VarianceFinding, next_fleet, track
 from fleetplan.planner.report.html.track_page import TRACK_PAGE, track_page
 from fleetplan.planner.report.track_console import print_track
 from fleetplan.scenarios.expand import expand
@@ -110,7 +110,7 @@ def _next_text(
 
 
 def _write(report: TrackReport, folder: Path) -> None:
-    columns = list(Finding.__dataclass_fields__)
+    columns = list(VarianceFinding.__dataclass_fields__)
     table = pd.DataFrame([asdict(each) for each in report.findings], columns=columns)
     try:
         with written_together(folder) as parts:

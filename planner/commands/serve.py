@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from fleetplan.planner.commands.asking import Seed, SolveGap
+from fleetplan.planner.commands.many_solves import Seed, SolveGap
 from fleetplan.planner.commands.shared import Assignments, BaselineFile, FleetFile, Scenarios, load, ratio
 from fleetplan.planner.commands.terminal import console
 

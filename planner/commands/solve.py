@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fleetplan.fleet.machine import usable_cores
-from fleetplan.planner.commands.asking import Backend, Full, Seed
 from fleetplan.planner.commands.calibrate import CalibrationFile, calibration_assignment
+from fleetplan.planner.commands.many_solves import Backend, Full, Seed
 from fleetplan.planner.commands.shared import (
     MOST_WORKERS,
     Assignments,

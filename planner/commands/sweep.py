@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.planner.commands.asking import Backend, Seed, SolveGap
+from fleetplan.planner.commands.many_solves import Backend, Seed, SolveGap
 from fleetplan.planner.commands.shared import (
     MOST_WORKERS,
     Assignments,
@@ -59,7 +59,7 @@ def sweep(
 
     Example: plan sweep fleet.yaml --grid demand=0.8,1,1.25 --grid price.H200-SXM=0.8,1 --out sweep --jobs 2
     """
-    from fleetplan.planner.commands.run_sweep import Ground, is_decided, print_sweep
+    from fleetplan.planner.commands.run_sweep import GridBase, is_decided, print_sweep
     from fleetplan.planner.commands.run_sweep import sweep as sweep_fleet
     from fleetplan.planner.jobs import BackendLostError
     from fleetplan.planner.search import SearchLimits
@@ -67,7 +67,7 @@ def sweep(
     errors = console(stderr=True)
     load(fleet_file, scenario, assignment, errors)
     limits = SearchLimits(time_limit, ratio(gap), seed, workers=1, reproducible=True)
-    ground = Ground(fleet_file, tuple(scenario or ()), tuple(assignment or ()))
+    ground = GridBase(fleet_file, tuple(scenario or ()), tuple(assignment or ()))
     try:
         swept, code = sweep_fleet(ground, grid, limits, out, (jobs, backend))
     except BackendLostError as lost:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.planner.commands.asking import FleetOfPlan, PlanFile
 from fleetplan.planner.commands.import_options import Token
+from fleetplan.planner.commands.many_solves import FleetOfPlan, PlanFile
 from fleetplan.planner.commands.shared import output_folder
 from fleetplan.planner.commands.terminal import console
 
@@ -74,7 +74,7 @@ def track(
 
     Example: plan track out/plan.json actuals.csv --out track --next fleet-q2.yaml --solve out-q2
     """
-    from fleetplan.planner.commands.actuals_of import MeasuredSources
+    from fleetplan.planner.commands.actuals_sources import MeasuredSources
     from fleetplan.planner.commands.run_track import NextPlan, run_track
     from fleetplan.planner.importing.prometheus import Monitoring
 

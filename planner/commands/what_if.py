@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.planner.commands.asking import (
+from fleetplan.planner.commands.many_solves import (
     Backend,
     Deterministic,
     FleetOfPlan,
@@ -61,7 +61,7 @@ def stress(
 
     Example: plan stress out/plan.json --demand 10%,25% --lose us-east
     """
-    from fleetplan.planner.questions.asked_plan import require_current
+    from fleetplan.planner.questions.loaded_plan import require_current
     from fleetplan.planner.questions.stress import Stress, cases_of, stress_table, stressed
     from fleetplan.planner.report.what_if_console import print_stress, stress_text
 
@@ -113,7 +113,7 @@ def alternatives(
     from fleetplan.planner.export.files import write_plan
     from fleetplan.planner.questions.alternatives import Alternative, alternative_count, least_solves
     from fleetplan.planner.questions.alternatives import alternatives as find_alternatives
-    from fleetplan.planner.questions.asked_plan import require_current
+    from fleetplan.planner.questions.loaded_plan import require_current
     from fleetplan.planner.report.what_if_console import alternative_text, print_alternatives
 
     def keep(found: Sequence[Alternative]) -> None:
@@ -167,7 +167,7 @@ def pareto(
     Example: plan pareto out/plan.json --against energy --csv frontier.csv
     """
     from fleetplan.planner.drawing import save
-    from fleetplan.planner.questions.asked_plan import require_current
+    from fleetplan.planner.questions.loaded_plan import require_current
     from fleetplan.planner.questions.pareto import (
         known_from_later,
         pareto_table,

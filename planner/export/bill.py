@@ -19,7 +19,7 @@ FIRST_ROW: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class SumCell:
     """A sum of cells with its value. [USD]"""
 
     formula: str
@@ -49,17 +49,17 @@ class Bill:
         Cell of each price, divided by that of the exchange rate.
     currency : Currency or None
         Currency of amounts; None for USD. Its rate is the last row of the prices.
-    capacity : Mapping[tuple[str, str], Sum]
+    capacity : Mapping[tuple[str, str], SumCell]
         Capacity cost by pool and period, without costs that one service pays alone.
-    by_service : Mapping[tuple[str, str], Sum]
+    by_service : Mapping[tuple[str, str], SumCell]
         Cost of placements by service and period.
-    by_period : Mapping[str, Sum]
+    by_period : Mapping[str, SumCell]
         Sum of all lines of a period; lines without a period are under the empty name.
-    leaving : Mapping[tuple[str, str], Sum]
+    leaving : Mapping[tuple[str, str], SumCell]
         One-off cost of departing hosts less their sale, by pool and period.
-    idle : Mapping[str, Sum]
+    idle : Mapping[str, SumCell]
         Cost of idle capacity by period.
-    retirements : Mapping[str, Sum]
+    retirements : Mapping[str, SumCell]
         One-off cost of departing hosts by period.
     tariffs : Mapping[tuple[str, str, str], str]
         Name of the energy price by period, pool and service.
@@ -71,12 +71,12 @@ class Bill:
     price_values: Mapping[str, float]
     price_cells: Mapping[str, str]
     currency: Currency | None
-    capacity: Mapping[tuple[str, str], Sum]
-    by_service: Mapping[tuple[str, str], Sum]
-    by_period: Mapping[str, Sum]
-    leaving: Mapping[tuple[str, str], Sum]
-    idle: Mapping[str, Sum]
-    retirements: Mapping[str, Sum]
+    capacity: Mapping[tuple[str, str], SumCell]
+    by_service: Mapping[tuple[str, str], SumCell]
+    by_period: Mapping[str, SumCell]
+    leaving: Mapping[tuple[str, str], SumCell]
+    idle: Mapping[str, SumCell]
+    retirements: Mapping[str, SumCell]
     tariffs: Mapping[tuple[str, str, str], str]
 
     @property
@@ -87,7 +87,7 @@ class Bill:
         return Formula(f"1/{_cell(len(self.stated_prices))}", 1 / self.currency.usd_per_unit)
 
 
-NOTHING: Final = Sum("0", 0.0)
+NOTHING: Final = SumCell("0", 0.0)
 """The empty sum."""
 
 
@@ -143,7 +143,7 @@ def bill_of(plan: Plan, inputs: PlanInputs, currency: Currency | None = None) ->
     )
 
 
-def _sums(column: str, rows: Sequence[tuple[_Key, float] | None]) -> dict[_Key, Sum]:
+def _sums(column: str, rows: Sequence[tuple[_Key, float] | None]) -> dict[_Key, SumCell]:
     """Return the sums of a column by the key of its rows; rows without a key are None.
 
     Raises
@@ -161,5 +161,6 @@ def _sums(column: str, rows: Sequence[tuple[_Key, float] | None]) -> dict[_Key, 
         if own[-1] - own[0] + 1 != len(own):
             raise ValueError(f"rows {own} of {column} for {key} are not next to each other")
     return {
-        key: Sum(f"SUM({column}{own[0]}:{column[-1]}{own[-1]})", usd[key]) for key, own in positions.items()
+        key: SumCell(f"SUM({column}{own[0]}:{column[-1]}{own[-1]})", usd[key])
+        for key, own in positions.items()
     }

@@ -14,7 +14,7 @@ from typing import Final
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.figures import USD, rate_text, span
-from fleetplan.planner.export.bill import FIRST_ROW, NOTHING, Bill, Sum, bill_of
+from fleetplan.planner.export.bill import FIRST_ROW, NOTHING, Bill, SumCell, bill_of
 from fleetplan.planner.export.commitment_sheets import commitments_sheet, options_sheet
 from fleetplan.planner.export.input_sheets import demand_sheet, inputs_sheet, purchases_sheet, sources_sheet
 from fleetplan.planner.export.sheets import Cell, Formula, Sheet, head, write_sheets
@@ -243,7 +243,7 @@ def _services(plan: Plan, bill: Bill) -> Sheet:
     end, total = len(rows) + FIRST_ROW - 1, len(rows) + FIRST_ROW + 1
     spent = [bill.by_period.get(period, NOTHING) for period in plan.periods]
     rest = [
-        Sum(
+        SumCell(
             f"{_column(q)}{total}-SUM({_column(q)}{FIRST_ROW}:{_column(q)}{end})",
             spent[q].usd - sum(cells[q].usd for _, cells in parts),
         )
@@ -257,7 +257,7 @@ def _services(plan: Plan, bill: Bill) -> Sheet:
     return Sheet("Services", ("USD", *plan.periods, "horizon"), rows, widths=(34, *([16] * (width + 1))))
 
 
-def _with_total(position: int, name: str, cells: Sequence[Sum]) -> Sequence[Cell]:
+def _with_total(position: int, name: str, cells: Sequence[SumCell]) -> Sequence[Cell]:
     row = position + FIRST_ROW
     total = Formula(f"SUM({_column(0)}{row}:{_column(len(cells) - 1)}{row})", sum(cell.usd for cell in cells))
     return (name, *(cell.as_formula for cell in cells), total)

@@ -43,7 +43,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class BacktestForecast:
     """One forecast of the backtest: a known quarter from the data before it.
 
     Attributes
@@ -90,7 +90,7 @@ class Forecast:
         Growth of the trend without the season: 0.1 is 10 %.
     seasonal : bool
         Whether a yearly season was fitted.
-    trials : tuple[Trial, ...]
+    trials : tuple[BacktestForecast, ...]
         Backtest with the model's own low and high; empty if the history is too short.
     """
 
@@ -99,7 +99,7 @@ class Forecast:
     growth: Growth
     growth_per_quarter: float
     seasonal: bool
-    trials: tuple[Trial, ...]
+    trials: tuple[BacktestForecast, ...]
 
     @property
     def error(self) -> float | None:
@@ -195,7 +195,7 @@ def _forecast(history: History, periods: Sequence[str], calendar: Calendar) -> F
     return Forecast(history, tuple(estimates), best, growth, model.seasonal, tried[best])
 
 
-def _backtest(history: History, kind: Growth, n_leads: int) -> Iterator[Trial]:
+def _backtest(history: History, kind: Growth, n_leads: int) -> Iterator[BacktestForecast]:
     """Yield forecasts of known quarters, each from the data before it (rolling origin)."""
     quarter = STEPS_PER_QUARTER[history.step]
     for back in range(1, MOST_ORIGINS + 1):
@@ -210,7 +210,7 @@ def _backtest(history: History, kind: Growth, n_leads: int) -> Iterator[Trial]:
             naive = _busiest(before[-quarter:])
             if math.isfinite(actual) and math.isfinite(naive):
                 expected = _estimate("", paths[part])
-                yield Trial(lead, actual, expected.low, expected.mid, expected.high, naive)
+                yield BacktestForecast(lead, actual, expected.low, expected.mid, expected.high, naive)
 
 
 def _busiest(values: NDArray[np.float64]) -> float:
@@ -253,7 +253,7 @@ def _estimate(period: str, steps: NDArray[np.float64]) -> Estimate:
     return Estimate(period, float(low), float(mid), float(high))
 
 
-def _past_error(trials: Sequence[Trial], steps_ahead: int, step: Step) -> float:
+def _past_error(trials: Sequence[BacktestForecast], steps_ahead: int, step: Step) -> float:
     """Return the log error that four in five trials up to this horizon stay below, or 0 without trials."""
     quarters = math.ceil(steps_ahead / STEPS_PER_QUARTER[step])
     errors = [each.log_error for each in trials if each.lead <= quarters]

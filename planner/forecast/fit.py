@@ -31,7 +31,7 @@ _SEED: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedForecast:
     """A fitted model's simulation of the steps after a history.
 
     Attributes
@@ -49,7 +49,7 @@ class Fitted:
     seasonal: bool
 
 
-def fitted(values: NDArray[np.float64], step: Step, growth: Growth, n_ahead: int) -> Fitted:
+def fitted(values: NDArray[np.float64], step: Step, growth: Growth, n_ahead: int) -> FittedForecast:
     """Fit trend and season to the logarithm of a history, and simulate futures.
 
     Parameters
@@ -81,7 +81,7 @@ def fitted(values: NDArray[np.float64], step: Step, growth: Growth, n_ahead: int
         warnings.simplefilter("ignore")
         result = model(np.log(values), level=level, **season).fit(disp=False)
     paths = np.exp(futures(result, n_ahead))
-    return Fitted(paths, float(np.exp(result.trend["filtered"][-1])), seasonal)
+    return FittedForecast(paths, float(np.exp(result.trend["filtered"][-1])), seasonal)
 
 
 def futures(result: Any, n_ahead: int) -> NDArray[np.float64]:

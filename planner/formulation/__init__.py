@@ -20,7 +20,7 @@ from fleetplan.planner.formulation.objective.tco import (
     unmet_units,
 )
 from fleetplan.planner.formulation.rates import rate_scales
-from fleetplan.planner.formulation.solution import Reached, Solution, values_of
+from fleetplan.planner.formulation.solution import ReachedGoal, Solution, values_of
 from fleetplan.planner.formulation.variables import AcquireKey, LoadKey, PairKey, ReplicaKey, Variables
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "LoadKey",
     "PairKey",
     "PlanningModel",
-    "Reached",
+    "ReachedGoal",
     "ReplicaKey",
     "Solution",
     "Variables",

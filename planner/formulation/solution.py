@@ -43,7 +43,7 @@ class Solution(Decisions[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ReachedGoal:
     """Value of a goal that a plan reaches.
 
     Attributes

@@ -9,7 +9,13 @@ from fleetplan.fleet.errors import brief, names_hint
 from fleetplan.perfmodel.predict import DEFAULT_FRAMEWORK, FRAMEWORKS
 from fleetplan.planner.importing.benchmark_formats import READERS
 from fleetplan.planner.importing.benchmark_rows import BenchmarkRow, MeasuredDeployment
-from fleetplan.planner.importing.records import Rejected, RejectedRowError, known_hardware, mapping, rows_of
+from fleetplan.planner.importing.records import (
+    RejectedRowError,
+    RejectedRows,
+    known_hardware,
+    mapping,
+    rows_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +23,7 @@ class ImportedBenchmarks:
     """Imported rows for `plan calibrate`, and the rejected results."""
 
     rows: tuple[Mapping[str, object], ...]
-    rejected: tuple[Rejected, ...]
+    rejected: tuple[RejectedRows, ...]
 
 
 def import_benchmarks(
@@ -55,7 +61,7 @@ def import_benchmarks(
                 stated = replace(stated, model=None)
             rows.append(_case(replace(found, deployment=_joined(stated, given)), place))
         except RejectedRowError as reason:
-            rejected.append(Rejected(place, brief(str(reason))))
+            rejected.append(RejectedRows(place, brief(str(reason))))
     return ImportedBenchmarks(tuple(rows), tuple(rejected))
 
 

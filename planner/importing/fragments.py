@@ -15,7 +15,7 @@ from fleetplan.fleet.errors import InputError, Issue, brief
 from fleetplan.fleet.figures import counted
 from fleetplan.fleet.printable import steering_character
 from fleetplan.fleet.schema import mistakes_of
-from fleetplan.planner.importing.records import Rejected, RejectedRowError
+from fleetplan.planner.importing.records import RejectedRowError, RejectedRows
 
 Block = Literal["pools", "offers"]
 
@@ -31,7 +31,7 @@ class ImportedSupply:
 
     text: str
     taken: int
-    rejected: tuple[Rejected, ...]
+    rejected: tuple[RejectedRows, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -54,7 +54,7 @@ class SupplyFragment:
     notes: list[str] = field(default_factory=list)
     _items: dict[Block, list[dict[str, object]]] = field(default_factory=lambda: {"pools": [], "offers": []})
     _hardware: dict[str, dict[str, object]] = field(default_factory=dict)
-    _rejected: list[Rejected] = field(default_factory=list)
+    _rejected: list[RejectedRows] = field(default_factory=list)
     _tallied: Counter[str] = field(default_factory=Counter)
     _first: dict[str, str] = field(default_factory=dict)
     _not_asked: dict[str, Counter[str]] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class SupplyFragment:
                 raise RejectedRowError(f"there is already a {found['name']!r}")
         except RejectedRowError as reason:
             many = rows if isinstance(rows, int) else len(rows)
-            self._rejected.append(Rejected(place, brief(str(reason)), many))
+            self._rejected.append(RejectedRows(place, brief(str(reason)), many))
             return
         self._items[block].append(found)
         if isinstance(rows, int):
@@ -129,11 +129,11 @@ class SupplyFragment:
         for why, many in self._tallied.items():
             place = self._first[why]
             place = place if many == 1 else f"{place} and {many - 1} more"
-            tallied.append(Rejected(place, brief(why), many))
+            tallied.append(RejectedRows(place, brief(why), many))
         for option, found in self._not_asked.items():
             names = ", ".join(name or "none" for name in sorted(found))
             why = f"{option} excludes {names}"
-            tallied.append(Rejected(counted(found.total(), "row"), brief(why), found.total()))
+            tallied.append(RejectedRows(counted(found.total(), "row"), brief(why), found.total()))
         taken = self._taken + len(self._taken_rows)
         return ImportedSupply(text, taken, (*self._rejected, *tallied), tuple(self.notes))
 

@@ -41,7 +41,7 @@ class RejectedRowError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedRows:
     """Rows rejected for the same reason, with the place of the first one."""
 
     place: str

@@ -7,7 +7,7 @@ Jobs may run twice, so they must have no side effects.
 
 from typing import TYPE_CHECKING
 
-from fleetplan.planner.jobs.lost import BackendLostError
+from fleetplan.planner.jobs.backend_errors import BackendLostError
 from fleetplan.planner.jobs.run import CLUSTER, LOCAL, RunJobs, connected, open_jobs, run_here
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.packages import installed_version
-from fleetplan.planner.jobs.lost import BackendLostError
+from fleetplan.planner.jobs.backend_errors import BackendLostError
 
 if TYPE_CHECKING:
     from distributed import Client

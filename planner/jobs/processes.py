@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Final, TypeVar
 
-from fleetplan.planner.jobs.lost import BackendLostError
+from fleetplan.planner.jobs.backend_errors import BackendLostError
 
 ATTEMPTS: Final = 3
 """Rounds of processes before jobs fail: a round ends when one of its processes is killed."""

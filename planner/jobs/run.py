@@ -73,10 +73,10 @@ def open_jobs(backend: str = LOCAL, workers: int = 1, here: bool = False) -> Ite
         if workers == 1:
             yield run_here
             return
-        from fleetplan.planner.jobs.beside import HereAndBeside  # noqa: PLC0415
+        from fleetplan.planner.jobs.local_pool import LocalAndWorkerPool  # noqa: PLC0415
         from fleetplan.planner.jobs.processes import Processes  # noqa: PLC0415
 
-        with closing(HereAndBeside(workers) if here else Processes(workers)) as processes:
+        with closing(LocalAndWorkerPool(workers) if here else Processes(workers)) as processes:
             yield processes.run
         return
     from fleetplan.planner.jobs.cluster import open_cluster  # noqa: PLC0415

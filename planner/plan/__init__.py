@@ -23,7 +23,7 @@ from fleetplan.planner.plan.document import (
     StatedGoal,
     UnmetGap,
 )
-from fleetplan.planner.plan.infeasible import Conflict, GivenWay, Infeasible, Shortage, StatedWayOut
+from fleetplan.planner.plan.infeasible import ConcessionRow, Conflict, Infeasible, Shortage, StatedWayOut
 from fleetplan.planner.plan.provenance import (
     CalibrationUse,
     ModelError,
@@ -59,10 +59,10 @@ __all__ = [
     "Binding",
     "CalibrationUse",
     "Commitment",
+    "ConcessionRow",
     "Conflict",
     "Cost",
     "DemandScenarioCost",
-    "GivenWay",
     "HomePreference",
     "IncomeTaxCost",
     "Infeasible",

@@ -44,7 +44,7 @@ class Shortage(AtMoment):
         return f"{' or '.join(options)} {'accelerator' if single else 'accelerators'}"
 
 
-class GivenWay(Record):
+class ConcessionRow(Record):
     """Relaxation of one requirement."""
 
     requirement: str
@@ -57,7 +57,7 @@ class GivenWay(Record):
 class StatedWayOut(Record):
     """Requirements that make a plan feasible when relaxed together."""
 
-    gives: tuple[GivenWay, ...]
+    gives: tuple[ConcessionRow, ...]
     objective_usd: float
     """TCO of the plan after the relaxation. [USD]"""
     bound_usd: float

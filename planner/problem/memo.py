@@ -25,11 +25,11 @@ def memoised(compute: Callable[[Source], Figure]) -> Callable[[Source], Figure]:
     known: dict[int, Figure] = {}
 
     @wraps(compute)
-    def remembered(source: Source) -> Figure:
+    def program_cache(source: Source) -> Figure:
         found = known.get(id(source), known)
         if found is known:
             found = known[id(source)] = compute(source)
             finalize(source, known.pop, id(source), None).atexit = False
         return cast(Figure, found)
 
-    return remembered
+    return program_cache

@@ -15,8 +15,8 @@ from fleetplan.planner.problem import Candidate
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.fleet_question import FleetQuestion
 from fleetplan.planner.questions.resolving import Resolver
-from fleetplan.planner.questions.taken_over import bound_of
-from fleetplan.planner.search import Verge
+from fleetplan.planner.questions.reuse import bound_of
+from fleetplan.planner.search import CostThresholds
 
 TRANSITION_PRICES: Final = (1e2, 1e3, 1e4)
 """Prices of starting an accelerator, tried in this order to find plans with few changes. [USD]"""
@@ -119,8 +119,8 @@ def fewest_kinds(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver) -
     """
     candidates = resolver.candidates(fleet).candidates
     start = frozenset(candidate.hardware for candidate in candidates)
-    side = Verge(cap_usd - abs(cap_usd) * ROUNDING_RATIO, math.nextafter(cap_usd, math.inf))
-    asked = FleetQuestion(fleet, begin=plan, bound=bound_of(plan, fleet), verge=side)
+    side = CostThresholds(cap_usd - abs(cap_usd) * ROUNDING_RATIO, math.nextafter(cap_usd, math.inf))
+    asked = FleetQuestion(fleet, begin=plan, bound=bound_of(plan, fleet), thresholds=side)
     sets = _Kinds(resolver, asked, cap_usd, plan)
     if len(kinds_of(plan)) > 1:
         sets.ask([frozenset((each,)) for each in start])
@@ -146,7 +146,7 @@ def fewest_kinds(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver) -
         return Alternative("fewest kinds of hardware", figure, None, None, proven)
     resolver.say(f"the least cost on {', '.join(sorted(best_kinds))}")
     cheapest = resolver.answer(
-        replace(asked, change=OnHardwareAlone(best_kinds), begin=best, verge=None, shown=True)
+        replace(asked, change=OnHardwareAlone(best_kinds), begin=best, thresholds=None, shown=True)
     ).plan
     if cheapest is not None and cheapest.objective_usd < best.objective_usd:
         best = cheapest
@@ -226,8 +226,8 @@ def _without_offers(
     resolver.say(name)
     # Its plans are also plans of the fleet with all offers, at the same cost. A solve ends once the cost is
     # proven to exceed the cap.
-    beyond = Verge(-math.inf, math.nextafter(cap_usd, math.inf))
-    answer = resolver.answer(FleetQuestion(fleet, begin=plan, bound=bound_of(plan, fleet), verge=beyond))
+    beyond = CostThresholds(-math.inf, math.nextafter(cap_usd, math.inf))
+    answer = resolver.answer(FleetQuestion(fleet, begin=plan, bound=bound_of(plan, fleet), thresholds=beyond))
     now = sum(row.accelerators for row in plan.purchases if verb != "bought" or row.kind == "buy")
     proven = answer.plan is not None or answer.infeasible or answer.least_usd > cap_usd
     if answer.plan is None or answer.most_usd > cap_usd:

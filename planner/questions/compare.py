@@ -17,13 +17,13 @@ from fleetplan.planner.api import NoPlanFoundError, Purpose, evaluate_within, so
 from fleetplan.planner.candidates import CandidateSet, kept_candidates
 from fleetplan.planner.plan import Infeasible, Plan, Shortage
 from fleetplan.planner.problem import Candidate, build_problem
-from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline
+from fleetplan.planner.problem.current_plan import configurations_in_force, with_baseline
 from fleetplan.planner.problem.quick_checks import unservable
 from fleetplan.planner.questions.comparison import Compared, Comparison, OptionResult, Saving
 from fleetplan.planner.questions.counterfactuals import Counterfactual, FleetOption
 from fleetplan.planner.questions.diff import diff
-from fleetplan.planner.questions.taken_over import bound_of, counts_cost_alone, runs_alike, same_hardware
-from fleetplan.planner.search import SearchLimits, Verge, Watcher
+from fleetplan.planner.questions.reuse import bound_of, counts_cost_alone, runs_alike, same_hardware
+from fleetplan.planner.search import CostThresholds, SearchLimits, Watcher
 
 DEARER_GAP_RATIO: Final = 0.05
 """Optimality gap at which the search of an option ends once another option is proven cheaper."""
@@ -32,7 +32,7 @@ UNMET_TOLERANCE_RATIO = 1e-6
 """Relative difference of unmet demand that counts as rounding."""
 
 
-_Solved = tuple[int, tuple[Candidate, ...], Verge | None]
+_Solved = tuple[int, tuple[Candidate, ...], CostThresholds | None]
 """Cache key of a solve: the fleet, its candidates, and the cost threshold of the search."""
 
 
@@ -53,7 +53,7 @@ class _Solver:
         candidates: CandidateSet,
         known: Plan | None = None,
         simplified: bool = True,
-        verge: Verge | None = None,
+        thresholds: CostThresholds | None = None,
     ) -> Plan | Infeasible:
         """Return the plan of a fleet; with fewer candidates, start from the plan with all of them.
 
@@ -65,7 +65,7 @@ class _Solver:
             Ctrl-C in a solve of a counterfactual; the solve of the fleet itself keeps its best plan.
         """
         whole = id(fleet), candidates.candidates, None
-        key = whole if whole in self.solved else (id(fleet), candidates.candidates, verge)
+        key = whole if whole in self.solved else (id(fleet), candidates.candidates, thresholds)
         if key not in self.solved:
             self.say(f"{title}: {counted(len(candidates.candidates), 'candidate')}; solving")
             problem = build_problem(fleet, candidates.candidates)
@@ -73,7 +73,7 @@ class _Solver:
                 problem, _ = with_baseline(problem, self.baseline)
             if known is not None:
                 problem = replace(problem, begins_with=known, bounded_by=bound_of(known, fleet))
-            limits = replace(self.limits, simplified=simplified, verge=verge)
+            limits = replace(self.limits, simplified=simplified, thresholds=thresholds)
             purpose = Purpose.ROW if self.solved else Purpose.ANSWER
             outcome = solve_problem(candidates, problem, limits, self.watch, self.say, purpose).outcome
             if isinstance(outcome, Infeasible) or outcome.gap <= self.limits.gap_ratio:
@@ -191,13 +191,13 @@ def _trials(
     }
     comparable = fleet.policy.unmet == "forbid" and fleet.objective == "tco" and counts_cost_alone(fleet)
     found: dict[int, OptionResult] = {}
-    verge: Verge | None = None
+    thresholds: CostThresholds | None = None
     for number in sorted(kept, key=lambda each: -kept[each]):
-        trial = _trial(fleet, candidates, against, against.options[number], solver, known, verge)
+        trial = _trial(fleet, candidates, against, against.options[number], solver, known, thresholds)
         found[number] = trial
         plans = [each.plan.objective_usd for each in found.values() if each.plan is not None]
         if comparable and plans:
-            verge = Verge(-math.inf, min(plans), max(DEARER_GAP_RATIO, solver.limits.gap_ratio))
+            thresholds = CostThresholds(-math.inf, min(plans), max(DEARER_GAP_RATIO, solver.limits.gap_ratio))
     return tuple(found[number] for number in sorted(found))
 
 
@@ -208,11 +208,11 @@ def _trial(
     option: FleetOption,
     solver: _Solver,
     known: Plan | None,
-    verge: Verge | None,
+    thresholds: CostThresholds | None,
 ) -> OptionResult:
     """Solve one option with the candidates it keeps, as far as it may be the cheapest.
 
-    `known` is the plan with all candidates, if any; `verge` is the cost of another option.
+    `known` is the plan with all candidates, if any; `thresholds` is the cost of another option.
     """
     kept = tuple(filter(option.keeps, candidates.candidates))
     if known is not None and not known.shortages and configurations_in_force(known) <= {c.key for c in kept}:
@@ -224,14 +224,16 @@ def _trial(
     title = f"{against.name} {option.label}".rstrip()
     try:
         own = replace(candidates, candidates=kept)
-        outcome = solver.solve(title, fleet, own, known, len(against.options) == 1, verge)
+        outcome = solver.solve(title, fleet, own, known, len(against.options) == 1, thresholds)
     except NoPlanFoundError as error:
         return OptionResult(option.label, None, False, (str(error),))
     if isinstance(outcome, Infeasible):
         more = [outcome.more_short] if outcome.more_short else []
         return OptionResult(option.label, None, True, (*map(_shortage_text, outcome.shortages), *more))
     dearer = (
-        verge is not None and outcome.bound_usd >= verge.above_usd and outcome.gap > solver.limits.gap_ratio
+        thresholds is not None
+        and outcome.bound_usd >= thresholds.above_usd
+        and outcome.gap > solver.limits.gap_ratio
     )
     return OptionResult(option.label, outcome, False, (), dearer)
 

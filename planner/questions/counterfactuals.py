@@ -17,7 +17,7 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.candidates import supplied_hardware
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate, ConfigurationKey, Phase
-from fleetplan.planner.problem.plan_in_force import configurations_in_force
+from fleetplan.planner.problem.current_plan import configurations_in_force
 
 HOMOGENEOUS: Final = "homogeneous"
 NO_DISAGGREGATION: Final = "no-disaggregation"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate, KnownBound, Problem
-from fleetplan.planner.search import Verge
+from fleetplan.planner.search import CostThresholds
 
 Change = Callable[[Candidate], Candidate | None]
 """Changes a candidate for a question; None removes it."""
@@ -28,7 +28,7 @@ class FleetQuestion:
         Plan from which the search starts.
     bound : KnownBound or None
         Lower bound that is valid for the fleet.
-    verge : Verge or None
+    verge : CostThresholds or None
         Threshold of the lowest TCO; the search ends once its side is decided.
     shown : bool
         Whether the plan is shown to the user; it is then simplified to few configurations.
@@ -42,7 +42,7 @@ class FleetQuestion:
     change: Change | None = None
     begin: Plan | None = None
     bound: KnownBound | None = None
-    verge: Verge | None = None
+    thresholds: CostThresholds | None = None
     shown: bool = False
     same_as: Problem | None = None
     with_baseline: bool = True

@@ -21,8 +21,8 @@ from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.fleet_edits import Edit
 from fleetplan.planner.questions.fleet_question import FleetAnswer, FleetQuestion
 from fleetplan.planner.questions.resolving import Resolver
-from fleetplan.planner.questions.taken_over import bound_of, counts_cost_alone
-from fleetplan.planner.search import Verge
+from fleetplan.planner.questions.reuse import bound_of, counts_cost_alone
+from fleetplan.planner.search import CostThresholds
 from fleetplan.planner.search.result import OPTIMAL_GAP
 
 KILOWATTS: Final = (1.0, 10.0)
@@ -44,7 +44,7 @@ The range of each member then widens by that amount.
 
 
 @dataclass(frozen=True, slots=True)
-class More:
+class ExtraUnit:
     """One more unit of a resource.
 
     Attributes
@@ -74,12 +74,12 @@ class More:
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class UnitValue:
     """Marginal value of a resource.
 
     Attributes
     ----------
-    more : More
+    more : ExtraUnit
         Increment of the resource.
     least_usd, most_usd : float
         Range of the saving in TCO, excluding the price of the unit itself. [USD]
@@ -90,7 +90,7 @@ class Worth:
         Plan with the increment; None if the time was too short, and the old plan still holds.
     """
 
-    more: More
+    more: ExtraUnit
     least_usd: float
     most_usd: float
     price_usd: float
@@ -102,7 +102,7 @@ class Worth:
         return self.least_usd > 0
 
 
-def one_more(fleet: Fleet) -> Iterator[More]:
+def one_more(fleet: Fleet) -> Iterator[ExtraUnit]:
     """Yield every resource of a fleet that can be increased."""
     for pool in fleet.pools:
         name = pool.name
@@ -111,20 +111,20 @@ def one_more(fleet: Fleet) -> Iterator[More]:
             return fleet_edits.with_pool(base, name, lambda each: replace(each, hosts=each.hosts + 1))
 
         unit = "host" if pool.accelerators_per_host > 1 else "accelerator"
-        yield More(f"pool {name}", 1, unit, grown, is_limit=False)
+        yield ExtraUnit(f"pool {name}", 1, unit, grown, is_limit=False)
     for offer in fleet.offers:
         if any(limit is not None for limit in offer.max_units):
 
             def raised(base: Fleet, name: str = offer.name) -> Fleet:
                 return fleet_edits.maximum_changed(base, name, lambda units: units + 1)
 
-            yield More(f"maximum of offer {offer.name}", 1, offer.unit, raised)
+            yield ExtraUnit(f"maximum of offer {offer.name}", 1, offer.unit, raised)
     yield from _power(fleet)
     yield from _budgets(fleet)
     yield from _latency(fleet)
 
 
-def _power(fleet: Fleet) -> Iterator[More]:
+def _power(fleet: Fleet) -> Iterator[ExtraUnit]:
     for region in fleet.regions:
         if region.power_kw is None:
             continue
@@ -133,10 +133,10 @@ def _power(fleet: Fleet) -> Iterator[More]:
             def raised(base: Fleet, name: str = region.name, more_kw: float = amount) -> Fleet:
                 return fleet_edits.power_limited(base, name, lambda limit_kw: limit_kw + more_kw)
 
-            yield More(f"power of {region.name}", amount, "kW", raised)
+            yield ExtraUnit(f"power of {region.name}", amount, "kW", raised)
 
 
-def _budgets(fleet: Fleet) -> Iterator[More]:
+def _budgets(fleet: Fleet) -> Iterator[ExtraUnit]:
     budget = fleet.budget
     limits = {"capex_usd": budget.capex_usd, "opex_usd": budget.opex_usd, "tco_usd": budget.tco_usd}
     for field, limit in limits.items():
@@ -145,14 +145,14 @@ def _budgets(fleet: Fleet) -> Iterator[More]:
             def raised(base: Fleet, field: str = field, more_usd: float = amount) -> Fleet:
                 return fleet_edits.with_budget(base, lambda each: _raised_budget(each, field, more_usd))
 
-            yield More(f"{field.removesuffix('_usd')} budget", amount, "USD", raised)
+            yield ExtraUnit(f"{field.removesuffix('_usd')} budget", amount, "USD", raised)
     for q, (period, limit) in enumerate(zip(fleet.periods, budget.capex_usd_by_period, strict=True)):
         for amount in () if limit is None else (1.0, *(ratio * limit for ratio in BUDGET_RATIOS)):
 
             def raised_in(base: Fleet, q: int = q, more_usd: float = amount) -> Fleet:
                 return fleet_edits.with_budget(base, lambda each: _raised_period(each, q, more_usd))
 
-            yield More(f"capex budget of {period}", amount, "USD", raised_in)
+            yield ExtraUnit(f"capex budget of {period}", amount, "USD", raised_in)
 
 
 def _raised_budget(budget: Budget, field: str, more_usd: float) -> Budget:
@@ -169,7 +169,7 @@ def _raised_period(budget: Budget, period: int, more_usd: float) -> Budget:
     return replace(budget, capex_usd_by_period=limits)
 
 
-def _latency(fleet: Fleet) -> Iterator[More]:
+def _latency(fleet: Fleet) -> Iterator[ExtraUnit]:
     for service in fleet.services:
         for label, limit in (("TTFT", service.ttft_ms), ("TPOT", service.tpot_ms)):
             for amount in () if limit is None else MILLISECONDS:
@@ -181,15 +181,17 @@ def _latency(fleet: Fleet) -> Iterator[More]:
                         base, name, lambda ms: ms + more_ms, ttft=label == "TTFT", tpot=label == "TPOT"
                     )
 
-                yield More(f"{label} limit of {service.name}", amount, "ms", lifted)
+                yield ExtraUnit(f"{label} limit of {service.name}", amount, "ms", lifted)
 
 
-def worths(every: Sequence[More], plan: Plan, fleet: Fleet, resolver: Resolver) -> Iterator[Worth]:
+def unit_values(
+    every: Sequence[ExtraUnit], plan: Plan, fleet: Fleet, resolver: Resolver
+) -> Iterator[UnitValue]:
     """Yield the marginal value of each increment, as soon as it is solved.
 
     Parameters
     ----------
-    every : Sequence[More]
+    every : Sequence[ExtraUnit]
         Increments to value.
     plan : Plan
         Plan of the unchanged fleet that serves all demand at the lowest TCO; it holds with every increment.
@@ -210,11 +212,11 @@ def worths(every: Sequence[More], plan: Plan, fleet: Fleet, resolver: Resolver) 
         for more, answer in zip(every, resolver.answers(asked), strict=True):
             yield _worth(more, plan, before, answer)
         return
-    limits: list[More] = []
-    alone: list[tuple[More, FleetQuestion]] = []
+    limits: list[ExtraUnit] = []
+    alone: list[tuple[ExtraUnit, FleetQuestion]] = []
     for more, question, same in zip(every, asked, resolver.in_order(Resolver.is_known, asked), strict=True):
         if same:
-            yield Worth(more, 0.0, 0.0, 0.0, plan)
+            yield UnitValue(more, 0.0, 0.0, 0.0, plan)
         elif more.is_limit:
             limits.append(more)
         else:
@@ -226,8 +228,8 @@ def worths(every: Sequence[More], plan: Plan, fleet: Fleet, resolver: Resolver) 
 
 
 def _limits_together(
-    limits: Sequence[More], plan: Plan, before: Problem, resolver: Resolver
-) -> Iterator[Worth]:
+    limits: Sequence[ExtraUnit], plan: Plan, before: Problem, resolver: Resolver
+) -> Iterator[UnitValue]:
     """Yield the marginal values of limits, in groups that one lower bound decides.
 
     A plan with one relaxed limit costs at least as much as the optimum with several relaxed limits. If that
@@ -238,19 +240,19 @@ def _limits_together(
     # The bound of the plan is often just within its gap; the bound of a wider fleet is rarely tighter.
     hidden_usd = plan.objective_usd * gap_ratio
     enough_usd = min(plan.objective_usd - hidden_usd, plan.bound_usd) - ALSO_HIDDEN * hidden_usd
-    side = Verge(math.nextafter(enough_usd, -math.inf), enough_usd)
+    side = CostThresholds(math.nextafter(enough_usd, -math.inf), enough_usd)
     # Group limits of one kind first: some kinds have no value, and one valuable limit spoils its group.
     # Single latency limits save little, but several of them together always save something.
     kinds = groupby(limits, key=_kind_of)
-    level: list[tuple[Sequence[More], KnownBound | None]] = [(list(kind), None) for _, kind in kinds]
+    level: list[tuple[Sequence[ExtraUnit], KnownBound | None]] = [(list(kind), None) for _, kind in kinds]
     while level:
         asked = [
             FleetQuestion(
-                with_all(each, fleet), begin=plan, bound=bound, verge=side if _is_mixed(each) else None
+                with_all(each, fleet), begin=plan, bound=bound, thresholds=side if _is_mixed(each) else None
             )
             for each, bound in level
         ]
-        following: list[tuple[Sequence[More], KnownBound | None]] = []
+        following: list[tuple[Sequence[ExtraUnit], KnownBound | None]] = []
         for (group, _), answer in zip(level, resolver.answers(asked), strict=True):
             rest = group
             if not _is_mixed(group):
@@ -258,26 +260,26 @@ def _limits_together(
                 yield _worth(most, plan, before, answer)
             if answer.least_usd >= enough_usd:
                 most_usd = max(plan.objective_usd - answer.least_usd, 0.0)
-                yield from (Worth(more, 0.0, most_usd, 0.0, plan) for more in rest)
+                yield from (UnitValue(more, 0.0, most_usd, 0.0, plan) for more in rest)
                 continue
             bound = None if answer.plan is None else bound_of(answer.plan, fleet)
             following += [(part, bound) for part in _parts(rest, told=answer.most_usd < enough_usd)]
         level = following
 
 
-def _kind_of(more: More) -> str:
+def _kind_of(more: ExtraUnit) -> str:
     """Return the kind by which limits are grouped."""
     if more.unit in UNITS_OF_SUPPLY:
         return "supply"
     return more.name if more.unit == "ms" else more.unit
 
 
-def _is_mixed(group: Sequence[More]) -> bool:
+def _is_mixed(group: Sequence[ExtraUnit]) -> bool:
     """Return whether a group contains several resources instead of increments of one."""
     return len({more.name for more in group}) > 1
 
 
-def _parts(group: Sequence[More], told: bool) -> list[Sequence[More]]:
+def _parts(group: Sequence[ExtraUnit], told: bool) -> list[Sequence[ExtraUnit]]:
     """Return the next parts of a group: halves, or single resources if the time ran out."""
     if told and _is_mixed(group):
         middle = len(group) // 2
@@ -285,7 +287,7 @@ def _parts(group: Sequence[More], told: bool) -> list[Sequence[More]]:
     return [list(each) for _, each in groupby(group, key=lambda more: more.name)]
 
 
-def with_all(every: Sequence[More], fleet: Fleet) -> Fleet:
+def with_all(every: Sequence[ExtraUnit], fleet: Fleet) -> Fleet:
     """Return the fleet with the largest increment of every resource."""
     most = {more.name: more for more in sorted(every, key=lambda more: more.amount)}
     for more in most.values():
@@ -293,13 +295,13 @@ def with_all(every: Sequence[More], fleet: Fleet) -> Fleet:
     return fleet
 
 
-def _worth(more: More, plan: Plan, before: Problem, answer: FleetAnswer) -> Worth:
+def _worth(more: ExtraUnit, plan: Plan, before: Problem, answer: FleetAnswer) -> UnitValue:
     if answer.known:
-        return Worth(more, 0.0, 0.0, 0.0, plan)
+        return UnitValue(more, 0.0, 0.0, 0.0, plan)
     price = fixed_usd(answer.problem) - fixed_usd(before)
     most_after = min(answer.most_usd - price, plan.objective_usd)
     least_after = min(answer.least_usd - price, most_after)
-    return Worth(
+    return UnitValue(
         more,
         max(0.0, plan.bound_usd - most_after),
         plan.objective_usd - least_after,
@@ -308,12 +310,12 @@ def _worth(more: More, plan: Plan, before: Problem, answer: FleetAnswer) -> Wort
     )
 
 
-def by_worth(rows: Iterable[Worth]) -> list[Worth]:
+def by_worth(rows: Iterable[UnitValue]) -> list[UnitValue]:
     """Return marginal values sorted by proven saving."""
     return sorted(rows, key=lambda row: (-row.least_usd, -row.most_usd))
 
 
-def marginal_table(rows: Sequence[Worth]) -> pd.DataFrame:
+def marginal_table(rows: Sequence[UnitValue]) -> pd.DataFrame:
     """Return one row per increment: resource, amount, unit, range of the saving, and price. [USD]"""
     return pd.DataFrame(
         [

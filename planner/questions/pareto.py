@@ -18,7 +18,7 @@ from fleetplan.planner.problem import KnownBound, Problem, find_candidate
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.fleet_question import FleetAnswer, FleetQuestion
 from fleetplan.planner.questions.resolving import Resolver
-from fleetplan.planner.questions.taken_over import bound_of
+from fleetplan.planner.questions.reuse import bound_of
 
 ALLOWANCES: Final = (0.0, 0.01, 0.02, 0.05, 0.1)
 """Allowances above the TCO of the plan, as shares of it, one point each."""

@@ -21,10 +21,10 @@ from fleetplan.planner.candidates import (
 from fleetplan.planner.jobs import RunJobs, run_here
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.problem import ConfigurationKey, Problem, build_problem
-from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline
+from fleetplan.planner.problem.current_plan import configurations_in_force, with_baseline
 from fleetplan.planner.problem.quick_checks import unservable
 from fleetplan.planner.questions.fleet_question import Change, FleetAnswer, FleetQuestion
-from fleetplan.planner.questions.taken_over import (
+from fleetplan.planner.questions.reuse import (
     counts_cost_alone,
     has_hardware_of,
     on_hardware,
@@ -224,7 +224,7 @@ class Resolver:
         limits = replace(self.limits, simplified=asked.shown)
         if counts_cost_alone(asked.fleet):
             problem = replace(problem, bounded_by=asked.bound)
-            limits = replace(limits, verge=asked.verge)
+            limits = replace(limits, thresholds=asked.thresholds)
         if not problem.cells:
             return FleetAnswer(problem, None, False, ("no service has any demand",))
         reasons = unservable(problem)

@@ -49,7 +49,7 @@ class ChangedInput:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class AcceleratorMove:
     """Accelerators of a service on one hardware in one region, at their maximum over the moments."""
 
     service: str
@@ -81,7 +81,7 @@ class Review:
         Differences by line, and of the cost.
     reasons : tuple[Reason, ...]
         Inputs that differ.
-    moves : tuple[Move, ...]
+    moves : tuple[AcceleratorMove, ...]
         Changes in the hardware of services.
     risks : tuple[str, ...]
         Risks of the new plan.
@@ -94,7 +94,7 @@ class Review:
     sha256: tuple[str, str]
     found: PlanDiff
     reasons: tuple[ChangedInput, ...]
-    moves: tuple[Move, ...]
+    moves: tuple[AcceleratorMove, ...]
     risks: tuple[str, ...]
     hashes: tuple[InputHash, ...]
 
@@ -184,13 +184,13 @@ def _inputs(plan: Plan) -> dict[tuple[str, str, str], str | float]:
     return found
 
 
-def _moves(old: Plan, new: Plan) -> Iterator[Move]:
+def _moves(old: Plan, new: Plan) -> Iterator[AcceleratorMove]:
     """Yield the services that use more or fewer accelerators than before."""
     before, after = _held(old), _held(new)
     for key in sorted({*before, *after}):
         accelerators = QuantityChange("accelerators", before.get(key, 0), after.get(key, 0))
         if not same_figure(accelerators):
-            yield Move(*key, accelerators)
+            yield AcceleratorMove(*key, accelerators)
 
 
 def _held(plan: Plan) -> Mapping[tuple[str, str, str], int]:

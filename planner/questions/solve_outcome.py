@@ -10,8 +10,8 @@ from typing import Final
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import Planned
 from fleetplan.planner.plan import Infeasible, Plan
-from fleetplan.planner.questions.asked_plan import with_baseline_file
 from fleetplan.planner.questions.conflict.explain import with_conflict
+from fleetplan.planner.questions.loaded_plan import with_baseline_file
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.search import SearchLimits
 

@@ -24,7 +24,7 @@ from fleetplan.planner.problem import Candidate, Cell, Problem
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.fleet_question import Change, FleetAnswer, FleetQuestion
 from fleetplan.planner.questions.resolving import Resolver
-from fleetplan.planner.search import Verge
+from fleetplan.planner.search import CostThresholds
 
 STRESS_COLUMNS: Final = (
     "case", "service", "region", "period", "unserved_requests_per_s", "asked_requests_per_s",
@@ -69,7 +69,7 @@ class Stress:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class StressCase:
     """One deviation from the plan.
 
     Attributes
@@ -91,7 +91,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenTarget:
     """Demand that the plan's hardware can no longer serve.
 
     Attributes
@@ -115,9 +115,9 @@ class StressOutcome:
 
     Attributes
     ----------
-    case : Case
+    case : StressCase
         Deviation from the plan.
-    broken : tuple[Broken, ...] or None
+    broken : tuple[BrokenTarget, ...] or None
         Broken promises on the plan's hardware; None if undecided within the time.
     least_usd, most_usd : float or None
         Range of the extra cost of keeping every promise, from the optimality gaps; None without a plan. [USD]
@@ -125,34 +125,36 @@ class StressOutcome:
         Reasons why there is no plan.
     """
 
-    case: Case
-    broken: tuple[Broken, ...] | None
+    case: StressCase
+    broken: tuple[BrokenTarget, ...] | None
     least_usd: float | None
     most_usd: float | None
     reasons: tuple[str, ...]
 
 
-def cases_of(fleet: Fleet, stress: Stress) -> Iterator[Case]:
+def cases_of(fleet: Fleet, stress: Stress) -> Iterator[StressCase]:
     """Yield the cases of a stress test, one deviation each."""
     for ratio in stress.demand_ratios:
-        yield Case(StressKind.DEMAND, f"demand {ratio:+.0%}", fleet_edits.demand_scaled(fleet, 1 + ratio))
+        yield StressCase(
+            StressKind.DEMAND, f"demand {ratio:+.0%}", fleet_edits.demand_scaled(fleet, 1 + ratio)
+        )
     for ratio in stress.price_ratios:
-        yield Case(
+        yield StressCase(
             StressKind.PRICE, f"prices of offers {ratio:+.0%}", fleet_edits.price_scaled(fleet, 1 + ratio)
         )
     if stress.late_quarters:
         quarters = counted(stress.late_quarters, "quarter")
         name = f"purchases {quarters} late"
-        yield Case(StressKind.LATE, name, fleet_edits.delivered_late(fleet, stress.late_quarters))
+        yield StressCase(StressKind.LATE, name, fleet_edits.delivered_late(fleet, stress.late_quarters))
     for region in stress.regions:
-        yield Case(StressKind.REGION, f"{region} lost", fleet_edits.region_lost(fleet, region))
+        yield StressCase(StressKind.REGION, f"{region} lost", fleet_edits.region_lost(fleet, region))
     for ratio in stress.slower_ratios:
         slower = fleet_edits.served_slower(fleet, ratio)
-        yield Case(StressKind.SLOWER, f"model {ratio:.0%} slower", slower, Slower(ratio))
+        yield StressCase(StressKind.SLOWER, f"model {ratio:.0%} slower", slower, SlowerCandidates(ratio))
 
 
 @dataclass(frozen=True, slots=True)
-class Slower:
+class SlowerCandidates:
     """Slows down candidates: every step takes longer by a share."""
 
     ratio: float
@@ -163,12 +165,14 @@ class Slower:
         return replace(candidate, requests_per_s=rates)
 
 
-def stressed(cases: Sequence[Case], plan: Plan, fleet: Fleet, resolver: Resolver) -> Iterator[StressOutcome]:
+def stressed(
+    cases: Sequence[StressCase], plan: Plan, fleet: Fleet, resolver: Resolver
+) -> Iterator[StressOutcome]:
     """Yield the result of each case, as soon as it is solved.
 
     Parameters
     ----------
-    cases : Sequence[Case]
+    cases : Sequence[StressCase]
         Deviations to test.
     plan : Plan
         Plan of the fleet that serves all demand at the lowest TCO.
@@ -190,7 +194,7 @@ def stressed(cases: Sequence[Case], plan: Plan, fleet: Fleet, resolver: Resolver
 
 
 def _outcome(
-    case: Case, plan: Plan, before: Problem, kept: FleetAnswer, held: FleetAnswer | None
+    case: StressCase, plan: Plan, before: Problem, kept: FleetAnswer, held: FleetAnswer | None
 ) -> StressOutcome:
     """Return the result of a case from its two answers: with new decisions, and on the plan's hardware."""
     # Hardware of a lost region still costs money.
@@ -199,13 +203,13 @@ def _outcome(
     if kept.plan is not None:
         least = kept.least_usd + lost_usd - plan.objective_usd
         most = kept.most_usd + lost_usd - plan.bound_usd
-    broken: tuple[Broken, ...] | None = ()
+    broken: tuple[BrokenTarget, ...] | None = ()
     if held is not None:
         broken = None if held.plan is None else tuple(_unserved(held))
     return StressOutcome(case, broken, least, most, kept.reasons)
 
 
-def _holds_as_it_is(case: Case, before: Problem, resolver: Resolver) -> bool:
+def _holds_as_it_is(case: StressCase, before: Problem, resolver: Resolver) -> bool:
     """Return whether the plan also serves everything under a case: only prices change, or demand falls."""
     if case.kind not in (StressKind.DEMAND, StressKind.PRICE):
         return False
@@ -226,7 +230,7 @@ def _holds_as_it_is(case: Case, before: Problem, resolver: Resolver) -> bool:
     return all(map(fits, after.cells))
 
 
-def _held(case: Case, plan: Plan, problem: Problem) -> FleetQuestion:
+def _held(case: StressCase, plan: Plan, problem: Problem) -> FleetQuestion:
     """Return the question for the plan's own hardware, which serves priorities in order."""
     fleet = problem.fleet
     held = fleet_edits.limited_to(fleet, plan, problem)
@@ -250,12 +254,12 @@ def _held(case: Case, plan: Plan, problem: Problem) -> FleetQuestion:
         _as_in(case, held),
         case.change,
         begin=plan,
-        verge=Verge(math.inf, math.inf),
+        thresholds=CostThresholds(math.inf, math.inf),
         with_baseline=False,
     )
 
 
-def _as_in(case: Case, held: Fleet) -> Fleet:
+def _as_in(case: StressCase, held: Fleet) -> Fleet:
     """Return the held fleet under the case."""
     if case.kind is StressKind.LATE:
         late = {offer.name: offer.lead_time_periods for offer in case.fleet.offers}
@@ -282,7 +286,7 @@ def _as_in(case: Case, held: Fleet) -> Fleet:
     return replace(held, services=case.fleet.services)
 
 
-def _unserved(answer: FleetAnswer) -> Iterator[Broken]:
+def _unserved(answer: FleetAnswer) -> Iterator[BrokenTarget]:
     """Yield the unmet demand of a plan by service, region and period in its worst moment, largest first."""
     if answer.plan is None:
         return
@@ -298,7 +302,7 @@ def _unserved(answer: FleetAnswer) -> Iterator[Broken]:
             for (where, when, _), rate in answer.problem.services[service].demand.peak.items()
             if (where, when) == (region, period)
         )
-        rows.append(Broken(service, region, period, max(by_moment.values()), asked))
+        rows.append(BrokenTarget(service, region, period, max(by_moment.values()), asked))
     yield from sorted(rows, key=lambda row: -row.unserved)
 
 

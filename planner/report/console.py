@@ -40,8 +40,8 @@ from fleetplan.planner.report.day_console import (
 from fleetplan.planner.report.decision import DEFAULT_REGION, decided, verb, where_and_when
 from fleetplan.planner.report.headline import print_headline
 from fleetplan.planner.report.idle_capacity import all_idle
+from fleetplan.planner.report.inaccurate_hardware import blind_error_text
 from fleetplan.planner.report.queueing import print_unqueued
-from fleetplan.planner.report.weak_parts import blind_error_text
 
 LEAST_CONFIG_WIDTH = 28
 """Minimum width of the configuration column, for two lines per typical placement. [columns]"""

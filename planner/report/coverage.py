@@ -15,7 +15,7 @@ from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.candidates import CandidateSet, model_errors
 from fleetplan.planner.problem import Candidate, Phase
-from fleetplan.planner.report.weak_parts import blind_error_text, print_weak_parts
+from fleetplan.planner.report.inaccurate_hardware import blind_error_text, print_weak_parts
 
 WHOLE_SERVICE: Final = ({Phase.AGGREGATED}, {Phase.PREFILL, Phase.DECODE})
 """Sets of phases that together serve a complete request."""

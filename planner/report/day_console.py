@@ -12,7 +12,7 @@ from rich.table import Table
 
 from fleetplan.fleet.figures import figure, money, percent
 from fleetplan.planner.plan import UNMET_GAP_RATIO, AtMoment, Plan, PoolUse
-from fleetplan.planner.report.sure_purchases import purchases_by_scenario
+from fleetplan.planner.report.common_purchases import purchases_by_scenario
 
 UNMET_AT_MOST: Final = (
     "At most: other placements may serve more; their search ended without a proof. "

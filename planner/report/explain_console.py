@@ -9,8 +9,8 @@ from rich.table import Table
 from fleetplan.fleet.figures import counted, figure, money, money_range
 from fleetplan.fleet.inventory import Offer
 from fleetplan.planner.plan import Conflict, Placement, most_at_once
-from fleetplan.planner.questions.story import Story, left_out
-from fleetplan.planner.questions.why_not.answer import Extra, WhyNot
+from fleetplan.planner.questions.service_history import ServiceHistory, left_out
+from fleetplan.planner.questions.why_not.answer import ExtraCost, WhyNot
 from fleetplan.planner.questions.why_not.assumed_offer import price_text
 from fleetplan.planner.questions.why_not.break_even import MOST_SPEED, BreakEven
 from fleetplan.planner.questions.why_not.subject import SubjectKind
@@ -135,7 +135,7 @@ def _placement_text(row: Placement) -> str:
     )
 
 
-def _more(extra: Extra) -> str:
+def _more(extra: ExtraCost) -> str:
     worth = money_range(extra.least_usd, extra.most_usd, signed=True)
     return f"{worth} (range from the optimality gap)" if " to " in worth else worth
 
@@ -165,7 +165,7 @@ def _speed_text(found: BreakEven) -> str:
     return f"speed: in the cheapest plan at {found.proven_in:.3g} times its speed{below}"
 
 
-def print_story(found: Story, console: Console) -> None:
+def print_story(found: ServiceHistory, console: Console) -> None:
     """Print how one service gets from its landscape to its placements."""
     service = found.service
     limits = [

@@ -56,7 +56,7 @@ def write_folder(
 def _write_documents(outcome: Plan | Infeasible, folder: Path, fleet: Fleet, baseline: Plan | None) -> None:
     # Templates and figures take 0.5 s to import; `plan solve` without a folder needs neither.
     from fleetplan.planner.export.workbook import WORKBOOK_FILE, workbook  # noqa: PLC0415
-    from fleetplan.planner.landscape.kept_frontiers import kept_frontier_points  # noqa: PLC0415
+    from fleetplan.planner.landscape.frontier_cache import kept_frontier_points  # noqa: PLC0415
     from fleetplan.planner.report.html.service_views import largest_services  # noqa: PLC0415
     from fleetplan.planner.report.html.write import write_report  # noqa: PLC0415
 

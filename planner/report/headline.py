@@ -22,7 +22,7 @@ from fleetplan.planner.report.after_tax import after_tax
 from fleetplan.planner.report.brief_console import MOST_LISTED, print_brief_unmet
 from fleetplan.planner.report.decision import DEFAULT_REGION, asked_by, decision, simpler, where_and_when
 from fleetplan.planner.report.extension import print_extension
-from fleetplan.planner.report.weak_parts import print_weak_parts
+from fleetplan.planner.report.inaccurate_hardware import print_weak_parts
 
 _STATUS_TEXT: Final = {
     "within_gap": "within the requested gap",

@@ -9,12 +9,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleetplan.fleet.figures import figure, money, signed_money
-from fleetplan.planner.questions.track import Finding, TrackReport
+from fleetplan.planner.questions.track import TrackReport, VarianceFinding
 
 FINDINGS_SHOWN: Final = 20
 
 
-def finding_text(found: Finding) -> str:
+def finding_text(found: VarianceFinding) -> str:
     """Return a variance in words."""
     off = abs(found.ratio - 1)
     direction = "above" if found.ratio > 1 else "below"

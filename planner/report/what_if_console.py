@@ -14,7 +14,7 @@ from fleetplan.planner.drawing import new_figure
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.alternatives import Alternative
 from fleetplan.planner.questions.pareto import MINIMISED, ParetoPoint
-from fleetplan.planner.questions.stress import Broken, StressOutcome
+from fleetplan.planner.questions.stress import BrokenTarget, StressOutcome
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,7 +50,7 @@ def stress_text(outcome: StressOutcome) -> str:
     return f"{outcome.case.name}: unserved {_broken_text(outcome.broken)}; cost {_cost(outcome)}"
 
 
-def _broken_text(broken: tuple[Broken, ...] | None) -> str:
+def _broken_text(broken: tuple[BrokenTarget, ...] | None) -> str:
     if broken is None:
         return "undecided within the time limit"
     if not broken:

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.budgets_kept import search as search
     from fleetplan.planner.search.deadline import NEVER as NEVER
     from fleetplan.planner.search.deadline import Deadline as Deadline
+    from fleetplan.planner.search.extra_power import PowerLimit as PowerLimit
+    from fleetplan.planner.search.extra_power import least_power as least_power
     from fleetplan.planner.search.feasible import Verdict as Verdict
     from fleetplan.planner.search.feasible import feasibility as feasibility
-    from fleetplan.planner.search.more_power import PowerLimit as PowerLimit
-    from fleetplan.planner.search.more_power import least_power as least_power
-    from fleetplan.planner.search.remembered import Remembered as Remembered
+    from fleetplan.planner.search.program_cache import ProgramCache as ProgramCache
+    from fleetplan.planner.search.result import CostThresholds as CostThresholds
     from fleetplan.planner.search.result import Progress as Progress
     from fleetplan.planner.search.result import SearchLimits as SearchLimits
     from fleetplan.planner.search.result import SearchResult as SearchResult
     from fleetplan.planner.search.result import SolveStatus as SolveStatus
-    from fleetplan.planner.search.result import Verge as Verge
     from fleetplan.planner.search.result import Watcher as Watcher
     from fleetplan.planner.search.result import default_workers as default_workers
     from fleetplan.planner.search.scenarios import LEAST_REGRET as LEAST_REGRET
@@ -34,22 +34,22 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.solvers.interrupt import Stop as Stop
     from fleetplan.planner.search.solvers.interrupt import run_interruptibly as run_interruptibly
     from fleetplan.planner.search.uncertain_demand import search_scenarios as search_scenarios
-    from fleetplan.planner.search.work import Spent as Spent
+    from fleetplan.planner.search.work import TimeSpent as TimeSpent
 
 _MODULE_OF: Final = {
     "NEVER": "deadline",
     "Deadline": "deadline",
     "Verdict": "feasible",
     "feasibility": "feasible",
-    "PowerLimit": "more_power",
-    "least_power": "more_power",
+    "PowerLimit": "extra_power",
+    "least_power": "extra_power",
     "Progress": "result",
-    "Remembered": "remembered",
+    "ProgramCache": "program_cache",
     "SearchLimits": "result",
     "SearchResult": "result",
     "Shortages": "shortage",
     "SolveStatus": "result",
-    "Verge": "result",
+    "CostThresholds": "result",
     "Watcher": "result",
     "default_workers": "result",
     "LEAST_REGRET": "scenarios",
@@ -60,7 +60,7 @@ _MODULE_OF: Final = {
     "run_interruptibly": "solvers.interrupt",
     "search": "budgets_kept",
     "search_scenarios": "uncertain_demand",
-    "Spent": "work",
+    "TimeSpent": "work",
 }
 """Module of each public name, imported on first use: child processes of HiGHS import this package and must
 not load OR-Tools."""

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Final
 
-from fleetplan.planner.search.work import Spent
+from fleetplan.planner.search.work import TimeSpent
 
 LEAST_WORK_S: Final = 0.05
 """Least work charged for a solve, for building its model. [s]"""
@@ -21,17 +21,17 @@ class Deadline:
     ----------
     ends : float
         End by `time.monotonic`, or by accumulated work; infinite for none. [s]
-    spent : Spent or None
+    spent : TimeSpent or None
         Counter of work in reproducible runs, where the clock must not decide; None for clock time.
     """
 
     ends: float
-    spent: Spent | None = None
+    spent: TimeSpent | None = None
 
     @classmethod
     def after(cls, seconds: float, counted: bool = False) -> Deadline:
         """Return a deadline this many seconds from now, of work if `counted`."""
-        return cls(seconds, Spent(counted=True)) if counted else cls(time.monotonic() + seconds)
+        return cls(seconds, TimeSpent(counted=True)) if counted else cls(time.monotonic() + seconds)
 
     @property
     def _now(self) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from fleetplan.planner.formulation import Goal, Reached, Solution, goal_of
+from fleetplan.planner.formulation import Goal, ReachedGoal, Solution, goal_of
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus, open_gap, status_of
 from fleetplan.planner.search.solvers.proofs import VARIABLES, Proof, contradicted
@@ -151,18 +151,18 @@ def _merged(problem: Problem, result: SearchResult, parts: ByScenario) -> Search
     reached, goal = result.goal, goal_of(problem)
     if goal is not None:
         # A joint search without a plan proved nothing about the goal either.
-        reached = _reached(problem, reached or Reached(goal, goal.most, goal.most), parts)
+        reached = _reached(problem, reached or ReachedGoal(goal, goal.most, goal.most), parts)
     return replace(result, solution=solution, objective_usd=expected, goal=reached, cheapest=None)
 
 
-def _reached(problem: Problem, together: Reached, parts: ByScenario) -> Reached:
+def _reached(problem: Problem, together: ReachedGoal, parts: ByScenario) -> ReachedGoal:
     """Return the goal value of merged plans: the largest regret, or the expected value.
 
     Parameters
     ----------
     problem : Problem
         Demand scenarios, with the optimum of each.
-    together : Reached
+    together : ReachedGoal
         Goal value and bound of the joint search.
     parts : ByScenario
         Results by scenario.
@@ -175,4 +175,4 @@ def _reached(problem: Problem, together: Reached, parts: ByScenario) -> Reached:
         reached = {name: part.goal.value for name, part in parts.items() if part.goal is not None}
         value = sum(each.probability * reached[each.name] for each in problem.fleet.demand_scenarios)
     bound = max(together.bound, value) if goal.rising else min(together.bound, value)
-    return Reached(goal, value, bound)
+    return ReachedGoal(goal, value, bound)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fleetplan.planner.formulation import Reached, Solution
+from fleetplan.planner.formulation import ReachedGoal, Solution
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.independent_parts import Component
 from fleetplan.planner.search.result import (
@@ -107,8 +107,8 @@ def _unmet_together(parts: Sequence[Mapping[int, LeastUnmet]]) -> dict[int, Leas
     }
 
 
-def _reached_together(parts: Sequence[Reached]) -> Reached | None:
+def _reached_together(parts: Sequence[ReachedGoal]) -> ReachedGoal | None:
     """Add up the parts' goal values and bounds."""
     if not parts:
         return None
-    return Reached(parts[0].goal, sum(part.value for part in parts), sum(part.bound for part in parts))
+    return ReachedGoal(parts[0].goal, sum(part.value for part in parts), sum(part.bound for part in parts))

@@ -9,13 +9,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from fleetplan.fleet.machine import usable_cores
-from fleetplan.planner.formulation import Reached, Solution
+from fleetplan.planner.formulation import ReachedGoal, Solution
 from fleetplan.planner.plan import UNMET_GAP_RATIO
 from fleetplan.planner.search.deadline import NEVER, Deadline
 
 if TYPE_CHECKING:
     from fleetplan.planner.jobs import Cluster
-    from fleetplan.planner.search.remembered import Remembered
+    from fleetplan.planner.search.program_cache import ProgramCache
 
 LEAST_S = 0.1
 """The shortest time limit of a solve. [s]"""
@@ -35,7 +35,7 @@ class SolveStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verge:
+class CostThresholds:
     """Thresholds on the least TCO that answer a yes-or-no question before the gap closes.
 
     Attributes
@@ -62,7 +62,7 @@ class Verge:
         """Return whether any plan decides, at any cost."""
         return self.below_usd == math.inf
 
-    def less(self, usd: float) -> Verge:
+    def less(self, usd: float) -> CostThresholds:
         """Return the verge of a cost that lacks a constant. [USD]"""
         return replace(self, below_usd=self.below_usd - usd, above_usd=self.above_usd - usd)
 
@@ -99,7 +99,7 @@ class SearchLimits:
         work, or is ignored.
     explained : Deadline
         Deadline for explaining infeasibility, unless that leaves too little time to explain anything.
-    verge : Verge or None
+    verge : CostThresholds or None
         Thresholds that decide the question before the gap closes.
     simplified : bool
         Whether to look for a plan of about the same cost with fewer configurations and more local serving,
@@ -108,7 +108,7 @@ class SearchLimits:
         Allowance of a part's gap beyond the target, left unused by the gaps of other parts. [USD]
     cluster : Cluster or None
         Runs the jobs of block searches while it is connected; None for local processes.
-    remembered : Remembered or None
+    remembered : ProgramCache or None
         Cache of programs that other questions solved; ignored in reproducible runs.
     """
 
@@ -119,12 +119,12 @@ class SearchLimits:
     reproducible: bool = False
     latest: Deadline = NEVER
     explained: Deadline = NEVER
-    verge: Verge | None = None
+    thresholds: CostThresholds | None = None
     simplified: bool = True
     slack_usd: float = 0.0
     # These two change how a question is answered, not the question.
     cluster: Cluster | None = field(default=None, repr=False, compare=False)
-    remembered: Remembered | None = field(default=None, repr=False, compare=False)
+    program_cache: ProgramCache | None = field(default=None, repr=False, compare=False)
 
     @property
     def search_gap_ratio(self) -> float:
@@ -225,7 +225,7 @@ class SearchResult:
         Solver or component that proved the bound or the infeasibility; never CP-SAT with presolve alone.
     wall_s, deterministic_time : float
         Time and work of all solves. [s; solver units]
-    goal : Reached or None
+    goal : ReachedGoal or None
         Value of a goal that comes before TCO; the TCO bound then covers plans that reach as much.
     unmet : dict[int, LeastUnmet]
         Unmet demand by priority; the TCO bound then covers plans that leave no more unmet.
@@ -240,7 +240,7 @@ class SearchResult:
     bound_source: str
     wall_s: float
     deterministic_time: float
-    goal: Reached | None = None
+    goal: ReachedGoal | None = None
     unmet: Mapping[int, LeastUnmet] = field(default_factory=dict)
     cheapest: CheapestPlan | None = None
 
@@ -248,18 +248,18 @@ class SearchResult:
 Watcher = Callable[[Progress], None]
 
 
-def open_gap(cost_gap: float, goal: Reached | None, unmet: Mapping[int, LeastUnmet]) -> float:
+def open_gap(cost_gap: float, goal: ReachedGoal | None, unmet: Mapping[int, LeastUnmet]) -> float:
     """Return the largest open gap: of cost, goal or unmet demand."""
     gaps = [cost_gap, 0.0 if goal is None else goal.gap]
     # Gaps of unmet demand below the rounding of its search count as closed.
     return max(*gaps, *(each.gap for each in unmet.values() if each.gap > UNMET_GAP_RATIO))
 
 
-def decided(found: SearchResult, verge: Verge | None) -> bool:
+def decided(found: SearchResult, thresholds: CostThresholds | None) -> bool:
     """Return whether a result answers a yes-or-no question."""
-    if verge is None or found.objective_usd is None or found.bound_usd is None:
+    if thresholds is None or found.objective_usd is None or found.bound_usd is None:
         return False
-    return verge.decided(found.objective_usd, found.bound_usd)
+    return thresholds.decided(found.objective_usd, found.bound_usd)
 
 
 def status_of(gap: float, limits: SearchLimits) -> SolveStatus:

@@ -18,9 +18,9 @@ from fleetplan.planner.formulation import (
 )
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.independent_parts import Component, components
-from fleetplan.planner.search.apart import ApartSearch, regions_apart
 from fleetplan.planner.search.joint_plans import better_of
 from fleetplan.planner.search.parts import known_of, merge_parts, proof_of
+from fleetplan.planner.search.region_by_region import RegionalSearch, separable_regions
 from fleetplan.planner.search.result import (
     CheapestPlan,
     SearchLimits,
@@ -34,7 +34,7 @@ from fleetplan.planner.search.simplicity import (
     NEARLY_SAME_RATIO,
     SimplerPlans,
     SimplerStep,
-    Turns,
+    StepBudget,
 )
 from fleetplan.planner.search.solvers.best import WITHDRAWN, least_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver, solve_by_work
@@ -49,7 +49,7 @@ from fleetplan.planner.search.stages import NOTHING_PROVEN
 from fleetplan.planner.search.tie_breaks import prefer_local_serving
 from fleetplan.planner.search.unmet import UnmetStages
 from fleetplan.planner.search.warm_start import hint_known_plan, hint_solution
-from fleetplan.planner.search.work import Spent
+from fleetplan.planner.search.work import TimeSpent
 from fleetplan.planner.units import USD_RESOLUTION, gap_of_cost
 
 SIMPLIFY_TIME_LIMIT_S = 5.0
@@ -77,7 +77,7 @@ def search_parts(
     SearchResult
         Infeasible only if proven. Each part is within the target gap, so the whole is too.
     """
-    started, spent = time.monotonic(), Spent(counted=limits.reproducible)
+    started, spent = time.monotonic(), TimeSpent(counted=limits.reproducible)
     if not limits.reproducible:
         limits = limits.from_now()
         # All stages of all parts share one grace period.
@@ -90,10 +90,10 @@ def search_parts(
         left = limits.time_limit_s - spent.seconds
         own_limits = replace(limits, time_limit_s=max(left / (len(parts) - done), 0.1))
         # A verge on the total cost decides nothing about a part, except that any plan will do.
-        verge = limits.verge
-        if verge is not None and not verge.any_plan:
-            verge = None if len(parts) > 1 else verge.less(elsewhere_usd)
-        own_limits = replace(own_limits, verge=verge)
+        thresholds = limits.thresholds
+        if thresholds is not None and not thresholds.any_plan:
+            thresholds = None if len(parts) > 1 else thresholds.less(elsewhere_usd)
+        own_limits = replace(own_limits, thresholds=thresholds)
         run = Run(part, own_limits, started, stop or Stop())
         run.watch = watch or (lambda _: None)
         run.label = "" if len(parts) == 1 else f" of part {done + 1}/{len(parts)}"
@@ -111,7 +111,7 @@ def _search_apart(run: Run, part: Component) -> SearchResult | None:
 
     The time and work count towards the run.
     """
-    regions = regions_apart(part)
+    regions = separable_regions(part)
     if not regions:
         return None
 
@@ -137,14 +137,14 @@ def _search_apart(run: Run, part: Component) -> SearchResult | None:
             run.known = max(run.known, proof_of(found, part), key=lambda each: each.bound)
         return found
 
-    apart = ApartSearch(part, regions, run.limits, run.watch, run.stop, search_part)
+    apart = RegionalSearch(part, regions, run.limits, run.watch, run.stop, search_part)
     found = apart.run(lambda: run.time_left_s() - (apart.spent if run.limits.reproducible else 0.0))
     run.deterministic_time += apart.spent
     if found is None or found.solution is None:
         return found
     found = run.with_known_bound(replace(found, wall_s=time.monotonic() - run.started))
     is_over = run.time_left_s() < LEAST_WHOLE_S or run.stop.requested
-    if is_over or found.status is not SolveStatus.LIMIT or decided(found, run.limits.verge):
+    if is_over or found.status is not SolveStatus.LIMIT or decided(found, run.limits.thresholds):
         return found
     # Close the remaining gap on the whole, from the regions' joint plan and bound.
     run.begin = found.solution
@@ -260,7 +260,7 @@ class Run(UnmetStages):
         home = {services: allowed(percent) for percent, services in self._home_preferences()}
         seconds = left / ALL_SHARES_OF_TIME if home else left
         began_s = self.time_left_s()
-        turns = Turns(seconds, lambda: began_s - self.time_left_s())
+        turns = StepBudget(seconds, lambda: began_s - self.time_left_s())
         plans = SimplerPlans(planning, outcome.values, partial(self._ask, planning, turns))
         values = plans.search(allowed(self.problem.fleet.policy.simpler_percent), nearly, home)
         if values is outcome.values:
@@ -287,7 +287,7 @@ class Run(UnmetStages):
                 by_percent.setdefault(service.home_percent, set()).add(service.name)
         return [(percent, frozenset(by_percent[percent])) for percent in sorted(by_percent, reverse=True)]
 
-    def _ask(self, planning: PlanningModel, turns: Turns, step: SimplerStep) -> cp_model.CpSolver | None:
+    def _ask(self, planning: PlanningModel, turns: StepBudget, step: SimplerStep) -> cp_model.CpSolver | None:
         """Solve the model within a share of the time, counted as work in reproducible runs."""
         if self.stop.requested:
             return None

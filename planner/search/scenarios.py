@@ -15,7 +15,7 @@ from fleetplan.planner.search.result import LEAST_S, SearchLimits, SearchResult
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.stages import OWN_SHARE_OF_GAP
 from fleetplan.planner.search.warm_start import supply_of
-from fleetplan.planner.search.work import Spent
+from fleetplan.planner.search.work import TimeSpent
 
 LEAST_REGRET: Final = "least-regret"
 
@@ -40,7 +40,7 @@ class Evaluation:
         Turns a search result into a verified plan.
     holds : callable
         Checks whether a result keeps the budgets.
-    spent : Spent
+    spent : TimeSpent
         Time or work of all solves so far.
     """
 
@@ -48,7 +48,7 @@ class Evaluation:
     stop: Stop
     build: Build
     holds: Holds
-    spent: Spent = field(default_factory=lambda: Spent(counted=False))
+    spent: TimeSpent = field(default_factory=lambda: TimeSpent(counted=False))
 
     @property
     def over(self) -> bool:

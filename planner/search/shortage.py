@@ -25,8 +25,8 @@ from fleetplan.planner.plan import UNMET_GAP_RATIO, Rejections, Shortage
 from fleetplan.planner.problem import Cell, Problem
 from fleetplan.planner.problem.load_units import part_of, units_requests_per_s
 from fleetplan.planner.search.blocks.solve import solve_planning
-from fleetplan.planner.search.capacity_needed import accelerators_needed, power_needed_kw
 from fleetplan.planner.search.deadline import NEVER, Deadline
+from fleetplan.planner.search.required_capacity import accelerators_needed, power_needed_kw
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.request import ModelStatus, SolverLimits
 from fleetplan.planner.search.unmet_prices import hint_nothing

@@ -38,7 +38,7 @@ class SimplerStep:
 
 
 @dataclass(slots=True)
-class Turns:
+class StepBudget:
     """Time budget of consecutive steps: what one leaves, later ones may use.
 
     Attributes

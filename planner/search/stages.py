@@ -14,7 +14,7 @@ from ortools.sat.python import cp_model
 from fleetplan.planner.formulation import (
     Goal,
     PlanningModel,
-    Reached,
+    ReachedGoal,
     Variables,
     goal_of,
     goal_units,
@@ -26,7 +26,7 @@ from fleetplan.planner.search.blocks.request import WarmStart
 from fleetplan.planner.search.blocks.solve import LEAST_VARIABLES, decomposed, solve_in_blocks
 from fleetplan.planner.search.blocks.whole_first import solve_whole_first, worth_solving_whole
 from fleetplan.planner.search.cluster_seats import ClusterSeats
-from fleetplan.planner.search.remembered import program_key
+from fleetplan.planner.search.program_cache import program_key
 from fleetplan.planner.search.result import (
     Progress,
     SearchLimits,
@@ -44,10 +44,10 @@ from fleetplan.planner.search.solvers.race import solve_model
 from fleetplan.planner.search.solvers.reproducible import solve_reproducibly
 from fleetplan.planner.search.solvers.request import (
     PATIENT,
+    ExtraTime,
     Listener,
     ModelOutcome,
     ModelStatus,
-    Overtime,
     Patience,
     SolverLimits,
     Step,
@@ -83,7 +83,7 @@ class Stages:
         self.goal = goal_of(part.problem)
         # Bound known before the search, for plans that serve all demand. [objective units]
         self.known = NOTHING_PROVEN
-        self.reached: Reached | None = None
+        self.reached: ReachedGoal | None = None
         # Proven unmet demand by priority, for the priorities searched. [units of unmet demand]
         self.unmet_bounds: dict[int, float] = {}
         self.values: cp_model.CpSolver | None = None
@@ -153,7 +153,7 @@ class Stages:
         bound = min(outcome.bound if goal.provable else least_of(model), value)
         most = max(value, math.floor(bound + goal.rounding_units(bound)))
         model.add(units <= most).with_name("goal_limit")
-        self.reached = Reached(goal, goal.figure(value), goal.figure(bound))
+        self.reached = ReachedGoal(goal, goal.figure(value), goal.figure(bound))
         return None
 
     def minimise_cost(
@@ -170,8 +170,8 @@ class Stages:
         def enough(objective: float, bound: float) -> bool:
             # The target gap is a share of the whole TCO, fixed costs included.
             plan, least = self.usd(objective), self.usd(max(bound, known.bound))
-            verge = self.limits.verge
-            decided = verge is not None and verge.decided(plan, least)
+            thresholds = self.limits.thresholds
+            decided = thresholds is not None and thresholds.decided(plan, least)
             return decided or plan - least <= self.limits.search_gap_ratio * plan + self.limits.slack_usd
 
         def on_step(step: Step) -> None:
@@ -207,14 +207,14 @@ class Stages:
         solve: Callable[[], ModelOutcome],
     ) -> ModelOutcome:
         """Return the cached outcome of a program if it is good enough, else solve and cache."""
-        remembered, model = self.limits.remembered, planning.model
+        program_cache, model = self.limits.program_cache, planning.model
         large = len(model.proto.variables) >= LEAST_VARIABLES
-        if remembered is None or self.limits.reproducible or large:
+        if program_cache is None or self.limits.reproducible or large:
             return solve()
         key = program_key(model)
-        known = remembered.found(key)
+        known = program_cache.found(key)
         if known is None or known.values is None or known.objective is None or known.bound is None:
-            return remembered.noted(key, solve())
+            return program_cache.noted(key, solve())
         on_step(Step(known.bound_source, "reused an identical model's result", known.objective, known.bound))
         if enough(known.objective, known.bound):
             return replace(known, deterministic_time=0.0)
@@ -223,7 +223,7 @@ class Stages:
         if outcome.objective is not None and (outcome.bound is None or outcome.bound < known.bound):
             bound = min(known.bound, outcome.objective)
             outcome = replace(outcome, bound=bound, bound_source=known.bound_source)
-        return remembered.noted(key, outcome)
+        return program_cache.noted(key, outcome)
 
     def solve(
         self,
@@ -232,7 +232,7 @@ class Stages:
         enough: Callable[[float, float], bool],
         on_step: Listener,
         patience: Patience = PATIENT,
-        overtime: Overtime | None = None,
+        extra_time: ExtraTime | None = None,
         row_duals: FloatArray | None = None,
     ) -> ModelOutcome:
         """Solve one stage: in blocks if the model is large, else as a whole."""
@@ -242,7 +242,7 @@ class Stages:
             self.limits.workers,
             self.stop,
             patience,
-            overtime,
+            extra_time,
             self.limits.latest,
             self._seats(),
         )
@@ -251,7 +251,7 @@ class Stages:
             reproducible = self.limits.reproducible
             warm_start = WarmStart(self.memory, row_duals)
             # Overtime is for unmet demand at prices beside which HiGHS's tolerances hide the cost.
-            whole_first = overtime is None and worth_solving_whole(planning)
+            whole_first = extra_time is None and worth_solving_whole(planning)
             search = solve_whole_first if whole_first else solve_in_blocks
             outcome = search(planning, parts, limits, enough, on_step, reproducible, warm_start)
         elif self.limits.reproducible:

@@ -23,7 +23,7 @@ from fleetplan.planner.search.scenarios import (
     with_scenario_optima,
     wrong_forecasts,
 )
-from fleetplan.planner.search.work import Spent
+from fleetplan.planner.search.work import TimeSpent
 
 KEPT_SHARE_OF_TIME: Final = 0.15
 """Share of the time limit reserved for single scenarios and wrong forecasts while the joint gap is open."""
@@ -83,7 +83,7 @@ class _Scenarios:
     ) -> None:
         self.problem = problem
         self.limits = evaluation.limits
-        self.spent = Spent(counted=self.limits.reproducible)
+        self.spent = TimeSpent(counted=self.limits.reproducible)
         self.evaluation = replace(evaluation, spent=self.spent)
         self.watch = watch
         self.forecasts = forecasts

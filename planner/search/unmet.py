@@ -28,8 +28,8 @@ from fleetplan.planner.search.solvers.cpsat import hint, hint_values
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.proofs import Proof
 from fleetplan.planner.search.solvers.request import (
+    ExtraTime,
     ModelOutcome,
-    Overtime,
     Patience,
     Step,
 )
@@ -203,8 +203,8 @@ class UnmetStages(Stages):
 
         left_s = self.time_left_s()
         seconds = max(left_s * WEIGHED_SHARE_OF_TIME, min(LEAST_WEIGHED_S, left_s * MOST_WEIGHED_SHARE))
-        overtime = Overtime(max(left_s * MOST_WEIGHED_SHARE - seconds, 0.0), good)
-        outcome = self.solve(planning, seconds, enough, on_step, overtime=overtime, row_duals=first)
+        extra_time = ExtraTime(max(left_s * MOST_WEIGHED_SHARE - seconds, 0.0), good)
+        outcome = self.solve(planning, seconds, enough, on_step, extra_time=extra_time, row_duals=first)
         if outcome.values is None or outcome.bound is None:
             return outcome
         served.note(list(outcome.values.response_proto.solution))

@@ -15,7 +15,7 @@ from fleetplan.planner.formulation import AcquireKey, PlanningModel, ReplicaKey,
 from fleetplan.planner.formulation.groups import KEPT, members
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.problem.plan_in_force import period_in_force
+from fleetplan.planner.problem.current_plan import period_in_force
 from fleetplan.planner.problem.scenarios import FixedSupply
 
 KeyT = TypeVar("KeyT", bound=Hashable)

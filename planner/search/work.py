@@ -35,7 +35,7 @@ ITERATIONS_A_NODE: Final = 60
 """Iterations per node, cuts and heuristics included: 20 to 130 in the programs above."""
 
 
-class Spent:
+class TimeSpent:
     """Time that a question has spent: clock time, or solver work in reproducible runs.
 
     Parameters

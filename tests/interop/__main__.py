@@ -24,7 +24,7 @@ from fleetplan.planner.plan import Plan, read_plan
 from tests.interop import judge
 from tests.interop.cases import ParserCase
 from tests.interop.objects import chart_refusals, refusals
-from tests.interop.reading import SCENARIOS, Finding, cases_of
+from tests.interop.reading import SCENARIOS, VarianceFinding, cases_of
 from tests.interop.rules import rules_of
 
 HERE = Path(__file__).parent
@@ -48,7 +48,7 @@ def verdicts(python: str, check: str, cases: Iterable[object]) -> list[dict[str,
     return found
 
 
-def findings_of(cases: Sequence[ParserCase], python: str) -> Iterator[Finding]:
+def findings_of(cases: Sequence[ParserCase], python: str) -> Iterator[VarianceFinding]:
     """What the frameworks say of commands."""
     for framework in ("vllm", "sglang"):
         own = [each for each in cases if each.framework == framework]
@@ -77,7 +77,7 @@ def findings_of(cases: Sequence[ParserCase], python: str) -> Iterator[Finding]:
                 yield each.source, "other", why
 
 
-def pods(exports: Path, python: str) -> Iterator[Finding]:
+def pods(exports: Path, python: str) -> Iterator[VarianceFinding]:
     """What the schema of Kubernetes says of the pods of manifests."""
     found: dict[str, object] = {}
     for file in sorted(exports.glob("*/dynamo/*.yaml")):
@@ -99,7 +99,7 @@ def pods(exports: Path, python: str) -> Iterator[Finding]:
             yield place, "refused", answer["refused"]
 
 
-def purchases(plans: Mapping[Path, Plan], python: str) -> Iterator[Finding]:
+def purchases(plans: Mapping[Path, Plan], python: str) -> Iterator[VarianceFinding]:
     """What a policy of Rego sees in planned changes, by their files, against what is bought and retired."""
     policy = (Path(__file__).parents[2] / "docs" / "formats.md").read_text("utf-8")
     policy = policy.split("```rego\n", 1)[1].split("```", 1)[0]
@@ -115,7 +115,7 @@ def purchases(plans: Mapping[Path, Plan], python: str) -> Iterator[Finding]:
             )
 
 
-def refused_rules(asked: Mapping[str, dict[str, Any]], python: str) -> Iterator[Finding]:
+def refused_rules(asked: Mapping[str, dict[str, Any]], python: str) -> Iterator[VarianceFinding]:
     """What the rules of CustomResourceDefinitions say of objects."""
     for place, answer in zip(asked, verdicts(python, "check_cel", asked.values()), strict=True):
         if "refused" in answer:

@@ -26,7 +26,7 @@ from tests.interop.documents import read_all_yaml
 
 SCENARIOS = Path(__file__).parents[2] / "src" / "fleetplan" / "scenarios"
 
-Finding = tuple[str, str, str]
+VarianceFinding = tuple[str, str, str]
 """Where, whether it is refused or other, and why."""
 
 
@@ -48,7 +48,7 @@ def largest_rows(plan: Plan, period: str) -> dict[str, Placement]:
 
 def cases_of(
     plan: Plan, scenario: str, exports: Path, *, models: Path | None = None, period: str | None = None
-) -> Iterator[tuple[ParserCase, list[Finding]]]:
+) -> Iterator[tuple[ParserCase, list[VarianceFinding]]]:
     """Every command of the exports of a plan, with what its manifest is found to be.
 
     Parameters

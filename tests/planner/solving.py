@@ -10,7 +10,7 @@ from fleetplan.planner.assemble import build_plan, within_budgets
 from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.plan import Placement, Plan, PlanProvenance, Solve
 from fleetplan.planner.problem import Candidate, Problem, build_problem
-from fleetplan.planner.problem.plan_in_force import with_baseline
+from fleetplan.planner.problem.current_plan import with_baseline
 from fleetplan.planner.problem.scenarios import ScenarioOptimum
 from fleetplan.planner.search.budgets_kept import search
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus, Watcher

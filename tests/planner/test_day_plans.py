@@ -13,7 +13,7 @@ from tests.planner.uncertain_demand import RUNS, planned, question
 from fleetplan.fleet.inventory import Fleet, Tidal
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.problem.plan_in_force import with_baseline
+from fleetplan.planner.problem.current_plan import with_baseline
 from fleetplan.planner.questions.diff import diff
 
 SHIFTS = (candidate("day", "A", 1.0), candidate("night", "A", 1.0))

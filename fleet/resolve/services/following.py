@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from fleetplan.fleet.document import KeyPath
-from fleetplan.fleet.inventory import DemandCase, DemandRates, Follows, Service
+from fleetplan.fleet.inventory import DemandCase, DemandRates, FollowedServices, Service
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.fleet import ServiceSpec
 from fleetplan.fleet.schema.service_parts import FollowsSpec
@@ -125,11 +125,11 @@ def followed_demand(
     return demand
 
 
-def resolved_follows(spec: ServiceSpec) -> Follows | None:
+def resolved_follows(spec: ServiceSpec) -> FollowedServices | None:
     """Return the services that a service follows, in the form of the planner."""
     if not spec.leaders:
         return None
-    return Follows(tuple(each.service for each in spec.leaders), spec.leaders[0].ttft_share)
+    return FollowedServices(tuple(each.service for each in spec.leaders), spec.leaders[0].ttft_share)
 
 
 def shared_budgets(

@@ -28,7 +28,7 @@ from fleetplan.perfmodel.operators import (
 from fleetplan.perfmodel.optables.interpolation.light import light_at, light_grid
 from fleetplan.perfmodel.optables.interpolation.measured_grid import measured_grid
 from fleetplan.perfmodel.optables.interpolation.neighbours import (
-    Lenders,
+    DonorSites,
     grid_lenders,
     line_lenders,
     nearest_lenders,
@@ -236,7 +236,7 @@ class LookupTable:
                 found[row] = self.surfaces.holding(wider).latency_ms[wider].min(axis=0)
         return found
 
-    def _lenders(self, queried: IntArray) -> Lenders:
+    def _lenders(self, queried: IntArray) -> DonorSites:
         sites, queries = site_features(self.kind, self.sites), site_features(self.kind, queried)
         if self.kind is OperatorKind.GEMM:
             return grid_lenders(sites, queries)

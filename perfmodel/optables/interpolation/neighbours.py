@@ -49,7 +49,7 @@ _CHUNK: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Lenders:
+class DonorSites:
     """The sites that each query borrows from.
 
     Attributes
@@ -68,7 +68,7 @@ class Lenders:
     provenance: ByteArray
 
 
-def nearest_lenders(sites: FloatArray, queries: FloatArray, extra_distance: FloatArray) -> Lenders:
+def nearest_lenders(sites: FloatArray, queries: FloatArray, extra_distance: FloatArray) -> DonorSites:
     """Borrow from the nearest sites, the nearer the more (inverse square of the distance).
 
     Parameters
@@ -92,10 +92,10 @@ def nearest_lenders(sites: FloatArray, queries: FloatArray, extra_distance: Floa
     weights /= weights.sum(axis=1, keepdims=True)
     around = sites[chosen]
     inside = ((around.min(axis=1) <= queries) & (queries <= around.max(axis=1))).all(axis=1)
-    return Lenders(chosen, weights, _label(~inside))
+    return DonorSites(chosen, weights, _label(~inside))
 
 
-def line_lenders(sites: FloatArray, queries: FloatArray) -> Lenders:
+def line_lenders(sites: FloatArray, queries: FloatArray) -> DonorSites:
     """Borrow from the two sites around each query on a line, and beyond them from the last one.
 
     Parameters
@@ -111,10 +111,10 @@ def line_lenders(sites: FloatArray, queries: FloatArray) -> Lenders:
     width = level[above] - level[below]
     share = (clipped - level[below]) / np.where(width > 0, width, 1.0)
     chosen = np.stack([order[below], order[above]], axis=1)
-    return Lenders(chosen, np.stack([1 - share, share], axis=1), _label(clipped != queries))
+    return DonorSites(chosen, np.stack([1 - share, share], axis=1), _label(clipped != queries))
 
 
-def grid_lenders(sites: FloatArray, queries: FloatArray) -> Lenders:
+def grid_lenders(sites: FloatArray, queries: FloatArray) -> DonorSites:
     """Borrow from the corners of the grid cell around each query, by bilinear weights.
 
     For sites that form a nearly complete grid in two dimensions; where a corner with a weight is missing,
@@ -158,7 +158,7 @@ def grid_lenders(sites: FloatArray, queries: FloatArray) -> Lenders:
         corners[np.flatnonzero(holes)[:, None], np.arange(n_found)] = found.sites
         corner_weights[np.flatnonzero(holes)[:, None], np.arange(n_found)] = found.weights
         label[holes] = found.provenance
-    return Lenders(corners, corner_weights, label)
+    return DonorSites(corners, corner_weights, label)
 
 
 def _label(outside: NDArray[np.bool_]) -> ByteArray:

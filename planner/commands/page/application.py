@@ -46,7 +46,7 @@ class SolveRequest(BaseModel):
     """Number of the displayed plan."""
 
 
-class Ending(BaseModel):
+class CancelRequest(BaseModel):
     """A request to end the running solve."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -140,7 +140,7 @@ class _Views:
         return JSONResponse(state_of(self._session), 202)
 
     async def stop(self, request: Request) -> Response:
-        ending = Ending.model_validate_json(await request.body())
+        ending = CancelRequest.model_validate_json(await request.body())
         self._session.stop(keep=ending.keep)
         return JSONResponse(state_of(self._session), 202)
 

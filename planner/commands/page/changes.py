@@ -54,7 +54,7 @@ class Changes(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditedFile:
     """A changed fleet file.
 
     Attributes
@@ -107,7 +107,7 @@ def open_file(settings: Settings, scenario: str | None) -> OpenFile:
     return OpenFile(document, fleet, form_of(document, fleet), () if block is None else tuple(block.entries))
 
 
-def edited(changes: Changes, file: OpenFile) -> Edited:
+def edited(changes: Changes, file: OpenFile) -> EditedFile:
     """Return a changed fleet file.
 
     Raises
@@ -131,7 +131,7 @@ def edited(changes: Changes, file: OpenFile) -> Edited:
         *changes.other,
     ]
     scenarios = () if changes.scenario is None else (changes.scenario,)
-    return Edited(scenarios, assignments, ", ".join(said) or UNCHANGED)
+    return EditedFile(scenarios, assignments, ", ".join(said) or UNCHANGED)
 
 
 def _said_ratios(what: str, ratios: Mapping[str, float]) -> Iterator[str]:

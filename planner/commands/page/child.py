@@ -24,7 +24,7 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import NoPlanFoundError, plan_fleet
 from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.commands.page.messages import (
-    Doing,
+    Activity,
     Message,
     PlanAnswer,
     PlanRequest,
@@ -36,7 +36,7 @@ from fleetplan.planner.plan import Infeasible, Plan, read_plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.solve_outcome import stated_outcome
-from fleetplan.planner.search import Progress, Remembered, SearchLimits, default_workers
+from fleetplan.planner.search import ProgramCache, Progress, SearchLimits, default_workers
 from fleetplan.scenarios.load import load_fleet
 
 FAILED = "the program failed; please report the traceback in the terminal"
@@ -67,7 +67,7 @@ class Planner:
             settings.gap_ratio,
             settings.seed,
             default_workers(),
-            remembered=Remembered(),
+            program_cache=ProgramCache(),
         )
         baseline = None if settings.baseline is None else read_plan(settings.baseline)
         self._resolver = Resolver(self._limits, baseline=baseline)
@@ -86,7 +86,7 @@ class Planner:
 
     def _outcome(self, question: PlanRequest) -> Plan | Infeasible:
         def say(text: str) -> None:
-            self.send(Doing(question.number, text))
+            self.send(Activity(question.number, text))
 
         def watch(step: Progress) -> None:
             self.send(PlanStep(question.number, step.stage, step.objective_usd, step.bound_usd))

@@ -23,7 +23,7 @@ UNITS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Scaled:
+class ScaledField:
     """An item that the page scales by a factor.
 
     Attributes
@@ -78,19 +78,19 @@ class Form:
 
     Attributes
     ----------
-    demand, prices : tuple[Scaled, ...]
+    demand, prices : tuple[ScaledField, ...]
         Services and offers.
     targets, supply : tuple[Numbers, ...]
         Latency targets; offers, pools, power and budgets.
-    hardware : tuple[Scaled, ...]
+    hardware : tuple[ScaledField, ...]
         Kinds of hardware with their pools and offers.
     """
 
-    demand: tuple[Scaled, ...]
-    prices: tuple[Scaled, ...]
+    demand: tuple[ScaledField, ...]
+    prices: tuple[ScaledField, ...]
     targets: tuple[Numbers, ...]
     supply: tuple[Numbers, ...]
-    hardware: tuple[Scaled, ...]
+    hardware: tuple[ScaledField, ...]
 
     def number(self, key_path: tuple[str, ...]) -> Number | None:
         """Return the number at a path, or None."""
@@ -110,27 +110,27 @@ def form_of(document: Document, fleet: Fleet) -> Form:
     """
     return Form(
         tuple(_demand(document, fleet)),
-        tuple(Scaled(offer.name, f"{offer.hardware}, {_price(offer)}") for offer in fleet.offers),
+        tuple(ScaledField(offer.name, f"{offer.hardware}, {_price(offer)}") for offer in fleet.offers),
         tuple(_targets(document, fleet)),
         tuple(_supply(document, fleet)),
-        tuple(Scaled(name, ", ".join(_sources(fleet, name))) for name in supplied_hardware(fleet)),
+        tuple(ScaledField(name, ", ".join(_sources(fleet, name))) for name in supplied_hardware(fleet)),
     )
 
 
-def _demand(document: Document, fleet: Fleet) -> Iterator[Scaled]:
+def _demand(document: Document, fleet: Fleet) -> Iterator[ScaledField]:
     for position, service in enumerate(fleet.services):
         if service.follows is not None:
-            yield Scaled(service.name, "", f"follows {service.follows.names}")
+            yield ScaledField(service.name, "", f"follows {service.follows.names}")
         elif demand_key(document, position) is None:
-            yield Scaled(service.name, "", "has no demand of its own")
+            yield ScaledField(service.name, "", "has no demand of its own")
         elif service.offline is not None:
-            yield Scaled(service.name, "offline")
+            yield ScaledField(service.name, "offline")
         else:
             peak = max(
                 sum(rate for (_, period, _), rate in service.demand.peak.items() if period == each)
                 for each in fleet.periods
             )
-            yield Scaled(service.name, f"{figure(peak)} requests/s at peak")
+            yield ScaledField(service.name, f"{figure(peak)} requests/s at peak")
 
 
 def demand_key(document: Document, position: int) -> KeyPath | None:

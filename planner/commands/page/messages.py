@@ -62,7 +62,7 @@ class StopRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Doing:
+class Activity:
     """Description of the current step of a question."""
 
     number: int
@@ -111,4 +111,4 @@ class PlanAnswer:
     reason: str = ""
 
 
-Message = Doing | PlanStep | PlanAnswer
+Message = Activity | PlanStep | PlanAnswer

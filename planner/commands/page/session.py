@@ -9,7 +9,7 @@ from typing import Final
 
 from fleetplan.fleet.errors import Issue
 from fleetplan.planner.commands.page.messages import (
-    Doing,
+    Activity,
     Message,
     PlanAnswer,
     PlanRequest,
@@ -200,7 +200,7 @@ class Session:
             if solving is None or message.number != solving.question.number:
                 return
             match message:
-                case Doing(text=text):
+                case Activity(text=text):
                     solving.doing = text
                 case PlanStep():
                     if solving.first_s is None and message.objective_usd is not None:

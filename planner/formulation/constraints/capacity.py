@@ -49,7 +49,7 @@ from fleetplan.planner.formulation.packing import packing
 from fleetplan.planner.formulation.rates import rate_scales, rate_units
 from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables
 from fleetplan.planner.problem import Phase, Problem
-from fleetplan.planner.problem.places_in_file import item_issue
+from fleetplan.planner.problem.file_positions import item_issue
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 FAMILY = 3

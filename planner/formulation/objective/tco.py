@@ -24,9 +24,9 @@ from ortools.sat.python import cp_model
 from fleetplan.fleet.tco import present_value_ratio
 from fleetplan.fleet.units import HOURS_PER_DAY
 from fleetplan.planner.formulation.groups import GROUPS, members
+from fleetplan.planner.formulation.objective.cost_overflow import too_dear
 from fleetplan.planner.formulation.objective.data import data_usd_per_load_unit
 from fleetplan.planner.formulation.objective.supply import supply_charges
-from fleetplan.planner.formulation.objective.too_dear import too_dear
 from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM, usd_units, whole_weights
 from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables

@@ -9,11 +9,11 @@ from typing import Final
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.candidates import OutOfTimeError
-from fleetplan.planner.plan import Conflict, GivenWay, Infeasible, Plan, Shortage, StatedWayOut
+from fleetplan.planner.plan import ConcessionRow, Conflict, Infeasible, Plan, Shortage, StatedWayOut
 from fleetplan.planner.questions.conflict.core import Core, CoreSearch
 from fleetplan.planner.questions.conflict.requirement import Requirement, RequirementKind
 from fleetplan.planner.questions.conflict.requirements import requirements_of
-from fleetplan.planner.questions.conflict.ways_out import Give, WayOut, named, ways_out
+from fleetplan.planner.questions.conflict.ways_out import Concession, WayOut, named, ways_out
 from fleetplan.planner.questions.fleet_question import FleetAnswer
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.search import Deadline, Verdict, least_power
@@ -30,7 +30,7 @@ MOST_BUILDING_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class ExplainedConflict:
     """The conflict of a fleet and its resolutions.
 
     Attributes
@@ -99,7 +99,7 @@ def explain_conflict(
     resolver: Resolver,
     deadline: Deadline,
     proven: bool = False,
-) -> Explained | None:
+) -> ExplainedConflict | None:
     """Find the conflict of a fleet that is proven infeasible, and its resolutions.
 
     Parameters
@@ -117,7 +117,7 @@ def explain_conflict(
 
     Returns
     -------
-    Explained or None
+    ExplainedConflict or None
         None if the time was too short, or if no requirement that can be dropped is in conflict.
     """
     forbidden = replace(fleet, policy=replace(fleet.policy, unmet="forbid"))
@@ -158,7 +158,7 @@ def explain_conflict(
             ways.solve(way)
     if core is None and not ways.known:
         return None
-    return Explained(core, ways.best_first(), core is not None and not clock.late)
+    return ExplainedConflict(core, ways.best_first(), core is not None and not clock.late)
 
 
 class _Ways:
@@ -209,7 +209,7 @@ def _more_power(fleet: Fleet, universe: Sequence[Requirement], clock: _Clock) ->
     short = [each for each in limited if each.power_limit and each.power_limit.region in found.steps]
     return WayOut(
         tuple(
-            Give(each, found.steps[each.power_limit.region], found.least)
+            Concession(each, found.steps[each.power_limit.region], found.least)
             for each in short
             if each.power_limit is not None
         )
@@ -240,7 +240,7 @@ def _first_guess(universe: Sequence[Requirement], shortages: Sequence[Shortage])
 def _way_record(way: WayOut, plan: Plan) -> StatedWayOut:
     return StatedWayOut(
         gives=tuple(
-            GivenWay(requirement=give.requirement.name, change=give.text, least=give.least)
+            ConcessionRow(requirement=give.requirement.name, change=give.text, least=give.least)
             for give in way.gives
         ),
         objective_usd=plan.objective_usd,

@@ -16,7 +16,7 @@ MOST_STEPS: Final = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Give:
+class Concession:
     """Relaxation of one requirement.
 
     Attributes
@@ -53,11 +53,11 @@ class WayOut:
 
     Attributes
     ----------
-    gives : tuple[Give, ...]
+    gives : tuple[Concession, ...]
         Relaxations, none of which can be left out.
     """
 
-    gives: tuple[Give, ...]
+    gives: tuple[Concession, ...]
 
     def laid_on(self, fleet: Fleet) -> Fleet:
         """Return the fleet after this resolution."""
@@ -145,22 +145,22 @@ def _enough(
 
 def _least(fleet: Fleet, picked: Sequence[Requirement], feasible: Callable[[Fleet], Verdict]) -> WayOut:
     """Minimise the steps of each requirement in turn, with the others at their current steps."""
-    gives = {each.name: Give(each, 0, each.steps is None) for each in picked}
+    gives = {each.name: Concession(each, 0, each.steps is None) for each in picked}
     for requirement in picked:
         if requirement.steps is None:
             continue
         others = [give for name, give in gives.items() if name != requirement.name]
 
         def verdict(
-            steps: int, requirement: Requirement = requirement, others: Sequence[Give] = others
+            steps: int, requirement: Requirement = requirement, others: Sequence[Concession] = others
         ) -> Verdict:
-            return feasible(WayOut((*others, Give(requirement, steps, False))).laid_on(fleet))
+            return feasible(WayOut((*others, Concession(requirement, steps, False))).laid_on(fleet))
 
         steps, least = least_steps(verdict, requirement.steps.most)
         if steps is None:
             # No tried amount is enough, but dropping the requirement is.
             continue
-        gives[requirement.name] = Give(requirement, steps, least)
+        gives[requirement.name] = Concession(requirement, steps, least)
     return WayOut(tuple(gives.values()))
 
 

@@ -14,24 +14,24 @@ from fleetplan.planner.questions.track.actuals import (
 from fleetplan.planner.questions.track.next_fleet import next_fleet
 from fleetplan.planner.questions.track.variances import (
     DemandRow,
-    Finding,
     LatencyRow,
     PeriodCost,
     PoolRow,
     TrackReport,
+    VarianceFinding,
     track,
 )
 
 __all__ = [
     "Actuals",
     "DemandRow",
-    "Finding",
     "GatheredActuals",
     "LatencyRow",
     "Mean",
     "PeriodCost",
     "PoolRow",
     "TrackReport",
+    "VarianceFinding",
     "next_fleet",
     "period_dates",
     "read_actuals",

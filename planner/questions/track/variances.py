@@ -23,7 +23,7 @@ NOTABLE_RATIO: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class VarianceFinding:
     """A variance: the deviation of one assumption, and its effect on cost.
 
     Attributes
@@ -125,7 +125,7 @@ class TrackReport:
         Name of the fleet.
     periods : tuple[str, ...]
         Periods with measurements.
-    findings : tuple[Finding, ...]
+    findings : tuple[VarianceFinding, ...]
         Variances, largest amount first.
     demand, latencies, pools, costs : tuple of rows
         Plan and measurements by subject.
@@ -139,7 +139,7 @@ class TrackReport:
 
     fleet: str
     periods: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[VarianceFinding, ...]
     demand: tuple[DemandRow, ...]
     latencies: tuple[LatencyRow, ...]
     pools: tuple[PoolRow, ...]
@@ -223,7 +223,7 @@ def _findings(
     rates: dict[str, dict[str, float]],
     prices: dict[tuple[str, str], float],
     periods: tuple[str, ...],
-) -> Iterator[Finding]:
+) -> Iterator[VarianceFinding]:
     asked: dict[tuple[str, str], list[DemandRow]] = defaultdict(list)
     for row in demand:
         asked[row.service, row.period].append(row)
@@ -243,10 +243,10 @@ def _findings(
             slower[hardware] += usd * (1 / ratio - 1)
             price = prices.get((pool, period), 1.0)
             if price != 1.0:
-                yield Finding("price", service, period, pool, price, usd / ratio * (price - 1))
+                yield VarianceFinding("price", service, period, pool, price, usd / ratio * (price - 1))
         for hardware, usd in slower.items():
             if hardware in rates.get(service, {}):
-                yield Finding("rates", service, period, hardware, rates[service][hardware], usd)
+                yield VarianceFinding("rates", service, period, hardware, rates[service][hardware], usd)
 
 
 def _growth(rows: list[DemandRow]) -> dict[str, float]:
@@ -263,7 +263,7 @@ def _demand_findings(
     rows: list[DemandRow],
     growth: dict[str, float],
     by_pool: dict[str, dict[str, float]],
-) -> Iterator[Finding]:
+) -> Iterator[VarianceFinding]:
     """Yield the cost of demand deviations: one for all regions if their ratios agree, else one per region."""
     more = {
         region: (ratio - 1) * sum(by_origin.get(region, 0.0) for by_origin in by_pool.values())
@@ -273,10 +273,10 @@ def _demand_findings(
     overall = sum(row.actual for row in rows) / planned if planned else 1.0
     if all(abs(ratio - overall) < NOTABLE_RATIO for ratio in growth.values()):
         regions = ", ".join(row.region for row in rows)
-        yield Finding("demand", service, period, regions, overall, sum(more.values()))
+        yield VarianceFinding("demand", service, period, regions, overall, sum(more.values()))
         return
     for region, usd in more.items():
-        yield Finding("demand", service, period, region, growth[region], usd)
+        yield VarianceFinding("demand", service, period, region, growth[region], usd)
 
 
 def _latency_rows(plan: Plan, planned: PlannedFigures, actuals: Actuals) -> Iterator[LatencyRow]:

@@ -9,22 +9,22 @@ from fleetplan.fleet.inventory import Fleet, Offer
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem import Candidate, KnownBound
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.conflict.explain import Explained, explain_conflict
+from fleetplan.planner.questions.conflict.explain import ExplainedConflict, explain_conflict
 from fleetplan.planner.questions.conflict.service_requirements import latency_requirements
 from fleetplan.planner.questions.conflict.ways_out import least_steps
 from fleetplan.planner.questions.fleet_question import FleetAnswer, FleetQuestion
 from fleetplan.planner.questions.resolving import Resolver
-from fleetplan.planner.questions.taken_over import bound_of
+from fleetplan.planner.questions.reuse import bound_of
 from fleetplan.planner.questions.why_not.assumed_offer import ASSUMED_OFFER, MOST_ASSUMED_PRICE, supplied
 from fleetplan.planner.questions.why_not.break_even import (
     BreakEven,
-    Without,
+    CostWithout,
     price_break_even,
     speed_break_even,
 )
 from fleetplan.planner.questions.why_not.reasons import Cause, Reason, standing_reasons
 from fleetplan.planner.questions.why_not.subject import Subject, SubjectKind
-from fleetplan.planner.search import Deadline, Verdict, Verge
+from fleetplan.planner.search import CostThresholds, Deadline, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +37,17 @@ class LatencyNeeded:
         Name of the service.
     text : str
         Present and required limit.
-    extra : Extra or None
+    extra : ExtraCost or None
         Extra cost of a plan with the item under that limit; None without such a plan.
     """
 
     service: str
     text: str
-    extra: Extra | None
+    extra: ExtraCost | None
 
 
 @dataclass(frozen=True, slots=True)
-class Extra:
+class ExtraCost:
     """Range of the extra cost of a plan with the item, from the optimality gaps. [USD]"""
 
     least_usd: float
@@ -66,11 +66,11 @@ class WhyNot:
         Placements with the item. If there are any, `extra` is the cost of excluding it.
     reasons : tuple[Reason, ...]
         Reasons against the item.
-    extra : Extra or None
+    extra : ExtraCost or None
         Extra cost of forcing the item in; None if impossible or undecided.
     forced : Plan or None
         Cheapest plan with the item (without it if the plan uses it).
-    conflict : Explained or None
+    conflict : ExplainedConflict or None
         Conflict that forbids the item, if limits do.
     price : BreakEven or None
         Break-even ratio of its price.
@@ -87,9 +87,9 @@ class WhyNot:
     subject: Subject
     used: tuple[Placement, ...]
     reasons: tuple[Reason, ...]
-    extra: Extra | None = None
+    extra: ExtraCost | None = None
     forced: Plan | None = None
-    conflict: Explained | None = None
+    conflict: ExplainedConflict | None = None
     price: BreakEven | None = None
     priced: tuple[Offer, ...] = ()
     speed: BreakEven | None = None
@@ -98,7 +98,7 @@ class WhyNot:
 
 
 @dataclass(frozen=True, slots=True)
-class Absence:
+class AbsentItem:
     """Question why an item is not in a plan.
 
     Attributes
@@ -119,12 +119,12 @@ class Absence:
     time_box_s: float
 
 
-def absences(asked: Sequence[Absence], resolver: Resolver) -> Iterator[WhyNot]:
+def absences(asked: Sequence[AbsentItem], resolver: Resolver) -> Iterator[WhyNot]:
     """Yield the answers to several questions, in their order."""
     return resolver.in_order(_answered, asked)
 
 
-def _answered(resolver: Resolver, asked: Absence) -> WhyNot:
+def _answered(resolver: Resolver, asked: AbsentItem) -> WhyNot:
     own = replace(resolver, keep=asked.subject.configurations)
     return why_not(asked.plan, asked.fleet, asked.subject, own, asked.time_box_s)
 
@@ -171,7 +171,7 @@ def _worth(
     answer = resolver.answer(asked)
     extra = None
     if answer.plan is not None:
-        extra = Extra(max(0.0, answer.least_usd - plan.objective_usd), answer.most_usd - plan.bound_usd)
+        extra = ExtraCost(max(0.0, answer.least_usd - plan.objective_usd), answer.most_usd - plan.bound_usd)
     return WhyNot(subject, used, (), extra, answer.plan, proven=answer.infeasible)
 
 
@@ -186,9 +186,9 @@ class _Stage:
     time_box_s: float
 
     @property
-    def without(self) -> Without:
+    def without(self) -> CostWithout:
         """Cost without the item: the present plan excludes it, so its cost and bound apply."""
-        return Without(self.plan.bound_usd, self.plan.objective_usd)
+        return CostWithout(self.plan.bound_usd, self.plan.objective_usd)
 
     @property
     def priced_offers(self) -> frozenset[str]:
@@ -227,7 +227,7 @@ class _Stage:
         fleet: Fleet,
         ratio: float = 1.0,
         bound: KnownBound | None = None,
-        verge: Verge | None = None,
+        thresholds: CostThresholds | None = None,
     ) -> FleetAnswer:
         """Return the cheapest plan with the item, with its rates scaled by a ratio."""
         forced = fleet_edits.with_policy(
@@ -240,21 +240,21 @@ class _Stage:
             return replace(candidate, requests_per_s=tuple(rate * ratio for rate in candidate.requests_per_s))
 
         change = None if ratio == 1.0 else faster
-        return self.resolver.answer(FleetQuestion(forced, change, self.plan, bound, verge))
+        return self.resolver.answer(FleetQuestion(forced, change, self.plan, bound, thresholds))
 
-    def at_speed(self, ratio: float, verge: Verge | None) -> FleetAnswer:
+    def at_speed(self, ratio: float, thresholds: CostThresholds | None) -> FleetAnswer:
         """Return the cheapest plan with the item at other rates, until the threshold is decided."""
-        return self.force(self.fleet, ratio, verge=verge)
+        return self.force(self.fleet, ratio, thresholds=thresholds)
 
-    def at_price(self, ratio: float, verge: Verge | None) -> FleetAnswer:
+    def at_price(self, ratio: float, thresholds: CostThresholds | None) -> FleetAnswer:
         """Return the cheapest plan with the item at another price."""
         priced = fleet_edits.price_scaled(self.fleet, ratio, self.priced_offers)
-        return self.force(priced, verge=verge)
+        return self.force(priced, thresholds=thresholds)
 
-    def extra(self, forced: FleetAnswer) -> Extra:
+    def extra(self, forced: FleetAnswer) -> ExtraCost:
         """Return the extra cost of forcing the item in; at least 0 if the fleet already has it."""
         least = 0.0 if self.subject.supplied else -float("inf")
-        return Extra(
+        return ExtraCost(
             max(least, forced.least_usd - self.plan.objective_usd),
             max(least, forced.most_usd - self.plan.bound_usd),
         )
@@ -326,11 +326,13 @@ class _Stage:
                     extra = None
                     if forced.plan is not None:
                         plan = self.plan
-                        extra = Extra(forced.least_usd - plan.objective_usd, forced.most_usd - plan.bound_usd)
+                        extra = ExtraCost(
+                            forced.least_usd - plan.objective_usd, forced.most_usd - plan.bound_usd
+                        )
                     yield LatencyNeeded(service.name, steps.text(count), extra)
 
 
-def _price_reason(extra: Extra) -> str:
+def _price_reason(extra: ExtraCost) -> str:
     """Return the conclusion from the extra cost."""
     if extra.least_usd > 0:
         return "every plan that contains it costs more"

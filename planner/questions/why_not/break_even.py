@@ -13,9 +13,9 @@ from typing import Final
 
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.fleet_question import FleetAnswer
-from fleetplan.planner.search import Verge
+from fleetplan.planner.search import CostThresholds
 
-Force = Callable[[float, Verge | None], FleetAnswer]
+Force = Callable[[float, CostThresholds | None], FleetAnswer]
 """Solves for the cheapest plan with the item at a ratio, until a threshold on its cost is decided."""
 
 MOST_PRICE_SOLVES: Final = 8
@@ -40,7 +40,7 @@ MONEY_RESOLUTION: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Without:
+class CostWithout:
     """Cost of the fleet without the item.
 
     Attributes
@@ -53,10 +53,10 @@ class Without:
     most_usd: float
 
     @property
-    def verge(self) -> Verge:
+    def thresholds(self) -> CostThresholds:
         """Cost below which a plan with the item proves it in, and bound that proves it out."""
         # The model rounds costs.
-        return Verge(self.least_usd * (1 - 2 * MONEY_RESOLUTION), self.most_usd)
+        return CostThresholds(self.least_usd * (1 - 2 * MONEY_RESOLUTION), self.most_usd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class BreakEven:
 def price_break_even(
     force: Force,
     priced_usd: Callable[[Plan], float],
-    without: Without,
+    without: CostWithout,
     today: FleetAnswer,
     highest: float = 1.0,
 ) -> BreakEven:
@@ -94,7 +94,7 @@ def price_break_even(
     priced_usd : callable
         Returns the part of a plan's cost that the ratio scales, at the present price; the rest is constant.
         [USD]
-    without : Without
+    without : CostWithout
         The fleet without the item.
     today : FleetAnswer
         Cheapest plan with the item at the present price.
@@ -112,7 +112,7 @@ def price_break_even(
     ratio, solved = 0.0, []
     proven_in: float | None = None
     dearest = today if highest == 1.0 else force(highest, None)
-    good_enough: Verge | None = None
+    good_enough: CostThresholds | None = None
     for _ in range(MOST_PRICE_SOLVES):
         answer = force(ratio, good_enough)
         solved.append((ratio, answer))
@@ -121,8 +121,8 @@ def price_break_even(
             break
         if good_enough is None:
             saving_usd = without.most_usd - plan.objective_usd
-            enough_usd = min(without.verge.below_usd, without.most_usd - SAVING_SHARE * saving_usd)
-            good_enough = Verge(enough_usd, without.most_usd)
+            enough_usd = min(without.thresholds.below_usd, without.most_usd - SAVING_SHARE * saving_usd)
+            good_enough = CostThresholds(enough_usd, without.most_usd)
         slope = priced_usd(plan)
         rest = plan.objective_usd - ratio * slope
         if slope <= 0:
@@ -139,7 +139,7 @@ def price_break_even(
     return BreakEven(proven_in, _first_out([*solved, (highest, dearest)], without), len(solved) + 1)
 
 
-def _first_out(solved: Sequence[tuple[float, FleetAnswer]], without: Without) -> float | None:
+def _first_out(solved: Sequence[tuple[float, FleetAnswer]], without: CostWithout) -> float | None:
     """Return the lowest price at which the bounds prove that the fleet without the item is cheaper."""
     points = sorted((ratio, answer.least_usd) for ratio, answer in solved)
     (high, high_usd) = points[-1]
@@ -155,20 +155,20 @@ def _first_out(solved: Sequence[tuple[float, FleetAnswer]], without: Without) ->
     return out
 
 
-def speed_break_even(force: Force, without: Without, today: FleetAnswer) -> BreakEven:
+def speed_break_even(force: Force, without: CostWithout, today: FleetAnswer) -> BreakEven:
     """Return the lowest speed ratio at which the item belongs in the plan; 1 is the present speed.
 
     Parameters
     ----------
     force : callable
         Solves for the cheapest plan with the item at a ratio of its rates; faster never costs more.
-    without : Without
+    without : CostWithout
         The fleet without the item.
     today : FleetAnswer
         Cheapest plan with the item at its present speed.
     """
     tried: dict[float, FleetAnswer] = {1.0: today}
-    side = without.verge
+    side = without.thresholds
     if today.least_usd < without.most_usd:
         # If even the present speed is not proven out, no higher speed will be. It is then enough to bound the
         # cost at the level where no plan can prove the item in.

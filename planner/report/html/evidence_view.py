@@ -42,7 +42,7 @@ def _ordered(shares: dict[str, float]) -> tuple[tuple[str, float], ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class ExcludedConfigurations:
     """Excluded configurations of a service.
 
     Attributes
@@ -67,10 +67,10 @@ REASONS = {**REASON_TEXTS, "dominated": "another configuration is at least as go
 """Explanations of abbreviated reasons."""
 
 
-def left_out(rows: tuple[Rejections, ...]) -> tuple[LeftOut, ...]:
+def left_out(rows: tuple[Rejections, ...]) -> tuple[ExcludedConfigurations, ...]:
     """Return the reasons for exclusion in words, one row per service."""
     return tuple(
-        LeftOut(
+        ExcludedConfigurations(
             row.service,
             sum(row.counts.values()),
             _in_words(row.counts),

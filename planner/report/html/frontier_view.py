@@ -22,7 +22,7 @@ _FRAME: Final = Frame(3.7, 2.3)
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenConfiguration:
     """A configuration of the plan on the axes of a frontier."""
 
     hardware: str
@@ -45,7 +45,7 @@ class Frontier:
         Latency limit of inference. [ms]
     lines : dict[str, tuple[FrontierPoint, ...]]
         Points by hardware over all variants of a model, fastest first.
-    chosen : tuple[Chosen, ...]
+    chosen : tuple[ChosenConfiguration, ...]
         Configurations in the plan.
     """
 
@@ -54,7 +54,7 @@ class Frontier:
     latency: str
     limit_ms: float | None
     lines: dict[str, tuple[FrontierPoint, ...]]
-    chosen: tuple[Chosen, ...]
+    chosen: tuple[ChosenConfiguration, ...]
 
 
 def frontiers(plan: Plan, points: Sequence[FrontierPoint], services: Sequence[str]) -> tuple[Frontier, ...]:
@@ -111,14 +111,14 @@ def _limit_ms(service: ServiceInput, by_ttft: bool) -> float | None:
     return None if service.ttft_ms is None else service.ttft_ms - service.outside_ms
 
 
-def _chosen(plan: Plan, service: str, phase: str, by_ttft: bool) -> tuple[Chosen, ...]:
-    found: dict[tuple[str, str], Chosen] = {}
+def _chosen(plan: Plan, service: str, phase: str, by_ttft: bool) -> tuple[ChosenConfiguration, ...]:
+    found: dict[tuple[str, str], ChosenConfiguration] = {}
     for row in plan.placements:
         latency_ms = row.ttft_ms if by_ttft else row.tpot_ms
         if (row.service, row.phase) != (service, phase) or latency_ms is None or row.utilisation <= 0:
             continue
         rate = row.requests_per_s / row.utilisation / row.accelerators
-        found[row.hardware, row.config] = Chosen(row.hardware, row.config, latency_ms, rate)
+        found[row.hardware, row.config] = ChosenConfiguration(row.hardware, row.config, latency_ms, rate)
     return tuple(found.values())
 
 

@@ -16,6 +16,7 @@ from fleetplan.planner.questions.diff import PlanDiff, diff
 from fleetplan.planner.report.after_tax import after_tax
 from fleetplan.planner.report.beyond_horizon import beyond_the_horizon, owed_by_quarter
 from fleetplan.planner.report.brief_console import unmet_by_service
+from fleetplan.planner.report.common_purchases import purchases_by_scenario
 from fleetplan.planner.report.day_console import UNMET_AT_MOST
 from fleetplan.planner.report.decision import decision, ordered_accelerators, simpler
 from fleetplan.planner.report.extension import extension
@@ -38,8 +39,7 @@ from fleetplan.planner.report.html.service_views import (
 )
 from fleetplan.planner.report.html.svg import SERIES_COLOURS, unique_names
 from fleetplan.planner.report.idle_capacity import all_idle, idle_pools
-from fleetplan.planner.report.sure_purchases import purchases_by_scenario
-from fleetplan.planner.report.weak_parts import blind_error_text
+from fleetplan.planner.report.inaccurate_hardware import blind_error_text
 
 REPORT_FILE: Final = "report.html"
 

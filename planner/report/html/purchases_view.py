@@ -9,7 +9,7 @@ from fleetplan.planner.plan import Plan, Purchase, Retired
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class TimelineCell:
     """One period of a row: `state` is a CSS class, `text` the event of that period."""
 
     state: str
@@ -26,14 +26,14 @@ class TimelineRow:
         Action and hardware, then offer or pool and region.
     usd : float
         Cost over the horizon; negative for a saving. [USD]
-    stretches : tuple[Stretch, ...]
+    stretches : tuple[TimelineCell, ...]
         One entry per period.
     """
 
     title: str
     detail: str
     usd: float
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[TimelineCell, ...]
 
 
 def timeline(plan: Plan) -> tuple[TimelineRow, ...]:
@@ -42,7 +42,7 @@ def timeline(plan: Plan) -> tuple[TimelineRow, ...]:
     for gone in plan.retirements:
         left = plan.periods.index(gone.period)
         stretches = tuple(
-            Stretch("gone", "leaves" if q == left else "") if q >= left else Stretch("serves", "")
+            TimelineCell("gone", "leaves" if q == left else "") if q >= left else TimelineCell("serves", "")
             for q in range(len(plan.periods))
         )
         title = f"{gone.kind} {counted(gone.hosts, gone.unit)} {gone.hardware}{_assumed(gone)}"
@@ -61,13 +61,13 @@ def _bought(plan: Plan, row: Purchase) -> TimelineRow:
     stretches = []
     for q, period in enumerate(plan.periods):
         if period in served:
-            stretches.append(Stretch("serves", f"{row.accelerators}" if period == served[0] else ""))
+            stretches.append(TimelineCell("serves", f"{row.accelerators}" if period == served[0] else ""))
         elif q == ordered:
-            stretches.append(Stretch("ordered", "order"))
+            stretches.append(TimelineCell("ordered", "order"))
         elif ordered < q < plan.periods.index(served[0]):
-            stretches.append(Stretch("waits", ""))
+            stretches.append(TimelineCell("waits", ""))
         else:
-            stretches.append(Stretch("", ""))
+            stretches.append(TimelineCell("", ""))
     kind = "spot" if row.kind == "spot" else row.kind
     title = f"{kind} {counted(row.units, row.unit)} {row.hardware}{_assumed(row)}"
     return TimelineRow(title, f"{row.offer} in {row.region}", row.usd, tuple(stretches))

@@ -26,7 +26,7 @@ from fleetplan.planner.report.beyond_horizon import break_even
 from fleetplan.planner.report.day_console import unproven
 from fleetplan.planner.report.decision import asked_by
 
-KEPT_FILES: Final = 32
+CACHED_FILES: Final = 32
 """Maximum number of cached templates. There are seven; those of other versions are removed first."""
 
 _DIGEST_BYTES: Final = 32
@@ -81,7 +81,7 @@ def _code(own: Environment, source: str) -> CodeType:
         with suppress(OSError):
             written = marshal.dumps(code)
             write_whole(path, _digest(key, written) + written)
-            forget_oldest(path.parent, "*.code", KEPT_FILES)
+            forget_oldest(path.parent, "*.code", CACHED_FILES)
     return code
 
 

@@ -230,9 +230,9 @@ class ColumnMemory:
         """Add stored columns that keep the bounds to a pool; return whether every block has one."""
         relaxation, complete = pool.relaxation, True
         for number, block in enumerate(pool.parts.blocks):
-            own, remembered = block.variables, self._values.get(_key(block), ())
+            own, program_cache = block.variables, self._values.get(_key(block), ())
             lower, upper = relaxation.lower[own] - WITHIN, relaxation.upper[own] + WITHIN
-            scaled = [values * (scale / relaxation.variable_scale[own]) for values, scale in remembered]
+            scaled = [values * (scale / relaxation.variable_scale[own]) for values, scale in program_cache]
             fitting = [values for values in scaled if (values >= lower).all() and (values <= upper).all()]
             for values in fitting:
                 pool.add(number, values)

@@ -24,7 +24,7 @@ from fleetplan.planner.search.blocks.construction import (
 from fleetplan.planner.search.blocks.direct_neighbourhoods import DirectNeighbourhoods
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.master import Master, Selection
-from fleetplan.planner.search.blocks.mending import Mending
+from fleetplan.planner.search.blocks.plan_repair import PlanRepair
 from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, CompositeJob
@@ -58,7 +58,7 @@ class FirstPlans:
     ----------
     master, pool : Master, ColumnPool
         As given.
-    mending : Mending
+    mending : PlanRepair
         Receives plans.
     root : RootRelaxation or None
         Latest solved relaxation, which guides constructions and neighbourhoods.
@@ -80,7 +80,7 @@ class FirstPlans:
         self._structure = structure
         self.master = master
         self.pool = pool
-        self.mending = Mending(master, pool, state, clock)
+        self.plan_repair = PlanRepair(master, pool, state, clock)
         self._state = state
         self._clock = clock
         self._seed = seed
@@ -155,7 +155,7 @@ class FirstPlans:
 
     def _offer(self, selection: Selection, scaled: FloatArray) -> bool:
         """Keep a plan given with its columns."""
-        if self.master.holds(selection) and self.mending.offer(selection):
+        if self.master.holds(selection) and self.plan_repair.offer(selection):
             return True
         incumbent = self._state.incumbent
         if incumbent.objective is None and self._direct is not None:

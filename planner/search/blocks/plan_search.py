@@ -95,7 +95,7 @@ class PlanSearch(FirstPlans):
             self._recent.append(selection)
             if self._offer(selection, changed):
                 self._state.tell("neighbourhood", f"re-optimised {change.detail}")
-        self.mending.decide_supply(workers)
+        self.plan_repair.decide_supply(workers)
         if changes:
             self._put_together(workers)
 
@@ -113,9 +113,9 @@ class PlanSearch(FirstPlans):
         everything, effort = self.master.everything(), self._clock.master(TOGETHER_S)
         answer = workers.solve_one(self.master.integer_job(everything, columns, effort, plan))
         chosen = self.master.chosen(everything, columns, answer, None)
-        if chosen is not None and self.mending.offer(chosen):
+        if chosen is not None and self.plan_repair.offer(chosen):
             self._state.tell("neighbourhood", f"combined {counted(len(self._recent), 'neighbourhood')}")
-        self.mending.decide_supply(workers)
+        self.plan_repair.decide_supply(workers)
 
     def improve_or_find(self, workers: Workers) -> None:
         """Improve the plan, or search for a first one."""

@@ -96,7 +96,7 @@ class PricingSearch:
         self._clock = clock
         self._seed = seed
         areas = AreaScopes(parts, plans.master, plans.areas) if plans.areas else None
-        self._masters = RestrictedMasters(plans.master, plans.pool, plans.mending, state, clock, areas)
+        self._masters = RestrictedMasters(plans.master, plans.pool, plans.plan_repair, state, clock, areas)
         self._blocks = BlockPricing(parts, plans.pool, state, clock, plans.slot)
         self._supply = SupplyRounds(parts, lagrangian, self._masters, self._blocks, plans, state, clock)
         # Time of the last pricing round. [s]
@@ -268,7 +268,7 @@ class PricingSearch:
             # Without a bound there are no best prices to stay near.
             ahead=prices.bound > -math.inf,
         )
-        self._plans.mending.decide_supply(workers)
+        self._plans.plan_repair.decide_supply(workers)
         self._round_s = self._clock.spent_s() - began
         return found if self._blocks.complete_pool(workers, priced) else None
 
@@ -301,7 +301,7 @@ class PricingSearch:
                 self._masters.choose_pending(workers)
             while not self._state.finished() and self._state.incumbent.selection is not None:
                 self._improve(workers, around, self._state.incumbent.selection)
-                self._plans.mending.decide_supply(workers)
+                self._plans.plan_repair.decide_supply(workers)
                 self._plans.improve(workers)
                 if self._clock.spent_s() > until:
                     break
@@ -314,7 +314,7 @@ class PricingSearch:
             # Two improvements that share a limit may violate it together.
             if better is None or not self._master.holds(better):
                 continue
-            if self._plans.mending.offer(better):
+            if self._plans.plan_repair.offer(better):
                 self._state.tell("neighbourhood", f"re-optimised {counted(len(found.scope.blocks), 'block')}")
 
     def _leads(self, prices: Prices) -> bool:

@@ -11,7 +11,7 @@ from fleetplan.planner.search.blocks.roles import VariableRoles
 from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.solvers.job_times import OnJob, nobody
 from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
-from fleetplan.planner.search.solvers.request import PATIENT, Listener, Overtime, Patience
+from fleetplan.planner.search.solvers.request import PATIENT, ExtraTime, Listener, Patience
 from fleetplan.planner.search.solvers.seats import OpenSeats
 
 
@@ -86,7 +86,7 @@ class Request:
         Called after every step.
     patience : Patience
         When to give up without a plan.
-    overtime : Overtime or None
+    overtime : ExtraTime or None
         Extra time for a plan far from its bound when time is over.
     warm_start : WarmStart
         Columns and prices to start with.
@@ -104,6 +104,6 @@ class Request:
     enough: Callable[[float, float], bool]
     on_step: Listener
     patience: Patience = PATIENT
-    overtime: Overtime | None = None
+    extra_time: ExtraTime | None = None
     warm_start: WarmStart = field(default_factory=WarmStart)
     on_job: OnJob = nobody

@@ -17,7 +17,7 @@ from fleetplan.planner.search.blocks.columns import Column, ColumnPool
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.first_plans import SideJob
 from fleetplan.planner.search.blocks.master import Master, PriceRange, Scope
-from fleetplan.planner.search.blocks.mending import Mending
+from fleetplan.planner.search.blocks.plan_repair import PlanRepair
 from fleetplan.planner.search.blocks.pricing import PartFailedError, Prices
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Job
@@ -102,7 +102,7 @@ class RestrictedMasters:
     ----------
     master, pool : Master, ColumnPool
         Restricted master, and the known columns.
-    mending : Mending
+    mending : PlanRepair
         Receives the plans.
     state : SearchState
         Holds the best plan.
@@ -125,7 +125,7 @@ class RestrictedMasters:
         self,
         master: Master,
         pool: ColumnPool,
-        mending: Mending,
+        plan_repair: PlanRepair,
         state: SearchState,
         clock: Clock,
         areas: AreaScopes | None,
@@ -133,7 +133,7 @@ class RestrictedMasters:
         n_linking = len(master.row_lower)
         self._master = master
         self._pool = pool
-        self._mending = mending
+        self._mending = plan_repair
         self._state = state
         self._clock = clock
         self._n_linking = n_linking

@@ -84,8 +84,8 @@ class BlockSearch:
         programs = Programs.of(block_programs(self.parts, self._relaxation))
         infeasible = False
         limit_s = math.inf if self._clock.deterministic else self._clock.left_s() + GRACE_S
-        if self._request.overtime is not None:
-            limit_s += self._request.overtime.seconds
+        if self._request.extra_time is not None:
+            limit_s += self._request.extra_time.seconds
         try:
             seats = self._request.seats(programs)
             with (

@@ -28,10 +28,10 @@ from fleetplan.planner.search.solvers.reproducible import solve_reproducibly
 from fleetplan.planner.search.solvers.request import (
     PATIENT,
     Enough,
+    ExtraTime,
     Listener,
     ModelOutcome,
     ModelStatus,
-    Overtime,
     SolverLimits,
     Step,
 )
@@ -150,7 +150,7 @@ def solve_in_blocks(
         enough=lambda objective, bound: enough(objective + offset, bound + offset),
         on_step=lambda step: on_step(_shifted(step, offset)),
         patience=limits.patience,
-        overtime=None if limits.overtime is None else _without_offset(limits.overtime, offset),
+        extra_time=None if limits.extra_time is None else _without_offset(limits.extra_time, offset),
         warm_start=warm_start or WarmStart(),
         on_job=limits.on_job,
     )
@@ -187,7 +187,7 @@ def _with_plan(
 def _to_confirm(limits: SolverLimits, left_s: float) -> SolverLimits:
     """Return the limits of a confirmation by both solvers: all the remaining time."""
     seconds = max(left_s, min(CONFIRMATION_LIMIT_S, limits.latest.left_s))
-    return replace(limits, time_limit_s=max(seconds, LEAST_SEARCH_S), patience=PATIENT, overtime=None)
+    return replace(limits, time_limit_s=max(seconds, LEAST_SEARCH_S), patience=PATIENT, extra_time=None)
 
 
 def _without_a_plan(
@@ -282,10 +282,10 @@ def _nearest_to_hint(model: cp_model.CpModel) -> cp_model.CpModel:
     return near
 
 
-def _without_offset(overtime: Overtime, offset: float) -> Overtime:
+def _without_offset(extra_time: ExtraTime, offset: float) -> ExtraTime:
     """Return overtime for an objective without its constant."""
-    seconds = overtime.seconds * (1 - ENDING_SHARE_OF_TIME)
-    return Overtime(seconds, lambda objective, bound: overtime.good(objective + offset, bound + offset))
+    seconds = extra_time.seconds * (1 - ENDING_SHARE_OF_TIME)
+    return ExtraTime(seconds, lambda objective, bound: extra_time.good(objective + offset, bound + offset))
 
 
 def _shifted(step: Step, offset: float) -> Step:

@@ -80,13 +80,13 @@ class SearchState:
 
     def good(self) -> bool:
         """Return whether the plan needs no overtime; True without a plan to improve."""
-        objective, overtime = self.incumbent.objective, self._request.overtime
-        return objective is None or overtime is None or overtime.good(objective, self.bound)
+        objective, extra_time = self.incumbent.objective, self._request.extra_time
+        return objective is None or extra_time is None or extra_time.good(objective, self.bound)
 
     def overtime_s(self) -> float:
         """Return by how much the search may exceed its limit with the current plan. [s]"""
-        overtime = self._request.overtime
-        return 0.0 if self._late or overtime is None or self.good() else overtime.seconds
+        extra_time = self._request.extra_time
+        return 0.0 if self._late or extra_time is None or self.good() else extra_time.seconds
 
     def expired(self) -> bool:
         """Return whether to abort running work; in reproducible runs, never."""

@@ -129,7 +129,7 @@ class SupplyRounds:
         found = self._blocks.price(workers, priced, effort, even_share=share, side_jobs=side_jobs)
         if np.isfinite(found.bounds).all():
             supply.cut(priced, found.bounds)
-        self._plans.mending.decide_supply(workers)
+        self._plans.plan_repair.decide_supply(workers)
         self._state.tell(
             "supply", f"found {counted(found.new, 'column')}, {len(self._plans.pool.columns)} in all"
         )

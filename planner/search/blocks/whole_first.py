@@ -63,7 +63,7 @@ def solve_whole_first(
     seconds = min(WHOLE_SHARE_OF_TIME * limits.time_limit_s, WHOLE_LIMIT_S)
     # Without a plan blocks go on: no time of grace for a first one.
     patience = Patience(seconds=min(seconds, limits.patience.seconds))
-    short = replace(limits, time_limit_s=seconds, patience=patience, overtime=None)
+    short = replace(limits, time_limit_s=seconds, patience=patience, extra_time=None)
     model, continuous = planning.model, planning.continuous
     if reproducible:
         whole = solve_reproducibly(model, continuous, short, enough)

@@ -17,7 +17,7 @@ WITHDRAWN: Final = "withdrew a proof that a plan contradicts"
 
 
 @dataclass(slots=True)
-class Best:
+class BestFound:
     """Best plan and bound of all solvers; threads write it under its lock.
 
     `cpsat` is the CP-SAT solver while it runs, `prover` the name under which its proofs count. `gave_way` is

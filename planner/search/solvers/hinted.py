@@ -7,7 +7,7 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.search.solvers.best import Best
+from fleetplan.planner.search.solvers.best import BestFound
 from fleetplan.planner.search.solvers.cpsat import configured_solver, hint, solve_by_work
 from fleetplan.planner.search.solvers.proofs import CPSAT
 from fleetplan.planner.search.solvers.request import SolverLimits
@@ -20,7 +20,7 @@ WORK_LIMIT: Final = 0.5
 
 
 def offer_hinted_plan(
-    model: cp_model.CpModel, limits: SolverLimits, best: Best, reproducible: bool = False
+    model: cp_model.CpModel, limits: SolverLimits, best: BestFound, reproducible: bool = False
 ) -> float:
     """Offer the best plan with all hinted values, and hint all its variables.
 
@@ -33,7 +33,7 @@ def offer_hinted_plan(
         Model with an objective.
     limits : SolverLimits
         Limits of the search that follows.
-    best : Best
+    best : BestFound
         Receives the plan.
     reproducible : bool
         Whether to limit work instead of time.

@@ -19,7 +19,7 @@ POLL_S = 0.2
 Result = TypeVar("Result")
 
 
-class Stoppable(Protocol):
+class StoppableSolver(Protocol):
     """Solver that can end early with its best solution."""
 
     def stop_search(self) -> object:
@@ -31,7 +31,7 @@ class Stop:
 
     def __init__(self) -> None:
         self._requested = False
-        self._solver: Stoppable | None = None
+        self._solver: StoppableSolver | None = None
         self._lock = threading.Lock()
 
     @property
@@ -47,7 +47,7 @@ class Stop:
                 self._solver.stop_search()
 
     @contextmanager
-    def reaches(self, solver: Stoppable) -> Iterator[None]:
+    def reaches(self, solver: StoppableSolver) -> Iterator[None]:
         """Let a stop request reach a solver while it runs."""
         self._note(solver)
         try:
@@ -55,7 +55,7 @@ class Stop:
         finally:
             self._note(None)
 
-    def _note(self, solver: Stoppable | None) -> None:
+    def _note(self, solver: StoppableSolver | None) -> None:
         with self._lock:
             self._solver = solver
 

@@ -13,7 +13,7 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 from fleetplan.fleet.machine import usable_cores
-from fleetplan.planner.search.solvers.best import Best, proofs_of
+from fleetplan.planner.search.solvers.best import BestFound, proofs_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver, hint
 from fleetplan.planner.search.solvers.highs_program import FINEST_GAP, HighsAnswer, complete, gap_for
 from fleetplan.planner.search.solvers.highs_race import HighsRace
@@ -100,7 +100,7 @@ def solve_model(
         Its bound, or INFEASIBLE, never rests on CP-SAT's presolve alone (planner/search/solvers/proofs.py).
     """
     started = time.monotonic()
-    best = Best(enough, on_step, proofs_of(model, continuous))
+    best = BestFound(enough, on_step, proofs_of(model, continuous))
     for prover in impossible_by:
         best.offer_infeasible(prover)
     deadline = started + limits.time_limit_s
@@ -121,7 +121,11 @@ def solve_model(
 
 
 def _search(
-    model: cp_model.CpModel, limits: SolverLimits, best: Best, deadline: float, confirmation_s: float = 0.0
+    model: cp_model.CpModel,
+    limits: SolverLimits,
+    best: BestFound,
+    deadline: float,
+    confirmation_s: float = 0.0,
 ) -> float:
     """Run CP-SAT with presolve, then without if only a confirmation is missing or a claim was false.
 
@@ -151,7 +155,7 @@ def _search(
 
 
 def _race(
-    model: cp_model.CpModel, continuous: frozenset[int], limits: SolverLimits, best: Best, started: float
+    model: cp_model.CpModel, continuous: frozenset[int], limits: SolverLimits, best: BestFound, started: float
 ) -> float:
     """Run CP-SAT and HiGHS in parallel, with as many searches as there are cores.
 
@@ -207,7 +211,7 @@ def _race(
 
 
 @contextmanager
-def _impatience(best: Best, patience: Patience, started: float) -> Iterator[threading.Event]:
+def _impatience(best: BestFound, patience: Patience, started: float) -> Iterator[threading.Event]:
     """End a search that has found no plan within a time, sooner after a claim that there is none.
 
     Yields
@@ -242,7 +246,7 @@ def _impatience(best: Best, patience: Patience, started: float) -> Iterator[thre
 
 
 @contextmanager
-def _making_way(best: Best, race: HighsRace) -> Iterator[None]:
+def _making_way(best: BestFound, race: HighsRace) -> Iterator[None]:
     """End CP-SAT for a second search of HiGHS once the first one leads."""
     over = threading.Event()
 
@@ -263,13 +267,13 @@ def _making_way(best: Best, race: HighsRace) -> Iterator[None]:
         thread.join()
 
 
-def _wait_for(race: HighsRace, best: Best, stop: Stop, deadline: float) -> None:
+def _wait_for(race: HighsRace, best: BestFound, stop: Stop, deadline: float) -> None:
     """Wait until HiGHS has ended, the gap is closed, or time is over."""
     while not (race.ended.wait(POLL_S) or best.settled() or stop.requested or time.monotonic() > deadline):
         pass
 
 
-def _first_plan(model: cp_model.CpModel, limits: SolverLimits, best: Best) -> None:
+def _first_plan(model: cp_model.CpModel, limits: SolverLimits, best: BestFound) -> None:
     """Search a first plan past the limit, so that a short limit does not return nothing."""
     grace_s = min(FIRST_PLAN_GRACE_S, limits.latest.left_s)
     known = best.settled() or best.values is not None
@@ -284,7 +288,7 @@ def _run(
     model: cp_model.CpModel,
     limits: SolverLimits,
     time_limit_s: float,
-    best: Best,
+    best: BestFound,
     presolve: bool,
     solver: cp_model.CpSolver | None = None,
 ) -> float:
@@ -314,7 +318,7 @@ def _run(
 class _Report(cp_model.CpSolverSolutionCallback):
     """Callback that stores better plans and bounds, and stops when nothing is left to find."""
 
-    def __init__(self, solver: cp_model.CpSolver, best: Best, prover: str) -> None:
+    def __init__(self, solver: cp_model.CpSolver, best: BestFound, prover: str) -> None:
         super().__init__()
         self.solver = solver
         self.best = best

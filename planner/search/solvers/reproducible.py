@@ -14,7 +14,7 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.search.solvers.best import Best, proofs_of
+from fleetplan.planner.search.solvers.best import BestFound, proofs_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver, hint, solve_by_work
 from fleetplan.planner.search.solvers.highs_jobs import ANY_NODES, Answer, AnyJob, Array, Effort, Job
 from fleetplan.planner.search.solvers.highs_program import (
@@ -94,7 +94,7 @@ def solve_reproducibly(
     KeyboardInterrupt
         If a stop is requested.
     """
-    best = Best(enough, lambda _: None, proofs_of(model, continuous))
+    best = BestFound(enough, lambda _: None, proofs_of(model, continuous))
     for prover in impossible_by:
         best.offer_infeasible(prover)
     spent = offer_hinted_plan(model, limits, best, reproducible=True)
@@ -116,7 +116,7 @@ class _Highs:
     ----------
     model, continuous, limits
         Model and limits.
-    best : Best
+    best : BestFound
         Receives plans and bounds.
     spent : float
         Work done before. [s]
@@ -127,7 +127,7 @@ class _Highs:
         model: cp_model.CpModel,
         continuous: frozenset[int],
         limits: SolverLimits,
-        best: Best,
+        best: BestFound,
         spent: float,
     ) -> None:
         self._model, self._continuous, self._limits, self._best = model, continuous, limits, best
@@ -223,7 +223,9 @@ class _Highs:
         return answer
 
 
-def _search(model: cp_model.CpModel, limits: SolverLimits, best: Best, amount: float, prover: str) -> float:
+def _search(
+    model: cp_model.CpModel, limits: SolverLimits, best: BestFound, amount: float, prover: str
+) -> float:
     """Run CP-SAT with one worker within a work limit; return the work done."""
     solver = configured_solver(math.inf, limits.seed, workers=1, presolve=prover == CPSAT)
     enough = _UntilEnough(best.enough)

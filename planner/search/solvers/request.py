@@ -82,7 +82,7 @@ Enough = Callable[[float, float], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Overtime:
+class ExtraTime:
     """Extra time for a search over blocks whose plan is far from its bound at the time limit.
 
     Attributes
@@ -112,7 +112,7 @@ class SolverLimits:
         Ends the solve at its best solution.
     patience : Patience
         When to give up without a plan.
-    overtime : Overtime or None
+    overtime : ExtraTime or None
         Extra time for a plan far from its bound.
     latest : Deadline
         Deadline of the question that the model belongs to.
@@ -127,7 +127,7 @@ class SolverLimits:
     workers: int
     stop: Stop
     patience: Patience = PATIENT
-    overtime: Overtime | None = None
+    extra_time: ExtraTime | None = None
     latest: Deadline = NEVER
     seats: OpenSeats | None = None
     on_job: OnJob = nobody

@@ -311,14 +311,14 @@ def ending(workers: Workers, stop: Stop, limit_s: float) -> Iterator[None]:
     limit_s : float
         Time limit; infinite for none. [s]
     """
-    overtime = threading.Timer(limit_s, workers.stop_search)
-    overtime.daemon = True
+    extra_time = threading.Timer(limit_s, workers.stop_search)
+    extra_time.daemon = True
     with stop.reaches(workers):
         if stop.requested:
             workers.stop_search()
         if limit_s < math.inf:
-            overtime.start()
+            extra_time.start()
         try:
             yield
         finally:
-            overtime.cancel()
+            extra_time.cancel()

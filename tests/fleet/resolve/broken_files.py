@@ -35,11 +35,11 @@ TOP_LEVEL = (
 )
 """The keys of a fleet file, as messages name them."""
 
-Broken = tuple[str, str, str, list[str]]
+BrokenTarget = tuple[str, str, str, list[str]]
 """What is broken, the text that is replaced, its replacement, and the messages without the file's name."""
 
 
-def cases(broken: list[Broken]) -> pytest.MarkDecorator:
+def cases(broken: list[BrokenTarget]) -> pytest.MarkDecorator:
     """Return the mark of a test that is called with each of these."""
     return pytest.mark.parametrize(
         ("old", "new", "expected"), [case[1:] for case in broken], ids=[case[0] for case in broken]

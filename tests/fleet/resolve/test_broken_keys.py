@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from tests.fleet.resolve.broken_files import TOP_LEVEL, Broken, cases, check_messages
+from tests.fleet.resolve.broken_files import TOP_LEVEL, BrokenTarget, cases, check_messages
 
-BROKEN: list[Broken] = [
+BROKEN: list[BrokenTarget] = [
     (
         "list for a mapping",
         "slo: {ttft_ms: 350, tpot_ms: 30}",

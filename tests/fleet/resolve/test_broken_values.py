@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from tests.fleet.resolve.broken_files import Broken, cases, check_messages
+from tests.fleet.resolve.broken_files import BrokenTarget, cases, check_messages
 
-BROKEN: list[Broken] = [
+BROKEN: list[BrokenTarget] = [
     (
         "wrong type",
         "hosts: 4",

@@ -140,10 +140,10 @@ def test_the_second_answer_is_the_first_without_any_work(
     assert 0 < len(fresh.table) < len(whole.table)
     first = cached_landscape(evaluator(), REQUEST, tight, SPACE, tmp_path)
     monkeypatch.setattr(landscape_cache, "ask_landscape", None)
-    remembered = cached_landscape(evaluator(), REQUEST, tight, SPACE, tmp_path)
+    program_cache = cached_landscape(evaluator(), REQUEST, tight, SPACE, tmp_path)
     landscape_cache.forget()
     again = cached_landscape(evaluator(), REQUEST, tight, SPACE, tmp_path)
-    for found in (first, remembered, again):
+    for found in (first, program_cache, again):
         pd.testing.assert_frame_equal(found.table, fresh.table)
         assert found.excluded_counts == fresh.excluded_counts
         pd.testing.assert_frame_equal(found.usable, fresh.usable)

@@ -23,7 +23,7 @@ CASES = (
     ("B200-SXM", "sglang", "fp8", "deepseek-r1", (200, 50)),
     ("MI300X", "vllm", "bf16", "llama3.1-8b", (1000, 1)),
 )
-Case = tuple[str, str, str, str, tuple[int, int]]
+StressCase = tuple[str, str, str, str, tuple[int, int]]
 TECHNIQUES = {
     "none": (Techniques(), {}),
     "chunks": (Techniques(chunk_tokens=512), {"chunk_tokens": 512}),
@@ -39,7 +39,7 @@ TECHNIQUES = {
 
 
 @cache
-def usable(case: Case, techniques: Techniques) -> pd.DataFrame:
+def usable(case: StressCase, techniques: Techniques) -> pd.DataFrame:
     """The landscape of a case, for all tests that look at some of its rows."""
     hardware, framework, weights, model, lengths = case
     part = accelerators()[hardware]
@@ -59,7 +59,7 @@ def stages_sharing(scheduling: Scheduling, rows: pd.DataFrame) -> pd.Series:
     return rows["pp"] if scheduling.stages_share_sequences else rows["pp"].clip(upper=1)
 
 
-def predicted(case: Case, rows: pd.DataFrame, mode: str, columns: dict[str, float]) -> pd.DataFrame:
+def predicted(case: StressCase, rows: pd.DataFrame, mode: str, columns: dict[str, float]) -> pd.DataFrame:
     hardware, framework, weights, model, lengths = case
     has_experts = model == "deepseek-r1"
     default = default_scheduling(framework, accelerators()[hardware])
@@ -133,7 +133,7 @@ REPLICAS = ((3, 2), (1, 500))
 
 
 def in_pairs(
-    case: Case,
+    case: StressCase,
     prefill: pd.DataFrame,
     decode: pd.DataFrame,
     replicas: tuple[int, int],
@@ -157,7 +157,7 @@ def in_pairs(
 
 
 @pytest.mark.parametrize(("case", "replicas"), each_once(PAIRS, REPLICAS, pytest.mark.more))
-def test_deployments_reach_the_rates_of_their_rows(case: Case, replicas: tuple[int, int]) -> None:
+def test_deployments_reach_the_rates_of_their_rows(case: StressCase, replicas: tuple[int, int]) -> None:
     rows = usable(case, Techniques())
     scheduling = default_scheduling(case[1], accelerators()[case[0]])
     most = scheduling.iteration_tokens // case[4][0]
@@ -180,7 +180,7 @@ def test_deployments_reach_the_rates_of_their_rows(case: Case, replicas: tuple[i
 
 @pytest.mark.parametrize("case", PAIRS, ids=lambda case: f"{case[0]} {case[1]}")
 def test_one_client_meets_single_prompts_and_sequences(
-    case: Case,
+    case: StressCase,
 ) -> None:
     rows = usable(case, Techniques())
     alone = [rows[(rows["phase"] == phase) & (rows["batch"] == 1)] for phase in ("prefill", "decode")]

@@ -39,7 +39,7 @@ STOPPED_IN_A_SEARCH = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from fleetplan.planner import api
-from fleetplan.planner.questions.waited import Waited
+from fleetplan.planner.questions.time_estimates import Waited
 real, told, rows = api._searched, Waited.next, []
 def next_row(self):
     rows.append(self)

@@ -9,19 +9,19 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import Planned, plan_fleet
 from fleetplan.planner.plan import Infeasible
 from fleetplan.planner.questions.conflict.core import Core
-from fleetplan.planner.questions.conflict.explain import Explained, explain_conflict
+from fleetplan.planner.questions.conflict.explain import ExplainedConflict, explain_conflict
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.search import Deadline, SearchLimits
 
 
-def explained(question: Fleet) -> Explained:
+def explained(question: Fleet) -> ExplainedConflict:
     found = explain_conflict(question, (), Resolver(EXACT), Deadline.after(120.0))
     assert found is not None
     assert found.complete
     return found
 
 
-def core_of(found: Explained) -> Core:
+def core_of(found: ExplainedConflict) -> Core:
     assert found.core is not None
     return found.core
 
@@ -37,11 +37,11 @@ def one_kind(demand: float = 100.0, **changes: object) -> Fleet:
     return fleet(**{**fields, **changes})  # type: ignore[arg-type]
 
 
-def ways(found: Explained) -> list[str]:
+def ways(found: ExplainedConflict) -> list[str]:
     return ["; ".join(give.text for give in way.gives) for way, _ in found.ways]
 
 
-def core(found: Explained) -> list[str]:
+def core(found: ExplainedConflict) -> list[str]:
     return [each.name for each in core_of(found).requirements]
 
 

@@ -22,13 +22,13 @@ from fleetplan.planner.questions.why_not.answer import why_not
 from fleetplan.planner.questions.why_not.break_even import (
     MOST_SPEED,
     SPEED_RESOLUTION,
-    Without,
+    CostWithout,
     price_break_even,
     speed_break_even,
 )
 from fleetplan.planner.questions.why_not.reasons import Cause
 from fleetplan.planner.questions.why_not.subject import Subject, SubjectKind, read_subject
-from fleetplan.planner.search import Verge
+from fleetplan.planner.search import CostThresholds
 
 
 @pytest.mark.parametrize("text", ["B", "rent-B", "hardware:B", "x1-B", "chat/B/x1-B"])
@@ -67,14 +67,14 @@ def told(least_usd: float, most_usd: float) -> FleetAnswer:
 
 def test_break_evens_are_not_searched_closer_than_the_gaps_decide() -> None:
     """For L40S on `quarterly.yaml` 15 solves took six minutes, most of them to the end of their time."""
-    without, today = Without(990.0, 1000.0), told(995.0, 1010.0)
+    without, today = CostWithout(990.0, 1000.0), told(995.0, 1010.0)
     asked: list[float] = []
 
-    def at_speed(ratio: float, verge: Verge | None) -> FleetAnswer:
+    def at_speed(ratio: float, thresholds: CostThresholds | None) -> FleetAnswer:
         asked.append(ratio)
         # Today is not proven not to pay, so a bound that forbids a proof that it pays is enough.
-        assert verge is not None
-        assert verge.above_usd == without.least_usd
+        assert thresholds is not None
+        assert thresholds.above_usd == without.least_usd
         return told(970.0, 980.0) if ratio > 8.1 else told(985.0, 995.0)
 
     speed = speed_break_even(at_speed, without, today)
@@ -82,10 +82,10 @@ def test_break_evens_are_not_searched_closer_than_the_gaps_decide() -> None:
     assert 8.1 < speed.proven_in < 8.1 * 1.21
     assert speed.solves == len(asked) <= 6
 
-    def at_price(ratio: float, verge: Verge | None) -> FleetAnswer:
+    def at_price(ratio: float, thresholds: CostThresholds | None) -> FleetAnswer:
         asked.append(ratio)
         # A plan that saves a quarter of what the gift saves leads on.
-        assert verge == (None if ratio == 0 else Verge(975.0, 1000.0))
+        assert thresholds == (None if ratio == 0 else CostThresholds(975.0, 1000.0))
         return told(800.0, 900.0) if ratio == 0 else told(950.0, 992.0)
 
     asked.clear()

@@ -215,8 +215,8 @@ def test_an_option_is_not_searched_once_another_one_costs_less(monkeypatch: pyte
     monkeypatch.setattr(compare, "solve_problem", noted)
     row = only(compared(two_kinds(), "homogeneous"))
     of_plan, *of_options = asked
-    assert of_plan.verge is None
-    assert [limits.verge is None for limits in of_options] == [True] + [False] * (len(of_options) - 1)
-    assert of_options[-1].verge is not None
+    assert of_plan.thresholds is None
+    assert [limits.thresholds is None for limits in of_options] == [True] + [False] * (len(of_options) - 1)
+    assert of_options[-1].thresholds is not None
     costs = [plan_of(trial.plan).objective_usd for trial in row.trials]
-    assert of_options[-1].verge.above_usd in costs
+    assert of_options[-1].thresholds.above_usd in costs

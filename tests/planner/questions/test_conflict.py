@@ -18,10 +18,10 @@ from tests.planner.random_fleets import tiny_case
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Conflict
-from fleetplan.planner.plan.infeasible import GivenWay, StatedWayOut
+from fleetplan.planner.plan.infeasible import ConcessionRow, StatedWayOut
 from fleetplan.planner.questions.conflict.requirement import RequirementKind, Steps, step_of
 from fleetplan.planner.questions.conflict.requirements import requirements_of
-from fleetplan.planner.questions.conflict.ways_out import Give, WayOut, least_steps
+from fleetplan.planner.questions.conflict.ways_out import Concession, WayOut, least_steps
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.report.explain_console import print_conflict
 from fleetplan.planner.search.feasible import Verdict
@@ -74,7 +74,7 @@ def test_random_infeasible_fleets_against_brute_force(monkeypatch: pytest.Monkey
     assert checked_steps > count
 
 
-def _is_least(question: Fleet, way: WayOut, give: Give) -> bool:
+def _is_least(question: Fleet, way: WayOut, give: Concession) -> bool:
     if give.steps == 0:
         return False
     less = replace(give, steps=give.steps - 1)
@@ -102,7 +102,7 @@ def test_hosts_that_are_short_are_counted() -> None:
 
 
 def test_other_conflicts_are_said_where_no_requirement_is_enough() -> None:
-    one, other = (GivenWay(requirement=name, change=f"without: {name}", least=False) for name in "ab")
+    one, other = (ConcessionRow(requirement=name, change=f"without: {name}", least=False) for name in "ab")
     both = StatedWayOut(gives=(one, other), objective_usd=2.0, bound_usd=1.0)
     alone = StatedWayOut(gives=(one,), objective_usd=3.0, bound_usd=1.0)
     for stated_ways, words in (((both,), True), ((both, alone), False), ((), False)):

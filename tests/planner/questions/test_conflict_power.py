@@ -25,7 +25,7 @@ from fleetplan.planner.problem import build_problem
 from fleetplan.planner.questions.conflict.requirements import requirements_of
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.solve_outcome import stated_outcome
-from fleetplan.planner.search import PowerLimit, SearchLimits, feasible, least_power, more_power
+from fleetplan.planner.search import PowerLimit, SearchLimits, extra_power, feasible, least_power
 from fleetplan.planner.search.feasible import Verdict
 from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus
 
@@ -62,14 +62,14 @@ def test_kilowatts_that_are_enough_are_said_where_the_fewest_are_not_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     solved = []
-    original = more_power.solve_planning
+    original = extra_power.solve_planning
 
     def first_plan_alone(*arguments: Any) -> ModelOutcome:
         solved.append(original(*arguments))
         late = ModelOutcome(ModelStatus.UNKNOWN, None, None, None, "", 0.0)
         return solved[-1] if len(solved) % 2 else late
 
-    monkeypatch.setattr(more_power, "solve_planning", first_plan_alone)
+    monkeypatch.setattr(extra_power, "solve_planning", first_plan_alone)
     problem = Resolver(EXACT).problem(two_rooms())[1]
     free = {name: replace(each, power_kw=None) for name, each in problem.regions.items()}
     asked = [PowerLimit(name, (16.0,), 1.0) for name in free]

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from fleetplan.planner import cli
 from fleetplan.planner.plan import Infeasible, Plan
-from fleetplan.planner.questions.asked_plan import read_asked_plan
+from fleetplan.planner.questions.loaded_plan import read_asked_plan
 
 pytestmark = pytest.mark.usefixtures("plain_folders")
 

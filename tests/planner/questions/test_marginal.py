@@ -16,7 +16,14 @@ from fleetplan.fleet.inventory import Budget, Fleet
 from fleetplan.planner.commands.run_marginal import marginal_figure
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.fleet_question import FleetAnswer, FleetQuestion
-from fleetplan.planner.questions.marginal import More, Worth, by_worth, marginal_table, one_more, worths
+from fleetplan.planner.questions.marginal import (
+    ExtraUnit,
+    UnitValue,
+    by_worth,
+    marginal_table,
+    one_more,
+    unit_values,
+)
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.search.result import SearchLimits
 
@@ -24,8 +31,8 @@ MOST_PLANS_TRIED = 200
 """Fleets with more plans than this are left out: the oracle would take most of the time of the suite."""
 
 
-def worth_of(more: More, plan: Plan, question: Fleet, resolver: Resolver) -> Worth:
-    (found,) = worths([more], plan, question, resolver)
+def worth_of(more: ExtraUnit, plan: Plan, question: Fleet, resolver: Resolver) -> UnitValue:
+    (found,) = unit_values([more], plan, question, resolver)
     return found
 
 
@@ -73,7 +80,9 @@ def test_limits_that_are_relaxed_together_hold_what_each_is_worth(fleets: int) -
         if plan is None:
             continue
         limits = [more for more in one_more(question) if more.is_limit]
-        found = {(row.more.name, row.more.amount): row for row in worths(limits, plan, question, together)}
+        found = {
+            (row.more.name, row.more.amount): row for row in unit_values(limits, plan, question, together)
+        }
         assert len(found) == len(limits)
         for more in limits:
             alone, row = worth_of(more, plan, question, apart), found[more.name, more.amount]
@@ -98,7 +107,7 @@ def test_what_saves_less_together_than_the_gap_is_solved_once(monkeypatch: pytes
 
     monkeypatch.setattr(Resolver, "answer", counted)
     limits = [more for more in one_more(question) if more.is_limit]
-    rows = list(worths(limits, plan, question, resolver))
+    rows = list(unit_values(limits, plan, question, resolver))
     assert [(row.more.name, row.most_usd) for row in rows] == [
         (f"maximum of offer {name}", pytest.approx(0.0, abs=0.01)) for name in "acb"
     ]
@@ -119,11 +128,11 @@ def short(**changes: object) -> Fleet:
     return fleet(**{**fields, **changes})  # type: ignore[arg-type]
 
 
-def values(question: Fleet, limits: SearchLimits = EXACT) -> dict[str, Worth]:
+def values(question: Fleet, limits: SearchLimits = EXACT) -> dict[str, UnitValue]:
     resolver = Resolver(limits)
     plan = resolver.solve(question).plan
     assert plan is not None
-    rows = by_worth(worths(list(one_more(question)), plan, question, resolver))
+    rows = by_worth(unit_values(list(one_more(question)), plan, question, resolver))
     assert rows == sorted(rows, key=lambda row: -row.least_usd)
     return {f"{row.more.amount:g} {row.more.name}": row for row in rows}
 
@@ -202,6 +211,6 @@ def test_the_table_and_the_figure_have_every_row() -> None:
 
 def test_amounts_are_written_as_people_write_them() -> None:
     """One per cent of a budget of two millions was `2e+04 USD`."""
-    budget = More("capex budget", 20_000.0, "USD", lambda fleet: fleet)
+    budget = ExtraUnit("capex budget", 20_000.0, "USD", lambda fleet: fleet)
     assert budget.amount_text == "20,000 USD"
     assert replace(budget, amount=0.5, unit="kW").amount_text == "0.5 kW"

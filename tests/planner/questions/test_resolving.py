@@ -29,12 +29,12 @@ from fleetplan.planner.problem import KnownBound, Problem, build_problem
 from fleetplan.planner.questions import fleet_edits, resolving
 from fleetplan.planner.questions.alternatives import OnHardwareAlone, alternatives
 from fleetplan.planner.questions.fleet_question import FleetQuestion
-from fleetplan.planner.questions.marginal import marginal_table, one_more, worths
+from fleetplan.planner.questions.marginal import marginal_table, one_more, unit_values
 from fleetplan.planner.questions.pareto import pareto, pareto_table
 from fleetplan.planner.questions.resolving import Resolver
+from fleetplan.planner.questions.reuse import bound_of, program_sha256, states_the_same
 from fleetplan.planner.questions.stress import Stress, cases_of, stress_table, stressed
-from fleetplan.planner.questions.taken_over import bound_of, program_sha256, states_the_same
-from fleetplan.planner.search import Verge
+from fleetplan.planner.search import CostThresholds
 from fleetplan.planner.search import run as search_run
 from fleetplan.scenarios.load import load_fleet
 
@@ -101,7 +101,9 @@ def test_a_verge_tells_the_side_that_the_optimum_is_on(fleets: int) -> None:
     for question, plan in itertools.islice(planned(), fleets):
         for ratio in (0.7, 0.99, 1.01, 1.5):
             cap_usd = plan.objective_usd * ratio
-            answer = Resolver(EXACT).answer(FleetQuestion(question, verge=Verge(cap_usd, cap_usd)))
+            answer = Resolver(EXACT).answer(
+                FleetQuestion(question, thresholds=CostThresholds(cap_usd, cap_usd))
+            )
             assert answer.plan is not None
             if ratio < 1:
                 assert answer.least_usd >= cap_usd * (1 - 1e-9)
@@ -156,7 +158,7 @@ def test_one_more_that_leaves_the_program_as_it_is_is_worth_nothing_and_not_solv
         for more in one_more(question):
             changed = more.edit(question)
             solved.clear()
-            (found,) = worths([more], plan, question, resolver)
+            (found,) = unit_values([more], plan, question, resolver)
             after = resolver.problem(changed)[1]
             equal = program_sha256(before) == program_sha256(after)
             assert equal or not states_the_same(before, after)
@@ -279,7 +281,7 @@ def test_questions_have_the_same_answers_on_one_worker_and_on_two() -> None:
             resolver = Resolver(REPEATED, run=run)
             tables.append(
                 [
-                    marginal_table(list(worths(every, plan, question, resolver))),
+                    marginal_table(list(unit_values(every, plan, question, resolver))),
                     stress_table(list(stressed(cases, plan, question, resolver))),
                     pareto_table(list(pareto(plan, question, "accelerators", resolver))),
                     [(each.figure, each.usd) for each in alternatives(plan, question, 0.3, resolver)],

@@ -13,9 +13,9 @@ from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.stress import (
-    Broken,
-    Case,
+    BrokenTarget,
     Stress,
+    StressCase,
     StressKind,
     StressOutcome,
     cases_of,
@@ -51,7 +51,7 @@ def rented(**changes: object) -> Fleet:
 
 def test_more_demand_breaks_what_the_hardware_cannot_carry() -> None:
     more, less = outcomes(rented(), replace(NOTHING, demand_ratios=(0.2, -0.2)))
-    assert more.broken == (Broken("chat", "here", "now", pytest.approx(20.0), pytest.approx(120.0)),)
+    assert more.broken == (BrokenTarget("chat", "here", "now", pytest.approx(20.0), pytest.approx(120.0)),)
     assert more.least_usd == pytest.approx(2 * 2.0 * HOURS)
     assert more.most_usd == pytest.approx(2 * 2.0 * HOURS)
     assert less.broken == ()
@@ -93,7 +93,7 @@ def test_purchases_that_arrive_late() -> None:
         periods=periods,
     )
     (found,) = outcomes(question, replace(NOTHING, late_quarters=1))
-    assert found.broken == (Broken("chat", "here", "2027Q2", pytest.approx(20.0), pytest.approx(60.0)),)
+    assert found.broken == (BrokenTarget("chat", "here", "2027Q2", pytest.approx(20.0), pytest.approx(60.0)),)
     # Two cards are rented for the quarter that two bought ones (1,000 USD each) do not come.
     assert found.most_usd == pytest.approx(2 * (3.0 * HOURS - 1_000.0))
 
@@ -112,9 +112,9 @@ def test_a_lost_region_moves_its_demand_and_is_still_paid_for() -> None:
         offers=[rent_offer("rent", 2.0, hardware="A", regions=["west"])],
     )
     east, west = outcomes(question, replace(NOTHING, regions=("east", "west")))
-    assert east.broken == (Broken("chat", "west", "now", pytest.approx(50.0), pytest.approx(100.0)),)
+    assert east.broken == (BrokenTarget("chat", "west", "now", pytest.approx(50.0), pytest.approx(100.0)),)
     assert east.most_usd == pytest.approx(5 * 2.0 * HOURS)
-    assert west.broken == (Broken("chat", "east", "now", pytest.approx(40.0), pytest.approx(100.0)),)
+    assert west.broken == (BrokenTarget("chat", "east", "now", pytest.approx(40.0), pytest.approx(100.0)),)
     assert west.most_usd is None
 
 
@@ -176,7 +176,7 @@ def test_demand_that_nobody_else_asks_stays_and_breaks() -> None:
     (found,) = outcomes(
         rented(regions=[region("here"), region("there")]), replace(NOTHING, regions=("here",))
     )
-    assert found.broken == (Broken("chat", "here", "now", pytest.approx(100.0), pytest.approx(100.0)),)
+    assert found.broken == (BrokenTarget("chat", "here", "now", pytest.approx(100.0), pytest.approx(100.0)),)
     assert "chat" in found.reasons[0]
 
 
@@ -196,8 +196,8 @@ def test_held_hardware_stays_where_the_plan_has_it() -> None:
     shifted = fleet_edits.demand_scaled(
         fleet_edits.demand_scaled(question, 0.5, region="east"), 2, region="west"
     )
-    (found,) = stressed([Case(StressKind.DEMAND, "shifted", shifted)], plan, question, resolver)
-    assert found.broken == (Broken("chat", "west", "now", pytest.approx(10.0), pytest.approx(20.0)),)
+    (found,) = stressed([StressCase(StressKind.DEMAND, "shifted", shifted)], plan, question, resolver)
+    assert found.broken == (BrokenTarget("chat", "west", "now", pytest.approx(10.0), pytest.approx(20.0)),)
     assert found.most_usd == pytest.approx((5 - 7) * 2.0 * HOURS)
 
 

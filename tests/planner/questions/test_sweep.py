@@ -18,7 +18,7 @@ from tests.planner.solving import solve_unchecked
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.planner.cells import csv_text
-from fleetplan.planner.commands.run_sweep import Ground, Swept, print_sweep, sweep, tasks_of
+from fleetplan.planner.commands.run_sweep import GridBase, SweptGrid, print_sweep, sweep, tasks_of
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.questions.sweep.axes import SweepPoint, grid_points, read_axes, split_values
 from fleetplan.planner.questions.sweep.plots import write_sweep_plots
@@ -109,7 +109,7 @@ def test_points_without_a_plan_have_a_row(tmp_path: Path) -> None:
 
 def test_a_grid_over_scenarios_keys_and_latency(tmp_path: Path) -> None:
     axes = read_axes(["scenario=base,slides", "services.llama-405b.demand=20,40", "slo.llama-405b=1,2"])
-    ground = Ground(SCENARIOS / "meta-405b-heterogeneous.yaml", (), ())
+    ground = GridBase(SCENARIOS / "meta-405b-heterogeneous.yaml", (), ())
     tasks = tasks_of(ground, axes, LIMITS)
     assert [task.point.text for task in tasks][:2] == [
         "scenario=base, services.llama-405b.demand=20, slo.llama-405b=1",
@@ -123,7 +123,7 @@ def test_a_grid_over_scenarios_keys_and_latency(tmp_path: Path) -> None:
 
 def test_a_price_axis_takes_any_name_of_the_hardware() -> None:
     for name in ("H200-SXM", "H200", "p5en.48xlarge"):
-        (task,) = tasks_of(Ground(SCENARIOS / "tiny.yaml", (), ()), read_axes([f"price.{name}=2"]), LIMITS)
+        (task,) = tasks_of(GridBase(SCENARIOS / "tiny.yaml", (), ()), read_axes([f"price.{name}=2"]), LIMITS)
         (offer,) = task.fleet.offers
         assert offer.rent_usd_per_accelerator_hour == pytest.approx((5.0,))
 
@@ -147,7 +147,7 @@ def test_a_price_axis_takes_any_name_of_the_hardware() -> None:
 )
 def test_a_grid_that_means_nothing_is_refused_before_anything_is_solved(grid: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        tasks_of(Ground(SCENARIO, (), ()), read_axes([grid]), LIMITS)
+        tasks_of(GridBase(SCENARIO, (), ()), read_axes([grid]), LIMITS)
 
 
 def test_an_axis_given_twice_is_refused() -> None:
@@ -156,11 +156,11 @@ def test_an_axis_given_twice_is_refused() -> None:
 
 
 def test_unknown_backends_are_refused(tmp_path: Path) -> None:
-    tasks = tasks_of(Ground(SCENARIO, (), ()), read_axes(["demand=1"]), LIMITS)
+    tasks = tasks_of(GridBase(SCENARIO, (), ()), read_axes(["demand=1"]), LIMITS)
     with pytest.raises(InputError, match="there is no such backend; local, dask://"):
         list(run_sweep(tasks, tmp_path, 1, "ray://"))
     with pytest.raises(InputError, match="there is no such backend"):
-        sweep(Ground(SCENARIO, (), ()), ["demand=1"], LIMITS, tmp_path / "out", (1, "ray://"))
+        sweep(GridBase(SCENARIO, (), ()), ["demand=1"], LIMITS, tmp_path / "out", (1, "ray://"))
     assert not (tmp_path / "out").exists()
 
 
@@ -168,7 +168,7 @@ def test_points_say_how_they_ended_in_words() -> None:
     axes = read_axes(["demand=1"])
     nothing = PointResult(point=(("demand", "1"),), status="no_plan", figures=())
     stream = StringIO()
-    print_sweep(Swept(axes, (nothing,), ()), Console(file=stream, width=160))
+    print_sweep(SweptGrid(axes, (nothing,), ()), Console(file=stream, width=160))
     assert "no plan within the time limit" in stream.getvalue()
     assert status_words("within_gap") == "within the requested gap"
 

@@ -13,9 +13,9 @@ from fleetplan.fleet.figures import money
 from fleetplan.fleet.inventory import LatencyLimit, Traffic
 from fleetplan.planner.assemble.inputs import _load_limits
 from fleetplan.planner.plan import (
+    ConcessionRow,
     Conflict,
     DemandScenarioCost,
-    GivenWay,
     Infeasible,
     Shortage,
     StatedGoal,
@@ -100,7 +100,7 @@ def test_a_fleet_without_a_plan_says_what_is_short() -> None:
         provenance=plan().provenance,
         solve=plan().solve,
     )
-    given = GivenWay(requirement="power of here", change="500 kW more", least=True)
+    given = ConcessionRow(requirement="power of here", change="500 kW more", least=True)
     way = StatedWayOut(gives=(given,), objective_usd=1234.0, bound_usd=1200.0)
     found = Conflict(requirements=("demand", "power of here"), minimal=True, ways_out=(way,), complete=True)
     page = ReportPage(infeasible_page(outcome.model_copy(update={"conflict": found})))

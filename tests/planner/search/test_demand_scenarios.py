@@ -22,9 +22,9 @@ from fleetplan.planner.formulation.build import build_model
 from fleetplan.planner.plan import UNMET_GAP_RATIO, Plan
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.problem.scenarios import FixedSupply
+from fleetplan.planner.report.common_purchases import purchases_by_scenario
 from fleetplan.planner.report.day_console import UNMET_AT_MOST, print_scenarios
 from fleetplan.planner.report.html.page import report_page
-from fleetplan.planner.report.sure_purchases import purchases_by_scenario
 from fleetplan.planner.search import scenarios, uncertain_demand
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus
 from fleetplan.planner.units import USD_RESOLUTION

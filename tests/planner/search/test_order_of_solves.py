@@ -13,7 +13,7 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import NoPlanFoundError
 from fleetplan.planner.assemble import build_plan, within_budgets
 from fleetplan.planner.candidates import CandidateSet
-from fleetplan.planner.formulation import Goal, Reached, Solution
+from fleetplan.planner.formulation import Goal, ReachedGoal, Solution
 from fleetplan.planner.plan import Plan, Solve
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.problem.scenarios import FixedSupply
@@ -170,9 +170,9 @@ def test_a_little_more_of_the_goal_is_not_taken_at_any_cost(status: SolveStatus,
     """A plan within the asked gap gave way to one of 0.2 % less energy and 5 % more cost, above the gap."""
     goal = Goal("energy", "kWh", 1)
     together = SearchResult(
-        status, Solution(), 114e3, 113.9e3, "test", 0.0, 0.0, Reached(goal, 18_330.0, 18_250.0)
+        status, Solution(), 114e3, 113.9e3, "test", 0.0, 0.0, ReachedGoal(goal, 18_330.0, 18_250.0)
     )
-    joined = replace(together, objective_usd=120e3, goal=Reached(goal, 18_290.0, 18_250.0))
+    joined = replace(together, objective_usd=120e3, goal=ReachedGoal(goal, 18_290.0, 18_250.0))
     assert joint_plans._better(joined, together) is taken
     assert joint_plans._better(replace(joined, objective_usd=113e3), together)
 

@@ -27,7 +27,7 @@ from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.report.decision import simpler
 from fleetplan.planner.report.html.page import report_page
 from fleetplan.planner.search.result import SIMPLER_ROUNDING_RATIO
-from fleetplan.planner.search.simplicity import Turns
+from fleetplan.planner.search.simplicity import StepBudget
 from fleetplan.planner.verify import verify
 
 DAY = (Slice("day", 12.0), Slice("night", 12.0))
@@ -247,7 +247,7 @@ def test_one_kind_that_the_cheapest_plan_does_not_run_is_worth_what_the_policy_a
 def test_time_that_a_step_leaves_is_that_of_the_next_ones() -> None:
     """Four services ran on the fewest kinds after a tenth of the time; the last step ran out of its own."""
     clock = iter((0.0, 0.5, 7.0, 7.5))
-    turns = Turns(10.0, lambda: next(clock))
+    turns = StepBudget(10.0, lambda: next(clock))
     assert turns.next(0.3) == pytest.approx(3.0)
     assert turns.next(0.2) == pytest.approx(4.5)
     # The second one took longer than it had: the third has its own share.

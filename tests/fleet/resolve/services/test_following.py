@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.fleet.inventory import Fleet, Follows, OutsideLatency, Service
+from fleetplan.fleet.inventory import Fleet, FollowedServices, OutsideLatency, Service
 from fleetplan.scenarios.load import load_fleet
 
 HEAD = """\
@@ -50,7 +50,7 @@ def named(fleet: Fleet, name: str) -> Service:
 def test_demand_follows_region_period_and_class(tmp_path: Path) -> None:
     fleet = loaded(tmp_path, LEADER + FOLLOWER + "    follows: {service: assistant, ratio: 1.2}\n")
     safety = named(fleet, "safety")
-    assert safety.follows == Follows(("assistant",), None)
+    assert safety.follows == FollowedServices(("assistant",), None)
     assert safety.demand.peak == pytest.approx(
         {
             ("east", "2027Q1", "all"): 120.0,
@@ -226,7 +226,7 @@ def test_one_service_follows_several_and_their_requests_add_up(tmp_path: Path) -
     (one,) = [service for service in alone.services if service.name == "safety"]
     (safety,) = [service for service in fleet.services if service.name == "safety"]
     (agent,) = [service for service in fleet.services if service.name == "agent"]
-    assert safety.follows == Follows(("assistant", "agent"), None)
+    assert safety.follows == FollowedServices(("assistant", "agent"), None)
     assert sum(safety.demand.peak.values()) == pytest.approx(
         sum(one.demand.peak.values()) + 2 * sum(agent.demand.peak.values())
     )

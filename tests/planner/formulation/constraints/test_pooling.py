@@ -14,7 +14,7 @@ from fleetplan.perfmodel.queueing.capacity import utilisation_within
 from fleetplan.perfmodel.queueing.pool import Variability
 from fleetplan.planner.candidates.dominance import replaces
 from fleetplan.planner.problem import Candidate, build_problem
-from fleetplan.planner.search.capacity_needed import accelerators_needed
+from fleetplan.planner.search.required_capacity import accelerators_needed
 from fleetplan.planner.verify import verify
 
 HOUR = 2190.0

@@ -20,7 +20,7 @@ from fleetplan.planner.candidates.dominance import prune_dominated
 from fleetplan.planner.candidates.rejections import RejectionLog
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.problem.plan_in_force import configurations_in_force, period_in_force, with_baseline
+from fleetplan.planner.problem.current_plan import configurations_in_force, period_in_force, with_baseline
 from fleetplan.planner.verify import verify
 
 QUARTERS = ("2026Q1", "2026Q2", "2026Q3")

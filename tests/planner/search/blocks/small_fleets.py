@@ -12,9 +12,9 @@ from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.solvers.cpsat import hint
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.request import (
+    ExtraTime,
     Listener,
     ModelOutcome,
-    Overtime,
     SolverLimits,
 )
 
@@ -48,5 +48,5 @@ def solve_in_overtime(
     first.parameters.stop_after_first_solution = True
     assert first.solve(planning.model) == cp_model.FEASIBLE
     hint(planning.model, first)
-    limits = SolverLimits(limit_s, 1, 1, stop or Stop(), overtime=Overtime(overtime_s, lambda *_: good))
+    limits = SolverLimits(limit_s, 1, 1, stop or Stop(), extra_time=ExtraTime(overtime_s, lambda *_: good))
     return block_solve.solve_in_blocks(planning, parts, limits, lambda *_: False, on_step, counted)

@@ -27,9 +27,9 @@ from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.matrix import FloatArray, read_program
 from fleetplan.planner.search.solvers.relaxation import Relaxation
 from fleetplan.planner.search.solvers.request import (
+    ExtraTime,
     ModelOutcome,
     ModelStatus,
-    Overtime,
     SolverLimits,
     Step,
 )
@@ -40,16 +40,16 @@ from fleetplan.planner.search.solvers.workers import Workers
 def test_a_plan_that_is_far_from_good_is_given_more_time(large: bool) -> None:
     limit_s = 0.2 if large else 0.1
 
-    def work_s(overtime: Overtime | None) -> float:
+    def work_s(extra_time: ExtraTime | None) -> float:
         planning, parts = in_parts(large)
-        limits = SolverLimits(limit_s, 1, 1, Stop(), overtime=overtime)
+        limits = SolverLimits(limit_s, 1, 1, Stop(), extra_time=extra_time)
         return block_solve.solve_in_blocks(
             planning, parts, limits, lambda *_: False, lambda _: None, True
         ).deterministic_time
 
     without = work_s(None)
-    assert work_s(Overtime(2 * limit_s, lambda *_: True)) == without < 2.5 * limit_s
-    assert work_s(Overtime(2 * limit_s, lambda *_: False)) > 2.5 * limit_s
+    assert work_s(ExtraTime(2 * limit_s, lambda *_: True)) == without < 2.5 * limit_s
+    assert work_s(ExtraTime(2 * limit_s, lambda *_: False)) > 2.5 * limit_s
 
 
 @pytest.mark.usefixtures("blocks_for_all", "whole_search")

@@ -67,7 +67,7 @@ class Led:
 def led(monkeypatch: pytest.MonkeyPatch) -> type[Led]:
     """Two cores, and a race that HiGHS leads as soon as there is a plan."""
     monkeypatch.setattr(race, "HighsRace", Led)
-    monkeypatch.setattr(race.Best, "led_by_highs", lambda best: best.values is not None)
+    monkeypatch.setattr(race.BestFound, "led_by_highs", lambda best: best.values is not None)
     monkeypatch.setattr(race, "usable_cores", lambda: 2)
     monkeypatch.setattr(Led, "answers", [])
     monkeypatch.setattr(Led, "ends", True)

@@ -49,7 +49,7 @@ def test_a_command_that_is_stopped_without_a_result_says_so() -> None:
         [
             "import signal",
             "from fleetplan.planner.commands import what_if",
-            "from fleetplan.planner.questions import asked_plan",
+            "from fleetplan.planner.questions import loaded_plan",
             "def stopped(*_): raise KeyboardInterrupt",
             "asked_plan.read_asked_plan = stopped",
             "from fleetplan.planner.cli import main",

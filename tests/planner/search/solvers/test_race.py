@@ -14,7 +14,7 @@ from tests.planner.solving import solve
 
 from fleetplan.planner.search import stages
 from fleetplan.planner.search.solvers import race, reproducible
-from fleetplan.planner.search.solvers.best import Best
+from fleetplan.planner.search.solvers.best import BestFound
 from fleetplan.planner.search.solvers.highs_program import (
     HighsAnswer,
 )
@@ -41,7 +41,7 @@ def test_a_solve_without_a_plan_gives_up_when_its_patience_ends() -> None:
 
 def test_a_claim_that_there_is_no_plan_ends_patience_sooner() -> None:
     """HiGHS claimed it after 7 s of 180, and 52 s more went by without a second proof."""
-    best = Best(lambda *_: False, lambda _: None, Proofs(least=0.0))
+    best = BestFound(lambda *_: False, lambda _: None, Proofs(least=0.0))
     claimed_s = 0.2
     with race._impatience(best, Patience(seconds=LIMIT_S), time.monotonic() - claimed_s) as given_up:
         assert not given_up.wait(3 * race.TURN_S)

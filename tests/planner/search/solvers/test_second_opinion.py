@@ -13,7 +13,7 @@ from tests.planner.solving import solve
 
 from fleetplan.planner.search.result import SolveStatus
 from fleetplan.planner.search.solvers import race
-from fleetplan.planner.search.solvers.best import Best
+from fleetplan.planner.search.solvers.best import BestFound
 from fleetplan.planner.search.solvers.highs_program import HighsAnswer
 from fleetplan.planner.search.solvers.highs_race import HighsRace
 from fleetplan.planner.search.solvers.interrupt import Stop
@@ -29,7 +29,12 @@ def claims_infeasible(monkeypatch: pytest.MonkeyPatch, first_only: bool) -> None
     first: Callable[..., float] = race._run
 
     def lies(
-        model: cp_model.CpModel, limits: SolverLimits, seconds: float, best: Best, presolve: bool, *more: Any
+        model: cp_model.CpModel,
+        limits: SolverLimits,
+        seconds: float,
+        best: BestFound,
+        presolve: bool,
+        *more: Any,
     ) -> float:
         if presolve:
             best.offer_infeasible(CPSAT)

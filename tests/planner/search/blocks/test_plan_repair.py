@@ -18,7 +18,7 @@ from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.exact_columns import ExactColumns
 from fleetplan.planner.search.blocks.incumbent import Incumbent
 from fleetplan.planner.search.blocks.master import Master, Selection
-from fleetplan.planner.search.blocks.mending import Mending
+from fleetplan.planner.search.blocks.plan_repair import PlanRepair
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.solvers.highs_process import Programs
 from fleetplan.planner.search.solvers.relaxation import relax
@@ -42,12 +42,12 @@ class Choices:
         answer = workers.solve_one(self.master.integer_job(everything, columns, EXACT, None))
         return self.master.chosen(everything, columns, answer, None)
 
-    def mending(self) -> tuple[Mending, SearchState]:
+    def plan_repair(self) -> tuple[PlanRepair, SearchState]:
         """One that knows no plan yet."""
         clock = Clock(math.inf, deterministic=True)
         incumbent = Incumbent(self.parts, self.relaxed, lambda _: None)
         state = SearchState(request(self.planning, self.parts), clock, incumbent, -math.inf)
-        return Mending(self.master, self.pool, state, clock), state
+        return PlanRepair(self.master, self.pool, state, clock), state
 
     def without_a_replica(self, column: Column) -> Column | None:
         """The column with one replica less of the kind that it has most of, if that is then too few."""
@@ -75,14 +75,14 @@ def test_what_lacks_a_replica_gets_it_and_supply_for_it(choices: Choices) -> Non
                 continue
             columns = [short if each is column else each for each in best.columns]
             found = choices.chosen(workers, columns)
-            mending, state = choices.mending()
-            if found is None or mending.offer(found):
+            plan_repair, state = choices.plan_repair()
+            if found is None or plan_repair.offer(found):
                 continue
             lacking += 1
             assert choices.pool.current(short) is not short
             assert short not in choices.pool.columns
             assert state.incumbent.values is None
-            mending.decide_supply(workers)
+            plan_repair.decide_supply(workers)
             assert state.incumbent.values is not None
             assert choices.parts.program.holds(state.incumbent.values)
             assert state.incumbent.objective == choices.parts.program.value(state.incumbent.values)

@@ -18,7 +18,7 @@ from fleetplan.perfmodel.interruption import checkpoint
 from fleetplan.perfmodel.landscape.cache import program_parts
 from fleetplan.perfmodel.replay import EnginePool, LoadTarget, sustained_rate_per_s
 
-KEPT_RATES: Final = 8192
+CACHED_RATES: Final = 8192
 """Largest number of cached rates; the least recently used are deleted first. About 200 bytes each."""
 
 
@@ -27,7 +27,7 @@ def rates_folder() -> Path:
     return user_cache("rates")
 
 
-def kept_rate_per_s(pool: EnginePool, target: LoadTarget, most_per_s: float) -> float:
+def cached_rate_per_s(pool: EnginePool, target: LoadTarget, most_per_s: float) -> float:
     """Return the result of `sustained_rate_per_s`, from the cache if present. [1/s]"""
     if not is_cache_on():
         return sustained_rate_per_s(pool, target, most_per_s)
@@ -44,7 +44,7 @@ def kept_rate_per_s(pool: EnginePool, target: LoadTarget, most_per_s: float) -> 
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, json.dumps({"key": key, "requests_per_s": rate}))
-            forget_oldest(path.parent, "*.json", KEPT_RATES)
+            forget_oldest(path.parent, "*.json", CACHED_RATES)
     return rate
 
 

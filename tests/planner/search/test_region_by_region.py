@@ -16,9 +16,9 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.problem import KnownBound, build_problem
 from fleetplan.planner.problem.independent_parts import Component, components
-from fleetplan.planner.search import Remembered, SearchLimits, Stop, Verge, run, stages
-from fleetplan.planner.search.apart import ApartSearch
+from fleetplan.planner.search import CostThresholds, ProgramCache, SearchLimits, Stop, run, stages
 from fleetplan.planner.search.budgets_kept import search
+from fleetplan.planner.search.region_by_region import RegionalSearch
 from fleetplan.planner.search.result import Progress, SearchResult, SolveStatus, Watcher, status_of
 from fleetplan.planner.search.run import FIRST_PLAN
 
@@ -116,7 +116,7 @@ def test_apart_and_together_cost_the_same(monkeypatch: pytest.MonkeyPatch, seeds
 
 
 def test_the_same_program_is_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = SearchLimits(gap_ratio=1e-6, simplified=False, remembered=Remembered())
+    limits = SearchLimits(gap_ratio=1e-6, simplified=False, program_cache=ProgramCache())
     solved: list[int] = []
     solve_model = stages.solve_model
 
@@ -144,7 +144,7 @@ def test_the_same_program_is_solved_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_what_is_remembered_does_not_travel() -> None:
-    limits = SearchLimits(gap_ratio=1e-6, remembered=Remembered())
+    limits = SearchLimits(gap_ratio=1e-6, program_cache=ProgramCache())
     search(build_problem(two_regions(maximum=20), [CARD, DEAR]), limits)
     copy = pickle.loads(pickle.dumps(limits))
     assert copy == limits
@@ -154,15 +154,15 @@ def test_what_is_remembered_does_not_travel() -> None:
 def test_large_regions_are_left_to_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = build_problem(two_regions(maximum=20), [CARD, DEAR])
     (part,) = components(problem)
-    assert [each.problem.regions.keys() for each in run.regions_apart(part)] == [{"east"}, {"west"}]
+    assert [each.problem.regions.keys() for each in run.separable_regions(part)] == [{"east"}, {"west"}]
     monkeypatch.setattr("fleetplan.planner.search.blocks.solve.LEAST_VARIABLES", 6)
-    found: list[Component] = run.regions_apart(part)
+    found: list[Component] = run.separable_regions(part)
     assert found == []
     # Together they are large: blocks do better than regions of some size, and worse than small ones.
     monkeypatch.setattr("fleetplan.planner.search.blocks.solve.LEAST_VARIABLES", 12)
-    assert len(run.regions_apart(part)) == 2
-    monkeypatch.setattr("fleetplan.planner.search.apart.LARGE_REGION_VARIABLES", 6)
-    assert run.regions_apart(part) == []
+    assert len(run.separable_regions(part)) == 2
+    monkeypatch.setattr("fleetplan.planner.search.region_by_region.LARGE_REGION_VARIABLES", 6)
+    assert run.separable_regions(part) == []
 
 
 def test_a_region_may_leave_open_what_those_before_it_do_not() -> None:
@@ -175,8 +175,8 @@ def test_a_region_may_leave_open_what_those_before_it_do_not() -> None:
         return SearchResult(SolveStatus.WITHIN_GAP, Solution(), 1000.0, 996.0, "somebody", 0.0, 0.0)
 
     limits = SearchLimits(gap_ratio=0.01)
-    regions = run.regions_apart(part)
-    found = ApartSearch(part, regions, limits, lambda _: None, Stop(), searched).run(lambda: 10.0)
+    regions = run.separable_regions(part)
+    found = RegionalSearch(part, regions, limits, lambda _: None, Stop(), searched).run(lambda: 10.0)
     # The first region leaves 4 of the 10 USD that it may, but for the rounding of the model.
     assert slacks[1:] == [0.0, pytest.approx(6.0, abs=0.02)]
     assert found is not None
@@ -237,7 +237,7 @@ def test_the_whole_goes_on_from_what_regions_have_found_where_they_take_too_much
 def test_plans_of_regions_divide_what_there_is() -> None:
     problem = build_problem(two_regions(maximum=9), [CARD, DEAR])
     (part,) = components(problem)
-    regions = run.regions_apart(part)
+    regions = run.separable_regions(part)
     limits = SearchLimits(gap_ratio=1e-6)
 
     def searched(
@@ -251,7 +251,7 @@ def test_plans_of_regions_divide_what_there_is() -> None:
         own.watch, own.begin = watch, begin
         return own.search()
 
-    found = ApartSearch(part, regions, limits, lambda _: None, Stop(), searched).run(lambda: 10.0)
+    found = RegionalSearch(part, regions, limits, lambda _: None, Stop(), searched).run(lambda: 10.0)
     assert found is not None
     assert found.solution is not None
     assert found.objective_usd == pytest.approx((9 + 3) * 2190)
@@ -280,7 +280,7 @@ def test_a_stop_ends_it_at_the_plan_of_all_regions() -> None:
 @pytest.mark.parametrize(("below_usd", "regions"), [(1e9, set()), (100.0, {"cost in east", "cost in west"})])
 def test_a_first_plan_that_decides_a_question_ends_the_search(below_usd: float, regions: set[str]) -> None:
     said: list[Progress] = []
-    limits = SearchLimits(gap_ratio=1e-6, verge=Verge(below_usd, 2e9))
+    limits = SearchLimits(gap_ratio=1e-6, thresholds=CostThresholds(below_usd, 2e9))
     found = search(build_problem(two_regions(maximum=20), [CARD, DEAR]), limits, watch=said.append)
     assert found.solution is not None
     assert {step.stage for step in said} == {f"cost{FIRST_PLAN}", *regions}
@@ -299,8 +299,8 @@ def test_a_simpler_plan_of_the_regions_is_kept_beside_a_cheaper_first_one() -> N
         return SearchResult(status, Solution(), usd, bound_usd, "somebody", 0.0, 0.0)
 
     def told() -> SearchResult | None:
-        limits, regions = SearchLimits(gap_ratio=0.01), run.regions_apart(part)
-        return ApartSearch(part, regions, limits, lambda _: None, Stop(), searched).run(lambda: 10.0)
+        limits, regions = SearchLimits(gap_ratio=0.01), run.separable_regions(part)
+        return RegionalSearch(part, regions, limits, lambda _: None, Stop(), searched).run(lambda: 10.0)
 
     simple = told()
     assert simple is not None

@@ -14,7 +14,7 @@ SUPPLY_S: Final = 1.0
 """Time limit to choose supply. With all columns fixed, it takes a tenth of it in a large fleet. [s]"""
 
 
-class Mending:
+class PlanRepair:
     """Keeps the best plan even if HiGHS's row tolerance left a column without part of a replica.
 
     One column of a thousand lacks a replica. With the replica added, a plan of a thousand columns may violate

@@ -21,7 +21,7 @@ from fleetplan.perfmodel import interruption
 from fleetplan.perfmodel.landscape import cache
 from fleetplan.perfmodel.replay import EnginePool, LoadTarget
 from fleetplan.planner import api
-from fleetplan.planner.candidates import OutOfTimeError, build_candidates, kept_rates, prepare
+from fleetplan.planner.candidates import OutOfTimeError, build_candidates, prepare, rate_cache
 from fleetplan.planner.commands import shared
 from fleetplan.planner.commands.page.child import Planner
 from fleetplan.planner.commands.page.messages import PlanRequest, Settings
@@ -98,7 +98,7 @@ def test_a_pair_ends_at_any_of_its_steps(fleet_file: Path) -> None:
 def test_a_simulation_ends_at_any_of_its_requests(fleet_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     under_load = ("services.chat.slo.ttft_p95_ms=2000", "services.chat.runtimes=[aggregated]")
     fleet = load_fleet(fleet_file, (), (*under_load, "services.chat.hardware=[MI300X]"))
-    simulate, asked = kept_rates.sustained_rate_per_s, [-1]
+    simulate, asked = rate_cache.sustained_rate_per_s, [-1]
 
     def begun(pool: EnginePool, target: LoadTarget, most_per_s: float) -> float:
         asked[0] = 0
@@ -108,11 +108,11 @@ def test_a_simulation_ends_at_any_of_its_requests(fleet_file: Path, monkeypatch:
         asked[0] += asked[0] >= 0
         return asked[0] > 5
 
-    monkeypatch.setattr(kept_rates, "sustained_rate_per_s", begun)
+    monkeypatch.setattr(rate_cache, "sustained_rate_per_s", begun)
     with pytest.raises(OutOfTimeError):
         build_candidates(fleet, lambda _: None, out_of_time=simulating)
     assert asked == [6]
-    assert not list(kept_rates.rates_folder().glob("*.json"))
+    assert not list(rate_cache.rates_folder().glob("*.json"))
 
 
 def test_a_service_with_limits_under_load_gets_further_with_each_run(
@@ -127,7 +127,7 @@ def test_a_service_with_limits_under_load_gets_further_with_each_run(
         simulated.append(most_per_s)
         return most_per_s / 2
 
-    monkeypatch.setattr(kept_rates, "sustained_rate_per_s", counted)
+    monkeypatch.setattr(rate_cache, "sustained_rate_per_s", counted)
     runs, found = 0, None
     while found is None and runs < 20:
         runs += 1

@@ -17,7 +17,7 @@ PLAN_AGAIN = "plan the fleet again and ask about that plan"
 
 
 @dataclass(frozen=True, slots=True)
-class AskedPlan:
+class LoadedPlan:
     """A plan file with its fleet and its plan in force.
 
     Attributes
@@ -65,7 +65,7 @@ def with_baseline_file(outcome: Plan | Infeasible, path: Path | None) -> Plan | 
     return outcome.model_copy(update={"provenance": outcome.provenance.model_copy(update=stated)})
 
 
-def read_asked_plan(path: Path, fleet_file: Path | None = None) -> AskedPlan:
+def read_asked_plan(path: Path, fleet_file: Path | None = None) -> LoadedPlan:
     """Read a plan file and its fleet, and check that they belong together.
 
     Parameters
@@ -93,15 +93,15 @@ def read_asked_plan(path: Path, fleet_file: Path | None = None) -> AskedPlan:
     ]
     if issues:
         raise InputError(issues)
-    return AskedPlan(path, outcome, fleet, _baseline(path, provenance))
+    return LoadedPlan(path, outcome, fleet, _baseline(path, provenance))
 
 
-def require_current(asked: AskedPlan, resolver: Resolver) -> AskedPlan:
+def require_current(asked: LoadedPlan, resolver: Resolver) -> LoadedPlan:
     """Check that the cost of a plan is comparable with new solves.
 
     Returns
     -------
-    AskedPlan
+    LoadedPlan
         The plan with a fleet that must serve all demand, as the plan does, regardless of the policy.
         Otherwise a plan with unmet demand would count as a cheaper answer.
 

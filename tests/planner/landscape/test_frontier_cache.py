@@ -10,9 +10,9 @@ from tests.cache_home import own_cache_home
 
 from fleetplan.fleet.files import SWITCH, user_cache
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.landscape import kept_frontiers
+from fleetplan.planner.landscape import frontier_cache
+from fleetplan.planner.landscape.frontier_cache import kept_frontier_points
 from fleetplan.planner.landscape.frontier_points import frontier_points
-from fleetplan.planner.landscape.kept_frontiers import kept_frontier_points
 from fleetplan.scenarios.load import load_fleet
 
 TINY = Path(__file__).parents[3] / "scenarios" / "tiny.yaml"
@@ -29,7 +29,7 @@ def swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.extend(services)
         return frontier_points(fleet, services)
 
-    monkeypatch.setattr(kept_frontiers, "frontier_points", noted)
+    monkeypatch.setattr(frontier_cache, "frontier_points", noted)
     return found
 
 

@@ -15,7 +15,7 @@ from tests.warm import ran
 
 from fleetplan.fleet.machine import usable_cores
 from fleetplan.perfmodel.landscape import cache
-from fleetplan.planner.candidates import ahead, build_candidates
+from fleetplan.planner.candidates import build_candidates, parallel_evaluation
 from fleetplan.planner.candidates.evaluations import Evaluations
 from fleetplan.scenarios.load import load_fleet
 
@@ -38,7 +38,7 @@ services:
 @pytest.fixture
 def fleet_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(own_cache_home(tmp_path / "cache")))
-    monkeypatch.setenv(ahead.SWITCH, "on")
+    monkeypatch.setenv(parallel_evaluation.SWITCH, "on")
     path = tmp_path / "fleet.yaml"
     path.write_text(FLEET, encoding="utf-8")
     return path
@@ -53,11 +53,11 @@ def landscapes() -> int:
 def test_the_last_hardware_is_evaluated_by_another_process(
     forks: bool, fleet_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ahead, "_may_fork", lambda: forks)
+    monkeypatch.setattr(parallel_evaluation, "_may_fork", lambda: forks)
     fleet = load_fleet(fleet_file)
     steps = Evaluations(fleet).steps
     assert [(len(step.services), step.hardware) for step in steps] == [(3, "MI300X"), (3, "MI325X")]
-    with ahead.evaluating_ahead(fleet, steps, least_left_s=0) as about_to_evaluate:
+    with parallel_evaluation.evaluating_in_parallel(fleet, steps, least_left_s=0) as about_to_evaluate:
         for left in (6, 5, 4):
             about_to_evaluate(left)
         end_s = time.monotonic() + 60
@@ -74,21 +74,23 @@ def test_the_last_hardware_is_evaluated_by_another_process(
 def test_what_is_soon_done_is_evaluated_here(fleet_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fleet = load_fleet(fleet_file)
     steps = Evaluations(fleet).steps
-    monkeypatch.setattr(ahead, "_started", lambda *_: pytest.fail("a process was started"))
-    with ahead.evaluating_ahead(fleet, steps, least_left_s=60) as about_to_evaluate:
+    monkeypatch.setattr(parallel_evaluation, "_started", lambda *_: pytest.fail("a process was started"))
+    with parallel_evaluation.evaluating_in_parallel(fleet, steps, least_left_s=60) as about_to_evaluate:
         for left in (6, 5, 4):
             about_to_evaluate(left)
     # Nobody knows before the second how long one takes that does not come to tables first.
-    with ahead.evaluating_ahead(fleet, steps, least_left_s=0) as about_to_evaluate:
+    with parallel_evaluation.evaluating_in_parallel(fleet, steps, least_left_s=0) as about_to_evaluate:
         for left in (6, 5):
             about_to_evaluate(left)
-    with ahead.evaluating_ahead(fleet, steps[:1], least_left_s=0) as about_to_evaluate:
+    with parallel_evaluation.evaluating_in_parallel(fleet, steps[:1], least_left_s=0) as about_to_evaluate:
         for left in (3, 2, 1):
             about_to_evaluate(left)
-    for switch in (ahead.SWITCH, "FLEETPLAN_LANDSCAPE_CACHE"):
+    for switch in (parallel_evaluation.SWITCH, "FLEETPLAN_LANDSCAPE_CACHE"):
         with monkeypatch.context() as inside:
             inside.setenv(switch, "off")
-            with ahead.evaluating_ahead(fleet, steps, least_left_s=0) as about_to_evaluate:
+            with parallel_evaluation.evaluating_in_parallel(
+                fleet, steps, least_left_s=0
+            ) as about_to_evaluate:
                 for left in (6, 5, 4):
                     about_to_evaluate(left)
 
@@ -96,10 +98,10 @@ def test_what_is_soon_done_is_evaluated_here(fleet_file: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("pairs", "kept", "forks", "starts"),
     [
-        (ahead.SURELY_LONG, False, True, True),
-        (ahead.SURELY_LONG - 1, False, True, False),
-        (ahead.SURELY_LONG, True, True, False),
-        (ahead.SURELY_LONG, False, False, False),
+        (parallel_evaluation.SURELY_LONG, False, True, True),
+        (parallel_evaluation.SURELY_LONG - 1, False, True, False),
+        (parallel_evaluation.SURELY_LONG, True, True, False),
+        (parallel_evaluation.SURELY_LONG, False, False, False),
     ],
 )
 def test_a_long_first_check_is_shared_before_anything_is_timed(
@@ -108,13 +110,17 @@ def test_a_long_first_check_is_shared_before_anything_is_timed(
     """Nothing was kept, so all of it is evaluated: the other core need not wait for two evaluations."""
     fleet = load_fleet(fleet_file)
     started: list[object] = []
-    monkeypatch.setattr(ahead, "_free_cores", lambda: 1)
-    monkeypatch.setattr(ahead, "_may_fork", lambda: forks)
-    monkeypatch.setattr(ahead, "_started", lambda _, steps: started.append(steps) or (lambda: None))
+    monkeypatch.setattr(parallel_evaluation, "_free_cores", lambda: 1)
+    monkeypatch.setattr(parallel_evaluation, "_may_fork", lambda: forks)
+    monkeypatch.setattr(
+        parallel_evaluation, "_started", lambda _, steps: started.append(steps) or (lambda: None)
+    )
     if kept:
         cache.cache_folder().mkdir(parents=True)
         (cache.cache_folder() / "some.npz").touch()
-    with ahead.evaluating_ahead(fleet, Evaluations(fleet).steps, least_left_s=60) as about_to_evaluate:
+    with parallel_evaluation.evaluating_in_parallel(
+        fleet, Evaluations(fleet).steps, least_left_s=60
+    ) as about_to_evaluate:
         for left in range(pairs, pairs - 3, -1):
             about_to_evaluate(left)
     assert len(started) == starts
@@ -125,7 +131,7 @@ def test_a_process_with_other_threads_does_not_fork() -> None:
     other = threading.Thread(target=goes_on.wait)
     other.start()
     try:
-        assert not ahead._may_fork()
+        assert not parallel_evaluation._may_fork()
     finally:
         goes_on.set()
         other.join()
@@ -139,9 +145,9 @@ def test_a_fork_writes_nothing_where_its_parent_does(
         print("said by the fork", flush=True)
         raise ValueError("wrong with the fleet")
 
-    monkeypatch.setattr(ahead, "_evaluate", evaluate)
+    monkeypatch.setattr(parallel_evaluation, "_evaluate", evaluate)
     fleet = load_fleet(fleet_file)
-    end = ahead._forked(fleet, Evaluations(fleet).steps)
+    end = parallel_evaluation._forked(fleet, Evaluations(fleet).steps)
     time.sleep(0.5)
     end()
     assert capfd.readouterr() == ("", "")
@@ -161,6 +167,6 @@ def test_a_process_without_its_parent_ends(fleet_file: Path) -> None:
     other = str(os.getppid())
     fleet = load_fleet(fleet_file)
     given = pickle.dumps((fleet, Evaluations(fleet).steps))
-    done = ran(["-m", "fleetplan.planner.candidates.ahead", other], given=given, timeout_s=60)
+    done = ran(["-m", "fleetplan.planner.candidates.parallel_evaluation", other], given=given, timeout_s=60)
     assert b"OutOfTimeError" in done.stderr
     assert not landscapes()

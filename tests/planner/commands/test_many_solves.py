@@ -12,11 +12,11 @@ from tests.planner.dask_cluster import WAIT_S, DaskCluster, started_cluster, wai
 from typer.testing import CliRunner
 
 from fleetplan.planner import cli
-from fleetplan.planner.commands.asking import collected, expected
+from fleetplan.planner.commands.many_solves import collected, expected
 from fleetplan.planner.commands.shared import ExitCode
 from fleetplan.planner.jobs import BackendLostError
-from fleetplan.planner.questions.asked_plan import read_asked_plan
-from fleetplan.planner.questions.waited import Waited, duration
+from fleetplan.planner.questions.loaded_plan import read_asked_plan
+from fleetplan.planner.questions.time_estimates import RemainingTime, duration
 from fleetplan.planner.search import SearchLimits
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
@@ -73,10 +73,10 @@ def iter_raising(end: BaseException) -> Iterator[int]:
 
 
 def test_the_time_that_is_left_is_estimated() -> None:
-    assert Waited(44, 7.0).announced == "44 solves, about 5 min"
-    assert Waited(1, 0.0).announced == "1 solve, about 1 s"
-    assert Waited(4, 120.0, "point", at_most=True).announced == "4 points, about 8 min at most"
-    waited = Waited(2, 0.0)
+    assert RemainingTime(44, 7.0).announced == "44 solves, about 5 min"
+    assert RemainingTime(1, 0.0).announced == "1 solve, about 1 s"
+    assert RemainingTime(4, 120.0, "point", at_most=True).announced == "4 points, about 8 min at most"
+    waited = RemainingTime(2, 0.0)
     assert waited.next() == "1 of 2, about 1 s left"
     assert waited.next() == "2 of 2"
     assert [duration(seconds) for seconds in (0.2, 89.0, 300.0, 7800.0)] == [

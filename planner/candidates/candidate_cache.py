@@ -26,7 +26,7 @@ from fleetplan.perfmodel.optables.measured.folders import PACKAGE, own_tables_fo
 from fleetplan.planner.candidates.candidate_set import CandidateSet
 from fleetplan.planner.problem import ConfigurationKey
 
-KEPT_FILES: Final = 256
+CACHED_FILES: Final = 256
 """Largest number of cached candidate sets; the least recently used are deleted first. About 200 kB each."""
 
 _DEPENDENCIES: Final = ("fleetplan", "numpy", "pandas")
@@ -164,4 +164,4 @@ def _write(found: CandidateSet, path: Path) -> None:
         if _Kept.model_validate_json(text).found == found:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, text)
-            forget_oldest(path.parent, "*.json", KEPT_FILES)
+            forget_oldest(path.parent, "*.json", CACHED_FILES)

@@ -16,7 +16,7 @@ _ArgumentT = TypeVar("_ArgumentT")
 _ResultT = TypeVar("_ResultT")
 
 
-class HereAndBeside(ProcessPool):
+class LocalAndWorkerPool(ProcessPool):
     """Runs jobs in this process and in others until closed.
 
     This process takes the first waiting job, each other one the last. If one of them is killed, all others

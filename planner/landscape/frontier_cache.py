@@ -1,7 +1,7 @@
 """Cache of frontiers in the user's cache folder; independent of demand, prices and supply.
 
 Each service has one file, named by the hash of everything its frontier depends on, like those of candidates
-(planner/candidates/kept.py).
+(planner/candidates/candidate_cache.py).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from fleetplan.fleet.input_files import input_sha256
 from fleetplan.fleet.inventory import Budget, Demand, Finance, Fleet
 from fleetplan.fleet.packages import source_sha256
 from fleetplan.planner.candidates import supplied_hardware
-from fleetplan.planner.candidates.kept import evaluation_key
+from fleetplan.planner.candidates.candidate_cache import evaluation_key
 from fleetplan.planner.landscape.frontier_points import FrontierPoint, frontier_points
 
-KEPT_FILES: Final = 256
+CACHED_FILES: Final = 256
 """Largest number of cached frontiers; the least recently used are deleted first. About 30 kB each."""
 
 
@@ -101,4 +101,4 @@ def _write(points: tuple[FrontierPoint, ...], path: Path) -> None:
         if _KeptFrontier.model_validate_json(text) == held:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, text)
-            forget_oldest(path.parent, "*.json", KEPT_FILES)
+            forget_oldest(path.parent, "*.json", CACHED_FILES)

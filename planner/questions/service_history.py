@@ -18,7 +18,7 @@ REQUESTS_PRICED = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Cheapest:
+class CheapestConfig:
     """The configuration of a phase that serves the service's mix at the lowest cost on one hardware.
 
     Attributes
@@ -54,7 +54,7 @@ class OnHardware:
         Excluded configurations by reason.
     candidates : int
         Number of candidates.
-    cheapest : tuple[Cheapest, ...]
+    cheapest : tuple[CheapestConfig, ...]
         Cheapest configuration of each phase.
     """
 
@@ -62,11 +62,11 @@ class OnHardware:
     price: str
     rejected: dict[str, int]
     candidates: int
-    cheapest: tuple[Cheapest, ...]
+    cheapest: tuple[CheapestConfig, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class ServiceHistory:
     """A service from its landscape to its placements.
 
     Attributes
@@ -98,7 +98,7 @@ class Story:
         return sum(sum(row.rejected.values()) + row.candidates for row in self.hardware)
 
 
-def story(plan: Plan, fleet: Fleet, service: Service, resolver: Resolver) -> Story:
+def story(plan: Plan, fleet: Fleet, service: Service, resolver: Resolver) -> ServiceHistory:
     """Return the story of one service in a plan.
 
     Parameters
@@ -138,10 +138,12 @@ def story(plan: Plan, fleet: Fleet, service: Service, resolver: Resolver) -> Sto
             if best is not None:
                 candidate, cost = best
                 running = placed.get((name, phase), 0)
-                cheapest.append(Cheapest(phase, candidate.config, candidate.accelerators, cost, running))
+                cheapest.append(
+                    CheapestConfig(phase, candidate.config, candidate.accelerators, cost, running)
+                )
         rows.append(OnHardware(name, price, rejected.get(name, {}), len(own), tuple(cheapest)))
     places = {row.pool for row in placements} | {row.region for row in placements} | {service.name}
-    return Story(
+    return ServiceHistory(
         service=service,
         hardware=tuple(rows),
         placements=placements,

@@ -7,7 +7,7 @@ import time
 from fleetplan.fleet.figures import counted
 
 
-class Waited:
+class RemainingTime:
     """Counts finished solves, and estimates the time for the others.
 
     Parameters

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from fleetplan.planner.plan import Plan
-    from fleetplan.planner.questions.asked_plan import AskedPlan
+    from fleetplan.planner.questions.loaded_plan import LoadedPlan
     from fleetplan.planner.questions.resolving import Resolver
-    from fleetplan.planner.questions.waited import Waited
+    from fleetplan.planner.questions.time_estimates import RemainingTime
     from fleetplan.planner.search import SearchLimits
 
 PlanFile = Annotated[Path, typer.Argument(help="plan.json", metavar="PLAN.json", show_default=False)]
@@ -84,15 +84,15 @@ class Solving:
 @contextmanager
 def asking(
     plan_file: Path, fleet_file: Path | None, solving: Solving
-) -> Iterator[tuple[AskedPlan, Resolver]]:
+) -> Iterator[tuple[LoadedPlan, Resolver]]:
     """Open the plan with its fleet, and a resolver for changed fleets.
 
     A lost backend, and Ctrl-C before the first row, end the command with one sentence.
     """
     from fleetplan.planner.jobs import BackendLostError, open_jobs
-    from fleetplan.planner.questions.asked_plan import read_asked_plan
+    from fleetplan.planner.questions.loaded_plan import read_asked_plan
     from fleetplan.planner.questions.resolving import Resolver
-    from fleetplan.planner.search import Remembered, SearchLimits, default_workers
+    from fleetplan.planner.search import ProgramCache, SearchLimits, default_workers
 
     errors = console(stderr=True)
     asked = read_asked_plan(plan_file, fleet_file)
@@ -103,7 +103,7 @@ def asking(
         solving.seed,
         searches,
         solving.deterministic,
-        remembered=Remembered(),
+        program_cache=ProgramCache(),
     )
     try:
         with open_jobs(solving.backend, solving.workers) as run:
@@ -124,7 +124,7 @@ def asking(
 
 def expected(
     count: int, plan: Plan, limits: SearchLimits, noun: str = "solve", solves: int | None = None
-) -> Waited:
+) -> RemainingTime:
     """Return an estimate of the time for all rows: each solve takes as long as the plan's, within its limit.
 
     Parameters
@@ -138,15 +138,15 @@ def expected(
     solves : int, optional
         Number of solves for all rows; one per row by default.
     """
-    from fleetplan.planner.questions.waited import Waited
+    from fleetplan.planner.questions.time_estimates import RemainingTime
 
     solve_s = min(plan.solve.wall_s, limits.time_limit_s)
-    return Waited(count, solve_s * (1 if solves is None else solves / max(count, 1)), noun)
+    return RemainingTime(count, solve_s * (1 if solves is None else solves / max(count, 1)), noun)
 
 
 def collected(
     rows: Iterator[_RowT],
-    waited: Waited,
+    waited: RemainingTime,
     name: Callable[[_RowT], str],
     keep: Callable[[Sequence[_RowT]], None],
     then: str = "",
@@ -158,7 +158,7 @@ def collected(
     ----------
     rows : Iterator
         Rows in the order of their solves.
-    waited : Waited
+    waited : RemainingTime
         Estimate of the number of rows and their time.
     name : callable
         Returns the text of a row for the progress line.

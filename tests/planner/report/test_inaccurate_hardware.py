@@ -13,7 +13,7 @@ from fleetplan.planner.candidates import build_candidates, model_errors
 from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.report.coverage import print_coverage
 from fleetplan.planner.report.html.page import report_page
-from fleetplan.planner.report.weak_parts import blind_error_text, print_weak_parts
+from fleetplan.planner.report.inaccurate_hardware import blind_error_text, print_weak_parts
 from fleetplan.scenarios.load import load_fleet
 
 FLEET = """

@@ -6,7 +6,7 @@ from tests.planner.builders import fleet, hardware, owned_pool, region, rent_off
 from tests.planner.questions.tiny import EXACT, engine_table
 
 from fleetplan.planner.questions.resolving import Resolver
-from fleetplan.planner.questions.story import story
+from fleetplan.planner.questions.service_history import story
 
 
 def test_hardware_is_priced_in_the_regions_that_serve_the_service() -> None:

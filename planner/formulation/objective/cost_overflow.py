@@ -9,7 +9,7 @@ from fleetplan.planner.formulation.groups import GROUPS, members
 from fleetplan.planner.formulation.scaling import LARGEST_SUM
 from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.problem.places_in_file import item_issue
+from fleetplan.planner.problem.file_positions import item_issue
 from fleetplan.planner.units import USD_RESOLUTION
 
 

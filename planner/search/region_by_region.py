@@ -23,11 +23,11 @@ from fleetplan.planner.search.joint_plans import better_of
 from fleetplan.planner.search.parts import merge_parts
 from fleetplan.planner.search.result import (
     LEAST_S,
+    CostThresholds,
     Progress,
     SearchLimits,
     SearchResult,
     SolveStatus,
-    Verge,
     Watcher,
     decided,
     open_gap,
@@ -55,7 +55,7 @@ ROUNDS: Final = (0.5, 1.0)
 DIVIDED_SHARE: Final = 0.4
 """Share of the remaining time to search the regions again with what the others leave of the maxima."""
 
-ANY_PLAN: Final = Verge(below_usd=math.inf, above_usd=math.inf)
+ANY_PLAN: Final = CostThresholds(below_usd=math.inf, above_usd=math.inf)
 """A verge that any plan decides."""
 
 Use = Mapping[tuple[str, int], int]
@@ -66,7 +66,7 @@ SearchPart = Callable[[Component, SearchLimits, Watcher, Solution | None, Search
 watcher."""
 
 
-def regions_apart(part: Component) -> list[Component]:
+def separable_regions(part: Component) -> list[Component]:
     """Return a part's regions that share only maxima of offers, smallest first; empty if it has only one."""
     found = components(part.problem, maxima=False)
     most = min(LARGE_REGION_VARIABLES if in_blocks(part) else math.inf, blocks.LEAST_VARIABLES)
@@ -85,7 +85,7 @@ def _slots(part: Component) -> int:
     return sum(len(part.problem.slots(cell)) for cell in part.problem.cells)
 
 
-class ApartSearch:
+class RegionalSearch:
     """Search of the regions of one part, each as if it had every offer for itself.
 
     Parameters
@@ -93,7 +93,7 @@ class ApartSearch:
     part : Component
         The whole.
     regions : list[Component]
-        Its regions, from `regions_apart`.
+        Its regions, from `separable_regions`.
     limits : SearchLimits
         Time limit and target gap.
     watch : callable
@@ -119,8 +119,8 @@ class ApartSearch:
         search_part: SearchPart,
     ) -> None:
         # A verge on the cost of the whole decides nothing about one region.
-        self._part, self._regions, self._limits = part, regions, replace(limits, verge=None)
-        self._verge = limits.verge
+        self._part, self._regions, self._limits = part, regions, replace(limits, thresholds=None)
+        self._verge = limits.thresholds
         self._watch, self._stop, self._search_part = watch, stop, search_part
         self._elsewhere_usd = part.fixed_usd - sum(region.fixed_usd for region in regions)
         self._first: SearchResult | None = None
@@ -170,7 +170,7 @@ class ApartSearch:
         if goal_of(self._part.problem) is not None or self._part.problem.fleet.policy.unmet != "forbid":
             seconds *= STAGES_SHARE
         seconds = max(seconds, LEAST_S)
-        limits = replace(self._limits, time_limit_s=seconds, verge=ANY_PLAN, simplified=False)
+        limits = replace(self._limits, time_limit_s=seconds, thresholds=ANY_PLAN, simplified=False)
         if not limits.reproducible:
             limits = replace(limits, latest=limits.latest.within(seconds))
         return self._search(self._part, limits, self._watch, None, None)

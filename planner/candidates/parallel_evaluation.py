@@ -53,7 +53,7 @@ MOST_PROCESSES: Final = 8
 
 
 @contextlib.contextmanager
-def evaluating_ahead(
+def evaluating_in_parallel(
     fleet: Fleet, steps: Sequence[HardwareStep], least_left_s: float | None = None
 ) -> Iterator[Callable[[int], None]]:
     """Evaluate the last steps of a fleet in other processes, if that takes long and cores are free.
@@ -148,7 +148,7 @@ def _spawned(fleet: Fleet, steps: Sequence[HardwareStep]) -> Callable[[], None]:
         pickle.dump((fleet, steps), given)
         given.seek(0)
         process = subprocess.Popen(
-            [sys.executable, "-m", "fleetplan.planner.candidates.ahead", str(os.getpid())],
+            [sys.executable, "-m", "fleetplan.planner.candidates.parallel_evaluation", str(os.getpid())],
             stdin=given,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -14,14 +14,14 @@ MOST_OUTCOMES: Final = 64
 """Cached outcomes, least recently used dropped first: a few hundred kB each."""
 
 
-class Remembered:
+class ProgramCache:
     """Cache of outcomes of least-cost programs that serve all demand; pickled copies start empty."""
 
     def __init__(self) -> None:
         self._outcomes: OrderedDict[str, ModelOutcome] = OrderedDict()
 
-    def __reduce__(self) -> tuple[type[Remembered], tuple[()]]:
-        return Remembered, ()
+    def __reduce__(self) -> tuple[type[ProgramCache], tuple[()]]:
+        return ProgramCache, ()
 
     def found(self, key: str) -> ModelOutcome | None:
         """Return the cached outcome of a program; None if it was not solved."""

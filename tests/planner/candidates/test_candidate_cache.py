@@ -16,7 +16,7 @@ from tests.warm import ran
 
 from fleetplan.fleet.files import SWITCH
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.candidates import CandidateSet, build_candidates, kept, kept_candidates
+from fleetplan.planner.candidates import CandidateSet, build_candidates, candidate_cache, kept_candidates
 from fleetplan.scenarios.load import load_fleet
 
 FLEET = """
@@ -112,7 +112,7 @@ def test_another_program_other_versions_and_other_configurations_to_keep_build_a
     assert asked(fleet, (("own", "decode", "big", "d"),))[1]
     for name in ("source_sha256", "installed_version"):
         with monkeypatch.context() as changed:
-            changed.setattr(kept, name, lambda *_: "another")
+            changed.setattr(candidate_cache, name, lambda *_: "another")
             assert asked(fleet)[1]
     assert not asked(fleet)[1]
     # A calibration, say: its content is known by its hash alone.
@@ -123,7 +123,7 @@ def test_another_program_other_versions_and_other_configurations_to_keep_build_a
 def test_a_file_that_is_damaged_or_under_another_name_is_not_believed(folder: Path) -> None:
     fleet = load_fleet(folder / "fleet.yaml")
     found, _ = asked(fleet)
-    (path,) = kept.candidates_folder().iterdir()
+    (path,) = candidate_cache.candidates_folder().iterdir()
     whole = path.read_text()
     other = whole.replace(path.stem, "0" * 64)
     for content in ("", "{", "[1]", whole[:-9], whole.replace('"phase"', '"part"'), other):
@@ -145,11 +145,11 @@ def test_it_can_be_switched_off_and_a_folder_that_cannot_be_written_costs_no_ans
 
 
 def test_the_oldest_are_forgotten(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "KEPT_FILES", 2)
+    monkeypatch.setattr(candidate_cache, "KEPT_FILES", 2)
     fleet = load_fleet(folder / "fleet.yaml")
     for name in "abc":
         asked(replace(fleet, name=name))
-    assert len(list(kept.candidates_folder().iterdir())) == 2
+    assert len(list(candidate_cache.candidates_folder().iterdir())) == 2
 
 
 CHECK = """
