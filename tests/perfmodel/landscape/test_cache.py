@@ -229,7 +229,7 @@ def test_many_writers_leave_one_whole_file(tmp_path: Path) -> None:
 
 
 def test_what_was_used_longest_ago_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(landscape_cache, "KEPT_FILES", 2)
+    monkeypatch.setattr(landscape_cache, "CACHED_FILES", 2)
     for age, output in enumerate((10, 20, 30)):
         request = replace(REQUEST, output_tokens=output)
         cached_landscape(evaluator(), request, TARGET, SPACE, tmp_path)

@@ -145,7 +145,7 @@ def test_it_can_be_switched_off_and_a_folder_that_cannot_be_written_costs_no_ans
 
 
 def test_the_oldest_are_forgotten(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidate_cache, "KEPT_FILES", 2)
+    monkeypatch.setattr(candidate_cache, "CACHED_FILES", 2)
     fleet = load_fleet(folder / "fleet.yaml")
     for name in "abc":
         asked(replace(fleet, name=name))

@@ -70,7 +70,7 @@ def test_another_program_simulates_again(
 
 
 def test_the_oldest_are_forgotten(simulated: list[LoadTarget], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_cache, "KEPT_RATES", 3)
+    monkeypatch.setattr(rate_cache, "CACHED_RATES", 3)
     for most in range(1, 7):
         cached_rate_per_s(POOL, TARGET, float(most))
     assert len(list(rates_folder().iterdir())) == 3

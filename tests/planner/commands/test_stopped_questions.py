@@ -39,8 +39,8 @@ STOPPED_IN_A_SEARCH = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from fleetplan.planner import api
-from fleetplan.planner.questions.time_estimates import Waited
-real, told, rows = api._searched, Waited.next, []
+from fleetplan.planner.questions.time_estimates import RemainingTime
+real, told, rows = api._searched, RemainingTime.next, []
 def next_row(self):
     rows.append(self)
     return told(self)
@@ -50,7 +50,7 @@ def searched(problem, evaluation, watch, forecasts):
         while not evaluation.stop.requested:
             time.sleep(0.01)
     return real(problem, evaluation, watch, forecasts)
-Waited.next, api._searched = next_row, searched
+RemainingTime.next, api._searched = next_row, searched
 from fleetplan.planner.start import main
 main()
 """

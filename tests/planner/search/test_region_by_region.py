@@ -104,7 +104,7 @@ def test_apart_and_together_cost_the_same(monkeypatch: pytest.MonkeyPatch, seeds
         said: list[Progress] = []
         found = solve(case.fleet, case.candidates, watch=said.append)
         with monkeypatch.context() as patched:
-            patched.setattr(run, "regions_apart", lambda part: [])
+            patched.setattr(run, "separable_regions", lambda part: [])
             together = solve(case.fleet, case.candidates)
         assert found.result.status is together.result.status, seed
         if together.usd is not None:

@@ -51,7 +51,7 @@ def test_a_command_that_is_stopped_without_a_result_says_so() -> None:
             "from fleetplan.planner.commands import what_if",
             "from fleetplan.planner.questions import loaded_plan",
             "def stopped(*_): raise KeyboardInterrupt",
-            "asked_plan.read_asked_plan = stopped",
+            "loaded_plan.read_asked_plan = stopped",
             "from fleetplan.planner.cli import main",
             f"main(['stress', {str(TINY)!r}])",
         ]
