@@ -20,7 +20,7 @@ from tests.planner.builders import (
 from tests.planner.solving import Solved, solve
 from tests.planner.verify.plans import uncertain
 
-from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.inventory import Fleet, Offline, Slice
 from fleetplan.planner.plan import Placement, Plan, Purchase, Unmet, UnmetGap
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.verify import PlanError, require_valid, verify
@@ -261,3 +261,33 @@ def test_a_regret_whose_bound_is_below_zero_may_have_a_gap_above_one() -> None:
     record = plan.solve.model_copy(update={"status": "limit"})
     stated = plan.model_copy(update={"goal": goal, "status": "limit", "solve": record})
     assert list(verify(problem, stated)) == []
+
+
+@pytest.mark.parametrize(("arises", "done", "wait_h"), [("a", "b", 12.0), ("b", "c", 12.0), ("c", "a", 8.0)])
+def test_work_that_waits_longest_first_or_last_keeps_its_deadline(
+    arises: str, done: str, wait_h: float
+) -> None:
+    """Slices of 4, 12 and 8 hours: the last work of a short one waits longest, the first of a long one."""
+    asked = fleet(
+        services=[service("batch", 0.6, offline=Offline(3.0))],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("A", 1.0)],
+        slices=(Slice("a", 4.0), Slice("b", 12.0), Slice("c", 8.0)),
+    )
+    solved = solve(asked, [candidate("batch", "A", 1.0)])
+    assert solved.plan is not None
+    first, *rest = solved.plan.offline_work
+    moved = first.model_copy(update={"arises_in": arises, "slice": done})
+    tampered = solved.plan.model_copy(update={"offline_work": (moved, *rest)})
+    waits = [each.message for each in verify(solved.problem, tampered) if " waits " in each.message]
+    assert [text.endswith(f"work of {arises} waits {wait_h} of 3.0 h") for text in waits] == [True]
+
+
+def test_an_objective_counts_the_accelerators_that_replicas_hold() -> None:
+    """Three replicas of four accelerators hold twelve."""
+    asked = fleet(services=[service("chat", 5.0)], hardware=[hardware("A", 4)], offers=[rent_offer("A", 1.0)])
+    solved = solve(replace(asked, objective="accelerators"), [candidate("chat", "A", 2.0, accelerators=4)])
+    assert solved.plan is not None
+    assert solved.plan.goal is not None
+    assert solved.plan.goal.value == pytest.approx(12.0)
+    assert verify(solved.problem, solved.plan) == []
