@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +24,8 @@ from fleetplan.planner.commands.shared import (
 from fleetplan.planner.commands.terminal import console, progress, say_warnings, say_written
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from fleetplan.planner.questions.comparison import Comparison
 
 
@@ -113,11 +115,7 @@ def compare(
     others = read_counterfactuals(against, fleet, fleet_file, scenario or (), assignment)
     in_force = None if baseline is None else read_plan(baseline)
     steps = comparisons(fleet, others, limits, ProgressLine(errors), progress(errors), in_force)
-    try:
-        first = next(steps)
-    except KeyboardInterrupt as error:
-        errors.print("stopped before there was a plan", style="red", markup=False)
-        raise typer.Exit(ExitCode.LIMIT) from error
+    first = _first_plan(steps, errors)
     written: list[Path] = []
 
     def keep(found: Sequence[Comparison]) -> None:
@@ -137,6 +135,13 @@ def compare(
         print_infeasible(found.outcome, False, console())
         raise typer.Exit(ExitCode.INFEASIBLE)
     print_comparison(found.outcome, found.rows, console())
-    if found.outcome.open_gap > limits.gap_ratio:
-        code = ExitCode.LIMIT
-    raise typer.Exit(code)
+    raise typer.Exit(ExitCode.LIMIT if found.outcome.open_gap > limits.gap_ratio else code)
+
+
+def _first_plan(steps: Iterator[Comparison], errors: Console) -> Comparison:
+    """Return the comparison before its first alternative; exit if Ctrl-C comes sooner."""
+    try:
+        return next(steps)
+    except KeyboardInterrupt as error:
+        errors.print("stopped before there was a plan", style="red", markup=False)
+        raise typer.Exit(ExitCode.LIMIT) from error

@@ -30,6 +30,7 @@ from fleetplan.planner.search.solvers.proofs import Proof
 from fleetplan.planner.search.solvers.request import (
     ExtraTime,
     ModelOutcome,
+    ModelStatus,
     Patience,
     Step,
 )
@@ -111,11 +112,11 @@ class UnmetStages(Stages):
         The cheaper plan leaves supply and budget unused, which may serve more.
         """
         stage = "cost of served demand"
-        outcome = self.minimise_unmet(planning)
-        if outcome is not None or self._unmet_proven():
-            return planning, outcome or self.minimise(planning, stage)
+        stopped = self.minimise_unmet(planning)
+        if stopped is not None or self._unmet_proven():
+            return planning, stopped or self.minimise(planning, stage)
         outcome = self._cheaper(planning, stage)
-        while outcome.values is not None and self._has_time():
+        while outcome.values is not None and not self._unmet_proven() and self._has_time():
             before, again = dict(self._unmet_left), build_model(self.problem, allow_unmet=True)
             hint(again.model, outcome.values)
             if self.minimise_unmet(again) is not None or self._unmet_left == before:
@@ -124,12 +125,11 @@ class UnmetStages(Stages):
             if cheaper.values is None:
                 break
             planning, outcome = again, cheaper
-            if self._unmet_proven():
-                break
-        if outcome.values is None or self.time_left_s() <= 0:
+        if outcome.values is None or outcome.status is ModelStatus.SOLVED or self.time_left_s() <= 0:
             return planning, outcome
         hint(planning.model, outcome.values)
-        last = self.minimise(planning, stage)
+        known = Proof(-math.inf if outcome.bound is None else outcome.bound, outcome.bound_source)
+        last = self.minimise(planning, stage, known=known)
         return planning, outcome if last.values is None else last
 
     def _cheaper(self, planning: PlanningModel, stage: str) -> ModelOutcome:
