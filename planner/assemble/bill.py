@@ -15,7 +15,7 @@ from typing import Final
 from fleetplan.fleet.inventory import Finance, Offer, Pool
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.formulation.objective.supply import supply_charges
-from fleetplan.planner.plan import Placement
+from fleetplan.planner.plan import RUNNING_KINDS, Placement
 from fleetplan.planner.plan.inputs import CostLine, PriceInput
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.capacity_costs import IDLE_ENERGY
@@ -98,9 +98,7 @@ def cost_lines(
     for p, pool in enumerate(problem.pools):
         _existing(bill, pool)
         _decided(bill, p, solution)
-    _energy(bill, placements)
-    _changes(bill, placements)
-    _unpriced(bill, placements)
+    _running(bill, placements)
     billed: dict[str, float] = defaultdict(float)
     for line in bill.lines:
         billed[line.kind] += line.usd
@@ -174,13 +172,25 @@ def _decided(bill: _Bill, p: int, solution: Solution) -> None:
                 bill.add(line.model_copy(update={"at_once": True}), price)
 
 
-def _energy(bill: _Bill, placements: tuple[Placement, ...]) -> None:
-    usd: dict[tuple[str, str, str, str], float] = defaultdict(float)
-    for row in placements:
-        usd[row.period, row.pool, row.service, row.region] += row.energy_usd
-    for (period, pool, service, region), energy_usd in usd.items():
-        price = _energy_price(bill.problem, region, bill.problem.periods.index(period))
-        bill.add(_line(period, pool, "energy at the served load", "energy", energy_usd, service), price)
+def _running(bill: _Bill, placements: tuple[Placement, ...]) -> None:
+    """Add the lines for energy, starts and data, by period, pool and service."""
+    for kind, item in RUNNING_KINDS.items():
+        usd: dict[tuple[str, str, str, str], float] = defaultdict(float)
+        for row in placements:
+            usd[row.period, row.pool, row.service, row.region] += getattr(row, f"{kind}_usd")
+        for (period, pool, service, region), spent_usd in usd.items():
+            price = _running_price(bill.problem, kind, region, period)
+            bill.add(_line(period, pool, item, kind, spent_usd, service), price)
+
+
+def _running_price(problem: Problem, kind: str, region: str, period: str) -> PriceInput | None:
+    """Return the single price of a kind of running cost; None for data and daily starts."""
+    if kind == "energy":
+        return _energy_price(problem, region, problem.periods.index(period))
+    if kind == "transition":
+        value = problem.fleet.policy.transition_usd_per_accelerator
+        return _price("transition", "every accelerator that starts", value, "USD", FLEET_FILE, None)
+    return None
 
 
 def _energy_price(problem: Problem, region: str, q: int) -> PriceInput | None:
@@ -189,29 +199,6 @@ def _energy_price(problem: Problem, region: str, q: int) -> PriceInput | None:
         return None
     name = f"energy {region} {problem.periods[q]}"
     return _price(name, region, tariff[q], "USD/kWh", FLEET_FILE, None)
-
-
-def _changes(bill: _Bill, placements: tuple[Placement, ...]) -> None:
-    value = bill.problem.fleet.policy.transition_usd_per_accelerator
-    price = _price("transition", "every accelerator that starts", value, "USD", FLEET_FILE, None)
-    usd: dict[tuple[str, str, str], float] = defaultdict(float)
-    for row in placements:
-        usd[row.period, row.pool, row.service] += row.transition_usd
-    for (period, pool, service), spent_usd in usd.items():
-        bill.add(_line(period, pool, "replicas that start", "transition", spent_usd, service), price)
-
-
-def _unpriced(bill: _Bill, placements: tuple[Placement, ...]) -> None:
-    """Add the lines without a single price: data of requests from other regions, and daily starts."""
-    data: dict[tuple[str, str, str], float] = defaultdict(float)
-    daily: dict[tuple[str, str, str], float] = defaultdict(float)
-    for row in placements:
-        data[row.period, row.pool, row.service] += row.data_usd
-        daily[row.period, row.pool, row.service] += row.tidal_usd
-    for (period, pool, service), usd in data.items():
-        bill.add(_line(period, pool, "data of requests of other regions", "data", usd, service), None)
-    for (period, pool, service), usd in daily.items():
-        bill.add(_line(period, pool, "replicas that start every day", "tidal", usd, service), None)
 
 
 def _shared_price(problem: Problem, pool: SupplyPool, kind: str, q: int) -> PriceInput | None:

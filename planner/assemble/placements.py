@@ -51,6 +51,7 @@ def placements(problem: Problem, traffic: ServedTraffic, solution: Solution) -> 
             for origin, rates in elsewhere.get(key, {}).items()
             if candidate.phase is not Phase.DECODE
         )
+        running = {"energy_usd": energy, "transition_usd": transition, "tidal_usd": tidal, "data_usd": data}
         units = units_in_pool(problem, solution, p, moment.period)
         share = footprint / (units * pool.accelerators_per_unit) * moment.weight
         rows.append(
@@ -65,15 +66,8 @@ def placements(problem: Problem, traffic: ServedTraffic, solution: Solution) -> 
                 utilisation_limit=candidate.carried(replicas) / replicas,
                 ttft_ms=_worst(candidate.ttft_ms, names, by_class),
                 tpot_ms=_worst(candidate.tpot_ms, names, by_class),
-                usd=share * pool_usd(problem, solution, p, moment.period)
-                + energy
-                + transition
-                + tidal
-                + data,
-                energy_usd=energy,
-                transition_usd=transition,
-                tidal_usd=tidal,
-                data_usd=data,
+                usd=sum(running.values(), start=share * pool_usd(problem, solution, p, moment.period)),
+                **running,
                 provenance=asdict(candidate.provenance),
             )
         )

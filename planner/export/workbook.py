@@ -18,7 +18,7 @@ from fleetplan.planner.export.bill import FIRST_ROW, NOTHING, Bill, SumCell, bil
 from fleetplan.planner.export.commitment_sheets import commitments_sheet, options_sheet
 from fleetplan.planner.export.input_sheets import demand_sheet, inputs_sheet, purchases_sheet, sources_sheet
 from fleetplan.planner.export.sheets import Cell, Formula, Sheet, head, write_sheets
-from fleetplan.planner.plan import Plan, currency_of, in_currency, rate_row
+from fleetplan.planner.plan import RUNNING_KINDS, Plan, currency_of, in_currency, rate_row
 
 WORKBOOK_FILE: Final = "plan.xlsx"
 
@@ -176,7 +176,8 @@ def _placements(plan: Plan, bill: Bill) -> Sheet:
     for position, placed in enumerate(bill.placements):
         row = position + FIRST_ROW
         capacity = bill.capacity.get((placed.pool, placed.period), NOTHING)
-        other_usd = placed.tidal_usd + placed.data_usd
+        unpriced = (kind for kind in RUNNING_KINDS if kind not in ("energy", "transition"))
+        other_usd = sum(getattr(placed, f"{kind}_usd") for kind in unpriced)
         shared_usd = placed.usd - placed.energy_usd - placed.transition_usd - other_usd
         share = shared_usd / capacity.usd if capacity.usd else 0.0
         tariff, kwh = _priced(

@@ -1,4 +1,4 @@
-"""Creation of one variable per open decision of a problem."""
+"""Creation of one variable per open decision of a problem, but for those of a family's own `decide`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fleetplan.planner.formulation.bounds import (
     units_that_serve_everything,
 )
 from fleetplan.planner.formulation.rates import hours_of_day, rate_scales, rate_units
-from fleetplan.planner.formulation.scaling import RateScale, usd_units
+from fleetplan.planner.formulation.scaling import RateScale
 from fleetplan.planner.formulation.variables import Variables, cell_label, replica_label, with_label
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.deferral import work_places
@@ -24,17 +24,11 @@ from fleetplan.planner.problem.kv_pairs import cell_pairs
 from fleetplan.planner.problem.load_units import load_parts
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
-REGRET_RANGE = 100
-"""Bound of the regret, as a multiple of the most expensive scenario's cost."""
-
-REGRET_ROUNDING_RATIO = 1e-5
-"""Share of that cost by which the regret may lie below the proven minimum, for whole load units."""
-
 
 def create_variables(
     model: cp_model.CpModel, problem: Problem, allow_unmet: bool, bounded_by_supply: bool = True
 ) -> Variables:
-    """Create the variables of every open decision.
+    """Create the variables of open decisions.
 
     Parameters
     ----------
@@ -81,27 +75,7 @@ def create_variables(
     if problem.counts_tides:
         _create_tide_variables(model, problem, variables)
     _create_supply_variables(model, problem, variables, served)
-    if problem.minimises_regret:
-        variables.regret["largest"] = _regret(model, problem, allow_unmet)
     return variables
-
-
-def _regret(model: cp_model.CpModel, problem: Problem, allow_unmet: bool) -> cp_model.IntVar:
-    """Create the variable of the largest regret.
-
-    Its bounds are a multiple of the most expensive scenario's cost in both directions. Sales of hosts may
-    exceed all other costs, so existing hosts count at full price. If all demand is served, no scenario costs
-    less than its proven minimum.
-    """
-    best = tuple((problem.scenario_optima or {}).values())
-    dearest_usd = max(abs(each.usd) for each in best)
-    standing_usd = sum(abs(usd) for pool in problem.pools for usd in pool.fixed_usd)
-    most = REGRET_RANGE * usd_units(dearest_usd + standing_usd + 1)
-    least = -most
-    if not allow_unmet and problem.bound_by_scenarios:
-        proven_usd = max(each.bound_usd - each.usd for each in best)
-        least = max(least, usd_units(proven_usd - REGRET_ROUNDING_RATIO * dearest_usd - 1))
-    return model.new_int_var(least, most, "regret[largest]")
 
 
 def _create_work_variables(

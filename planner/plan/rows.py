@@ -12,8 +12,14 @@ from fleetplan.planner.plan.record import AtMoment, MomentKey, Record
 
 _KeyT = TypeVar("_KeyT", bound=Hashable)
 
-RUNNING_KINDS: Final = ("energy", "transition", "tidal", "data")
-"""Kinds of cost of a placement other than its share of the pool, as in its fields `energy_usd` and so on."""
+RUNNING_KINDS: Final = {
+    "energy": "energy at the served load",
+    "transition": "replicas that start",
+    "tidal": "replicas that start every day",
+    "data": "data of requests of other regions",
+}
+"""Item in the bill by kind of running cost, which a placement has besides its share of the pool's cost. The
+field `energy_usd` of `Placement` has the cost of the kind `energy`, and so on."""
 
 
 class AtPlace(AtMoment):
@@ -70,7 +76,7 @@ class Placement(AtPlace):
     @property
     def running_usd(self) -> float:
         """Running cost, without the share of the pool. [USD]"""
-        return self.energy_usd + self.transition_usd + self.tidal_usd + self.data_usd
+        return float(sum(getattr(self, f"{kind}_usd") for kind in RUNNING_KINDS))
 
 
 class Purchase(Record):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from fleetplan.planner.plan import RUNNING_KINDS
 from fleetplan.planner.plan.inputs import CostLine, PriceInput
 from fleetplan.planner.verify.placement_figures import expected_placements
 from fleetplan.planner.verify.plan_check import PlanCheck
@@ -131,19 +132,13 @@ def _capacity(check: PlanCheck) -> Iterator[_Item]:
 
 def _running(check: PlanCheck) -> Iterator[_Item]:
     """Yield the costs of energy, starts and data by period, pool and service."""
-    items = {
-        "energy": "energy at the served load",
-        "transition": "replicas that start",
-        "data": "data of requests of other regions",
-        "tidal": "replicas that start every day",
-    }
     usd: dict[tuple[str, str, str, str], float] = defaultdict(float)
     for row in expected_placements(check):
-        for kind in items:
+        for kind in RUNNING_KINDS:
             usd[row.pool, row.service, row.period, kind] += getattr(row, f"{kind}_usd")
     for (pool, service, period, kind), spent in usd.items():
         price = _price_of_running(check, check.pool(pool), kind, period)
-        yield _Item(pool, service, items[kind], kind, period, spent, price)
+        yield _Item(pool, service, RUNNING_KINDS[kind], kind, period, spent, price)
 
 
 def _price_of_running(check: PlanCheck, pool: FleetPool, kind: str, period: str) -> PriceInput | None:

@@ -143,8 +143,7 @@ def check_cost_rows(check: PlanCheck) -> Iterator[Violation]:
         rows = [figures[index] for index in placed[key]]
         kinds = dict(standing[key])
         if key[0] == "service":
-            running = ("energy_usd", "transition_usd", "tidal_usd", "data_usd")
-            kinds["capacity"] = sum(row.usd - sum(getattr(row, name) for name in running) for row in rows)
+            kinds["capacity"] = sum(row.usd - row.running_usd for row in rows)
         for kind in RUNNING_KINDS:
             kinds[kind] = sum(getattr(row, f"{kind}_usd") for row in rows)
         here = [check.rows[index] for index in placed[key]]

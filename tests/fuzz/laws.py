@@ -19,14 +19,6 @@ from tests.fuzz.law import Law, LawMaker, Tables
 NEXT_PERIOD = {"2027Q1": "2027Q2", "2027-01": "2027-02", "FY27-Q4": "FY28-Q1"}
 """What follows the one period of a fleet."""
 
-USD_KEYS = (
-    "energy_usd_per_kwh", "hosting_usd_per_kw_month", "network_usd_per_gb", "price_usd_per_accelerator_hour",
-    "capex_usd_per_host", "resale_usd_per_host", "usd_per_accelerator_hour", "rent_usd_per_accelerator_hour",
-    "transition_usd_per_accelerator", "usd_per_accelerator", "capex_usd", "opex_usd", "tco_usd",
-    "per_host_usd_per_quarter",
-)  # fmt: skip
-"""Keys whose figures are amounts or prices. [USD]"""
-
 
 def laws_of(file: Mapping[str, Any], tables: Tables, plan: Plan, dice: random.Random) -> Iterator[Law]:
     """Yield every law that says something of a fleet, in a random order."""
@@ -122,9 +114,14 @@ def scaled_prices(
     return Law(f"prices x {factor:g}", _scaled(file, factor), tables, factor, at_least=True, only_usd=True)
 
 
+def _is_money(key: str) -> bool:
+    """Whether the figures of a key are amounts or prices; a rate of exchange converts them."""
+    return "usd" in key and key != "usd_per_unit"
+
+
 def _scaled(node: Any, factor: float, *, inside: bool = False) -> Any:
     if isinstance(node, dict):
-        return {key: _scaled(each, factor, inside=inside or key in USD_KEYS) for key, each in node.items()}
+        return {key: _scaled(each, factor, inside=inside or _is_money(key)) for key, each in node.items()}
     if isinstance(node, list):
         return [_scaled(each, factor, inside=inside) for each in node]
     if not inside or isinstance(node, bool):

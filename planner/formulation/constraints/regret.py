@@ -19,6 +19,32 @@ from fleetplan.planner.problem import Problem
 
 FAMILY = 15
 
+REGRET_RANGE = 100
+"""Bound of the regret, as a multiple of the most expensive scenario's cost."""
+
+REGRET_ROUNDING_RATIO = 1e-5
+"""Share of that cost by which the regret may lie below the proven minimum, for whole load units."""
+
+
+def decide(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Create the variable of the largest regret, if it is minimised.
+
+    Its bounds are a multiple of the most expensive scenario's cost in both directions. Sales of hosts may
+    exceed all other costs, so existing hosts count at full price. If all demand is served, no scenario costs
+    less than its proven minimum.
+    """
+    if not problem.minimises_regret:
+        return
+    best = tuple((problem.scenario_optima or {}).values())
+    dearest_usd = max(abs(each.usd) for each in best)
+    standing_usd = sum(abs(usd) for pool in problem.pools for usd in pool.fixed_usd)
+    most = REGRET_RANGE * usd_units(dearest_usd + standing_usd + 1)
+    least = -most
+    if not variables.unmet and problem.bound_by_scenarios:
+        proven_usd = max(each.bound_usd - each.usd for each in best)
+        least = max(least, usd_units(proven_usd - REGRET_ROUNDING_RATIO * dearest_usd - 1))
+    variables.regret["largest"] = model.new_int_var(least, most, "regret[largest]")
+
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
     """Add one row for every demand scenario."""

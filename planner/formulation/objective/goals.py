@@ -239,7 +239,7 @@ def _accelerators(problem: Problem, variables: Variables, goal: Goal) -> cp_mode
 
 
 def _regret(_: Problem, variables: Variables, __: Goal) -> cp_model.LinearExprT:
-    return variables.regret["largest"]
+    return sum(variables.regret.values())
 
 
 def _unserved(problem: Problem, variables: Variables, goal: Goal) -> cp_model.LinearExprT:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,8 @@ class Made:
     """Whether links for KV caches may be limited."""
     n_services: int | None = None
     density: float = 0.2
+    dice_by_draw: dict[str, random.Random] = field(default_factory=dict)
+    """Dice of draws that have dice of their own."""
 
     def write(self, folder: Path) -> Path:
         """Write the file and what it names; return the file's path."""
@@ -87,16 +89,25 @@ class Made:
         """Return a number between two others."""
         return round(self.dice.uniform(low, high), digits)
 
-    @cached_property
-    def _spread(self) -> random.Random | None:
-        """Dice of their own: a fleet is otherwise the same with and without."""
-        return random.Random(f"spread of {self.seed}") if self.seed % SPREAD_EVERY == 2 else None
+    @contextmanager
+    def dice_of(self, what: str) -> Iterator[random.Random]:
+        """Draw with dice that only this draw throws: fleets are otherwise the same with and without it.
+
+        A key of the schema that was added later draws like this, so that the chosen seeds keep their fleets.
+        """
+        usual = self.dice
+        self.dice = self.dice_by_draw.setdefault(what, random.Random(f"{what} of {self.seed}"))
+        try:
+            yield self.dice
+        finally:
+            self.dice = usual
 
     def demand(self, rate: float) -> float:
         """Return a demand of that size, or in some fleets one that is decades away from it."""
-        if self._spread is None:
+        if self.seed % SPREAD_EVERY != 2:
             return round(rate, 2)
-        return float(f"{rate * 10 ** self._spread.uniform(*DECADES):.3g}")
+        with self.dice_of("spread") as dice:
+            return float(f"{rate * 10 ** dice.uniform(*DECADES):.3g}")
 
     def by_period(self, low: float, high: float, digits: int = 2) -> Any:
         """Return a number, or now and then one for each period."""
